@@ -1,0 +1,41 @@
+# `make run` sets up and checks every claim; `make test` sets up and runs lint, types and tests.
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: run test test-all lint types setup lock clean
+
+run: setup
+	$(BIN)/vitrify check --all
+
+test: lint types
+	$(BIN)/pytest -m "not slow" -n 2
+
+test-all: lint types
+	$(BIN)/pytest -n 2
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+setup: $(READY)
+
+$(READY): pyproject.toml requirements.lock
+	@command -v $(PYTHON) >/dev/null || { echo "vitrify needs Python 3.11 or newer: run 'make PYTHON=/path/to/python $(MAKECMDGOALS)'"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	touch $@
+
+# Re-pin every dependency to what a fresh environment resolves today.
+lock:
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	.venv-lock/bin/pip freeze --exclude-editable > requirements.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist

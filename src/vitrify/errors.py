@@ -1,0 +1,71 @@
+"""Every error a user can cause, in one tree.
+
+    VitrifyError                 anything below; the command line prints it and exits with 2
+    ├── SpecError                a spec (grammar, automaton, n-gram model …) breaks its own rules: all problems at once
+    ├── BuildRefused             the spec is fine, but these settings can't carry it exactly: says what to change
+    ├── InputError               tokens the network can't read: unknown symbols, too many of them
+    └── FolderError              a model folder is missing, damaged, or not ours
+
+    SpecWarning                  a spec is usable but slightly off; says by how much
+
+The shape of a message: what must hold, where, what was given, what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class VitrifyError(Exception):
+    """A mistake that the user can mend."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One broken rule, and where it is broken.
+
+    >>> print(Problem("expected 3 fields, got 2", file="lm.arpa", line=7))
+    lm.arpa:7: expected 3 fields, got 2
+    """
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = [str(part) for part in (self.file, self.line) if part is not None]
+        return ":".join([*place, " " + self.message]) if place else self.message
+
+
+class SpecError(VitrifyError):
+    """A spec breaks its own rules; carries every problem found, not only the first.
+
+    >>> str(SpecError([Problem("no states"), Problem("no alphabet")]))
+    'no states\\nno alphabet'
+    """
+
+    SHOWN = 20
+
+    def __init__(self, problems: Iterable[Problem | str]) -> None:
+        self.problems = tuple(p if isinstance(p, Problem) else Problem(p) for p in problems)
+        shown = [str(problem) for problem in self.problems[: self.SHOWN]]
+        if len(self.problems) > self.SHOWN:
+            shown.append(f"… and {len(self.problems) - self.SHOWN} more problems")
+        super().__init__("\n".join(shown))
+
+
+class BuildRefused(VitrifyError):
+    """The arithmetic, the size limit or the construction can't carry this spec exactly."""
+
+
+class InputError(VitrifyError):
+    """Tokens that the network can't read."""
+
+
+class FolderError(VitrifyError):
+    """A model folder that is missing, damaged, or was not written by vitrify."""
+
+
+class SpecWarning(UserWarning):
+    """A spec is usable but slightly off; the message says by how much."""
