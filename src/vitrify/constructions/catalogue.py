@@ -1,0 +1,61 @@
+"""What a construction says of itself, and how one is found for a spec; the other files of this folder are the constructions."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vitrify.errors import BuildRefused
+from vitrify.kit.network import Network
+from vitrify.kit.positions import CodeName
+from vitrify.net.architecture import AttentionKind
+
+Attention = Literal["soft", "sparse", "hard"]
+KINDS: dict[Attention, AttentionKind] = {"soft": "softmax", "sparse": "sparsemax", "hard": "hard"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may choose; None leaves the choice to the construction."""
+
+    attention: AttentionKind = "softmax"
+    max_length: int | None = None
+    positions: CodeName | None = None
+
+
+@dataclass(frozen=True)
+class Construction:
+    """A way to turn specs of one type into networks, by the name of its shape."""
+
+    shape: str
+    spec: type
+    summary: str
+    make: Callable[[object, Settings], Network]
+
+
+def constructions() -> tuple[Construction, ...]:
+    """All constructions, the default of each spec type first: files in order of name, entries in order of writing."""
+    import vitrify.constructions as folder
+
+    found: list[Construction] = []
+    for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda m: m.name):
+        if module.name != "catalogue":
+            found += importlib.import_module(f"{folder.__name__}.{module.name}").CONSTRUCTIONS
+    return tuple(found)
+
+
+def construct(spec: object, shape: str | None = None, settings: Settings | None = None) -> Network:
+    """The network of a spec, in the asked-for shape or in the first that its type has."""
+    fitting: Sequence[Construction] = [c for c in constructions() if isinstance(spec, c.spec)]
+    chosen = [c for c in fitting if shape in (None, c.shape)]
+    if not chosen:
+        offered = ", ".join(c.shape for c in fitting)
+        raise BuildRefused(f"a spec of type {type(spec).__name__} is built in the shape {offered}, not {shape!r}")
+    default = next((c for c in chosen if c.shape in DEFAULTS), chosen[0])
+    return default.make(spec, settings or Settings())
+
+
+DEFAULTS = ("heads", "log-depth")

@@ -1,0 +1,228 @@
+"""Assembly: a network of named parts becomes arrays.
+
+The passes, in order: schedule (which layer), layout (which dimensions), margins (which temperatures), then the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.arrays import Matrix
+from vitrify.kit.layout import Erasure, Layout, layout
+from vitrify.kit.margins import Arithmetic, Margins, margins
+from vitrify.kit.network import Affine, Attend, Network, Space, Units
+from vitrify.kit.schedule import Schedule, schedule
+from vitrify.net.architecture import Block, Head, Transformer
+from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
+from vitrify.net.sparse import DENSE_DENSITY, DENSE_ENTRIES
+from vitrify.net.weights import Weights
+
+Floats = NDArray[np.float64]
+
+
+def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights:
+    """Weights of a network: same network, same bytes."""
+    plan = schedule(network)
+    place = layout(plan, reuse=network.reuse)
+    sharp = margins(network, arithmetic)
+    arrays: dict[str, Matrix] = {
+        "embed.W_E": _tables(network.embedded, place, len(network.inputs)),
+        "pos_embed.W_pos": _tables(network.placed, place, network.pads + network.max_length),
+    }
+    blocks, heads, units = [], [], []
+    for index in range(plan.blocks):
+        attends = [op for op in network.operations if isinstance(op, Attend) and plan.moments[op] == 2 * index + 1]
+        works = [op for op in network.operations if isinstance(op, Units) and plan.moments[op] == 2 * index + 2]
+        erased = [erasure for erasure in place.erasures if erasure.block == index]
+        blocks.append(_block(attends, works, erased))
+        arrays |= {f"blocks.{index}.attn.{k}": v for k, v in _attention(attends, place, sharp, blocks[-1]).items()}
+        arrays |= {f"blocks.{index}.mlp.{k}": v for k, v in _mlp(works, erased, place).items()}
+        heads += [_head_label(op, index, number, sharp) for number, op in enumerate(attends)]
+        units += _units_labels(works, erased, index)
+    arrays |= {"unembed.W_U": _unembed(network, place), "unembed.b_U": network.readout.bias}
+    architecture = Transformer(
+        inputs=network.inputs,
+        output=network.output,
+        max_length=network.max_length,
+        d_model=place.width,
+        blocks=tuple(blocks),
+        pads=network.pads,
+        name=network.name,
+    )
+    labels = Labels(_space_labels(network, plan, place, sharp), tuple(heads), tuple(units))
+    return Weights(architecture, arrays, labels, network.about)
+
+
+def _block(attends: Sequence[Attend], works: Sequence[Units], erased: Sequence[Erasure]) -> Block:
+    return Block(
+        heads=tuple(
+            Head(
+                attention=op.attention,
+                mask=op.mask,
+                window=op.window,
+                ties=op.ties,
+                resolution=op.gap / 2 if op.attention == "hard" and op.gap else 0.0,
+            )
+            for op in attends
+        ),
+        d_head=max((op.query.size for op in attends), default=0),
+        d_value=max((op.value.size for op in attends), default=0),
+        units=sum(op.count for op in works) + len(erased),
+    )
+
+
+def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: Block) -> dict[str, Matrix]:
+    if not attends:
+        return {}
+    count, width = len(attends), place.width
+    arrays: dict[str, Matrix] = {
+        "W_Q": np.zeros((count, width, block.d_head)),
+        "b_Q": np.zeros((count, block.d_head)),
+        "W_K": np.zeros((count, width, block.d_head)),
+        "b_K": np.zeros((count, block.d_head)),
+        "W_V": np.zeros((count, width, block.d_value)),
+        "b_V": np.zeros((count, block.d_value)),
+        "W_O": np.zeros((count, block.d_value, width)),
+        "beta": np.array([sharp.heads[op].beta for op in attends]),
+    }
+    for number, op in enumerate(attends):
+        for letter, affine in (("Q", op.query), ("K", op.key), ("V", op.value)):
+            _put(arrays[f"W_{letter}"][number], arrays[f"b_{letter}"][number], affine, place)
+        dims = list(place.dims[op.writes])
+        arrays["W_O"][number, np.arange(len(dims)), dims] = 1.0
+    if block.window:
+        arrays["b_rel"] = np.zeros((count, block.window))
+        for number, op in enumerate(attends):
+            if op.bias is not None:
+                arrays["b_rel"][number, : len(op.bias)] = op.bias
+    return arrays
+
+
+def _put(matrix: Floats, bias: Floats, affine: Affine, place: Layout) -> None:
+    for space, part in affine.parts:
+        matrix[np.ix_(place.dims[space], range(affine.size))] += part
+    bias[: affine.size] = affine.bias
+
+
+def _mlp(works: Sequence[Units], erased: Sequence[Erasure], place: Layout) -> dict[str, Matrix]:
+    total = sum(op.count for op in works) + len(erased)
+    if not total:
+        return {}
+    inward, outward = _Entries(), _Entries()
+    bias, constant = np.zeros(total), np.zeros(place.width)
+    at = 0
+    for op in works:
+        units = np.arange(at, at + op.count)
+        for space, matrix in op.reads_by:
+            inward.add(matrix, np.array(place.dims[space]), units)
+        for space, matrix in op.writes_by:
+            outward.add(matrix, units, np.array(place.dims[space]))
+        for space, vector in op.constants:
+            constant[list(place.dims[space])] += vector
+        bias[units] = op.bias
+        at += op.count
+    for erasure in erased:
+        inward.put(erasure.dim, at, 1.0)
+        outward.put(at, erasure.dim, -1.0)
+        bias[at] = -erasure.low
+        constant[erasure.dim] -= erasure.low
+        at += 1
+    return {
+        "W_in": inward.matrix((place.width, total)),
+        "b_in": bias,
+        "W_out": outward.matrix((total, place.width)),
+        "b_out": constant,
+    }
+
+
+class _Entries:
+    """Non-zero entries of a matrix, collected before its form is chosen."""
+
+    def __init__(self) -> None:
+        self.rows: list[NDArray[np.int64]] = []
+        self.columns: list[NDArray[np.int64]] = []
+        self.values: list[Floats] = []
+
+    def add(self, matrix: Matrix, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
+        """Add a block at the given rows and columns."""
+        if hasattr(matrix, "tocoo"):
+            block = matrix.tocoo()
+            at, to, values = block.row, block.col, block.data
+        else:
+            at, to = np.nonzero(matrix)
+            values = matrix[at, to]
+        self.rows.append(rows[at])
+        self.columns.append(columns[to])
+        self.values.append(np.asarray(values, dtype=float))
+
+    def put(self, row: int, column: int, value: float) -> None:
+        """Add one entry."""
+        self.rows.append(np.array([row]))
+        self.columns.append(np.array([column]))
+        self.values.append(np.array([value]))
+
+    def matrix(self, shape: tuple[int, int]) -> Matrix:
+        """Dense where that is small or well filled, else CSR with sorted indices and no explicit zeros."""
+        rows = np.concatenate([*self.rows, np.zeros(0, dtype=np.int64)])
+        columns = np.concatenate([*self.columns, np.zeros(0, dtype=np.int64)])
+        values = np.concatenate([*self.values, np.zeros(0)])
+        size = shape[0] * shape[1]
+        if size <= DENSE_ENTRIES or len(values) > DENSE_DENSITY * size:
+            dense = np.zeros(shape)
+            np.add.at(dense, (rows, columns), values)
+            return dense
+        from scipy.sparse import coo_array
+
+        csr = coo_array((values, (rows, columns)), shape=shape).tocsr()
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+        return csr
+
+
+def _tables(tables: Iterable[tuple[Space, Matrix]], place: Layout, rows: int) -> Matrix:
+    entries = _Entries()
+    for space, table in tables:
+        entries.add(table, np.arange(rows), np.array(place.dims[space]))
+    return entries.matrix((rows, place.width))
+
+
+def _unembed(network: Network, place: Layout) -> Matrix:
+    entries = _Entries()
+    symbols = np.arange(len(network.output.symbols))
+    for space, matrix in network.readout.parts:
+        entries.add(matrix, np.array(place.dims[space]), symbols)
+    return entries.matrix((place.width, len(symbols)))
+
+
+def _head_label(op: Attend, block: int, number: int, sharp: Margins) -> HeadLabel:
+    found = sharp.heads[op]
+    return HeadLabel(op.name, block, number, op.writes.name, found.gap, found.kappa, found.beta_min, found.tolerance)
+
+
+def _units_labels(works: Sequence[Units], erased: Sequence[Erasure], block: int) -> list[UnitsLabel]:
+    labels, at = [], 0
+    for op in works:
+        labels.append(UnitsLabel(op.name, block, at, at + op.count, tuple(s.name for s in op.writes), op.rows))
+        at += op.count
+    if erased:
+        rows = tuple(f"dimension {erasure.dim}" for erasure in erased)
+        labels.append(UnitsLabel("erase", block, at, at + len(erased), (), rows))
+    return labels
+
+
+def _space_labels(network: Network, plan: Schedule, place: Layout, sharp: Margins) -> tuple[SpaceLabel, ...]:
+    gone: Mapping[Space, int] = place.gone
+    return tuple(
+        SpaceLabel(
+            name=space.name,
+            kind=space.kind,
+            dims=place.dims[space],
+            born=plan.born[space],
+            dies=gone.get(space, plan.end) - 1,
+            error=sharp.errors[space],
+        )
+        for space in network.spaces
+    )

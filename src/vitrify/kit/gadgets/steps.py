@@ -1,0 +1,131 @@
+"""Functions of one number that are known at finitely many points: Snap, Step, IntLookup, Digits, and CPWL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.kit.network import Builder, Space, Units
+from vitrify.net.spaces import Bits, Categorical, Flag, OneHot
+
+Floats = NDArray[np.float64]
+
+
+def steps(
+    net: Builder,
+    reads: Space,
+    points: Floats,
+    outputs: Sequence[tuple[Space, Floats]],
+    *,
+    name: str,
+    each: bool = False,
+    coordinate: int = 0,
+) -> tuple[Space, ...]:
+    r"""The piecewise constant function through given points: exact values out, whatever small error comes in.
+
+    Between neighbouring points $x_k < x_{k+1}$ with different values stands one ramp,
+    $\mathrm{clip}\big(\tfrac{x - a}{b - a}, 0, 1\big)$ with $a, b = x_k + \tfrac14 d, x_k + \tfrac34 d$, $d = x_{k+1} - x_k$, made of two units. The
+    output is the value at $x_0$ plus the jumps. Errors below $d/4$ disappear. Units: two per jump. Reads one
+    `coordinate` of a space, and `values` is [points, output dimension]; with `each`, every coordinate goes through the same
+    function, with units of its own, into the same coordinate of the output, and `values` is [points].
+    """
+    gaps = np.diff(points)
+    jumps = [np.diff(values, axis=0) for _, values in outputs]
+    used = np.flatnonzero(np.any([jump.reshape(len(gaps), -1).any(axis=1) for jump in jumps], axis=0))
+    left, gap = points[used], gaps[used]
+    slope = 2.0 / gap  # a ramp of width gap/2
+    sources = range(reads.size) if each else [coordinate]
+    copies, per = len(sources), 2 * len(used)
+    matrix = np.zeros((reads.size, copies * per))
+    for copy, source in enumerate(sources):
+        matrix[source, copy * per : (copy + 1) * per] = np.concatenate([slope, slope])
+    bias = np.tile(np.concatenate([-slope * (left + gap / 4), -slope * (left + 3 * gap / 4)]), copies)
+    writes_by, constants = [], []
+    for (space, values), jump in zip(outputs, jumps, strict=True):
+        ramp = np.concatenate([jump[used], -jump[used]])  # [per, out] or [per]
+        if each:
+            out = np.zeros((copies * per, space.size))
+            for copy in range(copies):
+                out[copy * per : (copy + 1) * per, copy] = ramp
+            constants.append((space, np.full(space.size, values[0])))
+        else:
+            out = ramp
+            constants.append((space, values[0]))
+        writes_by.append((space, out))
+    net.add(
+        Units(
+            name=name,
+            reads_by=((reads, matrix),),
+            bias=bias,
+            writes_by=tuple(writes_by),
+            constants=tuple(constants),
+            margin={reads: float(gap.min(initial=4.0)) / 4},
+            gain={reads: 0.0},
+        )
+    )
+    return tuple(space for space, _ in outputs)
+
+
+def snap(net: Builder, space: Space, *, name: str | None = None) -> Space:
+    r"""The exact code nearest to a noisy one-hot, flag or bit code: $\mathrm{clip}(2x - \tfrac12, 0, 1)$ for 0/1 coordinates.
+
+    Two units per coordinate; errors below 1/4 (below 1/2 for ±1) vanish.
+    """
+    if not isinstance(space.kind, OneHot | Bits | Flag):
+        raise TypeError(f"{space.name} has no exact codes to snap to")
+    points = np.array([space.kind.low, space.kind.high])
+    out = Space(name or f"snap({space.name})", space.kind)
+    return steps(net, space, points, [(out, points)], name=f"snap: {out.name}", each=True)[0]
+
+
+def step(net: Builder, space: Space, threshold: float, grid: float, *, name: str) -> Space:
+    r"""The flag $[x \ge \theta]$ for a number on a grid: exact when $x \ge \theta$ or $x \le \theta - \text{grid}$. Two units."""
+    points = np.array([threshold - grid, threshold])
+    return steps(net, space, points, [(Space(name, Flag()), np.array([[0.0], [1.0]]))], name=f"step: {name}")[0]
+
+
+def int_lookup(
+    net: Builder, space: Space, function: Callable[[int], Floats], writes: Space, *, coordinate: int = 0
+) -> Space:
+    """Any function of a whole number in the space's range. Two units per place where it changes."""
+    low, high = round(space.kind.low), round(space.kind.high)
+    values = np.array([function(number) for number in range(low, high + 1)], dtype=float)
+    points = np.arange(low, high + 1, dtype=float)
+    name = f"table of whole numbers: {writes.name}"
+    return steps(net, space, points, [(writes, values)], name=name, coordinate=coordinate)[0]
+
+
+def digits(net: Builder, space: Space, base: float, names: Sequence[str], kind: Categorical) -> tuple[Space, ...]:
+    r"""All digits of $x = \sum_{i<m} d_i b^{-i}$ at once, every coordinate by itself; $d_i$ is 0/1 or ±1 as the kind's codes are.
+
+    With $b \ge 3$ the $2^m$ possible sums keep a distance of at least $(d^+ - d^-)\, b^{-(m-1)}$, so each digit is a piecewise constant
+    function of $x$. Units: at most $2(2^m - 1)$ per coordinate.
+    """
+    sums = np.array([sum(d * base**-i for i, d in enumerate(ds)) for ds in product((kind.low, kind.high), repeat=len(names))])
+    order = np.argsort(sums)
+    choices = np.array(list(product((kind.low, kind.high), repeat=len(names))))[order]
+    outputs = [(Space(name, kind), choices[:, place]) for place, name in enumerate(names)]
+    return steps(net, space, sums[order], outputs, name=f"digits: {', '.join(names)}", each=True)
+
+
+def cpwl(net: Builder, space: Space, points: Floats, values: Floats, writes: Space) -> Space:
+    r"""The continuous piecewise linear function through $(x_k, y_k)$, constant outside: $y_0 + \sum_k (m_k - m_{k-1})\,\mathrm{relu}(x - x_k)$.
+
+    One unit per point where the slope changes. Errors pass through, times the steepest slope.
+    """
+    slopes = np.concatenate([[0.0], np.diff(values) / np.diff(points), [0.0]])
+    change = np.diff(slopes)
+    used = np.flatnonzero(change)
+    return net.add(
+        Units(
+            name=f"piecewise linear: {writes.name}",
+            reads_by=((space, np.ones((1, len(used)))),),
+            bias=-points[used],
+            writes_by=((writes, change[used][:, None]),),
+            constants=((writes, values[:1]),),
+            gain={space: float(np.abs(slopes).max())},
+        )
+    )

@@ -1,0 +1,103 @@
+"""Table: one unit per row of a lookup table over categorical spaces, read out linearly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.arrays import Matrix
+from vitrify.kit.network import Builder, Space, Units
+from vitrify.net.spaces import Bits, Flag, OneHot
+
+ANY = -1  # this row does not look at that space
+
+
+def table(
+    net: Builder,
+    reads: Sequence[Space],
+    patterns: NDArray[np.integer],
+    writes: Space,
+    outputs: Matrix,
+    *,
+    constant: NDArray[np.float64] | None = None,
+    snap: bool = False,
+    matches: int = 1,
+    name: str | None = None,
+    rows: Sequence[str] = (),
+) -> Space:
+    r"""Sum of the output rows whose pattern agrees with the values that the spaces hold.
+
+    Row $r$ asks for value $p_{rs}$ (or `ANY`) of each space $s$. With the codes' norms and gaps, $g$ the smallest gap it
+    looks at, its unit is $u_r = \mathrm{relu}\big(1 - \tfrac2g \sum_s (\text{norm}_s - c_{p_{rs}} \cdot x_s)\big)$: 1 when
+    all agree; when one disagrees the sum is at least $g$ and the unit is 0, with a whole unit to spare. So it is a
+    conjunction that tolerates noise on the side of 0. With `snap` a second unit per row cuts the other side,
+    $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for $z = \pm 1$, and noise below the margin is removed
+    altogether. `matches` is how many rows can agree at once: only those pass noise on. Units: one per row, two with `snap`.
+    """
+    gaps = np.array([_gap(space) for space in reads])
+    looked = patterns != ANY
+    slope = 2.0 / np.where(looked, gaps, np.inf).min(axis=1, initial=np.inf)
+    slope = np.where(np.isfinite(slope), slope, 0.0)
+    norms = np.array([_norm(space) for space in reads])
+    bias = 1.0 - slope * (looked * norms).sum(axis=1)
+    columns = [(space, _columns(space, patterns[:, place], slope)) for place, space in enumerate(reads)]
+    coordinates = np.array([1.0 if isinstance(s.kind, OneHot | Flag) else float(s.size) for s in reads])
+    reach = float((slope * (looked @ coordinates)).max(initial=1.0))  # error of z for an error of 1 per coordinate
+    if snap:
+        columns = [(space, _twice(matrix)) for space, matrix in columns]
+        bias = np.concatenate([bias + 0.5, bias - 0.5])
+        written = _opposite(outputs)
+        margin, gain = 0.5 / reach, 0.0
+        rows = [*rows, *(f"{row} (cut)" for row in rows)]
+    else:
+        written = outputs
+        margin, gain = 1.0 / reach, matches * reach * float(abs(outputs).max()) if outputs.shape[0] else 0.0
+    return net.add(
+        Units(
+            name=name or f"table: {writes.name}",
+            reads_by=tuple(columns),
+            bias=bias,
+            writes_by=((writes, written),),
+            constants=() if constant is None else ((writes, constant),),
+            margin=dict.fromkeys(reads, margin),
+            gain=dict.fromkeys(reads, gain),
+            rows=tuple(rows),
+        )
+    )
+
+
+def _norm(space: Space) -> float:
+    return space.kind.norm if isinstance(space.kind, OneHot | Bits) else 1.0
+
+
+def _gap(space: Space) -> float:
+    if not isinstance(space.kind, OneHot | Bits | Flag):
+        raise TypeError(f"{space.name} is not categorical: a table reads one-hots, bit codes and flags")
+    return space.kind.gap if not isinstance(space.kind, Flag) else 1.0
+
+
+def _columns(space: Space, values: NDArray[np.integer], slope: NDArray[np.float64]) -> Matrix:
+    """The code of each row's value, scaled, as a matrix [space, row]; nothing where the row does not look."""
+    from scipy.sparse import csc_array
+
+    units = np.flatnonzero(values != ANY)
+    shape = (space.size, len(values))
+    if isinstance(space.kind, OneHot | Flag):
+        return csc_array((slope[units], (values[units] if space.size > 1 else 0 * units, units)), shape=shape)
+    codes = np.zeros(shape)
+    codes[:, units] = space.kind.codes[values[units]].T * slope[units]  # type: ignore[union-attr]
+    return codes
+
+
+def _twice(matrix: Matrix) -> Matrix:
+    from scipy.sparse import csc_array, hstack
+
+    return hstack([csc_array(matrix), csc_array(matrix)], format="csc")
+
+
+def _opposite(matrix: Matrix) -> Matrix:
+    from scipy.sparse import csr_array, vstack
+
+    return vstack([csr_array(matrix), -csr_array(matrix)], format="csr")

@@ -1,0 +1,7 @@
+"""Head primitives: each adds one attention head to a builder and returns the space that it writes."""
+
+from vitrify.kit.heads.average import count, mean, window
+from vitrify.kit.heads.match import last_marked, lookup, recent_match
+from vitrify.kit.heads.shift import shift
+
+__all__ = ["count", "last_marked", "lookup", "mean", "recent_match", "shift", "window"]

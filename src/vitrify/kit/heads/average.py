@@ -1,0 +1,107 @@
+"""Mean, CountExact and Window: heads that average instead of selecting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from vitrify.errors import BuildRefused
+from vitrify.kit.network import Affine, Attend, Builder, Space
+from vitrify.net.spaces import Integers, Reals
+
+UNIT_ROUNDOFF = 2.0**-53
+
+
+def mean(net: Builder, value: Space, *, mask: Literal["none", "causal"] = "causal", name: str | None = None) -> Space:
+    r"""The mean of a space over the visible positions, BOS included.
+
+    All scores are 0, so every kind of attention gives each of the $n$ visible keys the weight $1/n$. For a count $c$ over a
+    prefix of $i$ tokens the result is $c/(i+1)$, when the value at BOS is 0.
+    """
+    kind = Reals(tuple(value.kind.names), value.kind.low, value.kind.high)
+    writes = Space(name or f"mean({value.name})", kind)
+    return net.add(
+        Attend(
+            name=f"mean: {writes.name}",
+            query=Affine.of({}, [0.0]),
+            key=Affine.of({}, [0.0]),
+            value=Affine.copy(value),
+            writes=writes,
+            attention=net.attention,
+            mask=mask,
+            error=4 * UNIT_ROUNDOFF * (net.max_length + net.pads) * max(abs(kind.low), abs(kind.high)),
+        )
+    )
+
+
+def count(net: Builder, value: Affine, labels: Sequence[str], high: float, *, name: str) -> Space:
+    r"""Exact sums of a value over the tokens read so far, not only their mean.
+
+    With $t$ tokens visible and BOS given the score $s_t$, every token gets the same weight $1/(T+1)$ if
+    $s_t = \ln(T+1-t)$ under softmax ($e^{s_t} + t = T+1$), and if $s_t = (T-t)/(T+1)$ under sparsemax (all keys are in the
+    support with $\tau = -1/(T+1)$). The value, 0 at BOS, is multiplied by $T+1$. Hard attention can only give equal
+    weights to all keys it chooses, $1/(t+1)$, which depends on $t$: it is refused.
+    """
+    length = net.max_length
+    t = np.arange(1.0, length + 1)
+    if net.attention == "softmax":
+        sink, top = np.log(length + 1 - t), np.log(length)
+    elif net.attention == "sparsemax":
+        sink, top = (length - t) / (length + 1), 1.0
+    else:
+        raise BuildRefused(
+            "hard attention averages over the keys it chooses, so it can't count: use --attention soft or sparse"
+        )
+    weight = net.place(f"sink of {name}", Reals(("s_t",), 0.0, float(max(top, 0.0))), sink[:, None])
+    writes = Space(name, Integers(tuple(labels), 0.0, high))
+    scaled = Affine(tuple((s, (length + 1) * m) for s, m in value.parts), (length + 1) * value.bias)
+    return net.add(
+        Attend(
+            name=f"count: {name}",
+            query=Affine.of({weight: [[1.0]]}),
+            key=Affine.of({net.bos: [[1.0]]}),
+            value=scaled,
+            writes=writes,
+            attention=net.attention,
+            error=16 * UNIT_ROUNDOFF * (length + 1) * max(high, 1.0),
+        )
+    )
+
+
+def window(net: Builder, value: Space, weights: Sequence[float], *, name: str) -> Space:
+    r"""$\sum_i w_i v_{t-i}$ over the last positions, with fixed positive weights.
+
+    The scores are relative biases and nothing else. Softmax normalises $e^{r_i}$, so $r_i = \ln w_i$. Sparsemax leaves a point
+    of the simplex where it is, so $r_i = w_i / \sum w$. Hard attention shares equally among ties, so only equal weights
+    can be had, with $r_i = 0$. The value is multiplied by $\sum w$. There must be as many BOS pads as weights, so that
+    every window is full.
+    """
+    w = np.asarray(weights, dtype=float)
+    if net.pads < len(w):
+        raise BuildRefused(f"a window of {len(w)} needs {len(w)} BOS pads, the network has {net.pads}")
+    if net.attention == "softmax":
+        bias = np.log(w)
+    elif net.attention == "sparsemax":
+        bias = w / w.sum()
+    elif np.ptp(w) == 0:
+        bias = np.zeros(len(w))
+    else:
+        raise BuildRefused("hard attention shares its weight equally: a window with unequal weights needs soft or sparse")
+    total = w.sum()
+    extreme = total * max(abs(value.kind.low), abs(value.kind.high))
+    writes = Space(name, Reals(tuple(value.kind.names), min(value.kind.low, 0.0) * total, extreme))
+    return net.add(
+        Attend(
+            name=f"window of {len(w)}: {name}",
+            query=Affine.of({}, [0.0]),
+            key=Affine.of({}, [0.0]),
+            value=Affine.copy(value, total),
+            writes=writes,
+            attention=net.attention,
+            window=len(w),
+            bias=bias,
+            error=8 * UNIT_ROUNDOFF * len(w) * extreme,
+        )
+    )

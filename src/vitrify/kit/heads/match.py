@@ -1,0 +1,123 @@
+r"""Lookup, RecentMatch and LastMarked: heads that choose their keys by content.
+
+The key space must be void (all zeros) at BOS: BOS is the sink, read when nothing matches, and its value is the default.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from vitrify.kit.network import Affine, Attend, Builder, Space
+from vitrify.net.architecture import Mask
+from vitrify.net.spaces import Bits, Flag, OneHot
+
+Which = Literal["last", "first"]
+
+
+def _codes(space: Space) -> tuple[float, float]:
+    """Norm and gap of a space's codes; a flag is a code with one value."""
+    if isinstance(space.kind, OneHot | Bits):
+        return space.kind.norm, space.kind.gap
+    if isinstance(space.kind, Flag):
+        return 1.0, 1.0
+    raise TypeError(f"{space.name} has no codes to match: it must be a one-hot, a bit code or a flag")
+
+
+def lookup(
+    net: Builder, query: Space, key: Space, value: Space, *, mask: Mask = "causal", name: str | None = None
+) -> Space:
+    r"""The mean of `value` over all positions whose key equals the query; the value at BOS when there is none.
+
+    Score $c_q \cdot c_k$: norm at a match, at most norm − gap elsewhere; the sink stands at norm − gap/2, so the head's
+    gap is half the code's.
+    """
+    norm, gap = _codes(query)
+    eye = np.eye(query.size)
+    writes = Space(name or f"{value.name}@{key.name}={query.name}", value.kind)
+    pad = np.zeros((query.size, 1))
+    return net.add(
+        Attend(
+            name=f"lookup: {writes.name}",
+            query=Affine.of({query: np.hstack([eye, pad])}, [*np.zeros(query.size), norm - gap / 2]),
+            key=Affine.of({key: np.hstack([eye, pad]), net.bos: np.eye(query.size + 1)[-1:]}),
+            value=Affine.copy(value),
+            writes=writes,
+            attention=net.attention,
+            gap=gap / 2,
+            bound=norm,
+            mask=mask,
+        )
+    )
+
+
+def recent_match(
+    net: Builder,
+    query: Space,
+    key: Space,
+    value: Space,
+    *,
+    which: Which = "last",
+    mask: Mask = "causal",
+    name: str | None = None,
+) -> Space:
+    r"""`value` at the last (or first) position whose key equals the query; the value at BOS when there is none.
+
+    Score $C\, c_q \cdot c_k \pm j$ with $C = T/\text{gap}$: a match scores at least $C\,\text{norm} + \min \pm j$, a mismatch
+    at most one less, whatever its place; the sink stands half way. Two matches differ by at least 1. So the gap is 1/2,
+    and the largest score about $T\,\text{norm}/\text{gap}$.
+    """
+    norm, gap = _codes(query)
+    length = net.max_length
+    scale, sign = length / gap, 1.0 if which == "last" else -1.0
+    lowest = scale * norm + (1.0 if which == "last" else -float(length))
+    eye, zero = np.eye(query.size), np.zeros((query.size, 2))
+    features = query.size + 2
+    writes = Space(name or f"{which} {value.name}@{key.name}={query.name}", value.kind)
+    return net.add(
+        Attend(
+            name=f"{which} match: {writes.name}",
+            query=Affine.of({query: np.hstack([scale * eye, zero])}, [*np.zeros(query.size), sign, lowest - 0.5]),
+            key=Affine.of(
+                {
+                    key: np.hstack([eye, zero]),
+                    net.index: np.eye(features)[-2:-1],
+                    net.bos: np.eye(features)[-1:],
+                }
+            ),
+            value=Affine.copy(value),
+            writes=writes,
+            attention=net.attention,
+            gap=0.5,
+            bound=scale * norm + length,
+            mask=mask,
+        )
+    )
+
+
+def last_marked(
+    net: Builder, flag: Space, value: Space, *, which: Which = "last", mask: Mask = "causal", name: str | None = None
+) -> Space:
+    r"""`value` at the last (or first) position whose flag is 1; the value at BOS when there is none.
+
+    The recent match with a constant query: score $T\,\text{flag}_j \pm j$, sink half way between the worst marked and the
+    best unmarked position, gap 1/2.
+    """
+    length = net.max_length
+    sign = 1.0 if which == "last" else -1.0
+    lowest = length + (1.0 if which == "last" else -float(length))
+    writes = Space(name or f"{which} {value.name}@{flag.name}", value.kind)
+    return net.add(
+        Attend(
+            name=f"{which} marked: {writes.name}",
+            query=Affine.of({}, [float(length), sign, lowest - 0.5]),
+            key=Affine.of({flag: [[1.0, 0.0, 0.0]], net.index: [[0.0, 1.0, 0.0]], net.bos: [[0.0, 0.0, 1.0]]}),
+            value=Affine.copy(value),
+            writes=writes,
+            attention=net.attention,
+            gap=0.5,
+            bound=2.0 * length,
+            mask=mask,
+        )
+    )

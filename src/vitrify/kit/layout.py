@@ -1,0 +1,67 @@
+"""Layout: which dimensions of the residual stream hold which space, and when; dimensions of dead spaces are used again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vitrify.kit.network import Space
+from vitrify.kit.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """A dimension that the MLP of a block sets back to zero, because another space will be written there."""
+
+    block: int
+    dim: int
+    low: float
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Dimensions by space, the moment from which each space is no longer whole, and what has to be erased for it."""
+
+    width: int
+    dims: Mapping[Space, tuple[int, ...]]
+    gone: Mapping[Space, int]
+    erasures: tuple[Erasure, ...]
+
+
+def layout(schedule: Schedule, *, reuse: bool = True) -> Layout:
+    r"""Colour the lifetimes: a space lives from its birth to the MLP of the block in which it is last read.
+
+    That MLP can erase it with one unit per dimension, $-\mathrm{relu}(x - \ell)$ with $\ell$ below every value, and may write
+    the next space into the same dimensions at once. Spaces take the lowest free dimensions in order of birth, which
+    is optimal for lifetimes on a line: the width is the largest number of dimensions alive at one moment.
+    """
+    expiry = {space: _mlp_after(moment) for space, moment in schedule.last_read.items()}
+    free: list[int] = []
+    tenant: dict[int, Space] = {}
+    dims: dict[Space, tuple[int, ...]] = {}
+    gone: dict[Space, int] = {}
+    erasures: list[Erasure] = []
+    width = 0
+    living: list[Space] = []
+    for space in sorted(schedule.born, key=lambda s: schedule.born[s]):  # stable: ties in order of making
+        moment = schedule.born[space]
+        if reuse:
+            dead = [old for old in living if expiry[old] <= moment and expiry[old] < schedule.end]
+            living = [old for old in living if old not in dead]
+            free = sorted([*free, *(dim for old in dead for dim in dims[old])])
+        taken, free = free[: space.size], free[space.size :]
+        fresh = range(width, width + space.size - len(taken))
+        width += len(fresh)
+        for dim in taken:
+            old = tenant[dim]
+            erasures.append(Erasure(block=expiry[old] // 2 - 1, dim=dim, low=old.kind.low - 1.0))
+            gone[old] = expiry[old]
+        dims[space] = (*taken, *fresh)
+        tenant |= dict.fromkeys(dims[space], space)
+        living.append(space)
+    return Layout(width, dims, gone, tuple(erasures))
+
+
+def _mlp_after(moment: int) -> int:
+    """The moment of the MLP in the block that works at this moment; embeddings nobody reads go in block 0."""
+    return max(2, moment + moment % 2)

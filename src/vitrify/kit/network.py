@@ -1,0 +1,246 @@
+"""The intermediate form: named spaces of the residual stream, and the heads and units that read and write them.
+
+No numbers are laid out yet: a space has no dimensions of its own, an operation has no layer. `assemble` gives them both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.arrays import Matrix
+from vitrify.net.architecture import AttentionKind, Mask, Output, Ties
+from vitrify.net.spaces import Kind
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Space:
+    """A named part of the residual stream, written once and read by name."""
+
+    name: str
+    kind: Kind
+
+    @property
+    def size(self) -> int:
+        return self.kind.size
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """A map from some spaces to vectors: the sum of `space @ matrix`, plus a bias."""
+
+    parts: tuple[tuple[Space, Matrix], ...]
+    bias: Floats
+
+    @classmethod
+    def of(cls, parts: Mapping[Space, Any], bias: Any = None) -> Affine:
+        """From matrices [space, out] by space."""
+        matrices = tuple((space, np.asarray(matrix, dtype=float)) for space, matrix in parts.items())
+        size = matrices[0][1].shape[1] if matrices else len(bias)
+        return cls(matrices, np.zeros(size) if bias is None else np.asarray(bias, dtype=float))
+
+    @classmethod
+    def copy(cls, space: Space, scale: float = 1.0) -> Affine:
+        """The space itself, scaled."""
+        return cls.of({space: scale * np.eye(space.size)})
+
+    @property
+    def size(self) -> int:
+        return len(self.bias)
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        return tuple(space for space, _ in self.parts)
+
+    @cached_property
+    def bound(self) -> Floats:
+        """Largest absolute value of each output coordinate, from the ranges of the spaces."""
+        bound = np.abs(self.bias)
+        for space, matrix in self.parts:
+            bound = bound + max(abs(space.kind.low), abs(space.kind.high)) * np.abs(matrix).sum(axis=0)
+        return bound
+
+    def gain(self, space: Space) -> float:
+        """How much an error of 1 in every coordinate of a space can move an output coordinate."""
+        return max((float(np.abs(m).sum(axis=0).max(initial=0.0)) for s, m in self.parts if s == space), default=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Attend:
+    r"""A head: where each position looks, and what it copies from there into one space.
+
+    The score of key $j$ for query $i$ is `query`$_i \cdot$ `key`$_j$ plus `bias`$_{i-j}$. `gap` is the smallest lead of the
+    right keys over all others, over every input up to the maximum length; None says that the head averages by design, and
+    that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding adds to an average.
+    """
+
+    name: str
+    query: Affine
+    key: Affine
+    value: Affine
+    writes: Space
+    attention: AttentionKind
+    gap: float | None = None
+    bound: float = 0.0
+    mask: Mask = "causal"
+    ties: Ties = "average"
+    window: int | None = None
+    bias: Floats | None = None
+    error: float = 0.0
+
+    @property
+    def reads(self) -> tuple[Space, ...]:
+        return tuple(dict.fromkeys(self.query.spaces + self.key.spaces + self.value.spaces))
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    r"""ReLU units: $\mathrm{relu}(\sum_s x_s R_s + b)$, read out linearly into some spaces.
+
+    `margin` is, by space, the largest error of its coordinates that changes no decision of the units; `gain` is how much of
+    an error below that margin reaches an output coordinate: 0 where the units restore exact values.
+    """
+
+    name: str
+    reads_by: tuple[tuple[Space, Matrix], ...]
+    bias: Floats
+    writes_by: tuple[tuple[Space, Matrix], ...]
+    constants: tuple[tuple[Space, Floats], ...] = ()
+    margin: Mapping[Space, float] = field(default_factory=dict)
+    gain: Mapping[Space, float] = field(default_factory=dict)
+    rows: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.bias)
+
+    @property
+    def reads(self) -> tuple[Space, ...]:
+        return tuple(dict.fromkeys(space for space, _ in self.reads_by))
+
+    @property
+    def writes(self) -> tuple[Space, ...]:
+        return tuple(dict.fromkeys([s for s, _ in self.writes_by] + [s for s, _ in self.constants]))
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """The unembedding: logits = sum of `space @ matrix` + bias; `needs` is the error each space may have at the end."""
+
+    parts: tuple[tuple[Space, Matrix], ...]
+    bias: Floats
+    needs: Mapping[Space, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A construction's result: what is embedded, the operations in the order of their making, and the readout.
+
+    `embedded` tables are [inputs, space]; row 0 is the beginning-of-sequence token. `placed` tables are
+    [pads + max_length, space], its first `pads` rows being those of that token. `reuse` lets dimensions of dead spaces be
+    used again, at the price of one unit per dimension to erase them.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    output: Output
+    max_length: int
+    embedded: tuple[tuple[Space, Matrix], ...]
+    placed: tuple[tuple[Space, Floats], ...]
+    operations: tuple[Attend | Units, ...]
+    readout: Readout
+    pads: int = 1
+    reuse: bool = True
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        """All spaces, in the order of their making."""
+        written = [space for operation in self.operations for space in written_by(operation)]
+        return tuple([space for space, _ in self.embedded] + [space for space, _ in self.placed] + written)
+
+
+def written_by(operation: Attend | Units) -> tuple[Space, ...]:
+    """The spaces that an operation writes."""
+    return (operation.writes,) if isinstance(operation, Attend) else operation.writes
+
+
+class Builder:
+    """Collects spaces and operations in order; `network` freezes them.
+
+    The attention kind and the maximum length are settings of the whole net, read by the head primitives.
+    """
+
+    def __init__(
+        self, name: str, inputs: Iterable[str], max_length: int, attention: AttentionKind = "softmax", pads: int = 1
+    ) -> None:
+        self.name, self.inputs, self.pads = name, tuple(inputs), pads
+        self.max_length, self.attention = max_length, attention
+        self._embedded: list[tuple[Space, Matrix]] = []
+        self._placed: list[tuple[Space, Floats]] = []
+        self._operations: list[Attend | Units] = []
+        self._bos: Space | None = None
+        self._index: Space | None = None
+
+    def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
+        """A space that each token sets by itself: a row of the table per input symbol, the BOS token first."""
+        space = Space(name, kind)
+        self._embedded.append((space, table))
+        return space
+
+    def place(self, name: str, kind: Kind, table: Floats, pads: Floats | None = None) -> Space:
+        """A space that each position sets by itself: row t-1 of the table for the t-th token; zeros at BOS, or `pads`."""
+        space = Space(name, kind)
+        rows = np.zeros((self.pads + self.max_length, kind.size))
+        rows[self.pads :] = table
+        if pads is not None:
+            rows[: self.pads] = pads
+        self._placed.append((space, rows))
+        return space
+
+    @property
+    def bos(self) -> Space:
+        """The flag that is 1 at the beginning-of-sequence token."""
+        if self._bos is None:
+            from vitrify.net.spaces import Flag
+
+            self._bos = self.embed("bos", Flag(), np.eye(len(self.inputs))[:, :1])
+        return self._bos
+
+    @property
+    def index(self) -> Space:
+        """The number of the token, 1 to the maximum length; 0 at BOS."""
+        if self._index is None:
+            from vitrify.net.spaces import Integers
+
+            kind = Integers(("t",), 0.0, float(self.max_length))
+            self._index = self.place("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
+        return self._index
+
+    def add(self, operation: Attend | Units) -> Space:
+        """Append an operation; returns the (first) space that it writes."""
+        self._operations.append(operation)
+        return written_by(operation)[0]
+
+    def network(self, output: Output, readout: Readout, about: Mapping[str, Any], *, reuse: bool = True) -> Network:
+        """The frozen network."""
+        return Network(
+            name=self.name,
+            inputs=self.inputs,
+            output=output,
+            max_length=self.max_length,
+            embedded=tuple(self._embedded),
+            placed=tuple(self._placed),
+            operations=tuple(self._operations),
+            readout=readout,
+            pads=self.pads,
+            reuse=reuse,
+            about=dict(about),
+        )

@@ -1,0 +1,201 @@
+r"""Position codes: how a head finds the token `offset` places back, with a gap that is known in advance.
+
+Each code is a table of features of $t = 1 \dots T$ (zeros at BOS) and gives, for every offset $h$, linear queries and keys
+whose product is largest at $j = t-h$. The BOS key is the *sink*: it scores half way between a match and the best mismatch, so
+a query whose target lies before the first token reads BOS.
+
+| code | dimensions | gap with sink | largest score |
+| --- | --- | --- | --- |
+| `dyadic` | $2B-1$, $B = \lceil\log_2 (T + \text{reach})\rceil$ | 1 | $B$ |
+| `quadratic` | 2 | 1/2 | $\le 4(T+h)^2$ |
+| `sqrt` | 2 + 2 per offset | $\approx 1/(16 T^3)$ | 1 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.net.spaces import Reals
+
+Floats = NDArray[np.float64]
+CodeName = Literal["dyadic", "quadratic", "sqrt"]
+
+
+class PositionCode(Protocol):
+    """What `shift` needs of a position code."""
+
+    def kind(self) -> Reals:
+        """The kind of the space that holds the code."""
+        ...
+
+    def table(self) -> Floats:
+        """Features [T, dims] of the positions 1 to T."""
+        ...
+
+    def query(self, offset: int) -> tuple[Floats, Floats]:
+        """Matrix [dims, features] and bias [features] of the query for an offset."""
+        ...
+
+    def key(self, offset: int) -> Floats:
+        """Matrix [dims, features] of the key for an offset."""
+        ...
+
+    def sink(self, offset: int) -> tuple[Floats, float]:
+        """The sink's score as a function of the query's code: vector [dims] and constant."""
+        ...
+
+    def gap(self, offset: int) -> float:
+        """Smallest lead of the right key over all others, the sink included."""
+        ...
+
+    def bound(self, offset: int) -> float:
+        """Largest sum of |query × key| over the features."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dyadic:
+    r"""$\cos, \sin(2\pi t / 2^b)$ for $b = 1 \dots B$; an offset is a fixed rotation of the query.
+
+    $q_t \cdot k_j = \sum_b \cos(2\pi (t-h-j)/2^b)$ is $B$ at a match. If $\delta = t-h-j \ne 0$ has its lowest set bit at $r$,
+    the term $b = r+1$ is $\cos(\pi \cdot \text{odd}) = -1$, so the sum is at most $B-2$. The sink scores $B-1$. Distances stay
+    below $2^B$ because $2^B \ge T + \text{reach}$, where reach is the largest offset (at least $T$). The sine of $b = 1$
+    is always 0 and is left out.
+    """
+
+    length: int
+    reach: int
+
+    @property
+    def levels(self) -> int:
+        return max(1, (self.length + max(self.length, self.reach) - 1).bit_length())
+
+    def kind(self) -> Reals:
+        names = ["cos/2"] + [f"{f}/{2**b}" for b in range(2, self.levels + 1) for f in ("cos", "sin")]
+        return Reals(tuple(names), -1.0, 1.0)
+
+    def table(self) -> Floats:
+        t = np.arange(1, self.length + 1)
+        columns = [_turn(t, 1)[0]] + [wave for b in range(2, self.levels + 1) for wave in _turn(t, b)]
+        return np.stack(columns, axis=1)
+
+    def query(self, offset: int) -> tuple[Floats, Floats]:
+        matrix = np.zeros((2 * self.levels - 1, 2 * self.levels - 1))
+        matrix[0, 0] = _turn(np.array([offset]), 1)[0][0]
+        for b in range(2, self.levels + 1):
+            cos, sin = (wave[0] for wave in _turn(np.array([offset]), b))
+            at = 2 * b - 3
+            matrix[at : at + 2, at : at + 2] = [[cos, -sin], [sin, cos]]
+        return matrix, np.zeros(len(matrix))
+
+    def key(self, offset: int) -> Floats:  # noqa: ARG002 - the key does not depend on the offset
+        return np.eye(2 * self.levels - 1)
+
+    def sink(self, offset: int) -> tuple[Floats, float]:  # noqa: ARG002
+        return np.zeros(2 * self.levels - 1), self.levels - 1.0
+
+    def gap(self, offset: int) -> float:  # noqa: ARG002
+        return 1.0
+
+    def bound(self, offset: int) -> float:  # noqa: ARG002
+        return float(self.levels)
+
+
+def _turn(t: NDArray[np.int64], b: int) -> tuple[Floats, Floats]:
+    """Cosine and sine of t / 2^b turns, exact at quarter turns."""
+    part = t % 2**b
+    cos, sin = np.cos(2 * np.pi * part / 2**b), np.sin(2 * np.pi * part / 2**b)
+    quarter = (4 * part) % 2**b == 0
+    return np.where(quarter, np.round(cos), cos), np.where(quarter, np.round(sin), sin)
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    r"""$(t, t^2)$ with score $2(t-h)j - j^2 = (t-h)^2 - (j-(t-h))^2$.
+
+    A match scores $(t-h)^2$, any other key at most $(t-h)^2 - 1$; the sink scores $(t-h)^2 - 1/2$, linear in $(t, t^2)$.
+    """
+
+    length: int
+
+    def kind(self) -> Reals:
+        return Reals(("t", "t²"), 0.0, float(self.length**2))
+
+    def table(self) -> Floats:
+        t = np.arange(1.0, self.length + 1)
+        return np.stack([t, t * t], axis=1)
+
+    def query(self, offset: int) -> tuple[Floats, Floats]:  # noqa: ARG002
+        return np.array([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), np.array([0.0, 1.0, 1.0])
+
+    def key(self, offset: int) -> Floats:
+        return np.array([[1.0, 0.0, -2.0 * offset], [0.0, -1.0, 0.0]])
+
+    def sink(self, offset: int) -> tuple[Floats, float]:
+        return np.array([-2.0 * offset, 1.0]), offset * offset - 0.5
+
+    def gap(self, offset: int) -> float:  # noqa: ARG002
+        return 0.5
+
+    def bound(self, offset: int) -> float:
+        return 4.0 * (self.length + offset) ** 2
+
+
+@dataclass(frozen=True)
+class Sqrt:
+    r"""$(\sqrt{1/t}, \sqrt{1-1/t})$, the code of the published n-gram construction, kept for comparison.
+
+    With $\theta_t = \arctan\sqrt{t-1}$ the score is $\cos(\theta_t - \theta_{j+h})$, 1 at a match. Neighbours differ by
+    $\theta_{t+1}-\theta_t = \arctan\big(1/((\sqrt t + \sqrt{t-1})(1 + \sqrt{t(t-1)}))\big) \approx 1/(2 t^{3/2})$, so the
+    lead is only $1-\cos \approx 1/(8t^3)$, and the sink halves it. An offset is no linear map of the code: the code of $t+h$
+    is stored for every offset.
+    """
+
+    length: int
+    offsets: tuple[int, ...]
+
+    def kind(self) -> Reals:
+        names = ["√(1/t)", "√(1-1/t)"]
+        names += [name for h in self.offsets for name in (f"√(1/(t+{h}))", f"√(1-1/(t+{h}))")]
+        return Reals(tuple(names), 0.0, 1.0)
+
+    def table(self) -> Floats:
+        t = np.arange(1.0, self.length + 1)
+        return np.concatenate([_pair(t)] + [_pair(t + h) for h in self.offsets], axis=1)
+
+    def query(self, offset: int) -> tuple[Floats, Floats]:  # noqa: ARG002
+        return np.eye(2 + 2 * len(self.offsets))[:, :2], np.zeros(2)
+
+    def key(self, offset: int) -> Floats:
+        at = 2 + 2 * self.offsets.index(offset)
+        return np.eye(2 + 2 * len(self.offsets))[:, at : at + 2]
+
+    def sink(self, offset: int) -> tuple[Floats, float]:
+        return np.zeros(2 + 2 * len(self.offsets)), 1.0 - self.gap(offset)
+
+    def gap(self, offset: int) -> float:  # noqa: ARG002
+        a, b = np.sqrt(float(self.length)), np.sqrt(self.length - 1.0)
+        step = np.arctan(1.0 / ((a + b) * (1 + a * b)))
+        return float(np.sin(step / 2) ** 2)  # half of 1 - cos(step): the sink stands in the middle
+
+    def bound(self, offset: int) -> float:  # noqa: ARG002
+        return 1.0
+
+
+def _pair(t: Floats) -> Floats:
+    return np.stack([np.sqrt(1 / t), np.sqrt(1 - 1 / t)], axis=1)
+
+
+def position_code(name: CodeName, length: int, offsets: Iterable[int]) -> PositionCode:
+    """A position code by name, for sequences up to `length` and the given offsets."""
+    wanted = tuple(sorted(set(offsets)))
+    if name == "dyadic":
+        return Dyadic(length, max(wanted, default=0))
+    if name == "quadratic":
+        return Quadratic(length)
+    return Sqrt(length, wanted)

@@ -1,0 +1,31 @@
+"""Networks as data: architectures, weights, the forward pass, traces, folders."""
+
+from vitrify.net.architecture import Block, Head, Output, Transformer
+from vitrify.net.folder import load, save
+from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
+from vitrify.net.run import batch_logits, encode, log_probabilities, logits, trace
+from vitrify.net.trace import Trace
+from vitrify.net.transformer import forward
+from vitrify.net.weights import Ledger, Weights
+
+__all__ = [
+    "Block",
+    "Head",
+    "HeadLabel",
+    "Labels",
+    "Ledger",
+    "Output",
+    "SpaceLabel",
+    "Trace",
+    "Transformer",
+    "UnitsLabel",
+    "Weights",
+    "batch_logits",
+    "encode",
+    "forward",
+    "load",
+    "log_probabilities",
+    "logits",
+    "save",
+    "trace",
+]

@@ -1,0 +1,168 @@
+"""What a transformer looks like, without its numbers: blocks of attention heads and ReLU units.
+
+An architecture is a frozen, hashable value, so a compiled program can be keyed by it. A built net and a trained net
+share it; only the arrays differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from vitrify.errors import FolderError
+
+AttentionKind = Literal["softmax", "sparsemax", "hard"]
+Ties = Literal["left", "right", "average"]
+Mask = Literal["none", "causal", "strict"]
+Residual = Literal["add", "concatenate"]
+OutputKind = Literal["lm", "recogniser", "transducer"]
+
+
+@dataclass(frozen=True)
+class Head:
+    r"""How one head turns scores into weights.
+
+    Scores are $s_{ij} = \beta\,q_i \cdot k_j + r_{i-j}$; `beta` and `r` are arrays of the block. Keys that the mask or the
+    window (offsets $0 \le i-j <$ window) exclude get weight 0, and a query with no key left gets the zero vector.
+    `hard` shares the weight among the keys whose score is within `resolution` of the best: all of them (`average`), or
+    only the `left`most or `right`most.
+    """
+
+    attention: AttentionKind = "softmax"
+    mask: Mask = "causal"
+    window: int | None = None
+    ties: Ties = "average"
+    resolution: float = 0.0
+
+
+@dataclass(frozen=True)
+class Block:
+    """One layer: heads in parallel, then an MLP of ReLU units; either may be absent."""
+
+    heads: tuple[Head, ...] = ()
+    d_head: int = 0
+    d_value: int = 0
+    units: int = 0
+    d_out: int = 0  # concatenating residual only: width that each head and the MLP append
+
+    @property
+    def window(self) -> int:
+        """Width of the block's table of relative biases: the largest window of its heads."""
+        return max((head.window or 0 for head in self.heads), default=0)
+
+
+@dataclass(frozen=True)
+class Output:
+    """How the logits are read.
+
+    `lm`: next-token log-probabilities, normalised by a softmax unless `normalised` says that they already are.
+    `recogniser`: the likeliest symbol is the automaton's state, `accepting` ones say yes. `transducer`: one symbol each.
+    """
+
+    kind: OutputKind
+    symbols: tuple[str, ...]
+    normalised: bool = False
+    accepting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A decoder or encoder over `inputs`, whose first symbol is the beginning-of-sequence token, put `pads` times in front.
+
+    `max_length` counts the tokens of a sequence without the pads. `norm` puts a layer norm before every attention, every
+    MLP and the unembedding, with `eps` under the root.
+    """
+
+    inputs: tuple[str, ...]
+    output: Output
+    max_length: int
+    d_model: int
+    blocks: tuple[Block, ...] = ()
+    pads: int = 1
+    residual: Residual = "add"
+    norm: bool = False
+    eps: float = 0.0
+    name: str = field(default="transformer", compare=False)
+
+    @property
+    def positions(self) -> int:
+        """Rows of the position table: the longest sequence with its pads."""
+        return self.max_length + self.pads
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Residual width before each half layer (attention, MLP, attention, …) and at the end.
+
+        It is constant when the residual adds, and grows when it concatenates.
+        """
+        widths = [self.d_model]
+        for block in self.blocks:
+            grow = block.d_out if self.residual == "concatenate" else 0
+            widths.append(widths[-1] + grow * len(block.heads))
+            widths.append(widths[-1] + (grow if block.units else 0))
+        return tuple(widths)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every array; the names are those that interpretability tools use."""
+        shapes: dict[str, tuple[int, ...]] = {
+            "embed.W_E": (len(self.inputs), self.d_model),
+            "pos_embed.W_pos": (self.positions, self.d_model),
+        }
+        for index, block in enumerate(self.blocks):
+            at_attention, at_mlp, _ = self.widths[2 * index : 2 * index + 3]
+            out = block.d_out if self.residual == "concatenate" else self.d_model
+            heads, d_head, d_value, units = len(block.heads), block.d_head, block.d_value, block.units
+            name = f"blocks.{index}"
+            if heads:
+                shapes |= {
+                    f"{name}.attn.W_Q": (heads, at_attention, d_head),
+                    f"{name}.attn.b_Q": (heads, d_head),
+                    f"{name}.attn.W_K": (heads, at_attention, d_head),
+                    f"{name}.attn.b_K": (heads, d_head),
+                    f"{name}.attn.W_V": (heads, at_attention, d_value),
+                    f"{name}.attn.b_V": (heads, d_value),
+                    f"{name}.attn.W_O": (heads, d_value, out),
+                    f"{name}.attn.beta": (heads,),
+                }
+                if block.window:
+                    shapes[f"{name}.attn.b_rel"] = (heads, block.window)
+                if self.norm:
+                    shapes |= {f"{name}.ln1.w": (at_attention,), f"{name}.ln1.b": (at_attention,)}
+            if units:
+                shapes |= {
+                    f"{name}.mlp.W_in": (at_mlp, units),
+                    f"{name}.mlp.b_in": (units,),
+                    f"{name}.mlp.W_out": (units, out),
+                    f"{name}.mlp.b_out": (out,),
+                }
+                if self.norm:
+                    shapes |= {f"{name}.ln2.w": (at_mlp,), f"{name}.ln2.b": (at_mlp,)}
+        last = self.widths[-1]
+        if self.norm:
+            shapes |= {"ln_final.w": (last,), "ln_final.b": (last,)}
+        return shapes | {"unembed.W_U": (last, len(self.output.symbols)), "unembed.b_U": (len(self.output.symbols),)}
+
+
+def to_json(architecture: Transformer) -> dict[str, Any]:
+    """The architecture as plain JSON data."""
+    return {"architecture": "transformer"} | asdict(architecture)
+
+
+def from_json(data: Any) -> Transformer:
+    """The architecture that `to_json` wrote; anything else is refused with the field that is wrong."""
+    try:
+        if data["architecture"] != "transformer":
+            raise FolderError(f"this reader knows architecture 'transformer', not {data['architecture']!r}")
+        fields = {key: value for key, value in data.items() if key != "architecture"}
+        output = Output(**{**fields["output"], "symbols": tuple(fields["output"]["symbols"])})
+        output = Output(output.kind, output.symbols, output.normalised, tuple(fields["output"]["accepting"]))
+        blocks = tuple(Block(**{**b, "heads": tuple(Head(**h) for h in b["heads"])}) for b in fields["blocks"])
+        net = Transformer(**{**fields, "inputs": tuple(fields["inputs"]), "output": output, "blocks": blocks})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FolderError(f"config.json does not describe a transformer: {error!r}") from None
+    for value, allowed in [(net.residual, Residual), (net.output.kind, OutputKind)] + [
+        pair for b in net.blocks for h in b.heads for pair in ((h.attention, AttentionKind), (h.mask, Mask), (h.ties, Ties))
+    ]:
+        if value not in get_args(allowed):
+            raise FolderError(f"config.json says {value!r} where one of {', '.join(get_args(allowed))} must stand")
+    return net

@@ -1,0 +1,75 @@
+r"""From scores to attention weights: softmax, sparsemax and hard attention, under a mask.
+
+Every function takes `scores` [..., query, key] and a boolean `allowed` of the same trailing shape, and works on NumPy and
+JAX arrays alike. A query without any allowed key gets weights 0.
+"""
+
+from __future__ import annotations
+
+from vitrify.arrays import Array, namespace
+from vitrify.net.architecture import Head
+
+
+def allowed_keys(head: Head, queries: Array, keys: Array) -> Array:
+    """Which keys (columns, by position) each query (rows, by position) may attend to."""
+    xp = namespace(keys)
+    offset = queries[:, None] - keys[None, :]
+    allowed = xp.ones_like(offset, dtype=bool)
+    if head.mask != "none":
+        allowed = allowed & (offset >= (1 if head.mask == "strict" else 0))
+    if head.window is not None:
+        allowed = allowed & (offset >= 0) & (offset < head.window)
+    return allowed
+
+
+def weigh(head: Head, scores: Array, allowed: Array) -> Array:
+    """The attention weights of a head, by its kind."""
+    if head.attention == "softmax":
+        return softmax(scores, allowed)
+    if head.attention == "sparsemax":
+        return sparsemax(scores, allowed)
+    return hardmax(scores, allowed, head)
+
+
+def softmax(scores: Array, allowed: Array) -> Array:
+    r"""$w_j = e^{s_j} / \sum_k e^{s_k}$ over the allowed keys."""
+    xp = namespace(scores)
+    shifted = xp.where(allowed, scores - _best(scores, allowed), 0.0)
+    weights = xp.where(allowed, xp.exp(shifted), 0.0)
+    total = weights.sum(axis=-1, keepdims=True)
+    return weights / xp.where(total > 0, total, 1.0)
+
+
+def sparsemax(scores: Array, allowed: Array) -> Array:
+    r"""The Euclidean projection of the scores onto the simplex: $w_j = \max(s_j - \tau, 0)$ with $\sum_j w_j = 1$.
+
+    With the scores sorted downwards, the support has the largest $k$ such that $1 + k s_k > \sum_{j \le k} s_j$, and
+    $\tau = (\sum_{j \le k} s_j - 1) / k$ (Martins & Astudillo 2016). A winner that leads by at least 1 takes it all.
+    """
+    xp = namespace(scores)
+    shifted = xp.where(allowed, scores - _best(scores, allowed), -2.0)  # 2 below the best: never in the support
+    ordered = xp.flip(xp.sort(shifted, axis=-1), axis=-1)
+    total = xp.cumulative_sum(ordered, axis=-1)
+    rank = xp.arange(1, scores.shape[-1] + 1, dtype=scores.dtype)
+    size = (1 + rank * ordered > total).sum(axis=-1, keepdims=True)
+    tau = (xp.take_along_axis(total, xp.maximum(size - 1, 0), axis=-1) - 1) / xp.maximum(size, 1)
+    return xp.where(allowed, xp.maximum(shifted - tau, 0.0), 0.0)
+
+
+def hardmax(scores: Array, allowed: Array, head: Head) -> Array:
+    """All weight on the best key; keys within the head's resolution of it are tied."""
+    xp = namespace(scores)
+    tied = allowed & (scores >= _best(scores, allowed) - head.resolution)
+    if head.ties == "left":
+        tied = tied & (xp.cumulative_sum(tied.astype(scores.dtype), axis=-1) == 1)
+    elif head.ties == "right":
+        tied = tied & (xp.flip(xp.cumulative_sum(xp.flip(tied, axis=-1).astype(scores.dtype), axis=-1), axis=-1) == 1)
+    weights = tied.astype(scores.dtype)
+    return weights / xp.maximum(weights.sum(axis=-1, keepdims=True), 1.0)
+
+
+def _best(scores: Array, allowed: Array) -> Array:
+    """The best allowed score of each query, 0 where there is none."""
+    xp = namespace(scores)
+    best = xp.where(allowed, scores, -xp.inf).max(axis=-1, keepdims=True)
+    return xp.where(xp.isfinite(best), best, 0.0)

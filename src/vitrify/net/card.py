@@ -1,0 +1,44 @@
+"""The README card of a saved model."""
+
+from __future__ import annotations
+
+from vitrify.net.weights import Ledger, Weights
+
+
+def card(weights: Weights) -> str:
+    """A page that tells a stranger what the model is, how large it is and how to use it."""
+    net, size, about = weights.architecture, Ledger.of(weights), weights.about
+    facts = "\n".join(f"| {key} | {value} |" for key, value in about.items())
+    heads = "\n".join(
+        f"| {head.block}.{head.place} | {head.name} | {head.writes} | {_number(head.gap)} | {_number(head.kappa)} | "
+        f"{_number(float(weights.arrays[f'blocks.{head.block}.attn.beta'][head.place]))} |"
+        for head in weights.labels.heads
+    )
+    return f"""---
+library_name: vitrify
+tags: [vitrify, {net.output.kind}]
+---
+# {net.name}
+
+Weights written down from a specification, not learned. Every dimension, head and unit is named in `labels.json`.
+
+| about | |
+| --- | --- |
+{facts}
+| reads | {len(net.inputs) - 1} symbols, at most {net.max_length} of them |
+| writes | {len(net.output.symbols)} symbols ({net.output.kind}) |
+
+| layers | heads | width | MLP units | non-zero | dense | largest weight |
+| --- | --- | --- | --- | --- | --- | --- |
+| {size.layers} | {size.heads} | {size.d_model} | {size.units} | {size.nonzero} | {size.dense} | {size.max_abs:.6g} |
+
+| head | does | writes | gap | kappa | beta |
+| --- | --- | --- | --- | --- | --- |
+{heads}
+
+Run it with `vitrify run DIR TOKEN…`, check it against its spec with `vitrify certify DIR`.
+"""
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.6g}"

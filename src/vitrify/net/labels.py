@@ -1,0 +1,98 @@
+"""The names of a network's parts: which dimensions hold which space and when, what each head and unit is for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vitrify.errors import FolderError
+from vitrify.net.spaces import Kind, kind_from_json, kind_to_json
+
+# Moments of a run: 0 after embedding, 2i+1 after the attention of block i, 2i+2 after its MLP.
+
+
+@dataclass(frozen=True)
+class SpaceLabel:
+    """A named space: its dimensions, the moment it is written and the last moment at which it is whole."""
+
+    name: str
+    kind: Kind
+    dims: tuple[int, ...]
+    born: int
+    dies: int
+    error: float = 0.0  # proved bound on the distance from the ideal value, coordinate by coordinate
+
+
+@dataclass(frozen=True)
+class HeadLabel:
+    r"""What a head is for, and the margin that its sharpness rests on.
+
+    `gap` is the smallest lead of the keys that should win, before $\beta$; None when the head averages. `kappa` is the
+    largest score over the gap. `beta_min` is the smallest $\beta$ that keeps the output error within `tolerance`.
+    """
+
+    name: str
+    block: int
+    place: int
+    writes: str
+    gap: float | None = None
+    kappa: float | None = None
+    beta_min: float | None = None
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class UnitsLabel:
+    """What a run of hidden units computes together: units `start` to `stop` of a block's MLP."""
+
+    name: str
+    block: int
+    start: int
+    stop: int
+    writes: tuple[str, ...]
+    rows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Labels:
+    """All names of a network; a trained net may have none."""
+
+    spaces: tuple[SpaceLabel, ...] = ()
+    heads: tuple[HeadLabel, ...] = ()
+    units: tuple[UnitsLabel, ...] = ()
+
+    def space(self, name: str) -> SpaceLabel:
+        """The space of that name."""
+        for space in self.spaces:
+            if space.name == name:
+                return space
+        raise KeyError(f"no space is called {name!r}; there are {', '.join(s.name for s in self.spaces)}")
+
+
+def labels_to_json(labels: Labels) -> dict[str, Any]:
+    """Labels as plain JSON data."""
+    return {
+        "spaces": [{**_plain(space), "kind": kind_to_json(space.kind)} for space in labels.spaces],
+        "heads": [asdict(head) for head in labels.heads],
+        "units": [asdict(units) for units in labels.units],
+    }
+
+
+def _plain(space: SpaceLabel) -> dict[str, Any]:
+    return {key: getattr(space, key) for key in ("name", "dims", "born", "dies", "error")}
+
+
+def labels_from_json(data: Any) -> Labels:
+    """The labels that `labels_to_json` wrote."""
+    try:
+        return Labels(
+            spaces=tuple(
+                SpaceLabel(**{**s, "kind": kind_from_json(s["kind"]), "dims": tuple(s["dims"])}) for s in data["spaces"]
+            ),
+            heads=tuple(HeadLabel(**head) for head in data["heads"]),
+            units=tuple(
+                UnitsLabel(**{**u, "writes": tuple(u["writes"]), "rows": tuple(u["rows"])}) for u in data["units"]
+            ),
+        )
+    except (KeyError, TypeError) as error:
+        raise FolderError(f"labels.json is not a set of labels: {error!r}") from None

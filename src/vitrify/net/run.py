@@ -1,0 +1,118 @@
+"""Running a network on words: encode, batch, forward, read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.arrays import Array, Logits, namespace
+from vitrify.errors import InputError
+from vitrify.net.architecture import Output, Transformer
+from vitrify.net.trace import Trace
+from vitrify.net.transformer import forward
+from vitrify.net.weights import Weights
+
+BATCH_BYTES = 1 << 28  # activations of one batch; larger batches were not faster
+QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
+UNKNOWN = ("<unk>", "<UNK>")
+
+Ids = NDArray[np.int64]
+
+
+def encode(net: Transformer, words: Sequence[str]) -> list[int]:
+    """Token ids of a word, without the beginning-of-sequence token.
+
+    Symbols that the net does not read stand for its unknown-word token if it has one, and are refused otherwise.
+    """
+    ids = {symbol: index for index, symbol in enumerate(net.inputs) if index > 0}
+    fallback = next((ids[name] for name in UNKNOWN if name in ids), None)
+    unknown = sorted({word for word in words if word not in ids}) if fallback is None else []
+    if unknown:
+        readable = " ".join(net.inputs[1:21]) + (" …" if len(net.inputs) > 21 else "")
+        raise InputError(f"this network does not read {', '.join(map(repr, unknown))}; it reads: {readable}")
+    if len(words) > net.max_length:
+        raise InputError(
+            f"the sequence has {len(words)} tokens, the network was built for at most {net.max_length}: "
+            f"build it again with --max-length {len(words)}"
+        )
+    return [ids.get(word, fallback or 0) for word in words]
+
+
+def batch_of(net: Transformer, sequences: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
+    """Sequences of ids as one array, with beginning-of-sequence pads in front and filling behind, and their lengths."""
+    lengths = np.array([net.pads + len(sequence) for sequence in sequences])
+    tokens = np.zeros((len(sequences), lengths.max(initial=net.pads)), dtype=np.int64)
+    for row, sequence in zip(tokens, sequences, strict=True):
+        row[net.pads : net.pads + len(sequence)] = sequence
+    return tokens, lengths
+
+
+def logits(weights: Weights, sequences: Sequence[Sequence[int]]) -> Iterator[NDArray[np.float64]]:
+    """Logits [1 + tokens, out] of each sequence in turn: row t is read after t tokens."""
+    net = weights.architecture
+    order = sorted(range(len(sequences)), key=lambda place: len(sequences[place]))
+    done: dict[int, NDArray[np.float64]] = {}
+    waiting = 0  # results come out in the caller's order, whatever order the batches are run in
+    for places in _batches(net, [len(sequences[place]) for place in order]):
+        members = [order[place] for place in places]
+        tokens, lengths = batch_of(net, [sequences[member] for member in members])
+        out = batch_logits(weights, tokens, lengths)
+        for row, member in enumerate(members):
+            done[member] = out[row, net.pads - 1 : lengths[row]]
+        while waiting in done:
+            yield done.pop(waiting)
+            waiting += 1
+
+
+def batch_logits(weights: Weights, tokens: Ids, lengths: Ids | None = None) -> NDArray[np.float64]:
+    """Logits [batch, pos, out] of one padded batch."""
+    net = weights.architecture
+    ahead = any(head.mask == "none" for block in net.blocks for head in block.heads)
+    chunk = QUERY_CHUNK if tokens.shape[1] > 2 * QUERY_CHUNK else None
+    out: NDArray[np.float64] = forward(
+        net, weights.prepared, tokens, lengths=lengths if ahead else None, query_chunk=chunk
+    )
+    return out
+
+
+def _batches(net: Transformer, lengths: Sequence[int]) -> Iterator[range]:
+    """Runs of sequences (sorted by length) whose activations fit the budget."""
+    floats = 4 * net.widths[-1] + 2 * max((b.units for b in net.blocks), default=0) + 2 * len(net.output.symbols)
+    start = 0
+    while start < len(lengths):
+        stop = start + 1
+        while stop < len(lengths):
+            pos = lengths[stop] + net.pads
+            heads = max((len(b.heads) for b in net.blocks), default=0)
+            if 8 * (stop + 1 - start) * pos * (floats + 4 * heads * min(pos, QUERY_CHUNK)) > BATCH_BYTES:
+                break
+            stop += 1
+        yield range(start, stop)
+        start = stop
+
+
+def trace(weights: Weights, words: Sequence[str]) -> Trace:
+    """Every activation of one run, by name."""
+    net = weights.architecture
+    tokens, _ = batch_of(net, [encode(net, words)])
+    seen: dict[str, Array] = {}
+    forward(net, weights.prepared, tokens, record=seen.__setitem__)
+    squeezed = {name: _first(value) for name, value in seen.items()}
+    return Trace(weights, (net.inputs[0],) * net.pads + tuple(words), squeezed)
+
+
+def _first(value: Array | list[Array]) -> Array:
+    if isinstance(value, list):  # a concatenating residual records one output per head
+        return np.concatenate([part[0] for part in value], axis=-1)
+    return value[0] if value.ndim > 2 else value
+
+
+def log_probabilities(output: Output, logits: Logits) -> Logits:
+    """Natural-log probabilities of the output symbols."""
+    if output.normalised:
+        return logits
+    xp = namespace(logits)
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))

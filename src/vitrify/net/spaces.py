@@ -1,0 +1,176 @@
+r"""What the dimensions of a residual stream mean: kinds of named spaces, with their codes and invariants.
+
+A *kind* says which vectors are legal, how they are named dimension by dimension, and how far a vector is from the nearest
+legal one. A categorical kind gives every value a code vector $c_v$ with $c_v \cdot c_v =$ `norm` and
+$c_v \cdot c_w \le$ `norm - gap` for $v \ne w$: that is all a lookup needs to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.errors import FolderError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One bit, 0 or 1."""
+
+    tag: ClassVar[str] = "flag"
+    size: ClassVar[int] = 1
+    low: ClassVar[float] = 0.0
+    high: ClassVar[float] = 1.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("",)
+
+    def deviation(self, x: Floats) -> Floats:
+        """Distance of each vector (last axis) from the nearest legal one, in the largest coordinate."""
+        return np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1)
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """One of finitely many values, as a unit vector."""
+
+    values: tuple[str, ...]
+    tag: ClassVar[str] = "onehot"
+    low: ClassVar[float] = 0.0
+    high: ClassVar[float] = 1.0
+    norm: ClassVar[float] = 1.0
+    gap: ClassVar[float] = 1.0
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"={value}" for value in self.values)
+
+    @cached_property
+    def codes(self) -> Floats:
+        """Code vectors [value, dimension]."""
+        return np.eye(self.size)
+
+    def deviation(self, x: Floats) -> Floats:
+        """Distance of each vector from the code of its largest coordinate."""
+        nearest = self.codes[x.argmax(axis=-1)]
+        return np.abs(x - nearest).max(axis=-1)
+
+
+@dataclass(frozen=True)
+class Bits:
+    r"""One of finitely many values, as $B = \max(1, \lceil \log_2 V \rceil)$ signs: bit $b$ of the value's number, as ±1."""
+
+    values: tuple[str, ...]
+    tag: ClassVar[str] = "bits"
+    low: ClassVar[float] = -1.0
+    high: ClassVar[float] = 1.0
+    gap: ClassVar[float] = 2.0
+
+    @property
+    def size(self) -> int:
+        return max(1, (len(self.values) - 1).bit_length())
+
+    @property
+    def norm(self) -> float:
+        return float(self.size)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f".bit{b}" for b in range(self.size))
+
+    @cached_property
+    def codes(self) -> Floats:
+        """Code vectors [value, dimension]."""
+        return 2.0 * (np.arange(len(self.values))[:, None] >> np.arange(self.size) & 1) - 1.0
+
+    def deviation(self, x: Floats) -> Floats:
+        """Largest distance of a coordinate from ±1."""
+        return np.abs(np.abs(x) - 1).max(axis=-1)
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Whole numbers between low and high, one per dimension."""
+
+    labels: tuple[str, ...]
+    low: float
+    high: float
+    tag: ClassVar[str] = "integers"
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"[{label}]" for label in self.labels)
+
+    def deviation(self, x: Floats) -> Floats:
+        """Largest distance of a coordinate from a whole number in the range."""
+        return np.abs(x - np.clip(np.round(x), self.low, self.high)).max(axis=-1)
+
+
+@dataclass(frozen=True)
+class Reals:
+    """Real numbers between low and high, one per dimension."""
+
+    labels: tuple[str, ...]
+    low: float
+    high: float
+    tag: ClassVar[str] = "reals"
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"[{label}]" for label in self.labels)
+
+    def deviation(self, x: Floats) -> Floats:
+        """How far the worst coordinate is outside the range."""
+        return np.maximum(np.maximum(self.low - x, x - self.high), 0.0).max(axis=-1)
+
+
+Categorical = OneHot | Bits
+Kind = Flag | OneHot | Bits | Integers | Reals
+KINDS: dict[str, type[Kind]] = {kind.tag: kind for kind in (Flag, OneHot, Bits, Integers, Reals)}
+
+
+def decode(kind: Kind, x: Floats) -> Any:
+    """What one vector of a space says, as a person would write it.
+
+    >>> decode(OneHot(("a", "b")), np.array([0.1, 0.9]))
+    'b'
+    """
+    if isinstance(kind, OneHot | Bits):
+        return kind.values[int(np.argmax(kind.codes @ x))] if np.any(x) else None
+    if isinstance(kind, Reals):
+        return [float(number) for number in x]
+    numbers = [round(number) for number in x.tolist()]
+    return numbers[0] if kind.size == 1 else numbers
+
+
+def kind_to_json(kind: Kind) -> dict[str, Any]:
+    """A kind as plain JSON data."""
+    return {"kind": kind.tag} | asdict(kind)
+
+
+def kind_from_json(data: dict[str, Any]) -> Kind:
+    """The kind that `kind_to_json` wrote."""
+    try:
+        fields = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "kind"}
+        return KINDS[data["kind"]](**fields)
+    except (KeyError, TypeError) as error:
+        raise FolderError(f"labels.json describes a space that this version does not know: {data!r}") from error

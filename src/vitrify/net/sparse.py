@@ -1,0 +1,73 @@
+"""Products with matrices that are mostly zero: dense, on the non-zero rows only, or sparse, whichever is cheaper.
+
+Weights keep large, mostly empty matrices as SciPy CSR arrays. Before a run each matrix is put into the form in which its
+product is cheapest; `matmul` and `rows` then hide the difference from the forward pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitrify.arrays import Array, Matrix
+
+DENSE_ENTRIES = 1 << 20  # below 8 MiB a dense array is always the simplest form
+DENSE_DENSITY = 0.02  # a BLAS product beats a CSR product above about this share of non-zeros
+
+
+def is_sparse(matrix: Matrix) -> bool:
+    """Whether this is a SciPy sparse array (asked without importing SciPy)."""
+    return hasattr(matrix, "tocsr")
+
+
+def dense(matrix: Matrix) -> Array:
+    """The same numbers as a dense array."""
+    return matrix.toarray() if is_sparse(matrix) else matrix
+
+
+def nonzeros(matrix: Matrix) -> int:
+    """How many entries differ from zero."""
+    return int(matrix.count_nonzero()) if is_sparse(matrix) else int(np.count_nonzero(matrix))
+
+
+@dataclass(frozen=True, eq=False)
+class OnRows:
+    """A matrix whose non-zero rows are few: only they are stored and multiplied."""
+
+    index: Array
+    block: Array
+
+
+def prepare(matrix: Matrix) -> Matrix | OnRows:
+    """The form of a [in, out] matrix in which `matmul` is cheapest."""
+    if not is_sparse(matrix):
+        if matrix.ndim < 2 or matrix.size < DENSE_ENTRIES:
+            return matrix
+        index = np.flatnonzero(matrix.any(axis=(0, -1) if matrix.ndim == 3 else -1))
+        return OnRows(index, np.ascontiguousarray(np.take(matrix, index, axis=-2)))
+    csr = matrix.tocsr()
+    index = np.flatnonzero(np.diff(csr.indptr))
+    if csr.nnz >= DENSE_DENSITY * len(index) * csr.shape[1]:
+        return OnRows(index, csr[index].toarray())
+    return csr
+
+
+def matmul(x: Array, matrix: Matrix | OnRows) -> Array:
+    """`x @ matrix` over the last axis of x; a stack of matrices [head, in, out] gives [..., head, out]."""
+    if isinstance(matrix, OnRows):
+        return matmul(x[..., matrix.index], matrix.block)
+    if is_sparse(matrix):
+        return (x.reshape(-1, x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
+    if matrix.ndim == 2:
+        return x @ matrix
+    heads, width, out = matrix.shape
+    flat = matrix.transpose(1, 0, 2).reshape(width, heads * out)
+    return (x @ flat).reshape(*x.shape[:-1], heads, out)
+
+
+def rows(matrix: Matrix, index: Array) -> Array:
+    """The rows of a matrix, by an integer array of any shape."""
+    if is_sparse(matrix):
+        return matrix[index.ravel()].toarray().reshape(*index.shape, matrix.shape[1])
+    return matrix[index]

@@ -1,0 +1,74 @@
+"""Every activation of one run, by the names that interpretability tools use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.net.spaces import decode
+from vitrify.net.weights import Weights
+
+SHADES = " ·░▒▓█"
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The activations of one sequence: `trace["blocks.0.attn.hook_pattern"]` is [head, query, key], and so on."""
+
+    weights: Weights
+    tokens: tuple[str, ...]
+    activations: Mapping[str, NDArray[np.float64]]
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        if name not in self.activations:
+            raise KeyError(f"no activation is called {name!r}; there are {', '.join(self.activations)}")
+        return self.activations[name]
+
+    def residual(self, moment: int) -> NDArray[np.float64]:
+        """The residual stream [pos, model] at a moment: 0 after embedding, 2i+1 after attention i, 2i+2 after MLP i."""
+        if moment == 0 and not self.weights.architecture.blocks:
+            return self["hook_embed"] + self["hook_pos_embed"]
+        block, half = divmod(moment, 2)
+        return self[f"blocks.{block}.hook_resid_{'mid' if half else 'pre'}" if moment < self._end else self._last]
+
+    @property
+    def _end(self) -> int:
+        return 2 * len(self.weights.architecture.blocks)
+
+    @property
+    def _last(self) -> str:
+        return f"blocks.{len(self.weights.architecture.blocks) - 1}.hook_resid_post"
+
+    def space(self, name: str) -> NDArray[np.float64]:
+        """The vectors [pos, dim] of a named space, at the moment it is written."""
+        label = self.weights.labels.space(name)
+        return self.residual(label.born)[:, list(label.dims)]
+
+    def read(self, name: str) -> list[Any]:
+        """What a named space says at every position."""
+        kind = self.weights.labels.space(name).kind
+        return [decode(kind, row) for row in self.space(name)]
+
+    def attention(self, block: int, head: int) -> str:
+        """One head's attention as text: a row per query, a column per key, darker where the weight is larger."""
+        pattern = self[f"blocks.{block}.attn.hook_pattern"][head]
+        label = next((h for h in self.weights.labels.heads if (h.block, h.place) == (block, head)), None)
+        width = max(len(token) for token in self.tokens)
+        lines = [f"block {block} head {head}" + (f": {label.name}" if label else "")]
+        for token, row in zip(self.tokens, pattern, strict=True):
+            cells = "".join(SHADES[min(int(weight * len(SHADES)), len(SHADES) - 1)] for weight in row)
+            best = int(row.argmax())
+            pointer = f"→ {self.tokens[best]} ({row[best]:.3g})" if row.any() else "→ nothing"
+            lines.append(f"{token:>{width}} |{cells}| {pointer}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """All heads as text, then every named space position by position."""
+        blocks = self.weights.architecture.blocks
+        parts = [self.attention(b, h) for b, block in enumerate(blocks) for h in range(len(block.heads))]
+        parts += [f"{label.name}: {self.read(label.name)}" for label in self.weights.labels.spaces if label.kind.size <= 64]
+        return "\n\n".join(parts)

@@ -1,0 +1,120 @@
+"""The value that everything turns on: an architecture, its arrays, and the names of its parts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from vitrify.arrays import Matrix
+from vitrify.errors import FolderError
+from vitrify.net.architecture import Transformer
+from vitrify.net.labels import Labels
+from vitrify.net.sparse import is_sparse, nonzeros, prepare
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Plain named arrays with their layout and labels; a built net and a trained net are the same type.
+
+    Large, mostly empty matrices are SciPy CSR arrays; all others are dense. `about` says where the net comes from.
+    """
+
+    architecture: Transformer
+    arrays: Mapping[str, Matrix]
+    labels: Labels = Labels()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrays", MappingProxyType(dict(self.arrays)))
+        object.__setattr__(self, "about", MappingProxyType(dict(self.about)))
+        wanted = self.architecture.shapes()
+        problems = [f"{name} is missing" for name in wanted if name not in self.arrays]
+        problems += [f"{name} is not part of this architecture" for name in self.arrays if name not in wanted]
+        problems += [
+            f"{name} must have shape {wanted[name]}, has {tuple(array.shape)}"
+            for name, array in self.arrays.items()
+            if name in wanted and tuple(array.shape) != wanted[name]
+        ]
+        if problems:
+            raise FolderError("the arrays do not fit the architecture: " + "; ".join(problems[:8]))
+
+    def __repr__(self) -> str:
+        net, size = self.architecture, Ledger.of(self)
+        return (
+            f"Weights({net.name!r}, layers={size.layers}, heads={size.heads}, d_model={net.d_model}, "
+            f"units={size.units}, nonzero={size.nonzero})"
+        )
+
+    @cached_property
+    def prepared(self) -> Mapping[str, Any]:
+        """The arrays in the form in which a NumPy run is cheapest."""
+        embedded = ("embed.W_E", "pos_embed.W_pos")
+        return {name: array if name in embedded else prepare(array) for name, array in self.arrays.items()}
+
+    def map(self, convert: Callable[[Matrix], Any]) -> Weights:
+        """The same net with every array converted, for example to JAX or to another precision."""
+        return replace(self, arrays={name: convert(array) for name, array in self.arrays.items()})
+
+    def with_array(self, name: str, array: Matrix) -> Weights:
+        """The same net with one array replaced: how mutations and ablations are made."""
+        return replace(self, arrays={**self.arrays, name: array})
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of architecture and arrays: equal for equal nets, to the bit."""
+        sha = hashlib.sha256(repr(self.architecture).encode())
+        for name in sorted(self.arrays):
+            array = self.arrays[name]
+            parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (np.asarray(array),)
+            for part in parts:
+                sha.update(f"{name}{part.dtype}{part.shape}".encode())
+                sha.update(np.ascontiguousarray(part).tobytes())
+        return sha.hexdigest()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Measured sizes of a net: what a size formula is compared with."""
+
+    layers: int
+    attention_layers: int
+    heads: int
+    heads_per_layer: tuple[int, ...]
+    d_model: int
+    d_head: int
+    units: int
+    units_per_layer: tuple[int, ...]
+    nonzero: int
+    dense: int
+    max_abs: float
+
+    @classmethod
+    def of(cls, weights: Weights) -> Ledger:
+        """Measure a net."""
+        net, arrays = weights.architecture, weights.arrays
+        heads = tuple(len(block.heads) for block in net.blocks)
+        units = tuple(block.units for block in net.blocks)
+        return cls(
+            layers=len(net.blocks),
+            attention_layers=sum(1 for count in heads if count),
+            heads=sum(heads),
+            heads_per_layer=heads,
+            d_model=net.widths[-1],
+            d_head=max((max(block.d_head, block.d_value) for block in net.blocks), default=0),
+            units=sum(units),
+            units_per_layer=units,
+            nonzero=sum(nonzeros(array) for array in arrays.values()),
+            dense=sum(int(np.prod(array.shape)) for array in arrays.values()),
+            max_abs=max((_largest(array) for array in arrays.values()), default=0.0),
+        )
+
+
+def _largest(array: Matrix) -> float:
+    values = array.data if is_sparse(array) else np.asarray(array)
+    return float(np.abs(values).max()) if values.size else 0.0
