@@ -85,6 +85,11 @@ def test_the_order_is_at_most_that_of_the_longest_sentence() -> None:
     assert estimate([[]], 1).log_prob_of([]) == 0.0
 
 
+def test_rounding_does_not_reach_past_certainty() -> None:
+    """With this discount, 4.48/5 + 0.52/5 rounds to more than one."""
+    assert estimate([[]] * 5, 2, discount=0.52).log_prob_of([]) == 0.0
+
+
 def test_unk_in_the_text_is_counted() -> None:
     with_text = estimate([["<unk>", "a"]], 2, unk=True)
     assert with_text.vocabulary == ("<s>", "</s>", "<unk>", "a")

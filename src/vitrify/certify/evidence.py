@@ -1,0 +1,77 @@
+"""What a check found: a verdict, what it rests on, and the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Verdict = Literal["holds", "fails", "undecided"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A verdict on a stated domain.
+
+    `declared` and `measured` hold the same quantities, promised and found. `witness` is one concrete case that fails.
+    """
+
+    verdict: Verdict
+    method: str
+    domain: str
+    cases: int
+    witness: Mapping[str, Any] | None = None
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "verdict": self.verdict,
+            "method": self.method,
+            "domain": self.domain,
+            "cases": self.cases,
+            "witness": None if self.witness is None else dict(self.witness),
+            "declared": dict(self.declared),
+            "measured": dict(self.measured),
+            "seed": self.seed,
+            "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
+        }
+
+
+def combine(parts: Mapping[str, Evidence]) -> Evidence:
+    """One verdict for several subjects: fails with the first that fails, undecided with the first that is, else holds."""
+    worst = next((e for e in parts.values() if e.verdict == "fails"), None)
+    worst = worst or next((e for e in parts.values() if e.verdict == "undecided"), None)
+    names = [name for name, e in parts.items() if e is worst]
+    first = worst or next(iter(parts.values()))
+    return replace(
+        first,
+        method="+".join(dict.fromkeys(m for e in parts.values() for m in e.method.split("+"))),
+        domain="; ".join(f"{name}: {e.domain}" for name, e in parts.items()),
+        cases=sum(e.cases for e in parts.values()),
+        witness=None if first.witness is None else {"subject": names[0], **first.witness},
+        declared={f"{name}: {k}": v for name, e in parts.items() for k, v in e.declared.items()},
+        measured={f"{name}: {k}": v for name, e in parts.items() for k, v in e.measured.items()},
+        seconds=sum(e.seconds for e in parts.values()),
+        notes=tuple(f"{name}: {note}" for name, e in parts.items() for note in e.notes),
+    )
+
+
+def upper_failure_rate(failures: int, cases: int, confidence: float = 0.95) -> float:
+    r"""The largest failure rate that the sample does not rule out (one-sided Clopper–Pearson).
+
+    >>> round(upper_failure_rate(0, 100), 4)
+    0.0295
+    """
+    if failures >= cases:
+        return 1.0
+    if failures == 0:
+        return float(1.0 - (1.0 - confidence) ** (1.0 / cases))
+    from scipy.special import betaincinv
+
+    return float(betaincinv(failures + 1, cases - failures, confidence))

@@ -1,0 +1,200 @@
+"""Examination: run a network on every question of a domain and compare each answer with the oracle's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.certify.evidence import Evidence, upper_failure_rate
+from vitrify.certify.oracles import Oracle, oracle_for
+from vitrify.errors import InputError
+from vitrify.net.architecture import Transformer
+from vitrify.net.run import batch_logits
+from vitrify.net.trace import Trace
+from vitrify.net.transformer import forward
+from vitrify.net.weights import Weights
+
+Ids = NDArray[np.int64]
+Progress = Callable[[int, int], None]
+
+FLOATS = 1 << 23  # activations of one batch
+WORK = 4e10  # multiplications that an examination of its own choosing may cost: tens of seconds on one core
+MOST_WORDS = 1 << 22  # an exhaustive run over more words than this is refused
+SAMPLES = 64  # random words of full length, so that every position is asked about
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A named set of words [word, length]; exhaustive when it is all words up to that length."""
+
+    name: str
+    words: tuple[Ids, ...]
+    exhaustive: bool
+    cases: int
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """The questions for one network and spec, prepared once and put to any number of variants of the net."""
+
+    net: Transformer
+    spec: object
+    max_length: int | None = None
+    seed: int = 0
+    work: float = WORK
+    oracle: Oracle = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "oracle", oracle_for(self.spec, self.net))
+
+    @cached_property
+    def domains(self) -> tuple[Domain, ...]:
+        """All short words; words that exercise each listed part; random long words."""
+        rng = np.random.default_rng(self.seed)
+        positions = max(2_000, int(self.work / _cost(self.net)))
+        short = _all_words(self.net, self.max_length, positions // 2)
+        listed = self.oracle.questions(rng, max(200, positions // 8))
+        length = min(self.net.max_length, max(1, positions // 4))
+        count = min(SAMPLES, max(4, positions // (4 * length)))
+        random = rng.integers(1, len(self.net.inputs), size=(count, length))
+        domains = [short]
+        if listed:
+            domains.append(Domain(f"{len(listed)} words that exercise the listed parts", _by_length(listed), False, len(listed)))
+        name = f"every prefix of {count} random words of length {length}"
+        domains.append(Domain(name, (random,), False, count * (length + 1)))
+        return tuple(domains)
+
+    def run(self, weights: Weights, progress: Progress | None = None) -> Evidence:
+        """Examine a net; stops at the first wrong answer, which becomes the witness."""
+        start = time.perf_counter()
+        below = _too_soft(weights)
+        tolerance = self.oracle.tolerance()
+        total = sum(domain.cases for domain in self.domains)
+        worst, done, sampled = 0.0, 0, 0
+        witness: dict[str, object] | None = below
+        for domain in self.domains if below is None else ():
+            for tokens in self._batches(domain):
+                words = tokens[:, self.net.pads :]
+                logits = batch_logits(weights, tokens)[:, self.net.pads - 1 :]
+                errors = self.oracle.errors(words, logits)
+                if domain.name.endswith("listed parts"):
+                    errors = errors[:, -1:]
+                worst = max(worst, float(errors.max()))
+                if worst > tolerance:
+                    row, prefix = np.argwhere(errors > tolerance)[0]
+                    prefix = words.shape[1] if errors.shape[1] == 1 else prefix
+                    witness = self.oracle.witness(words[row, :prefix], logits[row, : prefix + 1])
+                    break
+                done += int(errors.size) if not domain.exhaustive else 0
+                if progress:
+                    progress(min(done, total), total)
+            if witness:
+                break
+            done = done if not domain.exhaustive else done + domain.cases
+            sampled += 0 if domain.exhaustive else domain.cases
+        measured: dict[str, object] = {"largest error": worst}
+        if witness is None:
+            measured |= self._spaces(weights)
+            if sampled:
+                measured["failure rate on random words (95 % upper bound)"] = upper_failure_rate(0, sampled)
+        kinds = dict.fromkeys("exhaustive" if domain.exhaustive else "sampled" for domain in self.domains)
+        return Evidence(
+            verdict="holds" if witness is None else "fails",
+            method="+".join(kinds),
+            domain="; ".join(domain.name for domain in self.domains),
+            cases=done,
+            witness=witness,
+            declared={"largest error": tolerance},
+            measured=measured,
+            seed=self.seed,
+            seconds=time.perf_counter() - start,
+        )
+
+    def _batches(self, domain: Domain) -> Iterator[Ids]:
+        widest = 4 * self.net.widths[-1] + 2 * max((b.units for b in self.net.blocks), default=0) + 4 * len(self.net.output.symbols)
+        for words in domain.words:
+            pads = np.zeros((len(words), self.net.pads), dtype=np.int64)
+            tokens = np.concatenate([pads, words], axis=1)
+            step = max(1, FLOATS // (tokens.shape[1] * (widest + 4 * tokens.shape[1])))
+            for at in range(0, len(tokens), step):
+                yield tokens[at : at + step]
+
+    def _spaces(self, weights: Weights) -> dict[str, object]:
+        """The largest distance of a named space from a legal value, on the random words, against what was proved for it."""
+        if not weights.labels.spaces:
+            return {}
+        (words,) = self.domains[-1].words
+        tokens = next(iter(self._batches(Domain("", (words[:2],), False, 0))))
+        seen: dict[str, NDArray[np.float64]] = {}
+        forward(self.net, weights.prepared, tokens, record=seen.__setitem__)
+        worst = 0.0
+        for row in range(len(tokens)):
+            trace = Trace(weights, (), {k: v[row] if v.ndim > 2 else v for k, v in seen.items()})
+            for label in weights.labels.spaces:
+                if label.kind.tag != "reals" and label.born > 0:
+                    worst = max(worst, float(label.kind.deviation(trace.space(label.name)[self.net.pads :]).max()))
+        return {"largest distance of a named space from a legal value": worst}
+
+
+def certify(
+    weights: Weights,
+    spec: object,
+    *,
+    max_length: int | None = None,
+    seed: int = 0,
+    work: float = WORK,
+    progress: Progress | None = None,
+) -> Evidence:
+    """Check a net against its spec: all words up to `max_length` (chosen by cost if not given), then long random ones."""
+    return Examination(weights.architecture, spec, max_length, seed, work).run(weights, progress)
+
+
+def _too_soft(weights: Weights) -> dict[str, object] | None:
+    """A head whose temperature is below what its gap demands, if there is one."""
+    for head in weights.labels.heads:
+        beta = float(weights.arrays[f"blocks.{head.block}.attn.beta"][head.place])
+        if head.beta_min is not None and beta < head.beta_min:
+            return {"head": head.name, "expected": f"beta of at least {head.beta_min:.6g}", "found": beta}
+    return None
+
+
+def _all_words(net: Transformer, max_length: int | None, positions: int) -> Domain:
+    """All words up to a length; each is run to the end, and every prefix counts once."""
+    letters = len(net.inputs) - 1
+    longest = max_length
+    if longest is None:
+        longest = 0
+        while longest < net.max_length and (longest + 1) * letters ** (longest + 1) <= positions:
+            longest += 1
+    if longest > net.max_length:
+        raise InputError(f"words of length {longest} are longer than the network reads: at most {net.max_length}")
+    if letters**longest > MOST_WORDS:
+        raise InputError(
+            f"there are {letters}^{longest} words of length {longest}, too many to try: ask for a smaller --max-length"
+        )
+    ahead = any(head.mask == "none" for block in net.blocks for head in block.heads)
+    lengths = range(longest + 1) if ahead else [longest]
+    words = tuple(np.indices((letters,) * n).reshape(n, letters**n).T + 1 for n in lengths)
+    cases = sum(letters**n for n in range(longest + 1))
+    return Domain(f"all {cases} words of length 0 to {longest}", words, True, cases)
+
+
+def _by_length(words: list[list[int]]) -> tuple[Ids, ...]:
+    grouped: dict[int, list[list[int]]] = {}
+    for word in words:
+        grouped.setdefault(len(word), []).append(word)
+    return tuple(np.array(grouped[n], dtype=np.int64).reshape(len(grouped[n]), n) for n in sorted(grouped))
+
+
+def _cost(net: Transformer) -> float:
+    """Multiplications for one position, roughly: what decides how many questions are affordable."""
+    cost = float(net.widths[-1] + len(net.output.symbols))
+    for block in net.blocks:
+        cost += len(block.heads) * (2 * block.d_head + 2 * block.d_value) * net.d_model
+        cost += block.units * (min(net.d_model, 64) + 16)
+    return cost
