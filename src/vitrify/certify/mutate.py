@@ -45,24 +45,34 @@ def mutations(weights: Weights, count: int, seed: int) -> Iterator[Mutation]:
     for name in sorted(weights.arrays):
         if not name.endswith(".beta"):
             targets += [(name, row) for row in _nonzero_rows(weights, name).tolist()]
-    soft = [h for h in weights.labels.heads if h.beta_min is not None and _beta(weights, h.block)[h.place] / 2 < h.beta_min]
+    soft = [
+        h for h in weights.labels.heads if h.beta_min is not None and _beta(weights, h.block)[h.place] / 2 < h.beta_min
+    ]
     targets += [(f"blocks.{head.block}.attn.beta", head.place) for head in soft]
     for _ in range(count):
         name, row = targets[int(rng.integers(len(targets)))]
         if name.endswith(".beta"):
             yield Mutation(f"{name}[{row}] halved", weights.with_array(name, _halved(weights, name, row)))
         else:
-            yield Mutation(f"{name}[{_place(weights, name, row)}] zeroed", weights.with_array(name, _zeroed(weights, name, row)))
+            yield Mutation(
+                f"{name}[{_place(weights, name, row)}] zeroed", weights.with_array(name, _zeroed(weights, name, row))
+            )
 
 
 def campaign(
-    weights: Weights, spec: object, *, count: int = 200, seed: int = 0, progress: Progress | None = None, **settings: float
+    weights: Weights,
+    spec: object,
+    *,
+    count: int = 200,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **settings: float,
 ) -> Campaign:
     """Put `count` mutations of a net to its examination."""
     examination = Examination(weights.architecture, spec, seed=seed, **settings)  # type: ignore[arg-type]
     survivors = []
     for done, mutation in enumerate(mutations(weights, count, seed)):
-        evidence = examination.run(mutation.weights)
+        evidence = examination.run(mutation.weights, hardest_first=True)
         if evidence.verdict == "holds":
             survivors.append((mutation.what, _reason(evidence.measured)))
         if progress:

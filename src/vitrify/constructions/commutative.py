@@ -114,7 +114,9 @@ def _check_commutes(machine: Automaton) -> None:
 
 def _readout(net: Builder, classes: list[Space], states: dict[tuple[int, ...], int], number: int) -> Readout:
     """Logits of the states: by adding up classes where states are products of classes, by a table otherwise."""
-    sides = [[{tup[j] for tup, s in states.items() if s == state} for j in range(len(classes))] for state in range(number)]
+    sides = [
+        [{tup[j] for tup, s in states.items() if s == state} for j in range(len(classes))] for state in range(number)
+    ]
     boxes = sum(int(np.prod([len(side) for side in box])) for box in sides)
     if boxes == len(states):
         parts = []
@@ -180,7 +182,9 @@ def group_counters(machine: Automaton) -> tuple[tuple[Counter, ...], dict[tuple[
     letters = [span[action] for action in machine.maps().values()]
     counters = []
     for j, (_, order) in enumerate(basis):
-        name = "+".join(f"{e[j]}·#{a}" if e[j] > 1 else f"#{a}" for e, a in zip(letters, machine.alphabet, strict=True) if e[j])
+        name = "+".join(
+            f"{e[j]}·#{a}" if e[j] > 1 else f"#{a}" for e, a in zip(letters, machine.alphabet, strict=True) if e[j]
+        )
         counters.append(Counter(name, tuple(e[j] for e in letters), 0, order))
     return tuple(counters), {exponents: g[machine.initial] for g, exponents in span.items()}
 

@@ -8,11 +8,11 @@ letter) and composes. After $\lceil \log_2 T \rceil$ layers every prefix of at m
 | | formula |
 | --- | --- |
 | layers, heads | $\lceil \log_2 T \rceil$, one head each |
-| units per layer | at most $2n^2 + n$ to compose and $2n$ to erase, $n$ states |
-| width | $2n + 2B$, $B = \lceil \log_2 2T \rceil$: two maps, the position code ($2B-1$) and the BOS flag |
+| units per layer | at most $2n(n-1) + 1$ to compose and $2n$ to erase, $n$ states |
+| width | $2n + 2\lceil \log_2 T \rceil$: two maps, the position code and the BOS flag |
 
 The last layer only follows the initial state. Width grows with $T$ through the position code alone, because the dimensions of a
-map are used again as soon as it has been composed.
+map are used again as soon as it has been composed. Units that no word of $2^l$ letters could switch are left out of layer $l$.
 """
 
 from __future__ import annotations
@@ -55,9 +55,11 @@ def log_depth(
         place = net.place("position", code.kind(), code.table())
     for layer in range(layers):
         last = layer == layers - 1
+        starts = [automaton.initial] if last else range(states)
+        values = [_within(automaton, start, 2**layer) for start in starts]
         only = ([automaton.initial], Integers((automaton.initial_state,), 0.0, kind.high)) if last else None
         older = shift(net, newest, 2**layer, code, place, name=f"older map {layer}", only=only)
-        newest = int_compose(net, older, newest, name=f"map {layer + 1}")
+        newest = int_compose(net, older, newest, name=f"map {layer + 1}", values=values)
     start = 0 if layers else automaton.initial
     return net.network(
         Output("recogniser", automaton.states, accepting=automaton.accepting_states),
@@ -84,9 +86,20 @@ def sizes(automaton: Automaton, max_length: int) -> dict[str, int]:
     return {
         "layers": layers,
         "heads": layers,
-        "d_model": 2 * n + 2 * (2 * max_length - 1).bit_length(),
-        "most_units_per_layer": 2 * n * n + 3 * n,
+        "d_model": 2 * n + 2 * layers,
+        "most_units_per_layer": 2 * n * n + 1,
     }
+
+
+def _within(automaton: Automaton, start: int, letters: int) -> list[int]:
+    """The states that words of at most so many letters lead to."""
+    found, edge = {start}, {start}
+    for _ in range(letters):
+        edge = {target for state in edge for target in automaton.transitions[state]} - found
+        found |= edge
+        if not edge:
+            break
+    return sorted(found)
 
 
 def nearest_state(space: Space, coordinate: int, states: int) -> Readout:

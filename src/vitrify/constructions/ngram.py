@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from vitrify.arrays import Matrix
 from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import ANY, choose, digits, table
+from vitrify.kit.gadgets import ANY, Case, choose, digits, table
 from vitrify.kit.heads import shift, window
 from vitrify.kit.network import Builder, Network, Readout, Space
 from vitrify.kit.positions import CodeName, position_code
@@ -77,7 +77,9 @@ def ngram(
         attention=attention,
         pads=max(slots, 1) if shape == "single" else 1,
     )
-    kind: Categorical = Bits(inputs) if code == "bits" or (code == "auto" and len(inputs) > ONEHOT_WORDS) else OneHot(inputs)
+    kind: Categorical = (
+        Bits(inputs) if code == "bits" or (code == "auto" and len(inputs) > ONEHOT_WORDS) else OneHot(inputs)
+    )
     token = net.embed("token", kind, kind.codes)
     makers = {"heads": _by_heads, "layers": _by_layers, "single": _by_one_head}
     history = makers[shape](net, token, slots, positions) if slots else []
@@ -158,27 +160,35 @@ def _by_one_head(net: Builder, token: Space, slots: int, positions: CodeName) ->
         return list(digits(net, mixture, BASE, names, _categorical(token)))
     remainder = OneHot(tuple(str(r) for r in range(slots)))
     at = np.arange(net.pads + net.max_length) % slots
-    clock = net.place("position mod n-1", remainder, remainder.codes[at[net.pads :]], pads=remainder.codes[at[: net.pads]])
-    bins = _bind(net, token, clock, slots)
-    mixed = window(net, bins, [1.0] * slots, name="mixture")
+    pads = np.zeros((net.pads, slots))
+    pads[-1, slots - 1] = 1.0  # the last pad is the only one that counts: no listed context has more than one <s>
+    clock = net.place("position mod n-1", remainder, remainder.codes[at[net.pads :]], pads=pads)
+    used = _bin_coordinates(token, slots)
+    mixed = window(net, _bind(net, token, clock, used), [1.0] * slots, name="mixture")
     turned = []
     for back, name in enumerate(names):
-        cases = [(clock, r, mixed, ((r - back) % slots) * token.size) for r in range(slots)]
+        cases = []
+        for r in range(slots):
+            here = [(place, c) for place, (b, c) in enumerate(used) if b == (r - back) % slots]
+            cases.append(Case(clock, r, mixed, [place for place, _ in here], [c for _, c in here]))
         turned.append(choose(net, cases, Space(name, token.kind)))
     return turned
 
 
-def _bind(net: Builder, token: Space, clock: Space, slots: int) -> Space:
+def _bin_coordinates(token: Space, slots: int) -> list[tuple[int, int]]:
+    """Which coordinates of the token's code each bin must hold: `<s>` can only be in the bin of the last pad."""
+    plain = range(1, token.size) if isinstance(token.kind, OneHot) else range(token.size)
+    return [(r, c) for r in range(slots) for c in (range(token.size) if r == slots - 1 else plain)]
+
+
+def _bind(net: Builder, token: Space, clock: Space, used: list[tuple[int, int]]) -> Space:
     """The token's code in the bin of its position, zeros in the others: a table of token × bin."""
-    codes = _categorical(token).codes
-    words = len(codes)
-    patterns = np.stack([np.tile(np.arange(words), slots), np.repeat(np.arange(slots), words)], axis=1)
-    out = np.zeros((words * slots, slots * token.size))
-    for r in range(slots):
-        out[r * words : (r + 1) * words, r * token.size : (r + 1) * token.size] = codes
-    labels = tuple(f"bin {r}{name}" for r in range(slots) for name in token.kind.names)
+    codes, last = _categorical(token).codes, clock.size - 1
+    pairs = [(word, r) for r in range(clock.size) for word in range(len(codes)) if word or r == last]
+    out = np.array([[codes[word, c] if b == r else 0.0 for b, c in used] for word, r in pairs])
+    labels = tuple(f"bin {r}{token.kind.names[c]}" for r, c in used)
     bins = Space("bins", Reals(labels, token.kind.low, token.kind.high))
-    return table(net, [token, clock], patterns, bins, out, name="bins")
+    return table(net, [token, clock], np.array(pairs), bins, out, name="bins")
 
 
 def _categorical(space: Space) -> Categorical:
@@ -222,7 +232,9 @@ def listed_rows(model: NGramModel) -> Rows:
     shape = (start, len(model.predicted))
     where = (np.concatenate([*rows, np.zeros(0, int)]), np.concatenate([*columns, np.zeros(0, int)]))
     return Rows(
-        patterns=np.concatenate([*patterns, np.zeros((0, max(model.order - 1, 1)), dtype=np.int64)[:, : model.order - 1]]),
+        patterns=np.concatenate(
+            [*patterns, np.zeros((0, max(model.order - 1, 1)), dtype=np.int64)[:, : model.order - 1]]
+        ),
         deltas=coo_array((np.concatenate([*values, np.zeros(0)]), where), shape=shape).tocsr(),
         backoffs=np.concatenate([*backoffs, np.zeros(0)]),
         unigram=LN10 * model.levels[0].log10_prob[output_of >= 0],

@@ -2,11 +2,11 @@ r"""Position codes: how a head finds the token `offset` places back, with a gap 
 
 Each code is a table of features of $t = 1 \dots T$ (zeros at BOS) and gives, for every offset $h$, linear queries and keys
 whose product is largest at $j = t-h$. The BOS key is the *sink*: it scores half way between a match and the best mismatch, so
-a query whose target lies before the first token reads BOS.
+a query whose target lies before the first token reads BOS. Heads are causal: keys come no later than their query.
 
 | code | dimensions | gap with sink | largest score |
 | --- | --- | --- | --- |
-| `dyadic` | $2B-1$, $B = \lceil\log_2 (T + \text{reach})\rceil$ | 1 | $B$ |
+| `dyadic` | $2B-1$, $B = \lceil\log_2 \max(T, h+1)\rceil$ | 1 | $B$ |
 | `quadratic` | 2 | 1/2 | $\le 4(T+h)^2$ |
 | `sqrt` | 2 + 2 per offset | $\approx 1/(16 T^3)$ | 1 |
 """
@@ -46,7 +46,7 @@ class PositionCode(Protocol):
         ...
 
     def sink(self, offset: int) -> tuple[Floats, float]:
-        """The sink's score as a function of the query's code: vector [dims] and constant."""
+        """The sink's score as a function of the query's code, half a gap below a match: vector [dims] and constant."""
         ...
 
     def gap(self, offset: int) -> float:
@@ -63,9 +63,9 @@ class Dyadic:
     r"""$\cos, \sin(2\pi t / 2^b)$ for $b = 1 \dots B$; an offset is a fixed rotation of the query.
 
     $q_t \cdot k_j = \sum_b \cos(2\pi (t-h-j)/2^b)$ is $B$ at a match. If $\delta = t-h-j \ne 0$ has its lowest set bit at $r$,
-    the term $b = r+1$ is $\cos(\pi \cdot \text{odd}) = -1$, so the sum is at most $B-2$. The sink scores $B-1$. Distances stay
-    below $2^B$ because $2^B \ge T + \text{reach}$, where reach is the largest offset (at least $T$). The sine of $b = 1$
-    is always 0 and is left out.
+    the term $b = r+1$ is $\cos(\pi \cdot \text{odd}) = -1$, so the sum is at most $B-2$. The sink scores $B-1$. For causal heads
+    $-h \le \delta < T-h$, so $2^B > \max(h, T-1)$ keeps every $\delta \ne 0$ from wrapping round to 0. The sine of
+    $b = 1$ is always 0 and is left out.
     """
 
     length: int
@@ -73,7 +73,7 @@ class Dyadic:
 
     @property
     def levels(self) -> int:
-        return max(1, (self.length + max(self.length, self.reach) - 1).bit_length())
+        return max(1, max(self.length - 1, self.reach).bit_length())
 
     def kind(self) -> Reals:
         names = ["cos/2"] + [f"{f}/{2**b}" for b in range(2, self.levels + 1) for f in ("cos", "sin")]

@@ -161,7 +161,10 @@ def from_json(data: Any) -> Transformer:
     except (KeyError, TypeError, AttributeError) as error:
         raise FolderError(f"config.json does not describe a transformer: {error!r}") from None
     for value, allowed in [(net.residual, Residual), (net.output.kind, OutputKind)] + [
-        pair for b in net.blocks for h in b.heads for pair in ((h.attention, AttentionKind), (h.mask, Mask), (h.ties, Ties))
+        pair
+        for b in net.blocks
+        for h in b.heads
+        for pair in ((h.attention, AttentionKind), (h.mask, Mask), (h.ties, Ties))
     ]:
         if value not in get_args(allowed):
             raise FolderError(f"config.json says {value!r} where one of {', '.join(get_args(allowed))} must stand")

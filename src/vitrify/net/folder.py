@@ -125,7 +125,9 @@ def _flat(arrays: Mapping[str, Matrix]) -> dict[str, Any]:
     for name in sorted(arrays):
         array = arrays[name]
         if is_sparse(array):
-            flat |= {f"{name}.{part}": np.ascontiguousarray(getattr(array, part)) for part in ("data", "indices", "indptr")}
+            flat |= {
+                f"{name}.{part}": np.ascontiguousarray(getattr(array, part)) for part in ("data", "indices", "indptr")
+            }
         else:
             flat[name] = np.ascontiguousarray(array)
     return flat

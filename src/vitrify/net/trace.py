@@ -70,5 +70,7 @@ class Trace:
         """All heads as text, then every named space position by position."""
         blocks = self.weights.architecture.blocks
         parts = [self.attention(b, h) for b, block in enumerate(blocks) for h in range(len(block.heads))]
-        parts += [f"{label.name}: {self.read(label.name)}" for label in self.weights.labels.spaces if label.kind.size <= 64]
+        parts += [
+            f"{label.name}: {self.read(label.name)}" for label in self.weights.labels.spaces if label.kind.size <= 64
+        ]
         return "\n\n".join(parts)

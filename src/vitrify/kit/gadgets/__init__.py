@@ -1,8 +1,21 @@
 """MLP gadgets: each adds ReLU units to a builder and returns the space (or spaces) that they write."""
 
 from vitrify.kit.gadgets.compose import int_compose
-from vitrify.kit.gadgets.gate import choose, gate
+from vitrify.kit.gadgets.gate import Case, choose, gate
 from vitrify.kit.gadgets.steps import cpwl, digits, int_lookup, snap, step, steps
 from vitrify.kit.gadgets.table import ANY, table
 
-__all__ = ["ANY", "choose", "cpwl", "digits", "gate", "int_compose", "int_lookup", "snap", "step", "steps", "table"]
+__all__ = [
+    "ANY",
+    "Case",
+    "choose",
+    "cpwl",
+    "digits",
+    "gate",
+    "int_compose",
+    "int_lookup",
+    "snap",
+    "step",
+    "steps",
+    "table",
+]

@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 
 from vitrify.kit.network import Builder, Space, Units
 from vitrify.net.spaces import Integers
 
 
-def int_compose(net: Builder, first: Space, then: Space, *, name: str) -> Space:
+def int_compose(
+    net: Builder, first: Space, then: Space, *, name: str, values: Sequence[Sequence[int]] | None = None
+) -> Space:
     r"""The map $q \mapsto g(f(q))$, where $f$ = `first` and $g$ = `then` hold $f_q, g_q \in \{0 \dots n-1\}$ in coordinate $q$.
 
-    For a number $y$ that is at least $g$ or at most $-g$ in the wanted cases, $\mathrm{relu}(g + y) - \mathrm{relu}(y)$ is $g$ if
-    $y \ge 0$ and 0 if $y \le -g$. With $y_{q,k} = 4n(f_q - k + \tfrac12)$ that is $g_k [f_q \ge k]$, so
-    $g(f(q)) = \sum_k g_k [f_q \ge k] - g_k [f_q \ge k+1]$. The terms without $g$ telescope to $-4n(f_q + \tfrac12)$, one unit for each $q$.
-    Errors of $f$ below 1/4 disappear; an error of $g$ passes once. Units: $2n^2 + n$ for a map of $n$ points
-    (`first` may have fewer coordinates $m$: $2nm + m$).
+    Let $v_0 < v_1 < \dots$ be the values that $f_q$ can take (all of them unless `values[q]` says which). For $g \ge 0$,
+    $\mathrm{relu}(g + y) - \mathrm{relu}(y)$ is $g$ if $y \ge 0$ and 0 if $y \le -g$. With
+    $y_{qi} = 4n(f_q - \tfrac12(v_{i-1} + v_i))$ that is $g\,[f_q \ge v_i]$, so
+    $g(f(q)) = g_{v_0} + \sum_{i \ge 1} (g_{v_i} - g_{v_{i-1}}) [f_q \ge v_i] = g_{v_0} + \sum_{i \ge 1} \mathrm{relu}(g_{v_i} + y_{qi}) - \mathrm{relu}(g_{v_{i-1}} + y_{qi})$:
+    the terms without $g$ cancel. Errors of $f$ below 1/4 disappear; an error of $g$ passes once.
+    Units: two for each $q$ and $i \ge 1$, and one for each number that is some $v_0$; at most $2m(n-1) + 1$ for $m$ coordinates of `first`.
     """
     n, m = then.size, first.size
-    if isinstance(then.kind, Integers) and then.kind.high > n - 1:
-        raise ValueError(f"{then.name} must map {n} points to 0..{n - 1}")
-    steep = 4.0 * n
-    q, k = np.divmod(np.arange(n * m), n)  # pair number → (q, k)
-    units = 2 * n * m + m
+    if not isinstance(first.kind, Integers) or not isinstance(then.kind, Integers) or then.kind.high > n - 1:
+        raise TypeError(
+            f"{first.name} and {then.name} must hold whole numbers, the second a map of its {n} coordinates"
+        )
+    ordered = [sorted(set(v)) for v in values] if values is not None else [list(range(n))] * m
+    jumps = [(q, lower, upper) for q, v in enumerate(ordered) for lower, upper in pairwise(v)]
+    lowest = sorted({v[0] for v in ordered})
+    units = 2 * len(jumps) + len(lowest)
     from_first, from_then = np.zeros((m, units)), np.zeros((n, units))
     bias, out = np.zeros(units), np.zeros((units, m))
-    at = np.arange(n * m)
-    for start, shift, sign in ((0, 0.5, 1.0), (n * m, -0.5, -1.0)):
-        from_first[q, start + at] = steep
-        from_then[k, start + at] = 1.0
-        bias[start + at] = steep * (shift - k)
-        out[start + at, q] = sign
-    tail = np.arange(m)
-    from_first[tail, 2 * n * m + tail] = steep  # relu(4n f + 2n): f is never below -1/2
-    bias[2 * n * m :] = steep / 2
-    out[2 * n * m + tail, tail] = -1.0
-    writes = Space(name, Integers(tuple(first.kind.labels), 0.0, float(n - 1)) if isinstance(first.kind, Integers) else first.kind)
+    steep = 4.0 * n
+    for at, (q, lower, upper) in enumerate(jumps):
+        for unit, source, sign in ((2 * at, upper, 1.0), (2 * at + 1, lower, -1.0)):
+            from_first[q, unit], from_then[source, unit] = steep, 1.0
+            bias[unit], out[unit, q] = -steep * (lower + upper) / 2, sign
+    for at, low in enumerate(lowest, start=2 * len(jumps)):  # g itself, as relu(g + 1) - 1
+        from_then[low, at], bias[at] = 1.0, 1.0
+        out[at] = [float(v[0] == low) for v in ordered]
+    writes = Space(name, Integers(first.kind.labels, 0.0, float(n - 1)))
     return net.add(
         Units(
             name=f"compose: {name}",
             reads_by=((first, from_first), (then, from_then)),
             bias=bias,
             writes_by=((writes, out),),
+            constants=((writes, np.full(m, -1.0)),),
             margin={first: 0.25, then: 0.25},
             gain={first: 0.0, then: 1.0},
         )

@@ -3,49 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from vitrify.kit.network import Builder, Space, Units
 
 
-Case = tuple[Space, int, Space, int]
+@dataclass(frozen=True)
+class Case:
+    """Coordinates `sources` of a value pass into coordinates `targets` of the output when coordinate `bit` of the flag is 1."""
+
+    flag: Space
+    bit: int
+    value: Space
+    sources: Sequence[int]
+    targets: Sequence[int]
 
 
 def choose(net: Builder, cases: Sequence[Case], writes: Space) -> Space:
-    r"""The sum of the values whose flag is 1: case $(f, k, x, s)$ passes $x$ from its coordinate $s$ on when $f_k = 1$.
+    r"""The sum of the values whose flag is 1.
 
-    Each coordinate is $\mathrm{relu}(x + C(f_k - 1)) - \mathrm{relu}(-x + C(f_k - 1))$ with $C \ge |x|$: $x$ when $f_k = 1$, 0
-    when $f_k = 0$. $C$ is twice the largest value, so that noise can't open a closed gate. Units: two per case and coordinate.
+    Each coordinate $x$ is $\mathrm{relu}(x + C(f - 1)) - \mathrm{relu}(-x + C(f - 1))$ with $C \ge |x|$: $x$ when the flag $f$ is 1,
+    0 when it is 0. $C$ is twice the largest value, so that noise can't open a closed gate. Values that are never negative
+    do without the second unit. Units: one or two per case and coordinate.
     """
-    size = writes.size
-    reads: dict[Space, list[tuple[int, np.ndarray]]] = {}
-    bias, total = [], 2 * size * len(cases)
-    limit = 2.0 * max(max(abs(x.kind.low), abs(x.kind.high)) for _, _, x, _ in cases)
-    out = np.zeros((total, size))
-    for place, (flag, coordinate, value, start) in enumerate(cases):
-        at = 2 * size * place
-        both = np.zeros((value.size, 2 * size))
-        both[start : start + size] = np.hstack([np.eye(size), -np.eye(size)])
-        opener = np.zeros((flag.size, 2 * size))
-        opener[coordinate] = limit
-        reads.setdefault(value, []).append((at, both))
-        reads.setdefault(flag, []).append((at, opener))
-        bias.append(np.full(2 * size, -limit))
-        out[at : at + 2 * size] = np.vstack([np.eye(size), -np.eye(size)])
-    matrices = []
-    for space, pieces in reads.items():
-        matrix = np.zeros((space.size, total))
-        for at, piece in pieces:
-            matrix[:, at : at + piece.shape[1]] += piece
-        matrices.append((space, matrix))
-    flags = dict.fromkeys(flag for flag, _, _, _ in cases)
-    values = dict.fromkeys(value for _, _, value, _ in cases)
+    limit = 2.0 * max(max(abs(case.value.kind.low), abs(case.value.kind.high)) for case in cases)
+    signs = (1.0, -1.0) if any(case.value.kind.low < 0 for case in cases) else (1.0,)
+    rows = [
+        (case, source, target, sign)
+        for case in cases
+        for source, target in zip(case.sources, case.targets, strict=True)
+        for sign in signs
+    ]
+    matrices = {space: np.zeros((space.size, len(rows))) for case in cases for space in (case.value, case.flag)}
+    out = np.zeros((len(rows), writes.size))
+    for unit, (case, source, target, sign) in enumerate(rows):
+        matrices[case.value][source, unit] += sign
+        matrices[case.flag][case.bit, unit] += limit
+        out[unit, target] = sign
+    flags = dict.fromkeys(case.flag for case in cases)
+    values = dict.fromkeys(case.value for case in cases)
     return net.add(
         Units(
             name=f"choose: {writes.name}",
-            reads_by=tuple(matrices),
-            bias=np.concatenate(bias),
+            reads_by=tuple(matrices.items()),
+            bias=np.full(len(rows), -limit),
             writes_by=((writes, out),),
             margin=dict.fromkeys(values, limit / 4) | dict.fromkeys(flags, 0.125),
             gain=dict.fromkeys(values, 1.0) | dict.fromkeys(flags, limit),
@@ -54,5 +57,6 @@ def choose(net: Builder, cases: Sequence[Case], writes: Space) -> Space:
 
 
 def gate(net: Builder, flag: Space, value: Space, *, name: str | None = None) -> Space:
-    """The space where the flag is 1, zeros where it is 0. Two units per coordinate."""
-    return choose(net, [(flag, 0, value, 0)], Space(name or f"{value.name} if {flag.name}", value.kind))
+    """The space where the flag is 1, zeros where it is 0. One or two units per coordinate."""
+    every = range(value.size)
+    return choose(net, [Case(flag, 0, value, every, every)], Space(name or f"{value.name} if {flag.name}", value.kind))

@@ -104,7 +104,9 @@ def digits(net: Builder, space: Space, base: float, names: Sequence[str], kind: 
     With $b \ge 3$ the $2^m$ possible sums keep a distance of at least $(d^+ - d^-)\, b^{-(m-1)}$, so each digit is a piecewise constant
     function of $x$. Units: at most $2(2^m - 1)$ per coordinate.
     """
-    sums = np.array([sum(d * base**-i for i, d in enumerate(ds)) for ds in product((kind.low, kind.high), repeat=len(names))])
+    sums = np.array(
+        [sum(d * base**-i for i, d in enumerate(ds)) for ds in product((kind.low, kind.high), repeat=len(names))]
+    )
     order = np.argsort(sums)
     choices = np.array(list(product((kind.low, kind.high), repeat=len(names))))[order]
     outputs = [(Space(name, kind), choices[:, place]) for place, name in enumerate(names)]

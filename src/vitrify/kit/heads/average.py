@@ -88,7 +88,9 @@ def window(net: Builder, value: Space, weights: Sequence[float], *, name: str) -
     elif np.ptp(w) == 0:
         bias = np.zeros(len(w))
     else:
-        raise BuildRefused("hard attention shares its weight equally: a window with unequal weights needs soft or sparse")
+        raise BuildRefused(
+            "hard attention shares its weight equally: a window with unequal weights needs soft or sparse"
+        )
     total = w.sum()
     extreme = total * max(abs(value.kind.low), abs(value.kind.high))
     writes = Space(name, Reals(tuple(value.kind.names), min(value.kind.low, 0.0) * total, extreme))

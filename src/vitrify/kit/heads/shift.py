@@ -26,19 +26,34 @@ def shift(
     `only` copies some coordinates of the value, which together have the given kind.
 
     Queries and keys come from the position code; one more feature, a constant in the query times the BOS flag in the key,
-    is the sink. The head's gap is the code's.
+    is the sink. The head's gap is the code's. With offset 0 the head sees nothing but
+    its own position (a window of one) and needs no code.
     """
-    query, bias = code.query(offset)
-    sink, level = code.sink(offset)
-    key = code.key(offset)
-    features = query.shape[1]
     chosen, kind = only or (range(value.size), value.kind)
     writes = Space(name or f"{value.name}[t-{offset}]", kind)
+    copied = Affine.of({value: np.eye(value.size)[:, list(chosen)]})
+    if offset == 0:
+        alone = Affine.of({}, [0.0])
+        head = Attend(
+            name=f"itself: {writes.name}",
+            query=alone,
+            key=alone,
+            value=copied,
+            writes=writes,
+            attention=net.attention,
+            window=1,
+            bias=np.zeros(1),
+        )
+        return net.add(head)
+    query, bias = code.query(offset)
+    key = code.key(offset)
+    sink, level = code.sink(offset)
+    flag = np.eye(query.shape[1] + 1)[-1:]
     head = Attend(
         name=f"shift by {offset}: {writes.name}",
         query=Affine.of({positions: np.column_stack([query, sink])}, [*bias, level]),
-        key=Affine.of({positions: np.column_stack([key, np.zeros(len(key))]), net.bos: np.eye(features + 1)[-1:]}),
-        value=Affine.of({value: np.eye(value.size)[:, list(chosen)]}),
+        key=Affine.of({positions: np.column_stack([key, np.zeros(len(key))]), net.bos: flag}),
+        value=copied,
         writes=writes,
         attention=net.attention,
         gap=code.gap(offset),
