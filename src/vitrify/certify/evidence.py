@@ -44,7 +44,7 @@ class Evidence:
 
 
 def combine(parts: Mapping[str, Evidence]) -> Evidence:
-    """One verdict for several subjects: fails with the first that fails, undecided with the first that is, else holds."""
+    """One verdict for several subjects: that of the first that fails, else of the first undecided one, else holds."""
     worst = next((e for e in parts.values() if e.verdict == "fails"), None)
     worst = worst or next((e for e in parts.values() if e.verdict == "undecided"), None)
     names = [name for name, e in parts.items() if e is worst]

@@ -138,7 +138,7 @@ class Examination:
                 yield tokens[at : at + step]
 
     def _spaces(self, weights: Weights) -> tuple[float, dict[str, object] | None]:
-        """The largest distance of a named space from a legal value, on the random words; one beyond its proved error is a failure."""
+        """The largest distance of a named space from a legal value; one beyond its proved error is a failure."""
         spread = 0.0
         checked = [label for label in weights.labels.spaces if label.kind.tag != "reals" and label.born > 0]
         for tokens in self._batches(self.domains[-1]) if checked else ():
@@ -163,7 +163,10 @@ def certify(
     work: float = WORK,
     progress: Progress | None = None,
 ) -> Evidence:
-    """Check a net against its spec: all words up to `max_length` (chosen by cost if not given), then long random ones."""
+    """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
+
+    `work` bounds the cost of what is not asked for explicitly, in multiplications.
+    """
     return Examination(weights.architecture, spec, max_length, seed, work).run(weights, progress)
 
 

@@ -37,8 +37,8 @@ class Campaign:
 def mutations(weights: Weights, count: int, seed: int) -> Iterator[Mutation]:
     """Random mutations: a non-zero row of an array set to zero, or a temperature halved below what its gap demands.
 
-    Every non-zero row of every array, and every such temperature, is equally likely. A row is the last axis of an array of two or
-    three axes, and one number of a vector.
+    Every non-zero row of every array, and every such temperature, is equally likely. A row is the last axis of an
+    array of two or three axes, and one number of a vector.
     """
     rng = np.random.default_rng(seed)
     targets: list[tuple[str, int]] = []

@@ -33,7 +33,7 @@ class Oracle(Protocol):
         ...
 
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
-        """Input words (at most `count`) that exercise every listed part of the spec; empty where there are no such parts."""
+        """Input words, at most `count`, that exercise every listed part of the spec."""
         ...
 
 
@@ -81,7 +81,7 @@ class NextTokenOracle:
         }
 
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
-        """Every listed context, at the beginning of a word or after a few random symbols; a random part if they are many."""
+        """Every listed context, first in a word or after a few random symbols; a random part if they are many."""
         input_of = {word: place for place, word in enumerate(self.net.inputs)}
         places = [(level, i) for level, index in enumerate(self.model.contexts()) for i in index.tolist()]
         if len(places) > count:

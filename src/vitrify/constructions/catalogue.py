@@ -1,4 +1,4 @@
-"""What a construction says of itself, and how one is found for a spec; the other files of this folder are the constructions."""
+"""What a construction says of itself, and how one is found for a spec; the files beside this one are the entries."""
 
 from __future__ import annotations
 

@@ -1,24 +1,28 @@
 r"""Automata whose letters commute become one attention layer: count, then look the counts up.
 
-In the spirit of Liu et al. (2023, arXiv 2210.10749): if the order of letters does not matter, the state depends only on how often each
-occurs, and one head with exact counts tells that. A *counter* adds a weight $u(a)$ per letter $a$; its count matters only up
-to a pre-period $i$ and a period $p$.
+In the spirit of Liu et al. (2023, arXiv 2210.10749): if the order of letters does not matter, the state depends only
+on how often each occurs, and one head with exact counts tells that. A *counter* adds a weight $u(a)$ per letter $a$;
+its count matters only up to a pre-period $i$ and a period $p$.
 
-- Letters that permute the states form an abelian group, which is split into cyclic factors: one counter per factor, $i = 0$, and each
+- Letters that permute the states form an abelian group, which is split into cyclic factors: one counter per factor,
+  $i = 0$, and each
   state is one tuple of remainders.
 - Otherwise there is one counter per distinct action of a letter, whose powers are eventually periodic.
 
-The MLP turns each count into its class, a one-hot of $i + p$ values: two units for every place where the class changes, at most
-$2 T \max u$ per counter. If every state is a product of sets of classes (always so for groups), the unembedding adds the classes up
-and the net has **one layer**; otherwise a second block without attention holds the table of class tuples.
+The MLP turns each count into its class, a one-hot of $i + p$ values: two units for every place where the class
+changes, at most $2 T \max u$ per counter. If every state is a product of sets of classes (always so for groups), the
+unembedding adds the classes up and the net has **one layer**; otherwise a second block without attention holds the
+table of class tuples.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.constructions.log_depth import begin_symbol
@@ -75,9 +79,8 @@ def commutative(automaton: Automaton, *, attention: AttentionKind = "softmax", m
         counted = count(net, Affine.copy(letter), labels, float(heaviest * max_length), name="count")
         for place, counter in enumerate(counters):
             kind = OneHot(tuple(str(c) for c in range(counter.classes)))
-            code = kind.codes
             written = Space(f"class of {counter.name}", kind)
-            classes.append(int_lookup(net, counted, lambda n, c=counter, e=code: e[c.of(n)], written, coordinate=place))
+            classes.append(int_lookup(net, counted, _class_code(counter, kind), written, coordinate=place))
     output = Output("recogniser", machine.states, accepting=machine.accepting_states)
     return net.network(
         output,
@@ -91,6 +94,10 @@ def commutative(automaton: Automaton, *, attention: AttentionKind = "softmax", m
         },
         reuse=False,
     )
+
+
+def _class_code(counter: Counter, kind: OneHot) -> Callable[[int], NDArray[np.float64]]:
+    return lambda number: kind.codes[counter.of(number)]
 
 
 def units_for(counters: tuple[Counter, ...], max_length: int) -> int:
@@ -161,11 +168,11 @@ def power_counters(machine: Automaton) -> tuple[tuple[Counter, ...], dict[tuple[
 
 
 def group_counters(machine: Automaton) -> tuple[tuple[Counter, ...], dict[tuple[int, ...], int]]:
-    r"""One counter per cyclic factor of the group that the letters generate, and the state of every tuple of remainders.
+    r"""One counter per cyclic factor of the letters' group, and the state of every tuple of remainders.
 
-    An abelian group of permutations that reaches every state is regular: its elements are the states, by $g \mapsto g(q_0)$.
-    Take an element of the largest order, then again and again one of the largest order among those whose powers
-    meet the subgroup so far only in the identity: in a finite abelian group this ends in a basis.
+    An abelian group of permutations that reaches every state is regular: its elements are the states, by $g \mapsto
+    g(q_0)$. Take an element of the largest order, then again and again one of the largest order among those whose
+    powers meet the subgroup so far only in the identity: in a finite abelian group this ends in a basis.
     """
     elements = _elements(machine)
     identity: Permutation = tuple(range(len(machine.states)))

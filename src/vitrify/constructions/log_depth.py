@@ -1,9 +1,10 @@
-r"""Any finite automaton becomes a transformer of $\lceil \log_2 T \rceil$ layers that gives the state after every letter.
+r"""Any finite automaton becomes a transformer of $\lceil \log_2 T \rceil$ layers that gives the state at every letter.
 
-In the spirit of Liu et al. (2023, arXiv 2210.10749), theorem 1. A letter is a map of the states; the state after a word is the composition
-of its letters' maps, applied to the initial state. Position $t$ holds, before layer $l$, the map of the letters
-$t - 2^l + 1 \dots t$ as a vector of whole numbers. Layer $l$ fetches the map of $2^l$ places back (the identity before the first
-letter) and composes. After $\lceil \log_2 T \rceil$ layers every prefix of at most $T$ letters is covered.
+In the spirit of Liu et al. (2023, arXiv 2210.10749), theorem 1. A letter is a map of the states; the state after a
+word is the composition of its letters' maps, applied to the initial state. Position $t$ holds, before layer $l$, the
+map of the letters $t - 2^l + 1 \dots t$ as a vector of whole numbers. Layer $l$ fetches the map of $2^l$ places back
+(the identity before the first letter) and composes. After $\lceil \log_2 T \rceil$ layers every prefix of at most $T$
+letters is covered.
 
 | | formula |
 | --- | --- |
@@ -11,8 +12,9 @@ letter) and composes. After $\lceil \log_2 T \rceil$ layers every prefix of at m
 | units per layer | at most $2n(n-1) + 1$ to compose and $2n$ to erase, $n$ states |
 | width | $2n + 2\lceil \log_2 T \rceil$: two maps, the position code and the BOS flag |
 
-The last layer only follows the initial state. Width grows with $T$ through the position code alone, because the dimensions of a
-map are used again as soon as it has been composed. Units that no word of $2^l$ letters could switch are left out of layer $l$.
+The last layer only follows the initial state. Width grows with $T$ through the position code alone, because the
+dimensions of a map are used again as soon as it has been composed. Units that no word of $2^l$ letters could switch
+are left out of layer $l$.
 """
 
 from __future__ import annotations

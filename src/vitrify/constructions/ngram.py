@@ -6,17 +6,19 @@ r"""An n-gram language model becomes a transformer, in the three shapes of Svete
 | `layers` | $(n-1)$ × 1 | layer 0 reads the symbol itself, layer $i$ the previous position's slot $i-1$ |
 | `single` | 1 × 1 | one head mixes the last $n-1$ symbols, an MLP takes the mixture apart |
 
-Position selection uses the kit's codes and sinks, so these nets are in the spirit of the paper's rather than its own weights; the
-published position code is there as `positions="sqrt"`.
+Position selection uses the kit's codes and sinks, so these nets are in the spirit of the paper's rather than its own
+weights; the published position code is there as `positions="sqrt"`.
 
-**The MLP costs what the model lists.** Let $h_k$ be the last $k$ symbols. Back-off says
-$\log p(w|h_k) - \log p(w|h_{k-1}) = b(h_k) + \delta(h_k w)$, with $\delta(h_k w) = \log p^*(h_k w) - b(h_k) - \log p(w|h_{k-1})$ where $h_k w$ is
-listed and 0 where it is not; and the whole difference is 0 where the context $h_k$ is not listed. Summed over $k$, $\log p(w|h)$ is
-the unigram value, plus one sparse row for each listed context that matches, plus constants $b(h_k)$ that do not depend on $w$. The softmax
-removes the constants, so: one unit per listed context, one output weight per listed n-gram.
+**The MLP costs what the model lists.** Let $h_k$ be the last $k$ symbols. Back-off says $\log p(w|h_k) - \log
+p(w|h_{k-1}) = b(h_k) + \delta(h_k w)$, with $\delta(h_k w) = \log p^*(h_k w) - b(h_k) - \log p(w|h_{k-1})$ where $h_k
+w$ is listed and 0 where it is not; and the whole difference is 0 where the context $h_k$ is not listed. Summed over
+$k$, $\log p(w|h)$ is the unigram value, plus one sparse row for each listed context that matches, plus constants
+$b(h_k)$ that do not depend on $w$. The softmax removes the constants, so: one unit per listed context, one output
+weight per listed n-gram.
 
-A file whose sums are off by more than 1e-10 is reproduced as it stands: the constants are kept in one more dimension, and the logits
-are then the file's log-probabilities without a softmax. That costs one more output weight per context and per word.
+A file whose sums are off by more than 1e-10 is reproduced as it stands: the constants are kept in one more dimension,
+and the logits are then the file's log-probabilities without a softmax. That costs one more output weight per context
+and per word.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ def ngram(
 ) -> Network:
     """A transformer that gives every next symbol the probability that the model gives it.
 
-    `snap` spends a second unit per context to remove the noise of soft attention altogether, instead of making it small.
+    `snap` spends a second unit per context to remove the noise of soft attention altogether, instead of making it
+    small.
     """
     if shape not in get_args(Shape):
         raise BuildRefused(f"an n-gram model is built in the shape {', '.join(get_args(Shape))}, not {shape!r}")
@@ -151,8 +154,9 @@ def _by_layers(net: Builder, token: Space, slots: int, positions: CodeName) -> l
 def _by_one_head(net: Builder, token: Space, slots: int, positions: CodeName) -> list[Space]:  # noqa: ARG001
     r"""Soft and sparse heads mix with weights $3^{-i}$, whose digits an MLP reads off.
 
-    A hard head can only mix evenly, which loses the order, so an MLP first moves each symbol into one of $n-1$ bins, by its
-    position modulo $n-1$; after the head, an MLP turns the bins so that bin $i$ holds the symbol $i$ places back.
+    A hard head can only mix evenly, which loses the order, so an MLP first moves each symbol into one of $n-1$ bins,
+    by its position modulo $n-1$; after the head, an MLP turns the bins so that bin $i$ holds the symbol $i$ places
+    back.
     """
     names = [f"slot {back}" for back in range(slots)]
     if net.attention != "hard":

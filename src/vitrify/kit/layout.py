@@ -1,4 +1,4 @@
-"""Layout: which dimensions of the residual stream hold which space, and when; dimensions of dead spaces are used again."""
+"""Layout: which dimensions of the residual stream hold which space, and when; those of dead spaces are used again."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Layout:
 def layout(schedule: Schedule, *, reuse: bool = True) -> Layout:
     r"""Colour the lifetimes: a space lives from its birth to the MLP of the block in which it is last read.
 
-    That MLP can erase it with one unit per dimension, $-\mathrm{relu}(x - \ell)$ with $\ell$ below every value, and may write
-    the next space into the same dimensions at once. Spaces take the lowest free dimensions in order of birth, which
-    is optimal for lifetimes on a line: the width is the largest number of dimensions alive at one moment.
+    That MLP can erase it with one unit per dimension, $-\mathrm{relu}(x - \ell)$ with $\ell$ below every value, and
+    may write the next space into the same dimensions at once. Spaces take the lowest free dimensions in order of
+    birth, which is optimal for lifetimes on a line: the width is the largest number of dimensions alive at one
+    moment.
     """
     expiry = {space: _mlp_after(moment) for space, moment in schedule.last_read.items()}
     free: list[int] = []

@@ -1,13 +1,13 @@
 r"""Margins: how sharp each head must be, worked out backwards from what the readout and the units can bear.
 
-*Backwards*, every space gets the error it may have: the least that any of its readers needs. *Forwards*, each softmax head
-gets the temperature that keeps its leak within half of that, and the error that really remains is added up.
-For $n$ keys, values bounded by $V$ and a gap $g$, the keys that should lose take at most $(n-1)e^{-\beta g}$ of the weight, so the
-output is off by at most $2V(n-1)e^{-\beta g}$, and $\beta = \ln(2V(n-1)/\tau)/g$ keeps it below $\tau$. Sparsemax is one-hot
-as soon as $\beta g \ge 1$. Hard attention needs no $\beta$.
+*Backwards*, every space gets the error it may have: the least that any of its readers needs. *Forwards*, each softmax
+head gets the temperature that keeps its leak within half of that, and the error that really remains is added up.
+For $n$ keys, values bounded by $V$ and a gap $g$, the keys that should lose take at most $(n-1)e^{-\beta g}$ of the
+weight, so the output is off by at most $2V(n-1)e^{-\beta g}$, and $\beta = \ln(2V(n-1)/\tau)/g$ keeps it below $\tau$.
+Sparsemax is one-hot as soon as $\beta g \ge 1$. Hard attention needs no $\beta$.
 
-Rounding moves a score of $d$ products by at most $(d+4)\,u\,S$, $S$ bounding $\sum|q_c k_c|$; a head whose gap does not stay
-well above that is refused.
+Rounding moves a score of $d$ products by at most $(d+4)\,u\,S$, $S$ bounding $\sum|q_c k_c|$; a head whose gap does not
+stay well above that is refused.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
         for space in operation.reads:
             if errors[space] > needs[space]:
                 raise BuildRefused(
-                    f"{operation.name!r} needs {space.name!r} within {needs[space]:.3g}, but only {errors[space]:.3g} can be "
-                    "promised: shorten --max-length"
+                    f"{operation.name!r} needs {space.name!r} within {needs[space]:.3g}, but only "
+                    f"{errors[space]:.3g} can be promised: choose a smaller --max-length"
                 )
     return Margins(heads, errors)
 
@@ -111,9 +111,9 @@ def _sharpness(
     gap = (head.gap / 2 if noisy else head.gap) - 2 * rounding
     if gap < head.gap / 4:
         raise BuildRefused(
-            f"the head {head.name!r} must tell scores apart that differ by {head.gap:.3g} among scores up to {head.bound:.3g}; "
-            f"{arithmetic} rounds them by up to {rounding:.1g}: use the dyadic position code, a smaller --max-length, or "
-            "more precise arithmetic"
+            f"the head {head.name!r} must tell scores apart that differ by {head.gap:.3g} among scores up to "
+            f"{head.bound:.3g}; {arithmetic} rounds them by up to {rounding:.1g}: use the dyadic position code, a "
+            "smaller --max-length, or more precise arithmetic"
         )
     if head.attention == "hard":
         return Sharpness(1.0, None, head.gap, kappa, None, 0.0)

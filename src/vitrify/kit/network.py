@@ -1,6 +1,7 @@
 """The intermediate form: named spaces of the residual stream, and the heads and units that read and write them.
 
-No numbers are laid out yet: a space has no dimensions of its own, an operation has no layer. `assemble` gives them both.
+No numbers are laid out yet: a space has no dimensions of its own, an operation has no layer. `assemble` gives them
+both.
 """
 
 from __future__ import annotations
@@ -76,9 +77,10 @@ class Affine:
 class Attend:
     r"""A head: where each position looks, and what it copies from there into one space.
 
-    The score of key $j$ for query $i$ is `query`$_i \cdot$ `key`$_j$ plus `bias`$_{i-j}$. `gap` is the smallest lead of the
-    right keys over all others, over every input up to the maximum length; None says that the head averages by design, and
-    that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding adds to an average.
+    The score of key $j$ for query $i$ is `query`$_i \cdot$ `key`$_j$ plus `bias`$_{i-j}$. `gap` is the smallest lead
+    of the right keys over all others, over every input up to the maximum length; None says that the head averages by
+    design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
+    adds to an average.
     """
 
     name: str
@@ -104,8 +106,8 @@ class Attend:
 class Units:
     r"""ReLU units: $\mathrm{relu}(\sum_s x_s R_s + b)$, read out linearly into some spaces.
 
-    `margin` is, by space, the largest error of its coordinates that changes no decision of the units; `gain` is how much of
-    an error below that margin reaches an output coordinate: 0 where the units restore exact values.
+    `margin` is, by space, the largest error of its coordinates that changes no decision of the units; `gain` is how
+    much of an error below that margin reaches an output coordinate: 0 where the units restore exact values.
     """
 
     name: str
@@ -143,8 +145,8 @@ class Readout:
 class Network:
     """A construction's result: what is embedded, the operations in the order of their making, and the readout.
 
-    `embedded` tables are [inputs, space]; row 0 is the beginning-of-sequence token. `placed` tables are
-    [pads + max_length, space], its first `pads` rows being those of that token. `reuse` lets dimensions of dead spaces be
+    `embedded` tables are [inputs, space]; row 0 is the beginning-of-sequence token. `placed` tables are [pads +
+    max_length, space], its first `pads` rows being those of that token. `reuse` lets dimensions of dead spaces be
     used again, at the price of one unit per dimension to erase them.
     """
 
@@ -196,7 +198,7 @@ class Builder:
         return space
 
     def place(self, name: str, kind: Kind, table: Floats, pads: Floats | None = None) -> Space:
-        """A space that each position sets by itself: row t-1 of the table for the t-th token; zeros at BOS, or `pads`."""
+        """A space that each position sets by itself: row t-1 of the table at token t; zeros at BOS, or `pads`."""
         space = Space(name, kind)
         rows = np.zeros((self.pads + self.max_length, kind.size))
         rows[self.pads :] = table

@@ -1,8 +1,9 @@
 r"""Position codes: how a head finds the token `offset` places back, with a gap that is known in advance.
 
-Each code is a table of features of $t = 1 \dots T$ (zeros at BOS) and gives, for every offset $h$, linear queries and keys
-whose product is largest at $j = t-h$. The BOS key is the *sink*: it scores half way between a match and the best mismatch, so
-a query whose target lies before the first token reads BOS. Heads are causal: keys come no later than their query.
+Each code is a table of features of $t = 1 \dots T$ (zeros at BOS) and gives, for every offset $h$, linear queries and
+keys whose product is largest at $j = t-h$. The BOS key is the *sink*: it scores half way between a match and the best
+mismatch, so a query whose target lies before the first token reads BOS. Heads are causal: keys come no later than
+their query.
 
 | code | dimensions | gap with sink | largest score |
 | --- | --- | --- | --- |
@@ -62,10 +63,10 @@ class PositionCode(Protocol):
 class Dyadic:
     r"""$\cos, \sin(2\pi t / 2^b)$ for $b = 1 \dots B$; an offset is a fixed rotation of the query.
 
-    $q_t \cdot k_j = \sum_b \cos(2\pi (t-h-j)/2^b)$ is $B$ at a match. If $\delta = t-h-j \ne 0$ has its lowest set bit at $r$,
-    the term $b = r+1$ is $\cos(\pi \cdot \text{odd}) = -1$, so the sum is at most $B-2$. The sink scores $B-1$. For causal heads
-    $-h \le \delta < T-h$, so $2^B > \max(h, T-1)$ keeps every $\delta \ne 0$ from wrapping round to 0. The sine of
-    $b = 1$ is always 0 and is left out.
+    $q_t \cdot k_j = \sum_b \cos(2\pi (t-h-j)/2^b)$ is $B$ at a match. If $\delta = t-h-j \ne 0$ has its lowest set
+    bit at $r$, the term $b = r+1$ is $\cos(\pi \cdot \text{odd}) = -1$, so the sum is at most $B-2$. The sink scores
+    $B-1$. For causal heads $-h \le \delta < T-h$, so $2^B > \max(h, T-1)$ keeps every $\delta \ne 0$ from wrapping
+    round to 0. The sine of $b = 1$ is always 0 and is left out.
     """
 
     length: int
@@ -118,7 +119,8 @@ def _turn(t: NDArray[np.int64], b: int) -> tuple[Floats, Floats]:
 class Quadratic:
     r"""$(t, t^2)$ with score $2(t-h)j - j^2 = (t-h)^2 - (j-(t-h))^2$.
 
-    A match scores $(t-h)^2$, any other key at most $(t-h)^2 - 1$; the sink scores $(t-h)^2 - 1/2$, linear in $(t, t^2)$.
+    A match scores $(t-h)^2$, any other key at most $(t-h)^2 - 1$; the sink scores $(t-h)^2 - 1/2$, linear in $(t,
+    t^2)$.
     """
 
     length: int
@@ -150,10 +152,10 @@ class Quadratic:
 class Sqrt:
     r"""$(\sqrt{1/t}, \sqrt{1-1/t})$, the code of the published n-gram construction, kept for comparison.
 
-    With $\theta_t = \arctan\sqrt{t-1}$ the score is $\cos(\theta_t - \theta_{j+h})$, 1 at a match. Neighbours differ by
-    $\theta_{t+1}-\theta_t = \arctan\big(1/((\sqrt t + \sqrt{t-1})(1 + \sqrt{t(t-1)}))\big) \approx 1/(2 t^{3/2})$, so the
-    lead is only $1-\cos \approx 1/(8t^3)$, and the sink halves it. An offset is no linear map of the code: the code of $t+h$
-    is stored for every offset.
+    With $\theta_t = \arctan\sqrt{t-1}$ the score is $\cos(\theta_t - \theta_{j+h})$, 1 at a match. Neighbours differ
+    by $\theta_{t+1}-\theta_t = \arctan\big(1/((\sqrt t + \sqrt{t-1})(1 + \sqrt{t(t-1)}))\big) \approx 1/(2 t^{3/2})$,
+    so the lead is only $1-\cos \approx 1/(8t^3)$, and the sink halves it. An offset is no linear map of the code: the
+    code of $t+h$ is stored for every offset.
     """
 
     length: int

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from vitrify.kit.network import Attend, Network, Space, Units, written_by
 
-# Moments: 0 after embedding, 2i+1 after the attention of block i, 2i+2 after its MLP. An operation at moment m reads the
-# residual stream of moment m-1.
+# Moments: 0 after embedding, 2i+1 after the attention of block i, 2i+2 after its MLP. An operation at moment m reads
+# the residual stream of moment m-1.
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,10 +22,10 @@ OutputKind = Literal["lm", "recogniser", "transducer"]
 class Head:
     r"""How one head turns scores into weights.
 
-    Scores are $s_{ij} = \beta\,q_i \cdot k_j + r_{i-j}$; `beta` and `r` are arrays of the block. Keys that the mask or the
-    window (offsets $0 \le i-j <$ window) exclude get weight 0, and a query with no key left gets the zero vector.
-    `hard` shares the weight among the keys whose score is within `resolution` of the best: all of them (`average`), or
-    only the `left`most or `right`most.
+    Scores are $s_{ij} = \beta\,q_i \cdot k_j + r_{i-j}$; `beta` and `r` are arrays of the block. Keys that the mask
+    or the window (offsets $0 \le i-j <$ window) exclude get weight 0, and a query with no key left gets the zero
+    vector. `hard` shares the weight among the keys whose score is within `resolution` of the best: all of them
+    (`average`), or only the `left`most or `right`most.
     """
 
     attention: AttentionKind = "softmax"
@@ -56,7 +56,8 @@ class Output:
     """How the logits are read.
 
     `lm`: next-token log-probabilities, normalised by a softmax unless `normalised` says that they already are.
-    `recogniser`: the likeliest symbol is the automaton's state, `accepting` ones say yes. `transducer`: one symbol each.
+    `recogniser`: the likeliest symbol is the automaton's state, `accepting` ones say yes. `transducer`: one symbol
+    each.
     """
 
     kind: OutputKind
@@ -67,10 +68,10 @@ class Output:
 
 @dataclass(frozen=True)
 class Transformer:
-    """A decoder or encoder over `inputs`, whose first symbol is the beginning-of-sequence token, put `pads` times in front.
+    """A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
 
-    `max_length` counts the tokens of a sequence without the pads. `norm` puts a layer norm before every attention, every
-    MLP and the unembedding, with `eps` under the root.
+    `max_length` counts the tokens of a sequence without the pads. `norm` puts a layer norm before every attention,
+    every MLP and the unembedding, with `eps` under the root.
     """
 
     inputs: tuple[str, ...]

@@ -1,7 +1,7 @@
 r"""From scores to attention weights: softmax, sparsemax and hard attention, under a mask.
 
-Every function takes `scores` [..., query, key] and a boolean `allowed` of the same trailing shape, and works on NumPy and
-JAX arrays alike. A query without any allowed key gets weights 0.
+Every function takes `scores` [..., query, key] and a boolean `allowed` of the same trailing shape, and works on NumPy
+and JAX arrays alike. A query without any allowed key gets weights 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A saved model is a folder: `config.json`, `model.safetensors`, `labels.json`, the spec, and a README card.
 
-It is written beside its place and moved there in one step, so a half-written folder never stands under the asked-for name.
-The same net gives the same bytes. Nothing in it is executable: no pickle.
+It is written beside its place and moved there in one step, so a half-written folder never stands under the asked-for
+name. The same net gives the same bytes. Nothing in it is executable: no pickle.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SpecFile(Protocol):
 
 
 def save(weights: Weights, folder: Path, spec: SpecFile | None = None) -> None:
-    """Write a model folder; one that vitrify wrote before, or an empty one, is replaced, anything else is left alone."""
+    """Write a model folder; one that vitrify wrote before, or an empty one, is replaced, anything else left alone."""
     _check_target(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
@@ -121,7 +121,7 @@ def _write(weights: Weights, folder: Path, spec: SpecFile | None) -> None:
 
 def _flat(arrays: Mapping[str, Matrix]) -> dict[str, Any]:
     """Arrays by name; a sparse one as its three parts. Contiguous, because safetensors writes anything else wrongly."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for name in sorted(arrays):
         array = arrays[name]
         if is_sparse(array):

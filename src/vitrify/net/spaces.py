@@ -1,8 +1,8 @@
 r"""What the dimensions of a residual stream mean: kinds of named spaces, with their codes and invariants.
 
-A *kind* says which vectors are legal, how they are named dimension by dimension, and how far a vector is from the nearest
-legal one. A categorical kind gives every value a code vector $c_v$ with $c_v \cdot c_v =$ `norm` and
-$c_v \cdot c_w \le$ `norm - gap` for $v \ne w$: that is all a lookup needs to know.
+A *kind* says which vectors are legal, how they are named dimension by dimension, and how far a vector is from the
+nearest legal one. A categorical kind gives every value a code vector $c_v$ with $c_v \cdot c_v =$ `norm` and $c_v
+\cdot c_w \le$ `norm - gap` for $v \ne w$: that is all a lookup needs to know.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Flag:
 
     def deviation(self, x: Floats) -> Floats:
         """Distance of each vector (last axis) from the nearest legal one, in the largest coordinate."""
-        return np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1)
+        far: Floats = np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1)
+        return far
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,13 @@ class OneHot:
     def deviation(self, x: Floats) -> Floats:
         """Distance of each vector from the code of its largest coordinate."""
         nearest = self.codes[x.argmax(axis=-1)]
-        return np.abs(x - nearest).max(axis=-1)
+        far: Floats = np.abs(x - nearest).max(axis=-1)
+        return far
 
 
 @dataclass(frozen=True)
 class Bits:
-    r"""One of finitely many values, as $B = \max(1, \lceil \log_2 V \rceil)$ signs: bit $b$ of the value's number, as ±1."""
+    r"""One of $V$ values, as $\max(1, \lceil \log_2 V \rceil)$ signs: the bits of the value's number, as ±1."""
 
     values: tuple[str, ...]
     tag: ClassVar[str] = "bits"
@@ -92,11 +94,13 @@ class Bits:
     @cached_property
     def codes(self) -> Floats:
         """Code vectors [value, dimension]."""
-        return 2.0 * (np.arange(len(self.values))[:, None] >> np.arange(self.size) & 1) - 1.0
+        bits = np.arange(len(self.values))[:, None] >> np.arange(self.size) & 1
+        return 2.0 * bits.astype(np.float64) - 1.0
 
     def deviation(self, x: Floats) -> Floats:
         """Largest distance of a coordinate from ±1."""
-        return np.abs(np.abs(x) - 1).max(axis=-1)
+        far: Floats = np.abs(np.abs(x) - 1).max(axis=-1)
+        return far
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,8 @@ class Integers:
 
     def deviation(self, x: Floats) -> Floats:
         """Largest distance of a coordinate from a whole number in the range."""
-        return np.abs(x - np.clip(np.round(x), self.low, self.high)).max(axis=-1)
+        far: Floats = np.abs(x - np.clip(np.round(x), self.low, self.high)).max(axis=-1)
+        return far
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,8 @@ class Reals:
 
     def deviation(self, x: Floats) -> Floats:
         """How far the worst coordinate is outside the range."""
-        return np.maximum(np.maximum(self.low - x, x - self.high), 0.0).max(axis=-1)
+        far: Floats = np.maximum(np.maximum(self.low - x, x - self.high), 0.0).max(axis=-1)
+        return far
 
 
 Categorical = OneHot | Bits
@@ -170,7 +176,9 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
 def kind_from_json(data: dict[str, Any]) -> Kind:
     """The kind that `kind_to_json` wrote."""
     try:
-        fields = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "kind"}
+        fields: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "kind"
+        }
         return KINDS[data["kind"]](**fields)
     except (KeyError, TypeError) as error:
         raise FolderError(f"labels.json describes a space that this version does not know: {data!r}") from error

@@ -1,7 +1,7 @@
 """Products with matrices that are mostly zero: dense, on the non-zero rows only, or sparse, whichever is cheaper.
 
-Weights keep large, mostly empty matrices as SciPy CSR arrays. Before a run each matrix is put into the form in which its
-product is cheapest; `matmul` and `rows` then hide the difference from the forward pass.
+Weights keep large, mostly empty matrices as SciPy CSR arrays. Before a run each matrix is put into the form in which
+its product is cheapest; `matmul` and `rows` then hide the difference from the forward pass.
 """
 
 from __future__ import annotations

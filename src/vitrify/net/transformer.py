@@ -22,7 +22,7 @@ def forward(
     record: Record | None = None,
     query_chunk: int | None = None,
 ) -> Logits:
-    r"""Logits at every position of a batch of token ids, whose first `pads` columns are the beginning-of-sequence token.
+    r"""Logits at every position of a batch of token ids, whose first `pads` columns are the BOS token.
 
     $x^0 = W_E[\text{tokens}] + W_{pos}$; each block adds (or appends) its heads' outputs
     $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and then its MLP's $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$;

@@ -27,7 +27,7 @@ class Weights:
 
     architecture: Transformer
     arrays: Mapping[str, Matrix]
-    labels: Labels = Labels()
+    labels: Labels = field(default_factory=Labels)
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -14,14 +14,15 @@ from vitrify.net.spaces import Integers
 def int_compose(
     net: Builder, first: Space, then: Space, *, name: str, values: Sequence[Sequence[int]] | None = None
 ) -> Space:
-    r"""The map $q \mapsto g(f(q))$, where $f$ = `first` and $g$ = `then` hold $f_q, g_q \in \{0 \dots n-1\}$ in coordinate $q$.
+    r"""The map $q \mapsto g(f(q))$, where $f$ = `first` and $g$ = `then` hold numbers $f_q, g_q < n$.
 
-    Let $v_0 < v_1 < \dots$ be the values that $f_q$ can take (all of them unless `values[q]` says which). For $g \ge 0$,
-    $\mathrm{relu}(g + y) - \mathrm{relu}(y)$ is $g$ if $y \ge 0$ and 0 if $y \le -g$. With
-    $y_{qi} = 4n(f_q - \tfrac12(v_{i-1} + v_i))$ that is $g\,[f_q \ge v_i]$, so
-    $g(f(q)) = g_{v_0} + \sum_{i \ge 1} (g_{v_i} - g_{v_{i-1}}) [f_q \ge v_i] = g_{v_0} + \sum_{i \ge 1} \mathrm{relu}(g_{v_i} + y_{qi}) - \mathrm{relu}(g_{v_{i-1}} + y_{qi})$:
-    the terms without $g$ cancel. Errors of $f$ below 1/4 disappear; an error of $g$ passes once.
-    Units: two for each $q$ and $i \ge 1$, and one for each number that is some $v_0$; at most $2m(n-1) + 1$ for $m$ coordinates of `first`.
+    Let $v_0 < v_1 < \dots$ be the values that $f_q$ can take (all of them unless `values[q]` says which). For $g \ge
+    0$, $\mathrm{relu}(g + y) - \mathrm{relu}(y)$ is $g$ if $y \ge 0$ and 0 if $y \le -g$. With $y_{qi} = 4n(f_q -
+    \tfrac12(v_{i-1} + v_i))$ that is $g\,[f_q \ge v_i]$, so $g(f(q)) = g_{v_0} + \sum_{i \ge 1} (g_{v_i} -
+    g_{v_{i-1}}) [f_q \ge v_i] = g_{v_0} + \sum_{i \ge 1} \mathrm{relu}(g_{v_i} + y_{qi}) - \mathrm{relu}(g_{v_{i-1}}
+    + y_{qi})$: the terms without $g$ cancel. Errors of $f$ below 1/4 disappear; an error of $g$ passes once. Units:
+    two for each $q$ and $i \ge 1$, and one for each number that is some $v_0$; at most $2m(n-1) + 1$ for $m$
+    coordinates of `first`.
     """
     n, m = then.size, first.size
     if not isinstance(first.kind, Integers) or not isinstance(then.kind, Integers) or then.kind.high > n - 1:

@@ -12,7 +12,7 @@ from vitrify.kit.network import Builder, Space, Units
 
 @dataclass(frozen=True)
 class Case:
-    """Coordinates `sources` of a value pass into coordinates `targets` of the output when coordinate `bit` of the flag is 1."""
+    """Some coordinates of a value pass into some of the output when coordinate `bit` of the flag is 1."""
 
     flag: Space
     bit: int
@@ -24,9 +24,9 @@ class Case:
 def choose(net: Builder, cases: Sequence[Case], writes: Space) -> Space:
     r"""The sum of the values whose flag is 1.
 
-    Each coordinate $x$ is $\mathrm{relu}(x + C(f - 1)) - \mathrm{relu}(-x + C(f - 1))$ with $C \ge |x|$: $x$ when the flag $f$ is 1,
-    0 when it is 0. $C$ is twice the largest value, so that noise can't open a closed gate. Values that are never negative
-    do without the second unit. Units: one or two per case and coordinate.
+    Each coordinate $x$ is $\mathrm{relu}(x + C(f - 1)) - \mathrm{relu}(-x + C(f - 1))$ with $C \ge |x|$: $x$ when the
+    flag $f$ is 1, 0 when it is 0. $C$ is twice the largest value, so that noise can't open a closed gate. Values that
+    are never negative do without the second unit. Units: one or two per case and coordinate.
     """
     limit = 2.0 * max(max(abs(case.value.kind.low), abs(case.value.kind.high)) for case in cases)
     signs = (1.0, -1.0) if any(case.value.kind.low < 0 for case in cases) else (1.0,)

@@ -26,11 +26,11 @@ def steps(
 ) -> tuple[Space, ...]:
     r"""The piecewise constant function through given points: exact values out, whatever small error comes in.
 
-    Between neighbouring points $x_k < x_{k+1}$ with different values stands one ramp,
-    $\mathrm{clip}\big(\tfrac{x - a}{b - a}, 0, 1\big)$ with $a, b = x_k + \tfrac14 d, x_k + \tfrac34 d$, $d = x_{k+1} - x_k$, made of two units. The
-    output is the value at $x_0$ plus the jumps. Errors below $d/4$ disappear. Units: two per jump. Reads one
-    `coordinate` of a space, and `values` is [points, output dimension]; with `each`, every coordinate goes through the same
-    function, with units of its own, into the same coordinate of the output, and `values` is [points].
+    Between neighbouring points $x_k < x_{k+1}$ with different values stands one ramp, $\mathrm{clip}\big(\tfrac{x -
+    a}{b - a}, 0, 1\big)$ with $a, b = x_k + \tfrac14 d, x_k + \tfrac34 d$, $d = x_{k+1} - x_k$, made of two units.
+    The output is the value at $x_0$ plus the jumps. Errors below $d/4$ disappear. Units: two per jump. Reads one
+    `coordinate` of a space, and `values` is [points, output dimension]; with `each`, every coordinate goes through
+    the same function, with units of its own, into the same coordinate of the output, and `values` is [points].
     """
     gaps = np.diff(points)
     jumps = [np.diff(values, axis=0) for _, values in outputs]
@@ -70,8 +70,9 @@ def steps(
 
 
 def snap(net: Builder, space: Space, *, name: str | None = None) -> Space:
-    r"""The exact code nearest to a noisy one-hot, flag or bit code: $\mathrm{clip}(2x - \tfrac12, 0, 1)$ for 0/1 coordinates.
+    r"""The exact code nearest to a noisy one-hot, flag or bit code.
 
+    Coordinates of 0/1 codes go through $\mathrm{clip}(2x - \tfrac12, 0, 1)$, those of ±1 codes likewise.
     Two units per coordinate; errors below 1/4 (below 1/2 for ±1) vanish.
     """
     if not isinstance(space.kind, OneHot | Bits | Flag):
@@ -82,7 +83,7 @@ def snap(net: Builder, space: Space, *, name: str | None = None) -> Space:
 
 
 def step(net: Builder, space: Space, threshold: float, grid: float, *, name: str) -> Space:
-    r"""The flag $[x \ge \theta]$ for a number on a grid: exact when $x \ge \theta$ or $x \le \theta - \text{grid}$. Two units."""
+    r"""The flag $[x \ge \theta]$, exact when $x \ge \theta$ or $x \le \theta - \text{grid}$. Two units."""
     points = np.array([threshold - grid, threshold])
     return steps(net, space, points, [(Space(name, Flag()), np.array([[0.0], [1.0]]))], name=f"step: {name}")[0]
 
@@ -99,10 +100,11 @@ def int_lookup(
 
 
 def digits(net: Builder, space: Space, base: float, names: Sequence[str], kind: Categorical) -> tuple[Space, ...]:
-    r"""All digits of $x = \sum_{i<m} d_i b^{-i}$ at once, every coordinate by itself; $d_i$ is 0/1 or ±1 as the kind's codes are.
+    r"""All digits of $x = \sum_{i<m} d_i b^{-i}$ at once, every coordinate by itself.
 
-    With $b \ge 3$ the $2^m$ possible sums keep a distance of at least $(d^+ - d^-)\, b^{-(m-1)}$, so each digit is a piecewise constant
-    function of $x$. Units: at most $2(2^m - 1)$ per coordinate.
+    Digits are 0/1 or ±1, as the codes of the kind are.
+    With $b \ge 3$ the $2^m$ possible sums keep a distance of at least $(d^+ - d^-)\, b^{-(m-1)}$, so each digit is a
+    piecewise constant function of $x$. Units: at most $2(2^m - 1)$ per coordinate.
     """
     sums = np.array(
         [sum(d * base**-i for i, d in enumerate(ds)) for ds in product((kind.low, kind.high), repeat=len(names))]
@@ -114,8 +116,9 @@ def digits(net: Builder, space: Space, base: float, names: Sequence[str], kind: 
 
 
 def cpwl(net: Builder, space: Space, points: Floats, values: Floats, writes: Space) -> Space:
-    r"""The continuous piecewise linear function through $(x_k, y_k)$, constant outside: $y_0 + \sum_k (m_k - m_{k-1})\,\mathrm{relu}(x - x_k)$.
+    r"""The continuous piecewise linear function through $(x_k, y_k)$, constant outside.
 
+    It is $y_0 + \sum_k (m_k - m_{k-1})\,\mathrm{relu}(x - x_k)$ with the slopes $m_k$ on either side.
     One unit per point where the slope changes. Errors pass through, times the steepest slope.
     """
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(points), [0.0]])

@@ -29,12 +29,13 @@ def table(
 ) -> Space:
     r"""Sum of the output rows whose pattern agrees with the values that the spaces hold.
 
-    Row $r$ asks for value $p_{rs}$ (or `ANY`) of each space $s$. With the codes' norms and gaps, $g$ the smallest gap it
-    looks at, its unit is $u_r = \mathrm{relu}\big(1 - \tfrac2g \sum_s (\text{norm}_s - c_{p_{rs}} \cdot x_s)\big)$: 1 when
-    all agree; when one disagrees the sum is at least $g$ and the unit is 0, with a whole unit to spare. So it is a
-    conjunction that tolerates noise on the side of 0. With `snap` a second unit per row cuts the other side,
-    $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for $z = \pm 1$, and noise below the margin is removed
-    altogether. `matches` is how many rows can agree at once: only those pass noise on. Units: one per row, two with `snap`.
+    Row $r$ asks for value $p_{rs}$ (or `ANY`) of each space $s$. With the codes' norms and gaps, $g$ the smallest gap
+    it looks at, its unit is $u_r = \mathrm{relu}\big(1 - \tfrac2g \sum_s (\text{norm}_s - c_{p_{rs}} \cdot
+    x_s)\big)$: 1 when all agree; when one disagrees the sum is at least $g$ and the unit is 0, with a whole unit to
+    spare. So it is a conjunction that tolerates noise on the side of 0. With `snap` a second unit per row cuts the
+    other side, $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for $z = \pm 1$, and noise below the
+    margin is removed altogether. `matches` is how many rows can agree at once: only those pass noise on. Units: one
+    per row, two with `snap`.
     """
     gaps = np.array([_gap(space) for space in reads])
     looked = patterns != ANY

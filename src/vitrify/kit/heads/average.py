@@ -17,8 +17,8 @@ UNIT_ROUNDOFF = 2.0**-53
 def mean(net: Builder, value: Space, *, mask: Literal["none", "causal"] = "causal", name: str | None = None) -> Space:
     r"""The mean of a space over the visible positions, BOS included.
 
-    All scores are 0, so every kind of attention gives each of the $n$ visible keys the weight $1/n$. For a count $c$ over a
-    prefix of $i$ tokens the result is $c/(i+1)$, when the value at BOS is 0.
+    All scores are 0, so every kind of attention gives each of the $n$ visible keys the weight $1/n$. For a count $c$
+    over a prefix of $i$ tokens the result is $c/(i+1)$, when the value at BOS is 0.
     """
     kind = Reals(tuple(value.kind.names), value.kind.low, value.kind.high)
     writes = Space(name or f"mean({value.name})", kind)
@@ -39,8 +39,8 @@ def mean(net: Builder, value: Space, *, mask: Literal["none", "causal"] = "causa
 def count(net: Builder, value: Affine, labels: Sequence[str], high: float, *, name: str) -> Space:
     r"""Exact sums of a value over the tokens read so far, not only their mean.
 
-    With $t$ tokens visible and BOS given the score $s_t$, every token gets the same weight $1/(T+1)$ if
-    $s_t = \ln(T+1-t)$ under softmax ($e^{s_t} + t = T+1$), and if $s_t = (T-t)/(T+1)$ under sparsemax (all keys are in the
+    With $t$ tokens visible and BOS given the score $s_t$, every token gets the same weight $1/(T+1)$ if $s_t =
+    \ln(T+1-t)$ under softmax ($e^{s_t} + t = T+1$), and if $s_t = (T-t)/(T+1)$ under sparsemax (all keys are in the
     support with $\tau = -1/(T+1)$). The value, 0 at BOS, is multiplied by $T+1$. Hard attention can only give equal
     weights to all keys it chooses, $1/(t+1)$, which depends on $t$: it is refused.
     """
@@ -73,10 +73,10 @@ def count(net: Builder, value: Affine, labels: Sequence[str], high: float, *, na
 def window(net: Builder, value: Space, weights: Sequence[float], *, name: str) -> Space:
     r"""$\sum_i w_i v_{t-i}$ over the last positions, with fixed positive weights.
 
-    The scores are relative biases and nothing else. Softmax normalises $e^{r_i}$, so $r_i = \ln w_i$. Sparsemax leaves a point
-    of the simplex where it is, so $r_i = w_i / \sum w$. Hard attention shares equally among ties, so only equal weights
-    can be had, with $r_i = 0$. The value is multiplied by $\sum w$. There must be as many BOS pads as weights, so that
-    every window is full.
+    The scores are relative biases and nothing else. Softmax normalises $e^{r_i}$, so $r_i = \ln w_i$. Sparsemax
+    leaves a point of the simplex where it is, so $r_i = w_i / \sum w$. Hard attention shares equally among ties, so
+    only equal weights can be had, with $r_i = 0$. The value is multiplied by $\sum w$. There must be as many BOS pads
+    as weights, so that every window is full.
     """
     w = np.asarray(weights, dtype=float)
     if net.pads < len(w):

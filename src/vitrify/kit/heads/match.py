@@ -64,9 +64,9 @@ def recent_match(
 ) -> Space:
     r"""`value` at the last (or first) position whose key equals the query; the value at BOS when there is none.
 
-    Score $C\, c_q \cdot c_k \pm j$ with $C = T/\text{gap}$: a match scores at least $C\,\text{norm} + \min \pm j$, a mismatch
-    at most one less, whatever its place; the sink stands half way. Two matches differ by at least 1. So the gap is 1/2,
-    and the largest score about $T\,\text{norm}/\text{gap}$.
+    Score $C\, c_q \cdot c_k \pm j$ with $C = T/\text{gap}$: a match scores at least $C\,\text{norm} + \min \pm j$, a
+    mismatch at most one less, whatever its place; the sink stands half way. Two matches differ by at least 1. So the
+    gap is 1/2, and the largest score about $T\,\text{norm}/\text{gap}$.
     """
     norm, gap = _codes(query)
     length = net.max_length
@@ -101,8 +101,8 @@ def last_marked(
 ) -> Space:
     r"""`value` at the last (or first) position whose flag is 1; the value at BOS when there is none.
 
-    The recent match with a constant query: score $T\,\text{flag}_j \pm j$, sink half way between the worst marked and the
-    best unmarked position, gap 1/2.
+    The recent match with a constant query: score $T\,\text{flag}_j \pm j$, sink half way between the worst marked and
+    the best unmarked position, gap 1/2.
     """
     length = net.max_length
     sign = 1.0 if which == "last" else -1.0

@@ -25,9 +25,9 @@ def shift(
 
     `only` copies some coordinates of the value, which together have the given kind.
 
-    Queries and keys come from the position code; one more feature, a constant in the query times the BOS flag in the key,
-    is the sink. The head's gap is the code's. With offset 0 the head sees nothing but
-    its own position (a window of one) and needs no code.
+    Queries and keys come from the position code; one more feature, a constant in the query times the BOS flag in the
+    key, is the sink. The head's gap is the code's. With offset 0 the head sees nothing but its own position (a window
+    of one) and needs no code.
     """
     chosen, kind = only or (range(value.size), value.kind)
     writes = Space(name or f"{value.name}[t-{offset}]", kind)
