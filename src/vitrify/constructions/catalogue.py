@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +10,7 @@ from vitrify.errors import BuildRefused
 from vitrify.kit.network import Network
 from vitrify.kit.positions import CodeName
 from vitrify.net.architecture import AttentionKind
+from vitrify.registry import load, names
 
 Attention = Literal["soft", "sparse", "hard"]
 KINDS: dict[Attention, AttentionKind] = {"soft": "softmax", "sparse": "sparsemax", "hard": "hard"}
@@ -34,28 +33,20 @@ class Construction:
     spec: type
     summary: str
     make: Callable[[object, Settings], Network]
+    default: bool = False
 
 
 def constructions() -> tuple[Construction, ...]:
-    """All constructions, the default of each spec type first: files in order of name, entries in order of writing."""
-    import vitrify.constructions as folder
-
-    found: list[Construction] = []
-    for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda m: m.name):
-        if module.name != "catalogue":
-            found += importlib.import_module(f"{folder.__name__}.{module.name}").CONSTRUCTIONS
-    return tuple(found)
+    """All constructions: files in order of name, entries in order of writing."""
+    package = "vitrify.constructions"
+    return tuple(entry for name in names(package) for entry in load(package, name).CONSTRUCTIONS)
 
 
 def construct(spec: object, shape: str | None = None, settings: Settings | None = None) -> Network:
-    """The network of a spec, in the asked-for shape or in the first that its type has."""
+    """The network of a spec, in the asked-for shape or in the default one of its type."""
     fitting: Sequence[Construction] = [c for c in constructions() if isinstance(spec, c.spec)]
-    chosen = [c for c in fitting if shape in (None, c.shape)]
+    chosen = [c for c in fitting if c.default] if shape is None else [c for c in fitting if c.shape == shape]
     if not chosen:
         offered = ", ".join(c.shape for c in fitting)
         raise BuildRefused(f"a spec of type {type(spec).__name__} is built in the shape {offered}, not {shape!r}")
-    default = next((c for c in chosen if c.shape in DEFAULTS), chosen[0])
-    return default.make(spec, settings or Settings())
-
-
-DEFAULTS = ("heads", "log-depth")
+    return chosen[0].make(spec, settings or Settings())

@@ -130,6 +130,4 @@ def _make(spec: object, settings: Settings) -> Network:
     )
 
 
-CONSTRUCTIONS = (
-    Construction("log-depth", Automaton, "any automaton in ⌈log₂ T⌉ layers, the state after every letter", _make),
-)
+CONSTRUCTIONS = (Construction("log-depth", Automaton, "any automaton in ⌈log₂ T⌉ layers", _make, default=True),)

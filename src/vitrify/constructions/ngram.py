@@ -24,7 +24,7 @@ and per word.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -175,7 +175,7 @@ def _by_one_head(net: Builder, token: Space, slots: int, positions: CodeName) ->
         for r in range(slots):
             here = [(place, c) for place, (b, c) in enumerate(used) if b == (r - back) % slots]
             cases.append(Case(clock, r, mixed, [place for place, _ in here], [c for _, c in here]))
-        turned.append(choose(net, cases, Space(name, token.kind)))
+        turned.append(choose(net, cases, Space(name, replace(_categorical(token), void=True))))
     return turned
 
 
@@ -287,7 +287,7 @@ def _maker(shape: Shape) -> Callable[[object, Settings], Network]:
 
 
 CONSTRUCTIONS = (
-    Construction("heads", NGramModel, "n-1 heads in one layer", _maker("heads")),
+    Construction("heads", NGramModel, "n-1 heads in one layer", _maker("heads"), default=True),
     Construction("layers", NGramModel, "one head in each of n-1 layers", _maker("layers")),
     Construction("single", NGramModel, "one head in one layer, and MLPs that take its mixture apart", _maker("single")),
 )

@@ -6,7 +6,7 @@ For $n$ keys, values bounded by $V$ and a gap $g$, the keys that should lose tak
 weight, so the output is off by at most $2V(n-1)e^{-\beta g}$, and $\beta = \ln(2V(n-1)/\tau)/g$ keeps it below $\tau$.
 Sparsemax is one-hot as soon as $\beta g \ge 1$. Hard attention needs no $\beta$.
 
-Rounding moves a score of $d$ products by at most $(d+4)\,u\,S$, $S$ bounding $\sum|q_c k_c|$; a head whose gap does not
+Rounding moves a score of $d$ products by at most $(d+2)\,u\,S$, $S$ bounding $\sum|q_c k_c|$; a head whose gap does not
 stay well above that is refused.
 """
 
@@ -105,7 +105,7 @@ def _sharpness(
 ) -> Sharpness:
     if head.gap is None:
         return Sharpness(1.0, None, None, None, None, 0.0)
-    rounding = ROUNDOFF[arithmetic] * (head.query.size + 4) * head.bound
+    rounding = ROUNDOFF[arithmetic] * (head.query.size + 2) * head.bound
     kappa = head.bound / head.gap
     noisy = any(errors[space] > 0 for space in (*head.query.spaces, *head.key.spaces))
     gap = (head.gap / 2 if noisy else head.gap) - 2 * rounding

@@ -40,9 +40,10 @@ class Flag:
 
 @dataclass(frozen=True)
 class OneHot:
-    """One of finitely many values, as a unit vector."""
+    """One of finitely many values, as a unit vector; `void` also allows the zero vector, for no value at all."""
 
     values: tuple[str, ...]
+    void: bool = False
     tag: ClassVar[str] = "onehot"
     low: ClassVar[float] = 0.0
     high: ClassVar[float] = 1.0
@@ -63,17 +64,20 @@ class OneHot:
         return np.eye(self.size)
 
     def deviation(self, x: Floats) -> Floats:
-        """Distance of each vector from the code of its largest coordinate."""
-        nearest = self.codes[x.argmax(axis=-1)]
-        far: Floats = np.abs(x - nearest).max(axis=-1)
-        return far
+        """Distance of each vector from the code of its largest coordinate, or from zero if it may be void."""
+        far: Floats = np.abs(x - self.codes[x.argmax(axis=-1)]).max(axis=-1)
+        return np.minimum(far, np.abs(x).max(axis=-1)) if self.void else far
 
 
 @dataclass(frozen=True)
 class Bits:
-    r"""One of $V$ values, as $\max(1, \lceil \log_2 V \rceil)$ signs: the bits of the value's number, as ±1."""
+    r"""One of $V$ values, as $\max(1, \lceil \log_2 V \rceil)$ signs: the bits of the value's number, as ±1.
+
+    `void` also allows the zero vector, for no value at all.
+    """
 
     values: tuple[str, ...]
+    void: bool = False
     tag: ClassVar[str] = "bits"
     low: ClassVar[float] = -1.0
     high: ClassVar[float] = 1.0
@@ -98,9 +102,9 @@ class Bits:
         return 2.0 * bits.astype(np.float64) - 1.0
 
     def deviation(self, x: Floats) -> Floats:
-        """Largest distance of a coordinate from ±1."""
+        """Largest distance of a coordinate from ±1, or of all from zero if the vector may be void."""
         far: Floats = np.abs(np.abs(x) - 1).max(axis=-1)
-        return far
+        return np.minimum(far, np.abs(x).max(axis=-1)) if self.void else far
 
 
 @dataclass(frozen=True)

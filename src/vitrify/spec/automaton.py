@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Automaton:
     →*even  even   odd
        odd   odd  even
     """
+
+    suffix: ClassVar[str] = ".automaton.json"
 
     states: tuple[str, ...]
     alphabet: tuple[str, ...]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class NGramModel:
     >>> [round(float(np.exp(model.log_prob(["a"], word))), 4) for word in model.predicted]
     [0.3, 0.7]
     """
+
+    suffix: ClassVar[str] = ".arpa"
 
     vocabulary: tuple[str, ...]
     levels: tuple[Level, ...]

@@ -1,0 +1,1 @@
+"""Published claims that run: one file each, found by looking."""

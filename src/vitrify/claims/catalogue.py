@@ -1,0 +1,96 @@
+"""What a claim is and how one is run; the files beside this one are the claims, one each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from vitrify.certify.evidence import Evidence, combine
+from vitrify.errors import InputError
+from vitrify.registry import Headline, headlines, load
+
+PACKAGE = "vitrify.claims"
+Status = Literal["proved", "cited", "empirical", "conjectured"]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One thing that a claim speaks about: usually a spec and the net built from it; `data` holds anything else."""
+
+    name: str
+    spec: Any = None
+    weights: Any = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """A published statement that can be run.
+
+    `row` is its place in the atlas. `check` measures what the statement declares, on one subject; `sabotage` breaks a
+    subject in a way that `check` must notice.
+    """
+
+    row: str
+    status: Status
+    subjects: Callable[[], Iterable[Subject]]
+    check: Callable[[Subject], Evidence]
+    sabotage: Callable[[Subject], Subject]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim's evidence, and whether its saboteur was caught on every subject."""
+
+    name: str
+    row: str
+    status: str
+    title: str
+    evidence: Evidence
+    saboteur_rejected: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        head = {"name": self.name, "row": self.row, "status": self.status, "title": self.title}
+        return head | self.evidence.to_json() | {"saboteur_rejected": self.saboteur_rejected}
+
+
+def listing() -> list[Headline]:
+    """All claims, by name, without importing them."""
+    return list(headlines(PACKAGE, "CLAIM"))
+
+
+def find(name: str) -> Headline:
+    """The claim of that name; a unique beginning is enough."""
+    known = listing()
+    found = [h for h in known if h.name == name] or [h for h in known if h.name.startswith(name)]
+    if len(found) != 1:
+        what = "no claim is called" if not found else "several claims begin with"
+        raise InputError(f"{what} {name!r}; there are: {', '.join(h.name for h in (found or known))}")
+    return found[0]
+
+
+def run_claim(headline: Headline, progress: Progress | None = None) -> Outcome:
+    """Check every subject of a claim, and its saboteur on each.
+
+    A claim whose saboteur passes is undecided: its check proves nothing.
+    """
+    claim: Claim = load(PACKAGE, headline.name).CLAIM
+    start = time.perf_counter()
+    parts: dict[str, Evidence] = {}
+    unnoticed = []
+    for subject in claim.subjects():
+        if progress:
+            progress(subject.name)
+        parts[subject.name] = claim.check(subject)
+        if claim.check(claim.sabotage(subject)).verdict == "holds":
+            unnoticed.append(subject.name)
+    evidence = replace(combine(parts), seconds=time.perf_counter() - start)
+    if unnoticed and evidence.verdict == "holds":
+        evidence = replace(
+            evidence, verdict="undecided", notes=(*evidence.notes, f"the saboteur passed on {unnoticed}")
+        )
+    return Outcome(headline.name, claim.row, claim.status, headline.title, evidence, not unnoticed)

@@ -1,0 +1,111 @@
+"""Small networks for tests: any architecture with random arrays, random architectures, and one that uses every kind of head."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from vitrify.net.architecture import Block, Head, Output, Transformer
+from vitrify.net.labels import Labels
+from vitrify.net.weights import Weights
+
+LETTERS = ("<s>", "a", "b", "c")
+
+EVERY_HEAD = (
+    Head("softmax", "none"),
+    Head("softmax", "causal"),
+    Head("softmax", "strict"),
+    Head("softmax", "causal", window=3),
+    Head("sparsemax", "causal"),
+    Head("sparsemax", "strict", window=2),
+    Head("hard", "causal", ties="left", resolution=1e-9),
+    Head("hard", "strict", ties="right", resolution=1e-9),
+    Head("hard", "none", ties="average", resolution=0.3),
+    Head("softmax", "causal"),  # the same kind as another one, away from it: the two are computed together
+)
+
+
+def random_arrays(net: Transformer, seed: int, grid: bool = False) -> dict[str, Any]:
+    """Normal numbers for every array of an architecture, or multiples of 1/2 between -1 and 1, which make ties."""
+    rng = np.random.default_rng(seed)
+    if grid:
+        return {name: rng.integers(-2, 3, shape) / 2 for name, shape in net.shapes().items()}
+    return {name: rng.normal(scale=0.7, size=shape) for name, shape in net.shapes().items()}
+
+
+def random_net(net: Transformer, seed: int = 0, labels: Labels | None = None) -> Weights:
+    """Weights with random arrays."""
+    return Weights(net, random_arrays(net, seed), labels or Labels(), {"seed": seed})
+
+
+def mixed(**changes: Any) -> Transformer:
+    """Three blocks: one with every kind of head, one without MLP, one without heads."""
+    fields: dict[str, Any] = {
+        "inputs": LETTERS,
+        "output": Output("lm", ("a", "b", "</s>")),
+        "max_length": 7,
+        "d_model": 5,
+        "blocks": (
+            Block(EVERY_HEAD, d_head=2, d_value=3, units=4, d_out=2),
+            Block((Head("softmax", "causal", window=4), Head("sparsemax", "none")), d_head=3, d_value=1, d_out=1),
+            Block(units=6, d_out=3),
+        ),
+        "pads": 2,
+        "name": "mixed",
+    }
+    return Transformer(**{**fields, **changes})
+
+
+@st.composite
+def heads(draw: st.DrawFn) -> Head:
+    """Any head; its resolution is no multiple of a power of two, so that rounding never decides a tie on the grid."""
+    return Head(
+        attention=draw(st.sampled_from(["softmax", "sparsemax", "hard"])),
+        mask=draw(st.sampled_from(["none", "causal", "strict"])),
+        window=draw(st.none() | st.integers(1, 4)),
+        ties=draw(st.sampled_from(["left", "right", "average"])),
+        resolution=draw(st.sampled_from([1e-9, 0.3, 0.7])),
+    )
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Block:
+    """Any small block, also one without heads, without MLP or without either, and heads that score by position only."""
+    return Block(
+        heads=tuple(draw(st.lists(heads(), max_size=3))),
+        d_head=draw(st.integers(0, 3)),
+        d_value=draw(st.integers(1, 3)),
+        units=draw(st.sampled_from([0, 1, 4])),
+        d_out=draw(st.integers(1, 3)),
+    )
+
+
+@st.composite
+def transformers(draw: st.DrawFn) -> Transformer:
+    """Any small transformer."""
+    return Transformer(
+        inputs=LETTERS[: draw(st.integers(2, 4))],
+        output=Output("transducer", ("x", "y", "z")[: draw(st.integers(1, 3))]),
+        max_length=draw(st.integers(0, 6)),
+        d_model=draw(st.integers(1, 4)),
+        blocks=tuple(draw(st.lists(blocks(), max_size=3))),
+        pads=draw(st.integers(1, 3)),
+        residual=draw(st.sampled_from(["add", "concatenate"])),
+        norm=draw(st.booleans()),
+        eps=draw(st.sampled_from([1e-3, 0.5])),
+    )
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Weights:
+    """Any small network."""
+    net = draw(transformers())
+    return Weights(net, random_arrays(net, draw(st.integers(0, 2**32 - 1)), grid=draw(st.booleans())))
+
+
+@st.composite
+def words(draw: st.DrawFn, net: Transformer) -> list[int]:
+    """Any sequence of ids that a network reads, without the pads."""
+    return draw(st.lists(st.integers(1, len(net.inputs) - 1), max_size=net.max_length))
