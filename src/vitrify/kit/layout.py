@@ -55,7 +55,7 @@ def layout(schedule: Schedule, *, reuse: bool = True) -> Layout:
         width += len(fresh)
         for dim in taken:
             old = tenant[dim]
-            erasures.append(Erasure(block=expiry[old] // 2 - 1, dim=dim, low=old.kind.low - 1.0))
+            erasures.append(Erasure(block=expiry[old] // 2 - 1, dim=dim, low=min(old.kind.low, 0.0) - 1.0))
             gone[old] = expiry[old]
         dims[space] = (*taken, *fresh)
         tenant |= dict.fromkeys(dims[space], space)

@@ -13,7 +13,7 @@ stay well above that is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,20 +52,26 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
     errors: dict[Space, float] = {space: 0.0 for space, _ in (*network.embedded, *network.placed)}
     heads: dict[Attend, Sharpness] = {}
     for operation in network.operations:
+        _check(operation.name, operation.reads, needs, errors)
         if isinstance(operation, Attend):
             heads[operation] = _sharpness(network, operation, needs[operation.writes], errors, arithmetic)
             passed = sum(operation.value.gain(space) * errors[space] for space in operation.value.spaces)
-            errors[operation.writes] = operation.error + heads[operation].leak + passed
+            rounding = operation.error * ROUNDOFF[arithmetic] / ROUNDOFF["float64"]
+            errors[operation.writes] = rounding + heads[operation].leak + passed
         else:
             passed = sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
             errors |= dict.fromkeys(written_by(operation), passed)
-        for space in operation.reads:
-            if errors[space] > needs[space]:
-                raise BuildRefused(
-                    f"{operation.name!r} needs {space.name!r} within {needs[space]:.3g}, but only "
-                    f"{errors[space]:.3g} can be promised: choose a smaller --max-length"
-                )
+    _check("the readout", network.readout.needs, needs, errors)
     return Margins(heads, errors)
+
+
+def _check(reader: str, reads: Iterable[Space], needs: Mapping[Space, float], errors: Mapping[Space, float]) -> None:
+    for space in reads:
+        if errors[space] > needs[space]:
+            raise BuildRefused(
+                f"{reader!r} needs {space.name!r} within {needs[space]:.3g}, but only {errors[space]:.3g} can be "
+                "promised: choose a smaller --max-length"
+            )
 
 
 def _needs(network: Network) -> dict[Space, float]:

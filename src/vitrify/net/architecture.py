@@ -6,8 +6,8 @@ share it; only the arrays differ.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from vitrify.errors import FolderError
 
@@ -151,22 +151,29 @@ def to_json(architecture: Transformer) -> dict[str, Any]:
 
 def from_json(data: Any) -> Transformer:
     """The architecture that `to_json` wrote; anything else is refused with the field that is wrong."""
-    try:
-        if data["architecture"] != "transformer":
-            raise FolderError(f"this reader knows architecture 'transformer', not {data['architecture']!r}")
-        fields = {key: value for key, value in data.items() if key != "architecture"}
-        output = Output(**{**fields["output"], "symbols": tuple(fields["output"]["symbols"])})
-        output = Output(output.kind, output.symbols, output.normalised, tuple(fields["output"]["accepting"]))
-        blocks = tuple(Block(**{**b, "heads": tuple(Head(**h) for h in b["heads"])}) for b in fields["blocks"])
-        net = Transformer(**{**fields, "inputs": tuple(fields["inputs"]), "output": output, "blocks": blocks})
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FolderError(f"config.json does not describe a transformer: {error!r}") from None
-    for value, allowed in [(net.residual, Residual), (net.output.kind, OutputKind)] + [
-        pair
-        for b in net.blocks
-        for h in b.heads
-        for pair in ((h.attention, AttentionKind), (h.mask, Mask), (h.ties, Ties))
-    ]:
-        if value not in get_args(allowed):
-            raise FolderError(f"config.json says {value!r} where one of {', '.join(get_args(allowed))} must stand")
+    if not isinstance(data, dict) or data.get("architecture") != "transformer":
+        given = data.get("architecture") if isinstance(data, dict) else data
+        raise FolderError(f"this reader knows architecture 'transformer', not {given!r}")
+    net: Transformer = _read(Transformer, {key: data[key] for key in data if key != "architecture"}, "net")
     return net
+
+
+def _read(kind: Any, data: Any, place: str) -> Any:
+    """The value of a declared type that JSON data describe, part by part; `place` names the part in a complaint."""
+    origin, options = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(data, dict):
+        kinds = get_type_hints(kind)
+        declared = {entry.name: entry.default for entry in fields(kind)}
+        odd = [f"{place}.{name} is missing" for name in declared if declared[name] is MISSING and name not in data]
+        odd += [f"{place}.{name} is not a field of it" for name in data if name not in declared]
+        if odd:
+            raise FolderError("config.json does not describe a transformer: " + "; ".join(odd))
+        return kind(**{name: _read(kinds[name], part, f"{place}.{name}") for name, part in data.items()})
+    if origin is tuple and isinstance(data, list | tuple):
+        return tuple(_read(options[0], part, f"{place}.{index}") for index, part in enumerate(data))
+    types = (int, float) if kind is float else options or (kind,)
+    if data in options if origin is Literal else origin is not tuple and type(data) in types:
+        return data
+    plain = kind.__name__ if isinstance(kind, type) else kind
+    wanted = {Literal: f"one of {', '.join(map(str, options))}", tuple: "a list"}.get(origin, plain)
+    raise FolderError(f"config.json does not describe a transformer: {place} must be {wanted}, is {data!r}")

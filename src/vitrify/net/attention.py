@@ -51,8 +51,8 @@ def sparsemax(scores: Array, allowed: Array) -> Array:
     ordered = xp.flip(xp.sort(shifted, axis=-1), axis=-1)
     total = xp.cumulative_sum(ordered, axis=-1)
     rank = xp.arange(1, scores.shape[-1] + 1, dtype=scores.dtype)
-    size = (1 + rank * ordered > total).sum(axis=-1, keepdims=True)
-    tau = (xp.take_along_axis(total, xp.maximum(size - 1, 0), axis=-1) - 1) / xp.maximum(size, 1)
+    size = xp.maximum((1 + rank * ordered > total).sum(axis=-1, keepdims=True), 1)
+    tau = (xp.take_along_axis(total, size - 1, axis=-1) - 1) / size.astype(scores.dtype)
     return xp.where(allowed, xp.maximum(shifted - tau, 0.0), 0.0)
 
 

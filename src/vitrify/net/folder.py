@@ -39,6 +39,7 @@ class SpecFile(Protocol):
 
 def save(weights: Weights, folder: Path, spec: SpecFile | None = None) -> None:
     """Write a model folder; one that vitrify wrote before, or an empty one, is replaced, anything else left alone."""
+    folder = folder.resolve()  # a link is followed, and '.' gets a name
     _check_target(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
@@ -138,9 +139,9 @@ def _read_arrays(path: Path) -> dict[str, Matrix]:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            shapes = json.loads((file.metadata() or {})["vitrify"])["sparse"]
+            shapes = dict(json.loads((file.metadata() or {})["vitrify"])["sparse"])
             flat = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise FolderError(f"{path} can't be read as weights of vitrify: {error}") from None
     arrays: dict[str, Matrix] = {}
     if shapes:
@@ -151,7 +152,7 @@ def _read_arrays(path: Path) -> dict[str, Matrix]:
                 parts = [flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr")]
                 arrays[name] = csr_array(tuple(parts), shape=tuple(shape))
                 arrays[name].check_format(full_check=True)
-            except (KeyError, ValueError) as error:
+            except (KeyError, TypeError, ValueError) as error:
                 raise FolderError(f"{path}: the sparse array {name} is damaged: {error}") from None
     arrays |= flat
     for name, array in arrays.items():
@@ -198,3 +199,5 @@ def _sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise FolderError(f"{path.parent} is not a whole model folder: {path.name} is missing") from None
+    except OSError as error:
+        raise FolderError(f"{path} can't be read: {error}") from None

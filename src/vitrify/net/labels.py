@@ -94,5 +94,5 @@ def labels_from_json(data: Any) -> Labels:
                 UnitsLabel(**{**u, "writes": tuple(u["writes"]), "rows": tuple(u["rows"])}) for u in data["units"]
             ),
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise FolderError(f"labels.json is not a set of labels: {error!r}") from None

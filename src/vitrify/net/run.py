@@ -42,7 +42,7 @@ def encode(net: Transformer, words: Sequence[str]) -> list[int]:
 
 def batch_of(net: Transformer, sequences: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
     """Sequences of ids as one array, with beginning-of-sequence pads in front and filling behind, and their lengths."""
-    lengths = np.array([net.pads + len(sequence) for sequence in sequences])
+    lengths = np.array([net.pads + len(sequence) for sequence in sequences], dtype=np.int64)
     tokens = np.zeros((len(sequences), lengths.max(initial=net.pads)), dtype=np.int64)
     for row, sequence in zip(tokens, sequences, strict=True):
         row[net.pads : net.pads + len(sequence)] = sequence

@@ -184,5 +184,5 @@ def kind_from_json(data: dict[str, Any]) -> Kind:
             key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "kind"
         }
         return KINDS[data["kind"]](**fields)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise FolderError(f"labels.json describes a space that this version does not know: {data!r}") from error

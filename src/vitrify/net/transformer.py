@@ -164,7 +164,7 @@ def _normed(net: Transformer, part: _Part, name: str, x: Residual) -> Residual:
         return x
     xp = namespace(x)
     centred = x - x.mean(axis=-1, keepdims=True)
-    scale = xp.sqrt((centred**2).mean(axis=-1, keepdims=True) + net.eps)
-    normed = centred / xp.where(scale > 0, scale, 1.0)
+    variance = (centred**2).mean(axis=-1, keepdims=True) + net.eps
+    normed = centred / xp.sqrt(xp.where(variance > 0, variance, 1.0))  # no root of 0: it has no finite gradient
     part.record(f"{name}.hook_normalized", normed)
     return normed * part[f"{name}.w"] + part[f"{name}.b"]

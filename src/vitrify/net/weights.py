@@ -31,7 +31,8 @@ class Weights:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arrays", MappingProxyType(dict(self.arrays)))
+        arrays = {name: array.tocsr() if is_sparse(array) else array for name, array in self.arrays.items()}
+        object.__setattr__(self, "arrays", MappingProxyType(arrays))
         object.__setattr__(self, "about", MappingProxyType(dict(self.about)))
         wanted = self.architecture.shapes()
         problems = [f"{name} is missing" for name in wanted if name not in self.arrays]
@@ -54,8 +55,8 @@ class Weights:
     @cached_property
     def prepared(self) -> Mapping[str, Any]:
         """The arrays in the form in which a NumPy run is cheapest."""
-        embedded = ("embed.W_E", "pos_embed.W_pos")
-        return {name: array if name in embedded else prepare(array) for name, array in self.arrays.items()}
+        multiplied = ("W_Q", "W_K", "W_V", "W_in", "W_out", "W_U")  # by `matmul`; all others are used as they are
+        return {name: prepare(array) if name.endswith(multiplied) else array for name, array in self.arrays.items()}
 
     def map(self, convert: Callable[[Matrix], Any]) -> Weights:
         """The same net with every array converted, for example to JAX or to another precision."""
@@ -68,7 +69,7 @@ class Weights:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of architecture and arrays: equal for equal nets, to the bit."""
-        sha = hashlib.sha256(repr(self.architecture).encode())
+        sha = hashlib.sha256(repr(replace(self.architecture, name="")).encode())
         for name in sorted(self.arrays):
             array = self.arrays[name]
             parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (np.asarray(array),)

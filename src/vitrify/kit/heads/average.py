@@ -31,30 +31,38 @@ def mean(net: Builder, value: Space, *, mask: Literal["none", "causal"] = "causa
             writes=writes,
             attention=net.attention,
             mask=mask,
-            error=4 * UNIT_ROUNDOFF * (net.max_length + net.pads) * max(abs(kind.low), abs(kind.high)),
+            error=rounding_of_mean(net, value),
         )
     )
+
+
+def rounding_of_mean(net: Builder, value: Space) -> float:
+    """What rounding adds to a mean of a space over any number of positions."""
+    return 4 * UNIT_ROUNDOFF * (net.max_length + net.pads) * max(abs(value.kind.low), abs(value.kind.high))
 
 
 def count(net: Builder, value: Affine, labels: Sequence[str], high: float, *, name: str) -> Space:
     r"""Exact sums of a value over the tokens read so far, not only their mean.
 
-    With $t$ tokens visible and BOS given the score $s_t$, every token gets the same weight $1/(T+1)$ if $s_t =
-    \ln(T+1-t)$ under softmax ($e^{s_t} + t = T+1$), and if $s_t = (T-t)/(T+1)$ under sparsemax (all keys are in the
-    support with $\tau = -1/(T+1)$). The value, 0 at BOS, is multiplied by $T+1$. Hard attention can only give equal
-    weights to all keys it chooses, $1/(t+1)$, which depends on $t$: it is refused.
+    With $t$ tokens visible and each of the $p$ BOS pads given the score $s_t$, every token gets the same weight
+    $1/(T+1)$ if $s_t = \ln\frac{T+1-t}{p}$ under softmax ($p e^{s_t} + t = T+1$), and if $s_t = \frac{T+1-t}{p(T+1)} -
+    \frac1{T+1}$ under sparsemax (all keys are in the support with $\tau = -1/(T+1)$). The value, 0 at BOS, is
+    multiplied by $T+1$. Hard attention can only give equal weights to all keys it chooses, $1/(t+p)$, which depends on
+    $t$: it is refused. Sparsemax finds $\tau$ by a running sum over up to $T+p$ keys, and every weight inherits its
+    rounding.
     """
     length = net.max_length
-    t = np.arange(1.0, length + 1)
+    left = (length + 1 - np.arange(1.0, length + 1)) / net.pads
     if net.attention == "softmax":
-        sink, top = np.log(length + 1 - t), np.log(length)
+        sink, roundings = np.log(left), 16
     elif net.attention == "sparsemax":
-        sink, top = (length - t) / (length + 1), 1.0
+        sink, roundings = (left - 1) / (length + 1), 16 + length + net.pads
     else:
         raise BuildRefused(
             "hard attention averages over the keys it chooses, so it can't count: use --attention soft or sparse"
         )
-    weight = net.place(f"sink of {name}", Reals(("s_t",), 0.0, float(max(top, 0.0))), sink[:, None])
+    kind = Reals(("s_t",), min(float(sink.min()), 0.0), max(float(sink.max()), 0.0))
+    weight = net.place(f"sink of {name}", kind, sink[:, None])
     writes = Space(name, Integers(tuple(labels), 0.0, high))
     scaled = Affine(tuple((s, (length + 1) * m) for s, m in value.parts), (length + 1) * value.bias)
     return net.add(
@@ -65,7 +73,7 @@ def count(net: Builder, value: Affine, labels: Sequence[str], high: float, *, na
             value=scaled,
             writes=writes,
             attention=net.attention,
-            error=16 * UNIT_ROUNDOFF * (length + 1) * max(high, 1.0),
+            error=roundings * UNIT_ROUNDOFF * (length + net.pads) * max(high, 1.0),
         )
     )
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
 from vitrify.net.architecture import Mask
 from vitrify.net.spaces import Bits, Flag, OneHot
@@ -17,9 +18,9 @@ Which = Literal["last", "first"]
 
 
 def _codes(space: Space) -> tuple[float, float]:
-    """Norm and gap of a space's codes; a flag is a code with one value."""
+    """Norm and gap of a space's codes; a flag is a code with one value, and a void key, scoring 0, must not match."""
     if isinstance(space.kind, OneHot | Bits):
-        return space.kind.norm, space.kind.gap
+        return space.kind.norm, min(space.kind.gap, space.kind.norm)
     if isinstance(space.kind, Flag):
         return 1.0, 1.0
     raise TypeError(f"{space.name} has no codes to match: it must be a one-hot, a bit code or a flag")
@@ -48,6 +49,7 @@ def lookup(
             gap=gap / 2,
             bound=norm,
             mask=mask,
+            error=rounding_of_mean(net, value),
         )
     )
 

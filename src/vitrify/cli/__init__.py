@@ -1,0 +1,44 @@
+"""The command line: verbs, no logic. Exit 0 = all holds, 1 = something fails, 2 = misuse."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TextIO
+
+from vitrify.errors import SpecWarning, VitrifyError
+
+
+def main() -> None:
+    """Run the command line; a user's mistake gives one message and exit code 2, never a traceback."""
+    from vitrify.cli.app import app
+
+    warnings.showwarning = _show_warning
+    warnings.simplefilter("always", SpecWarning)
+    try:
+        app()
+    except VitrifyError as error:
+        _stop(str(error))
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (OSError, MemoryError) as error:
+        _stop(f"the system refused: {error or type(error).__name__}")
+
+
+def _stop(message: str) -> None:
+    sys.stderr.write("".join(f"error: {line}\n" for line in message.splitlines()))
+    sys.exit(2)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001
+    line: str | None = None,  # noqa: ARG001
+) -> None:
+    place = "" if issubclass(category, SpecWarning) else f" ({category.__name__} at {filename}:{lineno})"
+    sys.stderr.write(f"warning: {message}{place}\n")

@@ -1,0 +1,74 @@
+"""The JSON contract of `vitrify run`: what a network answers to a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.errors import InputError
+from vitrify.net.architecture import Output
+from vitrify.net.run import encode, log_probabilities, logits
+from vitrify.net.weights import Weights
+
+Floats = NDArray[np.float64]
+LINES = 512  # how many lines are read before a batch is run
+
+
+def answer(weights: Weights, words: Sequence[str], everywhere: bool, top: int | None) -> dict[str, Any]:
+    """The answer to one sequence.
+
+    Language models: `next` maps tokens to probabilities after the last token (with `everywhere`: a list of such maps,
+    the first before any token), `log_probs` are those of the given tokens in turn, `log_prob` their sum. Recognisers:
+    `states` has the state before any token and after each, `accept` says whether the last one accepts. Transducers:
+    `output` has one symbol per token.
+    """
+    (found,) = logits(weights, [encode(weights.architecture, words)])
+    return _answer(weights, words, found, everywhere, top)
+
+
+def stream(weights: Weights, lines: TextIO, everywhere: bool, top: int | None) -> Iterator[dict[str, Any]]:
+    """Answers to one sequence per line, run in batches, in order."""
+    numbered = enumerate(lines, start=1)
+    while chunk := list(islice(numbered, LINES)):
+        sequences = [line.split() for _, line in chunk]
+        ids = []
+        for (number, _), words in zip(chunk, sequences, strict=True):
+            try:
+                ids.append(encode(weights.architecture, words))
+            except InputError as error:
+                raise InputError(f"standard input, line {number}: {error}") from None
+        for words, found in zip(sequences, logits(weights, ids), strict=True):
+            yield _answer(weights, words, found, everywhere, top)
+
+
+def _answer(weights: Weights, words: Sequence[str], found: Floats, everywhere: bool, top: int | None) -> dict[str, Any]:
+    output = weights.architecture.output
+    answer: dict[str, Any] = {"tokens": list(words), "kind": output.kind}
+    if output.kind == "lm":
+        log_probs = log_probabilities(output, found)
+        rows = [_next(output, row, top) for row in np.exp(log_probs if everywhere else log_probs[-1:])]
+        given = _given(weights, words, log_probs)
+        return answer | {"next": rows if everywhere else rows[-1], "log_probs": given, "log_prob": sum(given)}
+    symbols = [output.symbols[place] for place in found.argmax(axis=-1)]
+    if output.kind == "recogniser":
+        return answer | {"states": symbols, "accept": symbols[-1] in output.accepting}
+    return answer | {"output": symbols[1:]}
+
+
+def _next(output: Output, row: Floats, top: int | None) -> dict[str, float]:
+    if top is None:
+        return dict(zip(output.symbols, row.tolist(), strict=True))
+    best = np.argsort(-row, kind="stable")[:top]
+    return {output.symbols[place]: float(row[place]) for place in best}
+
+
+def _given(weights: Weights, words: Sequence[str], log_probs: Floats) -> list[float]:
+    """The log-probability of each token after those before it; unknown words count as the unknown-word token."""
+    net = weights.architecture
+    places = {symbol: place for place, symbol in enumerate(net.output.symbols)}
+    read = [net.inputs[i] for i in encode(net, words)]
+    return [float(log_probs[t, places[word]]) for t, word in enumerate(read)]

@@ -1,0 +1,177 @@
+"""The commands; each imports what it needs when it runs, so that `vitrify list` stays quick."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vitrify.errors import InputError
+
+app = typer.Typer(
+    name="vitrify", help="Sandboxes become glass boxes: build exact networks from specs, run them, certify them, check
+    published claims.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class AttentionChoice(StrEnum):
+    """Kinds of attention, as users say them."""
+
+    soft = "soft"
+    sparse = "sparse"
+    hard = "hard"
+
+
+class PositionsChoice(StrEnum):
+    """Position codes."""
+
+    dyadic = "dyadic"
+    quadratic = "quadratic"
+    sqrt = "sqrt"
+
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a model folder that `vitrify build` wrote")]
+AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+Seed = Annotated[int, typer.Option(help="seed of everything random")]
+
+
+@app.command()
+def build(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a spec: .arpa, .arpa.gz, .automaton.json or .regex")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")],
+    shape: Annotated[
+        str | None, typer.Option(help="n-gram: heads, layers, single; automaton: log-depth, commutative")
+    ] = None,
+    attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (
+        AttentionChoice.soft
+    ),
+    max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="longest input, in tokens")] = None,
+    positions: Annotated[PositionsChoice | None, typer.Option(help="position code; dyadic unless said")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build a network from a spec and write it to a folder."""
+    from vitrify.cli import render
+    from vitrify.constructions.catalogue import KINDS, Settings, construct
+    from vitrify.kit import assemble
+    from vitrify.net.folder import save
+    from vitrify.spec import read_spec
+
+    with render.status(f"reading {file}") as say:
+        spec = read_spec(file)
+        say("building")
+        code = positions.value if positions else None
+        settings = Settings(KINDS[attention.value], max_length, code)
+        weights = assemble(construct(spec, shape, settings))
+        say(f"writing {out}")
+        save(weights, out, spec)
+    render.built(weights, out, as_json)
+
+
+@app.command()
+def run(
+    folder: Folder,
+    tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input, separated by blanks")] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="also print every head's attention and every space")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="answer at every position, not only at the last")] = False,
+    stdin: Annotated[bool, typer.Option("--stdin", help="one sequence per line in, one JSON line each out")] = False,
+    top: Annotated[int | None, typer.Option(min=1, help="only the most probable next tokens")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a network on a sequence of tokens."""
+    from vitrify.cli import answers, render
+    from vitrify.net.folder import load
+    from vitrify.net.run import trace as traced
+
+    if stdin and (tokens or trace):
+        raise InputError("--stdin reads the sequences from standard input: leave the tokens and --trace out")
+    weights = load(folder)
+    if stdin:
+        for answer in answers.stream(weights, sys.stdin, everywhere, top):
+            render.json_line(answer)
+        return
+    words = [word for token in tokens or [] for word in token.split()]
+    answer = answers.answer(weights, words, everywhere, top)
+    seen = traced(weights, words) if trace else None
+    render.answer(answer, seen, as_json)
+
+
+@app.command()
+def certify(
+    folder: Folder,
+    max_length: Annotated[
+        int | None,
+        typer.Option("--max-length", min=0, help="try all words up to this length; chosen by cost if not given"),
+    ] = None,
+    mutations: Annotated[int, typer.Option(min=0, help="also break the net this many times and see it noticed")] = 0,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Check a network against its spec: exhaustively on short inputs, on random long ones, with a witness if it fails."""
+    from vitrify.certify import campaign
+    from vitrify.certify import certify as examine
+    from vitrify.cli import render
+    from vitrify.net.folder import load, spec_path
+    from vitrify.spec import read_spec
+
+    weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
+    with render.progress("examining") as tick:
+        evidence = examine(weights, spec, max_length=max_length, seed=seed, progress=tick)
+    broken = None
+    if mutations and evidence.verdict == "holds":
+        with render.progress("breaking it on purpose") as tick:
+            broken = campaign(weights, spec, count=mutations, seed=seed, progress=tick)
+    render.certificate(folder, evidence, broken, as_json)
+    raise typer.Exit(0 if evidence.verdict == "holds" else 1)
+
+
+@app.command(name="list")
+def list_claims(as_json: AsJson = False) -> None:
+    """List the claims that can be checked."""
+    from vitrify.cli import render
+    from vitrify.registry import headlines
+
+    render.claims(list(headlines("vitrify.claims", "CLAIM")), as_json)
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="a claim, or how its name begins")], as_json: AsJson = False) -> None:
+    """Show one claim: what it says, why, how it is checked, where it comes from."""
+    from vitrify.claims.catalogue import find
+    from vitrify.cli import render
+
+    render.claim(find(name), as_json)
+
+
+@app.command()
+def check(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="claims, or how their names begin")] = None,
+    every: Annotated[bool, typer.Option("--all", help="all claims")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check claims: run each on its subjects, and its saboteur too."""
+    from vitrify.claims.catalogue import find, listing, run_claim
+    from vitrify.cli import render
+
+    if every == bool(names):
+        raise InputError("name the claims to check, or say --all; 'vitrify list' shows them")
+    chosen = listing() if every else [find(name) for name in names or []]
+    outcomes = []
+    with render.status("checking") as say:
+        for headline in chosen:
+            outcomes.append(run_claim(headline, lambda subject, name=headline.name: say(f"{name}: {subject}")))
+    render.outcomes(outcomes, as_json)
+    good = all(outcome.evidence.verdict == "holds" and outcome.saboteur_rejected for outcome in outcomes)
+    raise typer.Exit(0 if good else 1)
+
+
+@app.command()
+def info(folder: Folder, as_json: AsJson = False) -> None:
+    """Show what is in a model folder: its sizes, heads, spaces and units."""
+    from vitrify.cli import render
+    from vitrify.net.folder import load
+
+    render.info(load(folder), as_json)

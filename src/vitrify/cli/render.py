@@ -1,0 +1,247 @@
+"""Everything the commands print: JSON lines for machines, tables for people. Progress goes to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from vitrify.certify import Campaign, Evidence
+    from vitrify.claims.catalogue import Outcome
+    from vitrify.net.trace import Trace
+    from vitrify.net.weights import Weights
+    from vitrify.registry import Headline
+
+COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
+SHOWN = 12
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where people read; as wide as the terminal, or wide enough for the tables when there is none."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=140)
+
+
+def json_line(data: Any) -> None:
+    """One JSON value on one line."""
+    sys.stdout.write(json.dumps(data, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def status(first: str) -> Iterator[Callable[[str], None]]:
+    """A spinner with a text that can change; silent where there is no terminal."""
+    with console(stderr=True).status(first) as spinner:
+        yield spinner.update
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar that is told how much is done, of how much."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    )
+    err = console(stderr=True)
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def built(weights: Weights, folder: Path, as_json: bool) -> None:
+    """What was built, and where."""
+    from vitrify.net.weights import Ledger
+
+    size = Ledger.of(weights)
+    if as_json:
+        json_line(
+            {"folder": str(folder), "about": dict(weights.about), "ledger": asdict(size), "digest": weights.digest}
+        )
+        return
+    console().print(f"[bold]{weights.architecture.name}[/bold] → {folder}")
+    _ledger(weights)
+
+
+def answer(found: dict[str, Any], trace: Trace | None, as_json: bool) -> None:
+    """A network's answer to one sequence."""
+    if as_json:
+        json_line(found | ({"trace": str(trace)} if trace else {}))
+        return
+    if trace:
+        sys.stdout.write(f"{trace}\n\n")
+    out = console()
+    if found["kind"] == "lm":
+        rows = found["next"] if isinstance(found["next"], list) else [found["next"]]
+        first = len(found["tokens"]) + 1 - len(rows)
+        for place, row in enumerate(rows, start=first):
+            after = " ".join(found["tokens"][:place]) or "nothing"
+            table = _table("next token", "probability", title=f"after {after}")
+            for token, p in sorted(row.items(), key=lambda item: -item[1])[:SHOWN]:
+                table.add_row(token, f"{p:.6g}")
+            out.print(table)
+            if len(row) > SHOWN:
+                out.print(f"… and {len(row) - SHOWN} more; --json shows all")
+    elif found["kind"] == "recogniser":
+        pairs = zip(["", *found["tokens"]], found["states"], strict=True)
+        out.print(" ".join(f"—{token}→ {state}" if token else state for token, state in pairs))
+        out.print("[green]accepted[/green]" if found["accept"] else "[red]rejected[/red]")
+    else:
+        out.print(" ".join(found["output"]))
+
+
+def certificate(folder: Path, evidence: Evidence, broken: Campaign | None, as_json: bool) -> None:
+    """The verdict on a folder."""
+    if as_json:
+        extra = {} if broken is None else {"mutations": asdict(broken) | {"rate": broken.rate}}
+        json_line({"folder": str(folder)} | evidence.to_json() | extra)
+        return
+    out = console()
+    out.print(f"[bold {COLOURS[evidence.verdict]}]{evidence.verdict}[/]  {folder}")
+    table = _table("", "", title=None)
+    table.add_row("method", evidence.method)
+    table.add_row("domain", evidence.domain.replace("; ", "\n"))
+    table.add_row("cases", f"{evidence.cases:,}")
+    for name, value in evidence.measured.items():
+        promised = evidence.declared.get(name)
+        table.add_row(name, _value(value) + (f" (allowed {_value(promised)})" if promised is not None else ""))
+    table.add_row("seed, time", f"{evidence.seed}, {evidence.seconds:.1f} s")
+    if evidence.witness:
+        table.add_row("[red]witness[/red]", "\n".join(f"{k}: {v}" for k, v in evidence.witness.items()))
+    if broken is not None:
+        table.add_row("mutations rejected", f"{broken.rejected} of {broken.tried} ({broken.rate:.1%})")
+        for what, why in broken.survivors:
+            table.add_row("survivor", f"{what}: {why}")
+    out.print(table)
+
+
+def claims(found: Sequence[Headline], as_json: bool) -> None:
+    """The catalogue of claims."""
+    if as_json:
+        json_line(
+            [{"name": h.name, "row": h.fields["row"], "status": h.fields["status"], "title": h.title} for h in found]
+        )
+        return
+    width = max((len(h.name) for h in found), default=0)
+    for h in found:
+        sys.stdout.write(f"{h.fields['row']:<4} {h.fields['status']:<9} {h.name:<{width}}\n")
+
+
+def claim(found: Headline, as_json: bool) -> None:
+    """One claim in full."""
+    parts = {word.lower(): found.section(word) for word in ("Statement", "Why", "Checked", "Source", "Saboteur")}
+    if as_json:
+        json_line({"name": found.name, **found.fields, "title": found.title, **parts})
+        return
+    table = _table("", "", title=f"{found.fields['row']}  {found.name}")
+    table.add_row("claim", found.title)
+    for name, text in parts.items():
+        table.add_row(name, text)
+    table.add_row("status", found.fields["status"])
+    console().print(table)
+
+
+def outcomes(found: Sequence[Outcome], as_json: bool) -> None:
+    """Claims with their verdicts."""
+    if as_json:
+        json_line([outcome.to_json() for outcome in found])
+        return
+    table = _table("row", "claim", "status", "verdict", "method", "cases", "saboteur", "time", title="claims")
+    for o in found:
+        verdict = f"[{COLOURS[o.evidence.verdict]}]{o.evidence.verdict}[/]"
+        caught = "rejected" if o.saboteur_rejected else "[red]passed[/red]"
+        cases, seconds = f"{o.evidence.cases:,}", f"{o.evidence.seconds:.1f} s"
+        table.add_row(o.row, o.name, o.status, verdict, o.evidence.method, cases, caught, seconds)
+    out = console()
+    out.print(table)
+    for o in found:
+        if o.evidence.witness:
+            out.print(f"[red]{o.name}[/red]: {dict(o.evidence.witness)}")
+        for note in o.evidence.notes:
+            out.print(f"{o.name}: {note}")
+    good = sum(o.evidence.verdict == "holds" and o.saboteur_rejected for o in found)
+    out.print(f"{good} of {len(found)} hold")
+
+
+def info(weights: Weights, as_json: bool) -> None:
+    """The sizes and the named parts of a net."""
+    from vitrify.net.labels import labels_to_json
+    from vitrify.net.weights import Ledger
+
+    if as_json:
+        data = {"name": weights.architecture.name, "about": dict(weights.about), "digest": weights.digest}
+        json_line(data | {"ledger": asdict(Ledger.of(weights)), "labels": labels_to_json(weights.labels)})
+        return
+    out = console()
+    out.print(f"[bold]{weights.architecture.name}[/bold]")
+    for key, value in weights.about.items():
+        out.print(f"  {key}: {value}")
+    _ledger(weights)
+    heads = _table("head", "does", "writes", "gap", "kappa", "beta", "least beta", title="heads")
+    for h in weights.labels.heads:
+        beta = float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.place])
+        numbers = (h.gap, h.kappa, beta, h.beta_min)
+        heads.add_row(f"{h.block}.{h.place}", h.name, h.writes, *(_value(n) for n in numbers))
+    out.print(heads)
+    spaces = _table("space", "kind", "dimensions", "from", "to", "proved error", title="residual stream")
+    for s in weights.labels.spaces:
+        spaces.add_row(s.name, s.kind.tag, _ranges(s.dims), _moment(s.born), _moment(s.dies), _value(s.error))
+    out.print(spaces)
+    units = _table("block", "units", "compute", "write", title="MLP")
+    for u in weights.labels.units:
+        units.add_row(str(u.block), f"{u.start}–{u.stop - 1}", u.name, ", ".join(u.writes))
+    out.print(units)
+
+
+def _ledger(weights: Weights) -> None:
+    from vitrify.net.weights import Ledger
+
+    size = Ledger.of(weights)
+    table = _table("layers", "heads", "width", "MLP units", "non-zero", "dense", "largest weight", title="ledger")
+    numbers = (size.layers, size.heads, size.d_model, size.units, size.nonzero, size.dense)
+    table.add_row(*(f"{n:,}" for n in numbers), f"{size.max_abs:.6g}")
+    console().print(table)
+
+
+def _table(*columns: str, title: str | None) -> Any:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_header=any(columns))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _moment(moment: int) -> str:
+    if moment == 0:
+        return "embedding"
+    block, half = divmod(moment - 1, 2)
+    return f"{'MLP' if half else 'attention'} {block}"
+
+
+def _ranges(dims: Sequence[int]) -> str:
+    """Runs of consecutive numbers: 0–3, 7."""
+    runs: list[list[int]] = []
+    for dim in sorted(dims):
+        if runs and dim == runs[-1][1] + 1:
+            runs[-1][1] = dim
+        else:
+            runs.append([dim, dim])
+    return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)

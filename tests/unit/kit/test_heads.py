@@ -1,0 +1,389 @@
+"""Every head primitive, under every attention kind: what it reads, how far off it may be, and whether its gap is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tiny_nets import (
+    KINDS,
+    ROUNDING,
+    Choice,
+    Word,
+    built,
+    check_choice,
+    held,
+    letters,
+    random_words,
+    smallest_lead,
+    where,
+    words,
+)
+from vitrify.errors import BuildRefused
+from vitrify.kit.heads import count, last_marked, lookup, mean, recent_match, shift, window
+from vitrify.kit.network import Affine, Builder, Space
+from vitrify.kit.positions import CodeName, position_code
+from vitrify.net.architecture import AttentionKind, Mask
+from vitrify.net.run import trace
+from vitrify.net.spaces import Bits, Flag, Integers, Kind, OneHot, Reals
+from vitrify.net.weights import Weights
+
+CODES: tuple[CodeName, ...] = ("dyadic", "quadratic", "sqrt")
+Coding = Literal["onehot", "bits"]
+Which = Literal["last", "first"]
+
+
+def some_words(length: int, alphabet: int = 2) -> list[Word]:
+    """All short words and two long ones."""
+    return words(alphabet, min(length, 4)) + random_words(alphabet, length, 2, seed=length)
+
+
+def causal(_: Word, t: int) -> Sequence[int]:
+    return range(t + 1)
+
+
+def strict(_: Word, t: int) -> Sequence[int]:
+    return range(t)
+
+
+def everything(word: Word, _: int) -> Sequence[int]:
+    return range(len(word) + 1)
+
+
+VISIBLE: dict[Mask, Choice] = {"causal": causal, "strict": strict, "none": everything}
+
+
+# --- shift -----------------------------------------------------------------------------------------------------------
+
+
+def shifted(name: CodeName, length: int, offset: int, attention: AttentionKind, pads: int = 1) -> Weights:
+    net = Builder("shift", letters(2), length, attention, pads)
+    code = position_code(name, length, [offset])
+    return built(net, shift(net, where(net), offset, code, net.place("position", code.kind(), code.table())))
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 17])
+def test_shift_reads_so_many_places_back(name: CodeName, length: int, attention: AttentionKind) -> None:
+    some = [tuple([1] * n) for n in (1, 2, length) if n <= length]  # where a shift looks does not depend on the letters
+    for offset in range(length + 1):
+        weights = shifted(name, length, offset, attention)
+        check_choice(weights, some, lambda _, t, h=offset: [max(t - h, 0)])
+        gap = weights.labels.heads[0].gap
+        if offset:
+            lead = smallest_lead(weights, some, lambda _, t, h=offset: [max(t - h, 0)], causal)
+            assert lead == pytest.approx(gap, rel=1e-6)
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("name", CODES)
+def test_shift_works_behind_several_pads(name: CodeName, attention: AttentionKind) -> None:
+    weights = shifted(name, 4, 2, attention, pads=3)
+    check_choice(weights, words(1, 4), lambda _, t: [max(t - 2, 0)])
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_shift_copies_chosen_coordinates(attention: AttentionKind) -> None:
+    net = Builder("shift", letters(3), 4, attention)
+    token = net.embed("token", OneHot(letters(3)), np.eye(4))
+    code = position_code("dyadic", 4, [1])
+    place = net.place("position", code.kind(), code.table())
+    out = shift(net, token, 1, code, place, only=([3, 0], OneHot(("c", "^"))))
+    assert out.size == 2
+    weights = built(net, out)
+    for word, rows in zip(words(3, 3), held(weights, words(3, 3)), strict=True):
+        before = [0, 0, *word][: len(word) + 1]
+        expected = [[float(i == 3), float(i == 0)] for i in before]
+        assert np.abs(rows - expected).max() <= weights.labels.space(out.name).error + ROUNDING
+
+
+# --- heads that average ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("mask", ["causal", "none"])
+@pytest.mark.parametrize("pads", [1, 3])
+def test_mean_is_the_mean_of_all_that_is_visible(attention: AttentionKind, mask: Mask, pads: int) -> None:
+    values = np.array([[0.5, -1.0], [0.25, 1.0], [-0.75, 0.0], [1.0, 1.0]])
+    net = Builder("mean", letters(3), 40, attention, pads)
+    assert mask != "strict"
+    out = mean(net, net.embed("value", Reals(("x", "y"), -1.0, 1.0), values), mask=mask)
+    weights = built(net, out)
+    error = weights.labels.space(out.name).error
+    assert 0 < error < 1e-13
+    some = [*words(3, 3), *random_words(3, 40, 5, seed=1)]
+    for word, rows in zip(some, held(weights, some), strict=True):
+        for t in range(len(word) + 1):
+            seen = [*[0] * pads, *word[: t if mask == "causal" else None]]
+            assert np.abs(rows[t] - values[seen].mean(axis=0)).max() <= error
+
+
+@pytest.mark.parametrize("attention", ["softmax", "sparsemax"])
+@pytest.mark.parametrize(("length", "pads"), [(1, 1), (2, 1), (4, 1), (4, 3), (50, 1), (50, 2), (500, 1)])
+def test_count_adds_up(attention: AttentionKind, length: int, pads: int) -> None:
+    weight = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    net = Builder("count", letters(3), length, attention, pads)
+    value = net.embed("weight", Integers(("x", "y"), 0.0, 2.0), weight)
+    out = count(net, Affine.copy(value), ("x", "y"), 2.0 * length, name="count")
+    weights = built(net, out, need=0.2)
+    error = weights.labels.space("count").error
+    assert 0 < error < 1e-8
+    some = words(3, min(length, 4)) if length < 500 else []
+    some += random_words(3, length, 3, seed=2) + [(2,) * length]
+    for word, rows in zip(some, held(weights, some), strict=True):
+        expected = np.cumsum(weight[[0, *word]], axis=0)
+        assert np.abs(rows - expected).max() <= error
+    sink = weights.labels.space("sink of count")
+    assert sink.kind.deviation(weights.arrays["pos_embed.W_pos"][pads:, list(sink.dims)]).max() == 0
+
+
+def test_count_gives_every_token_the_same_weight() -> None:
+    for attention in ("softmax", "sparsemax"):
+        net = Builder("count", letters(1), 7, attention)
+        value = net.embed("one", Flag(), np.array([[0.0], [1.0]]))
+        weights = built(net, count(net, Affine.copy(value), ("a",), 7.0, name="count"), need=0.2)
+        pattern = trace(weights, ["a"] * 7)["blocks.0.attn.hook_pattern"][0]
+        for t in range(1, 8):
+            assert np.allclose(pattern[t, 1 : t + 1], 1 / 8, rtol=0, atol=1e-15)
+            assert pattern[t, 0] == pytest.approx((8 - t) / 8)
+
+
+def test_hard_attention_can_not_count() -> None:
+    net = Builder("count", letters(1), 7, "hard")
+    value = net.embed("one", Flag(), np.array([[0.0], [1.0]]))
+    with pytest.raises(BuildRefused, match=r"hard attention averages.*can't count: use --attention soft or sparse"):
+        count(net, Affine.copy(value), ("a",), 7.0, name="count")
+
+
+WINDOWS: list[tuple[AttentionKind, list[float]]] = [
+    ("softmax", [1.0, 1 / 3, 1 / 9]),
+    ("sparsemax", [1.0, 1 / 3, 1 / 9]),
+    ("softmax", [0.5, 4.0]),
+    ("sparsemax", [0.5, 4.0]),
+    ("softmax", [2.0]),
+    ("sparsemax", [2.0]),
+    ("hard", [1.0, 1.0, 1.0]),
+    ("hard", [2.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize(("attention", "weighting"), WINDOWS)
+@pytest.mark.parametrize("extra", [0, 2])
+def test_window_mixes_the_last_positions(attention: AttentionKind, weighting: list[float], extra: int) -> None:
+    values = np.array([[0.5, -1.0], [0.25, 1.0], [-0.75, 0.0]])
+    size = len(weighting)
+    net = Builder("window", letters(2), 30, attention, pads=size + extra)
+    out = window(net, net.embed("value", Reals(("x", "y"), -1.0, 1.0), values), weighting, name="mix")
+    weights = built(net, out)
+    error = weights.labels.space("mix").error
+    assert 0 < error < 1e-13
+    some = [*words(2, 5), *random_words(2, 30, 3, seed=3)]
+    for word, rows in zip(some, held(weights, some), strict=True):
+        padded = [*[0] * size, *word]
+        for t in range(len(word) + 1):
+            expected = sum(w * values[padded[size + t - 1 - i]] for i, w in enumerate(weighting))
+            assert np.abs(rows[t] - expected).max() <= error
+        assert out.kind.deviation(rows).max() <= error
+
+
+def test_window_refuses_what_it_can_not_do() -> None:
+    net = Builder("window", letters(2), 5, "hard", pads=2)
+    value = net.embed("value", Flag(), np.array([[0.0], [1.0], [0.0]]))
+    with pytest.raises(BuildRefused, match="a window of 3 needs 3 BOS pads, the network has 2"):
+        window(net, value, [1.0] * 3, name="mix")
+    with pytest.raises(BuildRefused, match="unequal weights needs soft or sparse"):
+        window(net, value, [1.0, 0.5], name="mix")
+
+
+def test_windows_of_different_sizes_share_a_layer() -> None:
+    net = Builder("window", letters(2), 5, "softmax", pads=3)
+    value = net.embed("value", Integers(("x",), 0.0, 2.0), np.array([[0.0], [1.0], [2.0]]))
+    weights = built(net, window(net, value, [1.0, 1.0, 1.0], name="three"), window(net, value, [1.0], name="one"))
+    rows = held(weights, [(1, 2, 2, 1)])[0]
+    assert np.allclose(rows, [[0, 0], [1, 1], [3, 2], [5, 2], [5, 1]])
+
+
+# --- heads that match ------------------------------------------------------------------------------------------------
+
+# Queries and keys differ from the letters: two letters ask for the same key, one has none, one key is never asked for.
+ASKED = {1: 0, 2: 2, 3: 0}
+SHOWN: dict[int, int | None] = {1: 0, 2: None, 3: 1}
+
+
+def coded(kind: Coding, number: int) -> OneHot | Bits:
+    values = tuple("xyz"[:number])
+    return OneHot(values) if kind == "onehot" else Bits(values)
+
+
+def matching(net: Builder, kind: OneHot | Bits) -> tuple[Space, Space]:
+    """Query and key spaces; both void at BOS."""
+    alphabet = len(net.inputs) - 1
+    query, key = np.zeros((alphabet + 1, kind.size)), np.zeros((alphabet + 1, kind.size))
+    for letter in range(1, alphabet + 1):
+        query[letter] = kind.codes[ASKED[letter] % len(kind.values)]
+        shown = SHOWN[letter]
+        if shown is not None:
+            key[letter] = kind.codes[shown]
+    return net.embed("query", kind, query), net.embed("key", kind, key)
+
+
+def matches(word: Word, t: int, number: int, visible: Choice) -> list[int]:
+    """The visible positions whose key is what position t asks for."""
+    if t == 0:
+        return []
+    asked = ASKED[word[t - 1]] % number
+    return [j for j in visible(word, t) if j and SHOWN[word[j - 1]] == asked]
+
+
+MASKS: tuple[Mask, ...] = ("causal", "strict", "none")
+
+
+def or_bos(found: list[int], word: Word, t: int, mask: Mask) -> list[int]:
+    """BOS where nothing was found; nothing at all where even BOS can't be seen."""
+    return found or [j for j in VISIBLE[mask](word, t) if j == 0]
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(("coding", "number"), [("onehot", 2), ("onehot", 3), ("bits", 2), ("bits", 3)])
+def test_lookup_averages_over_all_matches(attention: AttentionKind, mask: Mask, coding: Coding, number: int) -> None:
+    net = Builder("lookup", letters(3), 20, attention)
+    query, key = matching(net, coded(coding, number))
+    weights = built(net, lookup(net, query, key, where(net), mask=mask))
+
+    def choice(word: Word, t: int) -> list[int]:
+        return or_bos(matches(word, t, number, VISIBLE[mask]), word, t, mask)
+
+    short = words(3, 4)
+    check_choice(weights, short + random_words(3, 20, 3, seed=4), choice)
+    gap = weights.labels.heads[0].gap
+    assert gap is not None
+    assert smallest_lead(weights, short, choice, VISIBLE[mask]) == pytest.approx(gap)
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_lookup_matches_a_flag(attention: AttentionKind) -> None:
+    net = Builder("lookup", letters(2), 6, attention)
+    asks = net.embed("asks", Flag(), np.array([[0.0], [1.0], [0.0]]))
+    shows = net.embed("shows", Flag(), np.array([[0.0], [0.0], [1.0]]))
+    weights = built(net, lookup(net, asks, shows, where(net)))
+
+    def choice(word: Word, t: int) -> list[int]:
+        found = [j for j in range(1, t + 1) if word[j - 1] == 2]
+        return found if t and word[t - 1] == 1 and found else [0]
+
+    check_choice(weights, words(2, 5), choice)
+    assert smallest_lead(weights, words(2, 4), choice, causal) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("which", ["last", "first"])
+@pytest.mark.parametrize(("coding", "number"), [("onehot", 3), ("bits", 2), ("bits", 3)])
+def test_recent_match_finds_one_position(
+    attention: AttentionKind, mask: Mask, which: Which, coding: Coding, number: int
+) -> None:
+    net = Builder("recent", letters(3), 20, attention)
+    query, key = matching(net, coded(coding, number))
+    weights = built(net, recent_match(net, query, key, where(net), which=which, mask=mask))
+
+    def choice(word: Word, t: int) -> list[int]:
+        found = matches(word, t, number, VISIBLE[mask])
+        return or_bos(found[-1:] if which == "last" else found[:1], word, t, mask)
+
+    short, long = words(3, 3), random_words(3, 20, 3, seed=5)
+    check_choice(weights, short + words(3, 4)[-60:] + long, choice)
+    gap = weights.labels.heads[0].gap
+    assert gap is not None
+    # the worst mismatch of a `last` match stands at T, so only words of full length show the whole gap
+    assert smallest_lead(weights, short + long, choice, VISIBLE[mask]) == pytest.approx(gap)
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("which", ["last", "first"])
+def test_last_marked_finds_the_mark(attention: AttentionKind, mask: Mask, which: Which) -> None:
+    for length in (1, 5, 20):
+        net = Builder("marked", letters(2), length, attention)
+        flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0]]))
+        weights = built(net, last_marked(net, flag, where(net), which=which, mask=mask))
+
+        def choice(word: Word, t: int) -> list[int]:
+            found = [j for j in VISIBLE[mask](word, t) if j and word[j - 1] == 2]
+            return or_bos(found[-1:] if which == "last" else found[:1], word, t, mask)
+
+        some = words(2, min(length, 5)) + random_words(2, length, 2, seed=6) + [(1,) * length, (2,) + (1,) * (length -
+        1)] check_choice(weights, some, choice) gap = weights.labels.heads[0].gap lead = smallest_lead(weights, some,
+        choice, VISIBLE[mask]) assert lead == np.inf if mask == "strict" and length == 1 else lead ==
+        pytest.approx(gap)
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_matches_work_behind_several_pads(attention: AttentionKind) -> None:
+    def choice(word: Word, t: int) -> list[int]:
+        return [j for j in range(1, t + 1) if word[j - 1] == 2][-1:] or [0]
+
+    net = Builder("marked", letters(2), 5, attention, pads=3)
+    flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0]]))
+    check_choice(built(net, last_marked(net, flag, where(net))), words(2, 5), choice)
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("kind", [OneHot(("x", "y")), Bits(("x", "y")), Bits(("x", "y", "z"))])
+def test_a_fetched_key_may_be_void(attention: AttentionKind, kind: OneHot | Bits) -> None:
+    """The key of the first token is BOS's, fetched by a shift: void, and so no match for any query."""
+    net = Builder("induction", letters(2), 8, attention)
+    token = net.embed("token", kind, np.vstack([np.zeros(kind.size), kind.codes[:2]]))
+    code = position_code("dyadic", 8, [1])
+    before = shift(net, token, 1, code, net.place("position", code.kind(), code.table()), name="before")
+    out = recent_match(net, token, before, where(net))
+    weights = built(net, out)
+    error = weights.labels.space(out.name).error
+    for word, rows in zip(words(2, 5), held(weights, words(2, 5)), strict=True):
+        for t in range(1, len(word) + 1):
+            found = [j for j in range(2, t + 1) if word[j - 2] == word[t - 1]]
+            assert abs(rows[t, 0] - (found[-1] / 8 if found else -1.0)) <= error + ROUNDING
+
+
+@pytest.mark.parametrize("kind", [Integers(("n",), 0.0, 3.0), Reals(("x",), 0.0, 1.0)])
+def test_numbers_are_no_codes(kind: Kind) -> None:
+    net = Builder("lookup", letters(1), 3)
+    number = net.embed("number", kind, np.zeros((2, 1)))
+    for match in (lookup, recent_match):
+        with pytest.raises(TypeError, match="number has no codes to match"):
+            match(net, number, number, number)
+
+
+def names(weights: Weights) -> NDArray[np.str_]:
+    return np.array([head.name for head in weights.labels.heads])
+
+
+def test_heads_say_what_they_do() -> None:
+    net = Builder("names", letters(2), 4, pads=2)
+    token = net.embed("token", OneHot(letters(2)), np.vstack([np.zeros(3), np.eye(3)[1:]]))
+    flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0]]))
+    code = position_code("dyadic", 4, [1])
+    place = net.place("position", code.kind(), code.table())
+    made = [
+        shift(net, token, 0, code, place),
+        shift(net, token, 1, code, place),
+        mean(net, token),
+        window(net, token, [1.0], name="mix"),
+        lookup(net, token, token, flag),
+        recent_match(net, token, token, flag, which="first"),
+        last_marked(net, flag, token),
+    ]
+    assert names(built(net, *made)).tolist() == [
+        "itself: token[t-0]",
+        "shift by 1: token[t-1]",
+        "mean: mean(token)",
+        "window of 1: mix",
+        "lookup: flag@token=token",
+        "first match: first flag@token=token",
+        "last marked: last token@flag",
+    ]

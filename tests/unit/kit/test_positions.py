@@ -1,0 +1,88 @@
+"""Position codes: the gap that each promises is the smallest lead that brute force finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from vitrify.kit.positions import CodeName, PositionCode, position_code
+
+CODES: tuple[CodeName, ...] = ("dyadic", "quadratic", "sqrt")
+LENGTHS = (1, 2, 3, 4, 5, 8, 9, 17, 64, 100, 200)
+
+
+def leads(code: PositionCode, length: int, offset: int) -> NDArray[np.float64]:
+    """For every query t, the lead of its right key (BOS, as column 0, when t - offset < 1) over all other causal ones."""
+    features = code.table()
+    query, bias = code.query(offset)
+    sink, level = code.sink(offset)
+    scores = np.column_stack([features @ sink + level, (features @ query + bias) @ (features @ code.key(offset)).T])
+    found = []
+    for t in range(1, length + 1):
+        row = scores[t - 1, : t + 1]
+        right = max(t - offset, 0)
+        found.append(row[right] - np.delete(row, right).max())
+    return np.array(found)
+
+
+def offsets_of(length: int) -> list[int]:
+    return sorted({h for h in (1, 2, 3, length // 2, length - 1, length) if 1 <= h <= length})
+
+
+@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_the_gap_is_true_and_tight(name: CodeName, length: int) -> None:
+    offsets = offsets_of(length)
+    code = position_code(name, length, offsets)
+    assert code.table().shape == (length, code.kind().size)
+    for offset in offsets:
+        assert leads(code, length, offset).min() == pytest.approx(code.gap(offset), rel=1e-6, abs=1e-13)
+
+
+@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("length", [1, 2, 5, 17, 64])
+def test_the_bound_holds_and_features_stay_in_range(name: CodeName, length: int) -> None:
+    offsets = offsets_of(length)
+    code = position_code(name, length, offsets)
+    features, kind = code.table(), code.kind()
+    assert features.min() >= kind.low
+    assert features.max() <= kind.high
+    for offset in offsets:
+        query, bias = code.query(offset)
+        sink, level = code.sink(offset)
+        q = np.abs(features @ query + bias)
+        k = np.abs(features @ code.key(offset))
+        products = np.tril(q @ k.T)  # causal keys only
+        assert products.max() <= code.bound(offset) + 1e-9
+        assert np.abs(features @ sink + level).max() <= code.bound(offset) + 1e-9
+
+
+@pytest.mark.parametrize(("name", "gap"), [("dyadic", 1.0), ("quadratic", 0.5)])
+def test_two_codes_have_gaps_that_do_not_shrink(name: CodeName, gap: float) -> None:
+    assert all(position_code(name, length, [1]).gap(1) == gap for length in LENGTHS)
+
+
+def test_the_sqrt_gap_shrinks_like_the_cube() -> None:
+    for length, slack in ((100, 0.02), (1000, 0.002), (10**4, 2e-4), (10**6, 1e-5)):
+        assert position_code("sqrt", length, [1]).gap(1) * 16 * length**3 == pytest.approx(1.0, rel=slack)
+
+
+def test_dyadic_sizes() -> None:
+    for length, reach, levels in ((1, 0, 1), (2, 1, 1), (3, 1, 2), (4, 3, 2), (4, 4, 3), (5, 1, 3), (8, 7, 3), (9, 1,
+    4)):
+        assert position_code("dyadic", length, [reach]).kind().size == 2 * levels - 1
+
+
+def test_dyadic_features_are_exact_at_quarter_turns() -> None:
+    features = position_code("dyadic", 8, [1]).table()
+    assert np.array_equal(features[:, 0], [-1, 1] * 4)
+    assert np.array_equal(features[:, 1], [0, -1, 0, 1] * 2)  # cos of a quarter turn per step
+    assert np.array_equal(features[:, 2], [1, 0, -1, 0] * 2)  # sin
+
+
+def test_sqrt_stores_the_code_of_every_offset_once() -> None:
+    code = position_code("sqrt", 5, [2, 1, 2])
+    assert code.kind().size == 6
+    assert np.allclose(code.table()[:-1, 2:4], code.table()[1:, :2])  # the code of t+1
+    assert np.allclose(code.table()[:-2, 4:6], code.table()[2:, :2])  # the code of t+2
