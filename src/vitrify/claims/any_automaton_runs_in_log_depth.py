@@ -27,7 +27,7 @@ LENGTH = 100  # not a power of two
 
 
 def subjects() -> Iterator[Subject]:
-    """S5, A5, a random automaton, a regular expression and divisibility by 7, taking turns at the kinds of attention."""
+    """S5, A5, a random automaton, a regular expression, divisibility by 7; the kinds of attention take turns."""
     machines = {
         "S5 on 5 points": symmetric_group(5),
         "A5 on 5 points": alternating_group(5),

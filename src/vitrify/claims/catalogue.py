@@ -84,7 +84,7 @@ def run_claim(headline: Headline, progress: Progress | None = None) -> Outcome:
     unnoticed = []
     for subject in claim.subjects():
         if progress:
-            progress(subject.name)
+            progress(f"{headline.name}: {subject.name}")
         parts[subject.name] = claim.check(subject)
         if claim.check(claim.sabotage(subject)).verdict == "holds":
             unnoticed.append(subject.name)

@@ -12,8 +12,11 @@ import typer
 from vitrify.errors import InputError
 
 app = typer.Typer(
-    name="vitrify", help="Sandboxes become glass boxes: build exact networks from specs, run them, certify them, check
-    published claims.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    name="vitrify",
+    help="Sandboxes become glass boxes: build exact networks from specs, run and certify them, check published claims.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -24,14 +27,6 @@ class AttentionChoice(StrEnum):
     soft = "soft"
     sparse = "sparse"
     hard = "hard"
-
-
-class PositionsChoice(StrEnum):
-    """Position codes."""
-
-    dyadic = "dyadic"
-    quadratic = "quadratic"
-    sqrt = "sqrt"
 
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a model folder that `vitrify build` wrote")]
@@ -50,21 +45,23 @@ def build(
         AttentionChoice.soft
     ),
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="longest input, in tokens")] = None,
-    positions: Annotated[PositionsChoice | None, typer.Option(help="position code; dyadic unless said")] = None,
+    positions: Annotated[
+        str | None, typer.Option(help="position code: dyadic (the default), quadratic or sqrt")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
     from vitrify.cli import render
     from vitrify.constructions.catalogue import KINDS, Settings, construct
     from vitrify.kit import assemble
+    from vitrify.kit.positions import code_name
     from vitrify.net.folder import save
     from vitrify.spec import read_spec
 
     with render.status(f"reading {file}") as say:
         spec = read_spec(file)
         say("building")
-        code = positions.value if positions else None
-        settings = Settings(KINDS[attention.value], max_length, code)
+        settings = Settings(KINDS[attention.value], max_length, code_name(positions) if positions else None)
         weights = assemble(construct(spec, shape, settings))
         say(f"writing {out}")
         save(weights, out, spec)
@@ -104,13 +101,13 @@ def certify(
     folder: Folder,
     max_length: Annotated[
         int | None,
-        typer.Option("--max-length", min=0, help="try all words up to this length; chosen by cost if not given"),
+        typer.Option("--max-length", min=0, help="try all words up to this length; by default, by cost"),
     ] = None,
     mutations: Annotated[int, typer.Option(min=0, help="also break the net this many times and see it noticed")] = 0,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Check a network against its spec: exhaustively on short inputs, on random long ones, with a witness if it fails."""
+    """Check a network against its spec: exhaustively on short inputs, then on random long ones."""
     from vitrify.certify import campaign
     from vitrify.certify import certify as examine
     from vitrify.cli import render
@@ -162,7 +159,7 @@ def check(
     outcomes = []
     with render.status("checking") as say:
         for headline in chosen:
-            outcomes.append(run_claim(headline, lambda subject, name=headline.name: say(f"{name}: {subject}")))
+            outcomes.append(run_claim(headline, say))
     render.outcomes(outcomes, as_json)
     good = all(outcome.evidence.verdict == "holds" and outcome.saboteur_rejected for outcome in outcomes)
     raise typer.Exit(0 if good else 1)

@@ -67,8 +67,6 @@ def ngram(
     """
     if shape not in get_args(Shape):
         raise BuildRefused(f"an n-gram model is built in the shape {', '.join(get_args(Shape))}, not {shape!r}")
-    if positions not in get_args(CodeName):
-        raise BuildRefused(f"the position codes are {', '.join(get_args(CodeName))}, not {positions!r}")
     if max_length < 1:
         raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
     slots = model.order - 1

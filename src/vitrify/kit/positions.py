@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.errors import BuildRefused
 from vitrify.net.spaces import Reals
 
 Floats = NDArray[np.float64]
@@ -191,6 +192,14 @@ class Sqrt:
 
 def _pair(t: Floats) -> Floats:
     return np.stack([np.sqrt(1 / t), np.sqrt(1 - 1 / t)], axis=1)
+
+
+def code_name(name: str) -> CodeName:
+    """A name that is that of a position code."""
+    for known in get_args(CodeName):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    raise BuildRefused(f"the position codes are {', '.join(get_args(CodeName))}, not {name!r}")
 
 
 def position_code(name: CodeName, length: int, offsets: Iterable[int]) -> PositionCode:
