@@ -1,4 +1,4 @@
-"""Small networks for tests: any architecture with random arrays, random architectures, and one that uses every kind of head."""
+"""Small networks for tests: random ones of any architecture, one with every kind of head, and one made by hand."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from vitrify.net.architecture import Block, Head, Output, Transformer
-from vitrify.net.labels import Labels
+from vitrify.net.labels import HeadLabel, Labels, SpaceLabel
+from vitrify.net.spaces import OneHot
 from vitrify.net.weights import Weights
 
 LETTERS = ("<s>", "a", "b", "c")
@@ -56,6 +58,32 @@ def mixed(**changes: Any) -> Transformer:
         "name": "mixed",
     }
     return Transformer(**{**fields, **changes})
+
+
+def copycat(sparse: bool = False) -> Weights:
+    """A net made by hand: its one head looks one step back and copies the letter that stands there to the output."""
+    letter = OneHot(("a", "b"), void=True)
+    head = Head("hard", "strict", window=2)
+    net = Transformer(
+        inputs=("<s>", "a", "b"),
+        output=Output("transducer", ("a", "b")),
+        max_length=5,
+        d_model=4,
+        blocks=(Block((head,), d_head=1, d_value=2),),
+        name="copycat",
+    )
+    arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in net.shapes().items()}
+    arrays["embed.W_E"][1:, :2] = np.eye(2)
+    arrays["blocks.0.attn.W_V"][0, :2] = np.eye(2)
+    arrays["blocks.0.attn.W_O"][0, :, 2:] = np.eye(2)
+    arrays["unembed.W_U"][2:] = np.eye(2)
+    if sparse:
+        arrays |= {name: csr_array(arrays[name]) for name in ("embed.W_E", "pos_embed.W_pos", "unembed.W_U")}
+    labels = Labels(
+        spaces=(SpaceLabel("letter", letter, (0, 1), 0, 2), SpaceLabel("previous", letter, (2, 3), 1, 2)),
+        heads=(HeadLabel("one step back", 0, 0, writes="previous", gap=1.0, kappa=2.5),),
+    )
+    return Weights(net, arrays, labels, {"construction": "by hand", "beta": 0.5, "letters": ["a", "b"]})
 
 
 @st.composite

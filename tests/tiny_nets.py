@@ -23,6 +23,7 @@ Word = tuple[int, ...]  # ids of tokens, from 1; 0 is BOS
 KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
 NEED = 1e-6  # what the readout of a tiny net bears
 ROUNDING = 1e-12  # a few dozen operations in float64 on numbers of a few hundred
+EXACT = 1e-12  # what units may leave of a value that they restore
 
 
 def letters(number: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +33,14 @@ SAMPLES = 64  # random words of full length, so that every position is asked abo
 
 @dataclass(frozen=True)
 class Domain:
-    """A named set of words [word, length]; exhaustive when it is all words up to that length."""
+    """Words [word, length] that are asked about together, at every prefix.
+
+    `method` says what a right answer to all of them means: exhaustive (all words up to a length) or sampled.
+    """
 
     name: str
     words: tuple[Ids, ...]
-    exhaustive: bool
+    method: Literal["exhaustive", "sampled"]
     cases: int
 
 
@@ -64,13 +68,11 @@ class Examination:
         length = min(self.net.max_length, max(1, positions // 4))
         count = min(SAMPLES, max(4, positions // (4 * length)))
         random = rng.integers(1, len(self.net.inputs), size=(count, length))
-        domains = [short]
-        if listed:
-            domains.append(
-                Domain(f"{len(listed)} words that exercise the listed parts", _by_length(listed), False, len(listed))
-            )
         name = f"every prefix of {count} random words of length {length}"
-        domains.append(Domain(name, (random,), False, count * (length + 1)))
+        domains = [short, Domain(name, (random,), "sampled", count * (length + 1))]
+        if listed:
+            name = f"every prefix of {len(listed)} words that exercise the listed parts"
+            domains.insert(1, Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed)))
         return tuple(domains)
 
     def run(self, weights: Weights, progress: Progress | None = None, *, hardest_first: bool = False) -> Evidence:
@@ -79,50 +81,52 @@ class Examination:
         Short words come first and give short witnesses; `hardest_first` finds mistakes faster.
         """
         start = time.perf_counter()
-        below = _too_soft(weights)
-        tolerance = self.oracle.tolerance()
         total = sum(domain.cases for domain in self.domains)
-        worst, done, sampled = 0.0, 0, 0
-        witness: dict[str, object] | None = below
+        worst, done = 0.0, 0
+        witness = _too_soft(weights)
         order = self.domains[::-1] if hardest_first else self.domains
-        for domain in order if below is None else ():
-            for tokens in self._batches(domain):
-                words = tokens[:, self.net.pads :]
-                logits = batch_logits(weights, tokens)[:, self.net.pads - 1 :]
-                errors = self.oracle.errors(words, logits)
-                if domain.name.endswith("listed parts"):
-                    errors = errors[:, -1:]
-                worst = max(worst, float(errors.max()))
-                if worst > tolerance:
-                    row, prefix = min(np.argwhere(errors > tolerance).tolist(), key=lambda place: place[1])
-                    prefix = words.shape[1] if errors.shape[1] == 1 else prefix
-                    witness = self.oracle.witness(words[row, :prefix], logits[row, : prefix + 1])
-                    break
-                done += int(errors.size) if not domain.exhaustive else 0
-                if progress:
-                    progress(min(done, total), total)
-            if witness:
-                break
-            done = done if not domain.exhaustive else done + domain.cases
-            sampled += 0 if domain.exhaustive else domain.cases
+        for domain in order:
+            if witness is None:
+                before = done
+                for share, error, witness in self._ask(weights, domain):
+                    worst, done = max(worst, error), before + round(share * domain.cases)
+                    if progress:
+                        progress(done, total)
+                    if witness:
+                        break
         measured: dict[str, object] = {"largest error": worst}
         if witness is None:
-            spread, witness = self._spaces(weights)
-            measured["largest distance of a named space from a legal value"] = spread
-        if witness is None and sampled:
-            measured["failure rate on random words (95 % upper bound)"] = upper_failure_rate(0, sampled)
-        kinds = dict.fromkeys("exhaustive" if domain.exhaustive else "sampled" for domain in self.domains)
+            measured["largest distance of a named space from a legal value"], witness = self._spaces(weights)
+        if witness is None:
+            random = sum(len(words) for words in self.domains[-1].words)
+            measured["rate of random words with an error (95 % upper bound)"] = upper_failure_rate(0, random)
         return Evidence(
             verdict="holds" if witness is None else "fails",
-            method="+".join(kinds),
+            method="+".join(dict.fromkeys(domain.method for domain in self.domains)),
             domain="; ".join(domain.name for domain in self.domains),
             cases=done,
             witness=witness,
-            declared={"largest error": tolerance},
+            declared={"largest error": self.oracle.tolerance()},
             measured=measured,
             seed=self.seed,
             seconds=time.perf_counter() - start,
         )
+
+    def _ask(self, weights: Weights, domain: Domain) -> Iterator[tuple[float, float, dict[str, object] | None]]:
+        """Batch by batch: the share of the domain that is done, the largest error, the shortest wrong answer if any."""
+        every = sum(len(words) for words in domain.words)
+        asked = 0
+        for tokens in self._batches(domain):
+            words = tokens[:, self.net.pads :]
+            logits = batch_logits(weights, tokens)[:, self.net.pads - 1 :]
+            errors = self.oracle.errors(words, logits)
+            asked += len(words)
+            wrong = np.argwhere(errors > self.oracle.tolerance()).tolist()
+            witness = None
+            if wrong:
+                row, prefix = min(wrong, key=lambda place: place[1])
+                witness = self.oracle.witness(words[row, :prefix], logits[row, : prefix + 1])
+            yield asked / every, float(errors.max()), witness
 
     def _batches(self, domain: Domain) -> Iterator[Ids]:
         widest = (
@@ -198,7 +202,7 @@ def _all_words(net: Transformer, max_length: int | None, positions: int) -> Doma
     lengths = range(longest + 1) if ahead else [longest]
     words = tuple(np.indices((letters,) * n).reshape(n, letters**n).T + 1 for n in lengths)
     cases = sum(letters**n for n in range(longest + 1))
-    return Domain(f"all {cases} words of length 0 to {longest}", words, True, cases)
+    return Domain(f"all {cases} words of length 0 to {longest}", words, "exhaustive", cases)
 
 
 def _by_length(words: list[list[int]]) -> tuple[Ids, ...]:

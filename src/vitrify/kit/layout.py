@@ -36,7 +36,8 @@ def layout(schedule: Schedule, *, reuse: bool = True) -> Layout:
     birth, which is optimal for lifetimes on a line: the width is the largest number of dimensions alive at one
     moment.
     """
-    expiry = {space: _mlp_after(moment) for space, moment in schedule.last_read.items()}
+    # what an MLP writes and nobody reads can only be erased by the next one
+    expiry = {space: _mlp_after(max(read, schedule.born[space] + 1)) for space, read in schedule.last_read.items()}
     free: list[int] = []
     tenant: dict[int, Space] = {}
     dims: dict[Space, tuple[int, ...]] = {}

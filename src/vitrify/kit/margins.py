@@ -52,7 +52,7 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
     errors: dict[Space, float] = {space: 0.0 for space, _ in (*network.embedded, *network.placed)}
     heads: dict[Attend, Sharpness] = {}
     for operation in network.operations:
-        _check(operation.name, operation.reads, needs, errors)
+        _check(repr(operation.name), operation.reads, needs, errors)
         if isinstance(operation, Attend):
             heads[operation] = _sharpness(network, operation, needs[operation.writes], errors, arithmetic)
             passed = sum(operation.value.gain(space) * errors[space] for space in operation.value.spaces)
@@ -69,7 +69,7 @@ def _check(reader: str, reads: Iterable[Space], needs: Mapping[Space, float], er
     for space in reads:
         if errors[space] > needs[space]:
             raise BuildRefused(
-                f"{reader!r} needs {space.name!r} within {needs[space]:.3g}, but only {errors[space]:.3g} can be "
+                f"{reader} needs {space.name!r} within {needs[space]:.3g}, but only {errors[space]:.3g} can be "
                 "promised: choose a smaller --max-length"
             )
 
@@ -120,6 +120,11 @@ def _sharpness(
             f"the head {head.name!r} must tell scores apart that differ by {head.gap:.3g} among scores up to "
             f"{head.bound:.3g}; {arithmetic} rounds them by up to {rounding:.1g}: use the dyadic position code, a "
             "smaller --max-length, or more precise arithmetic"
+        )
+    if noisy and head.shares and head.attention != "hard":
+        raise BuildRefused(
+            f"the head {head.name!r} averages over keys with equal scores, so its query and key must be exact: snap the "
+            "spaces that soft attention has written before they are compared"
         )
     if head.attention == "hard":
         return Sharpness(1.0, None, head.gap, kappa, None, 0.0)

@@ -7,7 +7,7 @@ both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -80,7 +80,7 @@ class Attend:
     The score of key $j$ for query $i$ is `query`$_i \cdot$ `key`$_j$ plus `bias`$_{i-j}$. `gap` is the smallest lead
     of the right keys over all others, over every input up to the maximum length; None says that the head averages by
     design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
-    adds to an average.
+    adds to an average (in float64). `shares` says that several right keys may have to share the weight equally.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Attend:
     window: int | None = None
     bias: Floats | None = None
     error: float = 0.0
+    shares: bool = False
 
     @property
     def reads(self) -> tuple[Space, ...]:
@@ -174,6 +175,16 @@ def written_by(operation: Attend | Units) -> tuple[Space, ...]:
     return (operation.writes,) if isinstance(operation, Attend) else operation.writes
 
 
+def _with_idle_unit(units: Units) -> Units:
+    """The same constants, carried by one unit that is always 0: a block without units has no MLP to write them."""
+    return replace(
+        units,
+        reads_by=tuple((space, np.zeros((space.size, 1))) for space in units.reads),
+        bias=np.zeros(1),
+        writes_by=tuple((space, np.zeros((1, space.size))) for space in units.writes),
+    )
+
+
 class Builder:
     """Collects spaces and operations in order; `network` freezes them.
 
@@ -228,6 +239,8 @@ class Builder:
 
     def add(self, operation: Attend | Units) -> Space:
         """Append an operation; returns the (first) space that it writes."""
+        if isinstance(operation, Units) and not operation.count:
+            operation = _with_idle_unit(operation)
         self._operations.append(operation)
         return written_by(operation)[0]
 

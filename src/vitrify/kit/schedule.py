@@ -30,6 +30,7 @@ def schedule(network: Network) -> Schedule:
 
     Heads work at odd moments, units at even ones. Linear in the size of the network.
     """
+    _check(network)
     born = {space: 0 for space, _ in (*network.embedded, *network.placed)}
     last_read: dict[Space, int] = {}
     moments: dict[Attend | Units, int] = {}
@@ -41,8 +42,6 @@ def schedule(network: Network) -> Schedule:
         for space in operation.reads:
             last_read[space] = max(last_read.get(space, 0), moment)
         for space in written_by(operation):
-            if space in born:
-                raise ValueError(f"the space {space.name!r} is written twice")
             born[space] = moment
     blocks = (max(moments.values(), default=0) + 1) // 2
     for space, _ in network.readout.parts:
@@ -50,3 +49,19 @@ def schedule(network: Network) -> Schedule:
     for space in born:
         last_read.setdefault(space, born[space])
     return Schedule(moments, born, last_read, blocks)
+
+
+def _check(network: Network) -> None:
+    """Every space has a name of its own, and is written once, before it is read."""
+    given = tuple(space for space, _ in (*network.embedded, *network.placed))
+    read_at_the_end = tuple(space for space, _ in network.readout.parts)
+    passes = [(op.name, op.reads, written_by(op)) for op in network.operations]
+    known: dict[str, Space] = {}
+    for name, reads, writes in [("the embedding", (), given), *passes, ("the readout", read_at_the_end, ())]:
+        for space in reads:
+            if known.get(space.name) != space:
+                raise ValueError(f"{name!r} reads the space {space.name!r}, which nothing has written before")
+        for space in writes:
+            if space.name in known:
+                raise ValueError(f"the space {space.name!r} is written twice")
+            known[space.name] = space

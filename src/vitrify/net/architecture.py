@@ -7,6 +7,7 @@ share it; only the arrays differ.
 from __future__ import annotations
 
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from vitrify.errors import FolderError
@@ -84,6 +85,11 @@ class Transformer:
     norm: bool = False
     eps: float = 0.0
     name: str = field(default="transformer", compare=False)
+
+    @cached_property
+    def input_ids(self) -> dict[str, int]:
+        """The number of every symbol that may be given, BOS left out."""
+        return {symbol: number for number, symbol in enumerate(self.inputs) if number > 0}
 
     @property
     def positions(self) -> int:

@@ -98,7 +98,7 @@ def _is_ours(folder: Path) -> bool:
 def _write(weights: Weights, folder: Path, spec: SpecFile | None) -> None:
     from safetensors.numpy import save_file
 
-    sparse = {name: list(array.shape) for name, array in weights.arrays.items() if is_sparse(array)}
+    sparse = {name: list(array.shape) for name, array in sorted(weights.arrays.items()) if is_sparse(array)}
     # One metadata entry: safetensors does not keep the order of several.
     save_file(_flat(weights.arrays), folder / "model.safetensors", metadata={"vitrify": json.dumps({"sparse": sparse})})
     _write_json(folder / "labels.json", labels_to_json(weights.labels))

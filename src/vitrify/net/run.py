@@ -26,7 +26,7 @@ def encode(net: Transformer, words: Sequence[str]) -> list[int]:
 
     Symbols that the net does not read stand for its unknown-word token if it has one, and are refused otherwise.
     """
-    ids = {symbol: index for index, symbol in enumerate(net.inputs) if index > 0}
+    ids = net.input_ids
     fallback = next((ids[name] for name in UNKNOWN if name in ids), None)
     unknown = sorted({word for word in words if word not in ids}) if fallback is None else []
     if unknown:

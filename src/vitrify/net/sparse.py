@@ -54,16 +54,28 @@ def prepare(matrix: Matrix) -> Matrix | OnRows:
 
 
 def matmul(x: Array, matrix: Matrix | OnRows) -> Array:
-    """`x @ matrix` over the last axis of x; a stack of matrices [head, in, out] gives [..., head, out]."""
+    """`x @ matrix` over the last axis of x; a stack of matrices [head, in, out] gives [..., head, out].
+
+    The leading axes are made one first: products of two matrices, in any memory order, are what BLAS is fast at.
+    """
+    flat = x.reshape(-1, x.shape[-1])
     if isinstance(matrix, OnRows):
-        return matmul(x[..., matrix.index], matrix.block)
-    if is_sparse(matrix):
-        return (x.reshape(-1, x.shape[-1]) @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
-    if matrix.ndim == 2:
-        return x @ matrix
+        flat, matrix = flat[:, matrix.index], matrix.block
+        if matrix.ndim == 2:  # stored column by column, so that a sparse product that follows reads it without a copy
+            return (matrix.T @ flat.T).T.reshape(*x.shape[:-1], matrix.shape[1])
+    if is_sparse(matrix) or matrix.ndim == 2:
+        return (flat @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
     heads, width, out = matrix.shape
-    flat = matrix.transpose(1, 0, 2).reshape(width, heads * out)
-    return (x @ flat).reshape(*x.shape[:-1], heads, out)
+    return (flat @ matrix.transpose(1, 0, 2).reshape(width, heads * out)).reshape(*x.shape[:-1], heads, out)
+
+
+def affine(x: Array, matrix: Matrix | OnRows, bias: Array) -> Array:
+    """`x @ matrix + bias`; NumPy adds in place, which halves the time of a wide layer."""
+    product = matmul(x, matrix)
+    if isinstance(product, np.ndarray):
+        product += bias
+        return product
+    return product + bias
 
 
 def rows(matrix: Matrix, index: Array) -> Array:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from vitrify.arrays import Array, Logits, Residual, Tokens, namespace
 from vitrify.net.architecture import Block, Head, Transformer
 from vitrify.net.attention import allowed_keys, weigh
-from vitrify.net.sparse import matmul, rows
+from vitrify.net.sparse import affine, rows
 
 Record = Callable[[str, Any], None]
 
@@ -48,7 +50,7 @@ def forward(
         if block.units:
             x = _join(net, x, [_mlp(part, _normed(net, part, "ln2", x))])
         part.record("hook_resid_post", x)
-    logits = matmul(_normed(net, whole, "ln_final", x), whole["unembed.W_U"]) + whole["unembed.b_U"]
+    logits = affine(_normed(net, whole, "ln_final", x), whole["unembed.W_U"], whole["unembed.b_U"])
     whole.record("hook_logits", logits)
     return logits
 
@@ -83,10 +85,10 @@ def _attention(
 ) -> list[Any]:
     """The output of every head; heads of one kind are computed together."""
     xp = namespace(x)
-    q = matmul(x, part["attn.W_Q"]) + part["attn.b_Q"]
-    k = matmul(x, part["attn.W_K"]) + part["attn.b_K"]
-    v = matmul(x, part["attn.W_V"]) + part["attn.b_V"]
-    q, k, v = (xp.moveaxis(array, -2, 1) for array in (q, k, v))  # [batch, head, pos, …]
+    q, k, v = (
+        xp.moveaxis(affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]), -2, 1)  # [batch, head, pos, …]
+        for letter in "QKV"
+    )
     q = q * part["attn.beta"][:, None, None]
     bias = part["attn.b_rel"] if block.window else None
     patterns: list[Any] = [None] * len(block.heads)
@@ -149,11 +151,14 @@ def _head(
 
 def _mlp(part: _Part, x: Residual) -> Residual:
     """One hidden layer of ReLU units."""
-    pre = matmul(x, part["mlp.W_in"]) + part["mlp.b_in"]
+    pre = affine(x, part["mlp.W_in"], part["mlp.b_in"])
     part.record("mlp.hook_pre", pre)
-    post = namespace(x).maximum(pre, 0)
+    if isinstance(pre, np.ndarray) and not part.recording:
+        post = np.maximum(pre, 0, out=pre)
+    else:
+        post = namespace(x).maximum(pre, 0)
     part.record("mlp.hook_post", post)
-    out = matmul(post, part["mlp.W_out"]) + part["mlp.b_out"]
+    out = affine(post, part["mlp.W_out"], part["mlp.b_out"])
     part.record("hook_mlp_out", out)
     return out
 

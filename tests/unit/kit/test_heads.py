@@ -1,4 +1,4 @@
-"""Every head primitive, under every attention kind: what it reads, how far off it may be, and whether its gap is true."""
+"""Every head primitive, under every attention kind: what it reads, how far off it is, and whether its gap is true."""
 
 from __future__ import annotations
 
@@ -73,10 +73,14 @@ def test_shift_reads_so_many_places_back(name: CodeName, length: int, attention:
     some = [tuple([1] * n) for n in (1, 2, length) if n <= length]  # where a shift looks does not depend on the letters
     for offset in range(length + 1):
         weights = shifted(name, length, offset, attention)
-        check_choice(weights, some, lambda _, t, h=offset: [max(t - h, 0)])
+
+        def back(_: Word, t: int, offset: int = offset) -> list[int]:
+            return [max(t - offset, 0)]
+
+        check_choice(weights, some, back)
         gap = weights.labels.heads[0].gap
         if offset:
-            lead = smallest_lead(weights, some, lambda _, t, h=offset: [max(t - h, 0)], causal)
+            lead = smallest_lead(weights, some, back, causal)
             assert lead == pytest.approx(gap, rel=1e-6)
 
 
@@ -132,9 +136,9 @@ def test_count_adds_up(attention: AttentionKind, length: int, pads: int) -> None
     out = count(net, Affine.copy(value), ("x", "y"), 2.0 * length, name="count")
     weights = built(net, out, need=0.2)
     error = weights.labels.space("count").error
-    assert 0 < error < 1e-8
+    assert 0 < error < 1e-7
     some = words(3, min(length, 4)) if length < 500 else []
-    some += random_words(3, length, 3, seed=2) + [(2,) * length]
+    some += [*random_words(3, length, 3, seed=2), (2,) * length]
     for word, rows in zip(some, held(weights, some), strict=True):
         expected = np.cumsum(weight[[0, *word]], axis=0)
         assert np.abs(rows - expected).max() <= error
@@ -317,10 +321,12 @@ def test_last_marked_finds_the_mark(attention: AttentionKind, mask: Mask, which:
             found = [j for j in VISIBLE[mask](word, t) if j and word[j - 1] == 2]
             return or_bos(found[-1:] if which == "last" else found[:1], word, t, mask)
 
-        some = words(2, min(length, 5)) + random_words(2, length, 2, seed=6) + [(1,) * length, (2,) + (1,) * (length -
-        1)] check_choice(weights, some, choice) gap = weights.labels.heads[0].gap lead = smallest_lead(weights, some,
-        choice, VISIBLE[mask]) assert lead == np.inf if mask == "strict" and length == 1 else lead ==
-        pytest.approx(gap)
+        some = words(2, min(length, 5)) + random_words(2, length, 2, seed=6)
+        some += [(1,) * length, (2,) + (1,) * (length - 1)]
+        check_choice(weights, some, choice)
+        gap = weights.labels.heads[0].gap
+        lead = smallest_lead(weights, some, choice, VISIBLE[mask])
+        assert lead == np.inf if mask == "strict" and length == 1 else lead == pytest.approx(gap)
 
 
 @pytest.mark.parametrize("attention", KINDS)

@@ -13,7 +13,7 @@ LENGTHS = (1, 2, 3, 4, 5, 8, 9, 17, 64, 100, 200)
 
 
 def leads(code: PositionCode, length: int, offset: int) -> NDArray[np.float64]:
-    """For every query t, the lead of its right key (BOS, as column 0, when t - offset < 1) over all other causal ones."""
+    """For every query t, the lead of its right key (column 0, BOS, when t - offset < 1) over other causal ones."""
     features = code.table()
     query, bias = code.query(offset)
     sink, level = code.sink(offset)
@@ -69,8 +69,16 @@ def test_the_sqrt_gap_shrinks_like_the_cube() -> None:
 
 
 def test_dyadic_sizes() -> None:
-    for length, reach, levels in ((1, 0, 1), (2, 1, 1), (3, 1, 2), (4, 3, 2), (4, 4, 3), (5, 1, 3), (8, 7, 3), (9, 1,
-    4)):
+    for length, reach, levels in (
+        (1, 0, 1),
+        (2, 1, 1),
+        (3, 1, 2),
+        (4, 3, 2),
+        (4, 4, 3),
+        (5, 1, 3),
+        (8, 7, 3),
+        (9, 1, 4),
+    ):
         assert position_code("dyadic", length, [reach]).kind().size == 2 * levels - 1
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, LinearConstraint, minimize
 
 from oracles import naive_transformer
 from vitrify.net.architecture import Head, Mask
@@ -65,12 +65,16 @@ def test_weights_keep_the_precision_of_the_scores(head: Head, dtype: type) -> No
 def test_sparsemax_is_the_nearest_point_of_the_simplex(scores: Floats) -> None:
     """The projection, found by a solver that knows nothing of thresholds."""
     n = len(scores)
+
+    def distance(w: Floats) -> float:
+        return float(((w - scores) ** 2).sum())
+
     nearest = minimize(
-        lambda w: float(((w - scores) ** 2).sum()),
+        distance,
         np.full(n, 1 / n),
         jac=lambda w: 2 * (w - scores),
-        bounds=[(0, 1)] * n,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda w: np.ones_like(w)},
+        bounds=Bounds(np.zeros(n), np.ones(n)),
+        constraints=LinearConstraint(np.ones((1, n)), 1, 1),
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 200},
     )

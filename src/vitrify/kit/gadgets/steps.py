@@ -34,7 +34,7 @@ def steps(
     """
     gaps = np.diff(points)
     jumps = [np.diff(values, axis=0) for _, values in outputs]
-    used = np.flatnonzero(np.any([jump.reshape(len(gaps), -1).any(axis=1) for jump in jumps], axis=0))
+    used = np.flatnonzero(np.any([jump.any(axis=tuple(range(1, jump.ndim))) for jump in jumps], axis=0))
     left, gap = points[used], gaps[used]
     slope = 2.0 / gap  # a ramp of width gap/2
     sources = range(reads.size) if each else [coordinate]

@@ -29,20 +29,22 @@ def table(
 ) -> Space:
     r"""Sum of the output rows whose pattern agrees with the values that the spaces hold.
 
-    Row $r$ asks for value $p_{rs}$ (or `ANY`) of each space $s$. With the codes' norms and gaps, $g$ the smallest gap
-    it looks at, its unit is $u_r = \mathrm{relu}\big(1 - \tfrac2g \sum_s (\text{norm}_s - c_{p_{rs}} \cdot
-    x_s)\big)$: 1 when all agree; when one disagrees the sum is at least $g$ and the unit is 0, with a whole unit to
-    spare. So it is a conjunction that tolerates noise on the side of 0. With `snap` a second unit per row cuts the
-    other side, $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for $z = \pm 1$, and noise below the
-    margin is removed altogether. `matches` is how many rows can agree at once: only those pass noise on. Units: one
-    per row, two with `snap`.
+    Row $r$ asks for value $p_{rs}$ (or `ANY`; 0 or 1 of a flag) of each space $s$. With the codes' norms and gaps,
+    $g$ the smallest gap it looks at, its unit is $u_r = \mathrm{relu}\big(1 - \tfrac2g \sum_s (\text{norm}_s -
+    c_{p_{rs}} \cdot x_s)\big)$: 1 when all agree; when one disagrees the sum is at least $g$ and the unit is 0, with
+    a whole unit to spare. So it is a conjunction that tolerates noise on the side of 0. With `snap` a second unit per
+    row cuts the other side, $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for $z = \pm 1$, and noise
+    below the margin is removed altogether. `matches` is how many rows can agree at once: only those pass noise on.
+    Units: one per row, two with `snap`.
     """
     gaps = np.array([_gap(space) for space in reads])
     looked = patterns != ANY
     slope = 2.0 / np.where(looked, gaps, np.inf).min(axis=1, initial=np.inf)
     slope = np.where(np.isfinite(slope), slope, 0.0)
     norms = np.array([_norm(space) for space in reads])
-    bias = 1.0 - slope * (looked * norms).sum(axis=1)
+    flags = np.array([isinstance(space.kind, Flag) for space in reads], dtype=bool)
+    lowered = flags & (patterns == 0)  # a flag that must be 0 has the code -1 and the norm 0
+    bias = 1.0 - slope * ((looked & ~lowered) * norms).sum(axis=1)
     columns = [(space, _columns(space, patterns[:, place], slope)) for place, space in enumerate(reads)]
     coordinates = np.array([1.0 if isinstance(s.kind, OneHot | Flag) else float(s.size) for s in reads])
     reach = float((slope * (looked @ coordinates)).max(initial=1.0))  # error of z for an error of 1 per coordinate
@@ -85,8 +87,11 @@ def _columns(space: Space, values: NDArray[np.integer], slope: NDArray[np.float6
 
     units = np.flatnonzero(values != ANY)
     shape = (space.size, len(values))
-    if isinstance(space.kind, OneHot | Flag):
-        return csc_array((slope[units], (values[units] if space.size > 1 else 0 * units, units)), shape=shape)
+    if isinstance(space.kind, Flag):
+        signs = np.where(values[units] == 0, -1.0, 1.0)
+        return csc_array((signs * slope[units], (0 * units, units)), shape=shape)
+    if isinstance(space.kind, OneHot):
+        return csc_array((slope[units], (values[units], units)), shape=shape)
     codes = np.zeros(shape)
     codes[:, units] = space.kind.codes[values[units]].T * slope[units]  # type: ignore[union-attr]
     return codes

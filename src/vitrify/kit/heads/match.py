@@ -32,7 +32,8 @@ def lookup(
     r"""The mean of `value` over all positions whose key equals the query; the value at BOS when there is none.
 
     Score $c_q \cdot c_k$: norm at a match, at most norm − gap elsewhere; the sink stands at norm − gap/2, so the head's
-    gap is half the code's.
+    gap is half the code's. Matches share the weight equally only if their scores are equal: under softmax and
+    sparsemax the query and the key must be exact, so snap what a soft head has fetched.
     """
     norm, gap = _codes(query)
     eye = np.eye(query.size)
@@ -50,6 +51,7 @@ def lookup(
             bound=norm,
             mask=mask,
             error=rounding_of_mean(net, value),
+            shares=True,
         )
     )
 

@@ -1,0 +1,142 @@
+"""Architectures: their arrays counted by hand, unchanged by JSON, and bad JSON refused with the field that is wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from nets import EVERY_HEAD, mixed
+from vitrify.errors import FolderError
+from vitrify.net.architecture import Block, Head, Output, Transformer, from_json, to_json
+
+
+def small(**changes: Any) -> Transformer:
+    """Two inputs, three outputs, four positions; one block with two heads and five units, one with neither."""
+    heads = (Head(), Head(window=3))
+    blocks = (Block(heads, d_head=2, d_value=7, units=5, d_out=1), Block(d_head=9, d_value=9, d_out=9))
+    output = Output("lm", ("x", "y", "z"))
+    return replace(Transformer(("<s>", "a"), output, max_length=3, d_model=6, blocks=blocks), **changes)
+
+
+def test_shapes_of_an_adding_net() -> None:
+    assert small().widths == (6, 6, 6, 6, 6)
+    assert small(norm=True).shapes() == {
+        "embed.W_E": (2, 6),
+        "pos_embed.W_pos": (4, 6),
+        "blocks.0.attn.W_Q": (2, 6, 2),
+        "blocks.0.attn.b_Q": (2, 2),
+        "blocks.0.attn.W_K": (2, 6, 2),
+        "blocks.0.attn.b_K": (2, 2),
+        "blocks.0.attn.W_V": (2, 6, 7),
+        "blocks.0.attn.b_V": (2, 7),
+        "blocks.0.attn.W_O": (2, 7, 6),
+        "blocks.0.attn.beta": (2,),
+        "blocks.0.attn.b_rel": (2, 3),
+        "blocks.0.ln1.w": (6,),
+        "blocks.0.ln1.b": (6,),
+        "blocks.0.mlp.W_in": (6, 5),
+        "blocks.0.mlp.b_in": (5,),
+        "blocks.0.mlp.W_out": (5, 6),
+        "blocks.0.mlp.b_out": (6,),
+        "blocks.0.ln2.w": (6,),
+        "blocks.0.ln2.b": (6,),
+        "ln_final.w": (6,),
+        "ln_final.b": (6,),
+        "unembed.W_U": (6, 3),
+        "unembed.b_U": (3,),
+    }
+
+
+def test_shapes_of_a_concatenating_net() -> None:
+    net = small(residual="concatenate", pads=2)
+    shapes = net.shapes()
+    assert net.widths == (6, 8, 9, 9, 9)
+    assert shapes["pos_embed.W_pos"] == (5, 6)
+    assert shapes["blocks.0.attn.W_O"] == (2, 7, 1)
+    assert shapes["blocks.0.mlp.W_in"] == (8, 5)
+    assert shapes["blocks.0.mlp.W_out"] == (5, 1)
+    assert shapes["unembed.W_U"] == (9, 3)
+    assert not any(".ln" in name for name in shapes)
+
+
+def test_the_widest_window_sizes_the_table() -> None:
+    assert Block(EVERY_HEAD).window == 3
+    assert Block((Head(),)).window == Block().window == 0
+    assert "blocks.0.attn.b_rel" not in small(blocks=(Block((Head(),), 1, 1),)).shapes()
+
+
+def test_a_name_is_no_part_of_an_architecture() -> None:
+    assert small(name="one") == small(name="two")
+    assert hash(small(name="one")) == hash(small(name="two"))
+    assert small(eps=0.5) != small()
+
+
+@pytest.mark.parametrize("net", [small(), mixed(norm=True, eps=1e-5), mixed(residual="concatenate")], ids=repr)
+def test_json_round_trip(net: Transformer) -> None:
+    again = from_json(json.loads(json.dumps(to_json(net))))
+    assert again == net
+    assert again.name == net.name
+    assert hash(again) == hash(net)
+    assert eval(repr(net)) == net
+
+
+def test_fields_with_a_default_may_be_missing() -> None:
+    data = to_json(small())
+    del data["norm"], data["output"]["accepting"], data["blocks"][0]["heads"][0]["ties"]
+    assert from_json(data) == small()
+
+
+DAMAGE = [
+    (("architecture",), "lstm", "this reader knows architecture 'transformer', not 'lstm'"),
+    (("inputs",), "abc", "net.inputs must be a list, is 'abc'"),
+    (("inputs", 1), 7, "net.inputs.1 must be str, is 7"),
+    (("output",), [], r"net.output must be Output, is \[\]"),
+    (("output", "kind"), "image", "net.output.kind must be one of lm, recogniser, transducer, is 'image'"),
+    (("output", "normalised"), 1, "net.output.normalised must be bool, is 1"),
+    (("output", "symbols"), {}, "net.output.symbols must be a list, is {}"),
+    (("max_length",), "5", "net.max_length must be int, is '5'"),
+    (("d_model",), 5.5, "net.d_model must be int, is 5.5"),
+    (("d_model",), True, "net.d_model must be int, is True"),
+    (("pads",), None, "net.pads must be int, is None"),
+    (("residual",), "multiply", "net.residual must be one of add, concatenate, is 'multiply'"),
+    (("eps",), "x", "net.eps must be float, is 'x'"),
+    (("name",), 5, "net.name must be str, is 5"),
+    (("colour",), 5, "net.colour is not a field of it"),
+    (("blocks",), 3, "net.blocks must be a list, is 3"),
+    (("blocks", 1), None, "net.blocks.1 must be Block, is None"),
+    (("blocks", 0, "d_out"), "1", "net.blocks.0.d_out must be int, is '1'"),
+    (("blocks", 0, "heads"), None, "net.blocks.0.heads must be a list, is None"),
+    (("blocks", 0, "heads", 1, "window"), "2", r"net.blocks.0.heads.1.window must be int \| None, is '2'"),
+    (("blocks", 0, "heads", 1, "attention"), "linear", "heads.1.attention must be one of softmax, sparsemax, hard"),
+    (("blocks", 0, "heads", 1, "mask"), ["causal"], "heads.1.mask must be one of none, causal, strict, is"),
+    (("blocks", 0, "heads", 0, "ties"), "middle", "heads.0.ties must be one of left, right, average, is 'middle'"),
+    (("blocks", 0, "heads", 0, "colour"), 1, "net.blocks.0.heads.0.colour is not a field of it"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), DAMAGE, ids=lambda part: str(part))
+def test_bad_json_is_refused_with_the_field(path: tuple[str | int, ...], value: object, message: str) -> None:
+    data = json.loads(json.dumps(to_json(small())))
+    place = data
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(FolderError, match=message):
+        from_json(data)
+
+
+@pytest.mark.parametrize("field", ["inputs", "output", "max_length", "d_model"])
+def test_a_missing_field_is_named(field: str) -> None:
+    data = to_json(small())
+    del data[field]
+    with pytest.raises(FolderError, match=f"net.{field} is missing"):
+        from_json(data)
+
+
+@pytest.mark.parametrize("data", [None, 3, "transformer", [], {}])
+def test_other_data_are_refused(data: object) -> None:
+    with pytest.raises(FolderError, match="this reader knows architecture 'transformer'"):
+        from_json(data)
