@@ -43,6 +43,7 @@ from vitrify.spec.ngram import BEGIN, LN10, NGramModel
 
 Shape = Literal["heads", "layers", "single"]
 Code = Literal["auto", "onehot", "bits"]
+Patterns = NDArray[np.int64]  # [context, slot]: input ids, slot 0 being the last symbol, and ANY
 
 LOGIT_ERROR = 1e-10  # what soft attention may do to a logit: a tenth of the 1e-9 promised for probabilities
 KEPT_DEFECT = 1e-10  # sums further from one than this are kept as they are
@@ -83,8 +84,8 @@ def ngram(
     )
     token = net.embed("token", kind, kind.codes)
     makers = {"heads": _by_heads, "layers": _by_layers, "single": _by_one_head}
-    history = makers[shape](net, token, slots, positions) if slots else []
     rows = listed_rows(model)
+    history = makers[shape](net, token, rows.patterns, positions) if slots else []
     literal = model.normalisation_defect()[0] > KEPT_DEFECT
     logits = Space("logits", Reals(model.predicted, -1e4, 1e4))
     parts: list[tuple[Space, Matrix]] = []
@@ -134,28 +135,30 @@ def sizes(model: NGramModel, shape: Shape) -> dict[str, int]:
     }
 
 
-def _by_heads(net: Builder, token: Space, slots: int, positions: CodeName) -> list[Space]:
-    code = position_code(positions, net.max_length, range(slots))
+def _by_heads(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
+    backs = range(patterns.shape[1])
+    code = position_code(positions, net.max_length, backs)
     place = net.place("position", code.kind(), code.table())
-    return [shift(net, token, back, code, place, name=f"slot {back}") for back in range(slots)]
+    return [shift(net, token, back, code, place, name=f"slot {back}") for back in backs]
 
 
-def _by_layers(net: Builder, token: Space, slots: int, positions: CodeName) -> list[Space]:
+def _by_layers(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
     code = position_code(positions, net.max_length, (0, 1))
     place = net.place("position", code.kind(), code.table())
     history = [shift(net, token, 0, code, place, name="slot 0")]
-    for back in range(1, slots):
+    for back in range(1, patterns.shape[1]):
         history.append(shift(net, history[-1], 1, code, place, name=f"slot {back}"))
     return history
 
 
-def _by_one_head(net: Builder, token: Space, slots: int, positions: CodeName) -> list[Space]:  # noqa: ARG001
+def _by_one_head(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:  # noqa: ARG001
     r"""Soft and sparse heads mix with weights $3^{-i}$, whose digits an MLP reads off.
 
     A hard head can only mix evenly, which loses the order, so an MLP first moves each symbol into one of $n-1$ bins,
     by its position modulo $n-1$; after the head, an MLP turns the bins so that bin $i$ holds the symbol $i$ places
-    back.
+    back. Symbols that no listed context has at that place are not carried there.
     """
+    slots = patterns.shape[1]
     names = [f"slot {back}" for back in range(slots)]
     if net.attention != "hard":
         mixture = window(net, token, [BASE**-back for back in range(slots)], name="mixture")
@@ -165,22 +168,28 @@ def _by_one_head(net: Builder, token: Space, slots: int, positions: CodeName) ->
     pads = np.zeros((net.pads, slots))
     pads[-1, slots - 1] = 1.0  # the last pad is the only one that counts: no listed context has more than one <s>
     clock = net.place("position mod n-1", remainder, remainder.codes[at[net.pads :]], pads=pads)
-    used = _bin_coordinates(token, slots)
+    asked = [_asked(token, column) for column in patterns.T]
+    used = _bin_coordinates(token, asked)
     mixed = window(net, _bind(net, token, clock, used), [1.0] * slots, name="mixture")
     turned = []
     for back, name in enumerate(names):
         cases = []
         for r in range(slots):
-            here = [(place, c) for place, (b, c) in enumerate(used) if b == (r - back) % slots]
+            here = [(place, c) for place, (b, c) in enumerate(used) if b == (r - back) % slots and c in asked[back]]
             cases.append(Case(clock, r, mixed, [place for place, _ in here], [c for _, c in here]))
         turned.append(choose(net, cases, Space(name, replace(_categorical(token), void=True))))
     return turned
 
 
-def _bin_coordinates(token: Space, slots: int) -> list[tuple[int, int]]:
+def _asked(token: Space, values: NDArray[np.int64]) -> set[int]:
+    """The coordinates of the token's code that tell these values of a slot from all others."""
+    return {v for v in values.tolist() if v != ANY} if isinstance(token.kind, OneHot) else set(range(token.size))
+
+
+def _bin_coordinates(token: Space, asked: Sequence[set[int]]) -> list[tuple[int, int]]:
     """Which coordinates of the token's code each bin must hold: `<s>` can only be in the bin of the last pad."""
-    plain = range(1, token.size) if isinstance(token.kind, OneHot) else range(token.size)
-    return [(r, c) for r in range(slots) for c in (range(token.size) if r == slots - 1 else plain)]
+    wanted, first = sorted(set().union(*asked)), 1 if isinstance(token.kind, OneHot) else 0
+    return [(r, c) for r in range(len(asked)) for c in wanted if c >= first or r == len(asked) - 1]
 
 
 def _bind(net: Builder, token: Space, clock: Space, used: list[tuple[int, int]]) -> Space:
@@ -188,9 +197,10 @@ def _bind(net: Builder, token: Space, clock: Space, used: list[tuple[int, int]])
     codes, last = _categorical(token).codes, clock.size - 1
     pairs = [(word, r) for r in range(clock.size) for word in range(len(codes)) if word or r == last]
     out = np.array([[codes[word, c] if b == r else 0.0 for b, c in used] for word, r in pairs])
+    kept = out.any(axis=1)
     labels = tuple(f"bin {r}{token.kind.names[c]}" for r, c in used)
     bins = Space("bins", Reals(labels, token.kind.low, token.kind.high))
-    return table(net, [token, clock], np.array(pairs), bins, out, name="bins")
+    return table(net, [token, clock], np.array(pairs)[kept], bins, out[kept], name="bins")
 
 
 def _categorical(space: Space) -> Categorical:
@@ -202,7 +212,7 @@ def _categorical(space: Space) -> Categorical:
 class Rows:
     """The listed contexts as a table: patterns over slots (0 = the last symbol), and what each adds to the logits."""
 
-    patterns: NDArray[np.int64]
+    patterns: Patterns
     deltas: Matrix
     backoffs: NDArray[np.float64]
     unigram: NDArray[np.float64]

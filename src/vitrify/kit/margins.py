@@ -123,8 +123,8 @@ def _sharpness(
         )
     if noisy and head.shares and head.attention != "hard":
         raise BuildRefused(
-            f"the head {head.name!r} averages over keys with equal scores, so its query and key must be exact: snap the "
-            "spaces that soft attention has written before they are compared"
+            f"the head {head.name!r} averages over keys with equal scores, so its query and key must be exact: snap "
+            "the spaces that soft attention has written before they are compared"
         )
     if head.attention == "hard":
         return Sharpness(1.0, None, head.gap, kappa, None, 0.0)

@@ -13,6 +13,7 @@ from vitrify.net.spaces import decode
 from vitrify.net.weights import Weights
 
 SHADES = " ·░▒▓█"
+SHOWN_REALS = 8  # position codes and logits of many dimensions are asked for by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +68,24 @@ class Trace:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        """All heads as text, then every named space position by position."""
+        """All heads as text, then what the named spaces say, position by position; long lists of reals are left out."""
         blocks = self.weights.architecture.blocks
         parts = [self.attention(b, h) for b, block in enumerate(blocks) for h in range(len(block.heads))]
-        parts += [
-            f"{label.name}: {self.read(label.name)}" for label in self.weights.labels.spaces if label.kind.size <= 64
-        ]
-        return "\n\n".join(parts)
+        for label in self.weights.labels.spaces:
+            if label.kind.tag != "reals" or label.kind.size <= SHOWN_REALS:
+                said = "  ".join(_text(value) for value in self.read(label.name))
+                parts.append(
+                    f"{label.name} ({', '.join(n.strip('=[]') for n in label.kind.names)}): {said}"
+                    if label.kind.tag in ("reals", "integers")
+                    else f"{label.name}: {said}"
+                )
+        return "\n".join(parts)
+
+
+def _text(value: Any) -> str:
+    """A decoded value in a few characters."""
+    if isinstance(value, list):
+        return "[" + " ".join(_text(part) for part in value) + "]"
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

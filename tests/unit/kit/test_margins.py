@@ -263,9 +263,7 @@ def test_averages_over_matches_want_exact_keys(attention: AttentionKind) -> None
             assert abs(rows[t, 0] - seen_at(weights, word)[found].mean()) <= error
     net, out = looking(snapped=False)
     if attention == "softmax":
-        with pytest.raises(
-            BuildRefused, match="'lookup: found' averages over keys with equal scores.* snap the spaces"
-        ):
+        with pytest.raises(BuildRefused, match=r"'lookup: found' averages over keys .* snap the spaces"):
             built(net, out)
     else:
         assert built(net, out).labels.space("found").error < 1e-13

@@ -15,6 +15,7 @@ from vitrify.net.architecture import Head, Mask
 from vitrify.net.attention import allowed_keys, hardmax, softmax, sparsemax, weigh
 
 Floats = NDArray[np.float64]
+Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 FREE = np.ones((1, 3), dtype=bool)
 SCORES = arrays(np.float64, st.integers(1, 6), elements=st.floats(-4, 4))
@@ -66,17 +67,20 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex(scores: Floats) -> None:
     """The projection, found by a solver that knows nothing of thresholds."""
     n = len(scores)
 
-    def distance(w: Floats) -> float:
+    def distance(w: Vector) -> float:
         return float(((w - scores) ** 2).sum())
+
+    def slope(w: Vector) -> Floats:
+        return 2 * (w - scores)
 
     nearest = minimize(
         distance,
         np.full(n, 1 / n),
-        jac=lambda w: 2 * (w - scores),
+        jac=slope,
         bounds=Bounds(np.zeros(n), np.ones(n)),
         constraints=LinearConstraint(np.ones((1, n)), 1, 1),
         method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 200},
+        tol=1e-14,
     )
     np.testing.assert_allclose(sparsemax(scores[None], np.ones((1, n), dtype=bool))[0], nearest.x, atol=1e-6)
 

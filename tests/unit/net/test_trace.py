@@ -142,7 +142,7 @@ def test_shades_grow_with_the_weight() -> None:
 def test_a_trace_as_text() -> None:
     text = str(trace(copycat(), "ab"))
     assert text.startswith("block 0 head 0: one step back\n")
-    assert text.endswith("\n\nletter: [None, 'a', 'b']\n\nprevious: [None, None, 'a']")
+    assert text.endswith("\nletter: –  a  b\nprevious: –  –  a")
 
 
 def test_unknown_names_are_answered_with_the_known() -> None:

@@ -1,0 +1,95 @@
+"""Every block of the README and the docs is executed, and every command and claim is documented."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vitrify.claims.catalogue import listing
+from vitrify.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_print_what_they_say(page: Path) -> None:
+    text = "\n".join(blocks(page, "pycon"))
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    report: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert result.failed == 0, "".join(report)
+
+
+def sessions(page: Path) -> list[tuple[str, str]]:
+    """Commands with the output that stands below them."""
+    found = []
+    for block in blocks(page, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output))
+    return found
+
+
+def stripped(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if sessions(page)], ids=lambda page: page.name)
+def test_console_blocks_print_what_they_say(page: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for command, output in sessions(page):
+        program, *words = shlex.split(command)
+        assert program == "vitrify"
+        done = subprocess.run(
+            [sys.executable, "-m", "vitrify", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert stripped(done.stdout) == stripped(output), done.stderr
+
+
+def test_the_readme_has_at_least_one_block_of_each_kind() -> None:
+    assert blocks(ROOT / "README.md", "pycon")
+    assert len(sessions(ROOT / "README.md")) >= 3
+
+
+def test_every_command_and_option_is_documented() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    for command in app.registered_commands:
+        name = command.name or (command.callback.__name__ if command.callback else "")
+        assert f"`vitrify {name}" in page, name
+    for option in (
+        "--shape",
+        "--attention",
+        "--max-length",
+        "--positions",
+        "--trace",
+        "--all",
+        "--stdin",
+        "--top",
+        "--mutations",
+        "--json",
+    ):
+        assert option in page, option
+
+
+def test_the_readme_lists_every_claim_with_its_row_and_status() -> None:
+    rows = re.findall(r"^\| (\w+) \| (\w+) \| (\w+) \| holds \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert rows == [(h.fields["row"], h.name, h.fields["status"]) for h in listing()]
+
+
+def test_every_folder_in_the_readme_tree_exists() -> None:
+    (tree,) = [b for b in blocks(ROOT / "README.md", "text") if b.startswith("src/vitrify/")]
+    for line in tree.splitlines()[2:]:
+        name = line.split()[0]
+        assert (ROOT / ("src/vitrify/" if line.startswith("  ") else "") / name).is_dir(), name

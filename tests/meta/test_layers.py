@@ -1,0 +1,83 @@
+"""A layer imports only what stands above it, and building does not import JAX."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src" / "vitrify"
+LAYERS = ["errors", "arrays", "registry", "spec", "net", "kit", "constructions", "certify", "claims", "cli"]
+TOP = {"errors", "arrays", "registry"}
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """The layers of vitrify that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if node.module != "vitrify" else [f"vitrify.{a.name}" for a in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("vitrify.")}
+    return found
+
+
+FILES = [path for path in sorted(SRC.rglob("*.py")) if layer_of(path) not in ("__init__", "__main__")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
+def test_a_file_imports_only_its_own_layer_and_those_above(path: Path) -> None:
+    own = layer_of(path)
+    allowed = set(LAYERS[: LAYERS.index(own) + 1]) | {"__version__"}
+    assert imports(path) <= allowed
+
+
+def test_every_folder_is_a_known_layer() -> None:
+    assert {layer_of(path) for path in FILES} == set(LAYERS)
+
+
+def test_no_file_is_named_after_nothing_or_grows_beyond_400_lines() -> None:
+    for path in FILES:
+        assert path.stem not in {"utils", "helpers", "common", "misc", "manager"}
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
+
+
+def test_building_running_and_certifying_import_no_jax() -> None:
+    program = """
+import sys
+from vitrify.spec.automata import cyclic
+from vitrify.constructions.catalogue import construct
+from vitrify.kit import assemble
+from vitrify.net import trace
+from vitrify.certify import certify
+spec = cyclic(3)
+net = assemble(construct(spec))
+trace(net, ["1", "1"])
+certify(net, spec, max_length=3)
+assert "jax" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_listing_claims_imports_none_of_them() -> None:
+    program = """
+import sys
+sys.argv = ["vitrify", "list"]
+from vitrify.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+heavy = {"numpy", "scipy", "jax", "vitrify.kit"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

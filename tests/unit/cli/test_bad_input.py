@@ -1,0 +1,205 @@
+"""Bad input gives one clear message, with file and line where there is one, exit code 2, and nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+WEATHER = (ROOT / "examples" / "weather.arpa").read_text()
+PARITY = json.loads((ROOT / "examples" / "parity.automaton.json").read_text())
+
+
+def vitrify(*words: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vitrify", *map(str, words)]
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+
+def parity(**changes: object) -> str:
+    return json.dumps({**PARITY, **changes})
+
+
+def without(text: str, start: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(start))
+
+
+NONDETERMINISTIC = [
+    ["even", "0", "even"],
+    ["even", "1", "odd"],
+    ["even", "1", "even"],
+    ["odd", "0", "odd"],
+    ["odd", "1", "even"],
+]
+
+SPECS: list[tuple[str, str, str, list[str]]] = [
+    ("truncated", "lm.arpa", WEATHER[: len(WEATHER) // 2], ["lm.arpa:"]),
+    ("no end", "lm.arpa", without(WEATHER, "\\end\\"), ["\\end\\"]),
+    ("one n-gram lost", "lm.arpa", without(WEATHER, "-0.29173439624041236\t<s> rain rain"), ["22", "21"]),
+    ("malformed number", "lm.arpa", WEATHER.replace("-0.5118833609788743\train", "O.5\train"), ["lm.arpa:9", "O.5"]),
+    ("sums off", "lm.arpa", WEATHER.replace("-0.5118833609788743\tsun", "-0.4\tsun"), ["sum to"]),
+    ("not ARPA", "lm.arpa", "hello\n", ["lm.arpa"]),
+    ("empty", "lm.arpa", "", ["lm.arpa"]),
+    (
+        "incomplete",
+        "a.automaton.json",
+        parity(transitions={"even": {"0": "even"}, "odd": PARITY["transitions"]["odd"]}),
+        ["a.automaton.json", "even", "1"],
+    ),
+    ("non-deterministic", "a.automaton.json", parity(transitions=NONDETERMINISTIC), ["even", "1"]),
+    ("unknown state", "a.automaton.json", parity(initial="strange"), ["strange"]),
+    (
+        "unknown letter",
+        "a.automaton.json",
+        parity(transitions={**PARITY["transitions"], "odd": {"0": "odd", "1": "even", "2": "odd"}}),
+        ["2"],
+    ),
+    ("not JSON", "a.automaton.json", '{"states": [,]}', ["a.automaton.json:1"]),
+    ("unbalanced", "e.regex", "# a comment\n(ab|ba*\n", ["e.regex:2"]),
+    ("empty expression file", "e.regex", "# nothing\n", ["e.regex"]),
+    ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [case[1:] for case in SPECS], ids=[case[0] for case in SPECS])
+def test_bad_specs(name: str, text: str, said: list[str], tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    done = vitrify("build", tmp_path / name, "-o", tmp_path / "out" / "net")
+    assert done.returncode == 2, done.stdout
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: ")
+    for part in said:
+        assert part in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name]  # nothing half-written
+
+
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.automaton.json").write_text(parity(initial="x", accepting=["y"]))
+    done = vitrify("build", tmp_path / "a.automaton.json", "-o", tmp_path / "net")
+    assert len(done.stderr.splitlines()) >= 2
+    assert "'x'" in done.stderr
+    assert "'y'" in done.stderr
+
+
+def test_sums_slightly_off_are_a_warning_with_the_figure(tmp_path: Path) -> None:
+    text = WEATHER.replace("-0.5118833609788743\tsun", "-0.51185\tsun")
+    (tmp_path / "lm.arpa").write_text(text)
+    done = vitrify("build", tmp_path / "lm.arpa", "-o", tmp_path / "net", "--max-length", 8)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("warning: ")
+    assert "sum to 1.0000" in done.stderr
+    assert json.loads(vitrify("certify", tmp_path / "net", "--json").stdout)["verdict"] == "holds"
+
+
+def test_refusals_of_a_construction(tmp_path: Path) -> None:
+    regex = ROOT / "examples" / "abba.regex"
+    for words, said in [
+        (["--shape", "commutative"], "letters must commute"),
+        (["--shape", "heads"], "log-depth"),
+        (["--positions", "fourier"], "dyadic"),
+        (["--positions", "sqrt", "--max-length", 1_000_000], "smaller --max-length"),
+    ]:
+        done = vitrify("build", regex, "-o", tmp_path / "net", *map(str, words))
+        assert done.returncode == 2, words
+        assert said in done.stderr
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nets") / "net"
+    assert vitrify("build", ROOT / "examples" / "abba.regex", "-o", folder, "--max-length", 4).returncode == 0
+    return folder
+
+
+def test_unknown_symbols_and_words_that_are_too_long(net: Path) -> None:
+    unknown = vitrify("run", net, "a", "x", "y")
+    assert unknown.returncode == 2
+    assert "'x', 'y'" in unknown.stderr
+    long = vitrify("run", net, *"abab", "a")
+    assert long.returncode == 2
+    assert "5 tokens" in long.stderr
+    assert "--max-length 5" in long.stderr
+    line = vitrify("run", net, "--stdin", given="a b\na x\n")
+    assert line.returncode == 2
+    assert "line 2" in line.stderr
+
+
+def test_certify_refuses_lengths_it_can_not_try(net: Path) -> None:
+    done = vitrify("certify", net, "--max-length", "5")
+    assert done.returncode == 2
+    assert "at most 4" in done.stderr
+
+
+def damage_missing_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def damage_foreign_config(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "gpt2"}')
+
+
+def damage_broken_config(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+
+
+def damage_truncated_weights(folder: Path) -> None:
+    data = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
+
+
+def damage_flipped_weight(folder: Path) -> None:
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    data[-9] ^= 0x40
+    (folder / "model.safetensors").write_bytes(bytes(data))
+
+
+def damage_missing_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def damage_labels(folder: Path) -> None:
+    (folder / "labels.json").write_text("[]")
+
+
+DAMAGES = [
+    damage_missing_config,
+    damage_foreign_config,
+    damage_broken_config,
+    damage_truncated_weights,
+    damage_flipped_weight,
+    damage_missing_weights,
+    damage_labels,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_folders_are_refused(damage: object, net: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(net, tmp_path / "net")
+    assert callable(damage)
+    damage(folder)
+    for words in (["run", folder, "a"], ["info", folder]):
+        done = vitrify(*words)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ")
+        assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    done = vitrify("run", tmp_path / "nowhere", "a")
+    assert done.returncode == 2
+    assert "is not a folder" in done.stderr
+
+
+def test_build_does_not_overwrite_what_is_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.tex").write_text("…")
+    done = vitrify("build", ROOT / "examples" / "abba.regex", "-o", tmp_path / "precious")
+    assert done.returncode == 2
+    assert "name another one" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+    assert (tmp_path / "precious" / "thesis.tex").exists()

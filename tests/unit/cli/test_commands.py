@@ -1,0 +1,202 @@
+"""The commands, run as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vitrify.spec.automaton import Automaton
+from vitrify.spec.ngram import NGramModel
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+
+
+def vitrify(*words: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vitrify", *map(str, words)]
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+
+def answer(*words: str | Path, given: str | None = None) -> Any:
+    done = vitrify(*words, "--json", given=given)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def weather(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nets") / "weather"
+    assert vitrify("build", EXAMPLES / "weather.arpa", "-o", folder, "--max-length", 12).returncode == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def abba(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nets") / "abba"
+    assert vitrify("build", EXAMPLES / "abba.regex", "-o", folder, "--attention", "hard").returncode == 0
+    return folder
+
+
+def test_build_reports_the_ledger_as_json(tmp_path: Path) -> None:
+    report = answer("build", EXAMPLES / "weather.arpa", "-o", tmp_path / "net", "--shape", "layers")
+    assert report["ledger"]["heads_per_layer"] == [1, 1]
+    assert report["about"]["listed contexts"] == 15
+
+
+def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert vitrify("build", EXAMPLES / "weather.arpa", "-o", tmp_path / name).returncode == 0
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert files == ["README.md", "config.json", "labels.json", "model.safetensors", "spec.arpa"]
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+def test_run_gives_the_next_token_probabilities_of_the_model(weather: Path) -> None:
+    model = NGramModel.read(EXAMPLES / "weather.arpa")
+    found = answer("run", weather, "sun", "rain")
+    assert (found["tokens"], found["kind"]) == (["sun", "rain"], "lm")
+    expected = dict(zip(model.predicted, np.exp(model.next_log_probs([["sun", "rain"]])[0]), strict=True))
+    assert found["next"] == pytest.approx(expected, abs=1e-12)
+    assert found["log_prob"] == pytest.approx(model.log_prob_of(["sun", "rain"], end=False), abs=1e-12)
+
+
+def test_run_all_answers_at_every_position(weather: Path) -> None:
+    model = NGramModel.read(EXAMPLES / "weather.arpa")
+    found = answer("run", weather, "sun rain", "--all")  # one argument with a blank is two tokens
+    assert len(found["next"]) == 3
+    for place, row in enumerate(found["next"]):
+        history = ["sun", "rain"][:place]
+        assert row["rain"] == pytest.approx(np.exp(model.log_prob(history, "rain")), abs=1e-12)
+
+
+def test_run_top_keeps_the_most_probable(weather: Path) -> None:
+    found = answer("run", weather, "sun", "rain", "--top", "2")
+    assert list(found["next"]) == ["rain", "</s>"]
+
+
+def test_run_on_nothing_answers_before_the_first_token(weather: Path, abba: Path) -> None:
+    assert sum(answer("run", weather)["next"].values()) == pytest.approx(1.0)
+    assert answer("run", abba) == {"tokens": [], "kind": "recogniser", "states": ["0"], "accept": True}
+
+
+def test_run_gives_the_states_of_an_automaton(abba: Path) -> None:
+    machine = Automaton.from_regex("(ab|ba)*")
+    found = answer("run", abba, *"abbab")
+    assert tuple(found["states"]) == machine.run("abbab")
+    assert found["accept"] is False
+    assert answer("run", abba, *"abba")["accept"] is True
+
+
+def test_stdin_gives_one_json_line_for_each_line_in_order(abba: Path) -> None:
+    done = vitrify("run", abba, "--stdin", given="a b\n\nb b a\na\n" * 200)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["tokens"] for line in lines] == [["a", "b"], [], ["b", "b", "a"], ["a"]] * 200
+    assert [line["accept"] for line in lines] == [True, True, False, False] * 200
+
+
+def test_trace_shows_heads_and_spaces(weather: Path) -> None:
+    text = vitrify("run", weather, "sun", "rain", "--trace").stdout
+    assert "shift by 1: slot 1" in text
+    assert "slot 1: <s>  <s>  sun" in text
+
+
+def test_certify_holds_and_says_on_what(abba: Path) -> None:
+    found = answer("certify", abba, "--max-length", "8")
+    assert found["verdict"] == "holds"
+    assert found["method"] == "exhaustive+sampled"
+    assert "all 511 words of length 0 to 8" in found["domain"]
+    assert found["witness"] is None
+    assert found["cases"] > 511
+
+
+def test_certify_finds_a_changed_weight_and_names_a_witness(weather: Path, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from vitrify.net import load, save
+
+    weights = load(weather)
+    array = weights.arrays["blocks.0.mlp.W_out"].copy()
+    array[3] = 0
+    broken = tmp_path / "broken"
+    save(replace(weights.with_array("blocks.0.mlp.W_out", array)), broken, NGramModel.read(EXAMPLES / "weather.arpa"))
+    done = vitrify("certify", broken, "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert found["verdict"] == "fails"
+    witness = found["witness"]
+    model = NGramModel.read(EXAMPLES / "weather.arpa")
+    truth = np.exp(model.log_prob(witness["history"], witness["next"]))
+    assert witness["expected"] == pytest.approx(truth, abs=1e-12)
+    assert abs(witness["found"] - truth) > 1e-9
+
+
+def test_certify_judges_edited_weights_that_run_refuses(abba: Path, tmp_path: Path) -> None:
+    import shutil
+
+    edited = shutil.copytree(abba, tmp_path / "edited")
+    data = bytearray((edited / "model.safetensors").read_bytes())
+    data[-9] ^= 0x40
+    (edited / "model.safetensors").write_bytes(bytes(data))
+    refused = vitrify("run", edited, "a")
+    assert refused.returncode == 2
+    assert "model.safetensors changed" in refused.stderr
+    assert vitrify("certify", edited, "--json").returncode in (0, 1)
+
+
+def test_mutations_are_counted(abba: Path) -> None:
+    found = answer("certify", abba, "--max-length", "6", "--mutations", "20")
+    assert found["mutations"]["tried"] == 20
+    assert found["mutations"]["rate"] >= 0.95
+
+
+def test_info_has_ledger_and_labels(abba: Path) -> None:
+    found = answer("info", abba)
+    assert found["ledger"]["layers"] == 7
+    assert {head["name"] for head in found["labels"]["heads"]} >= {"shift by 1: older map 0"}
+    assert "residual stream" in vitrify("info", abba).stdout
+
+
+def test_list_has_name_row_and_status() -> None:
+    found = answer("list")
+    assert all(set(entry) >= {"name", "row", "status"} for entry in found)
+    assert "any_automaton_runs_in_log_depth" in {entry["name"] for entry in found}
+
+
+def test_show_takes_a_unique_beginning() -> None:
+    found = answer("show", "the_sqrt")
+    assert found["row"] == "R1"
+    assert all(found[part] for part in ("statement", "why", "checked", "source", "saboteur"))
+
+
+def test_check_runs_a_claim_and_its_saboteur() -> None:
+    (found,) = answer("check", "the_sqrt")
+    assert found["verdict"] == "holds"
+    assert found["saboteur_rejected"] is True
+    assert "1 of 1 hold" in vitrify("check", "the_sqrt").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["check"], "name the claims to check, or say --all"),
+        (["check", "nonsense"], "no claim is called 'nonsense'"),
+        (["check", "one_head"], "several claims begin with 'one_head'"),
+        (["show", "nonsense"], "no claim is called 'nonsense'"),
+        (["frobnicate"], "No such command"),
+        (["build", "x.arpa"], "Missing option"),
+        (["build", "x.arpa", "-o", "y", "--attention", "warm"], "Invalid value"),
+        (["build", "x.arpa", "-o", "y", "--max-length", "0"], "Invalid value"),
+    ],
+)
+def test_misuse_is_one_message_and_exit_code_2(words: list[str], said: str) -> None:
+    done = vitrify(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
