@@ -79,12 +79,22 @@ def seen_at(net: Builder | Weights, word: Word) -> Floats:
 
 def scores(weights: Weights, word: Word, block: int = 0, head: int = 0) -> Floats:
     """The head's scores q·k [query, key] before the temperature, from the arrays; one row and column per BOS pad."""
+    q, k = _compared(weights, word, block, head)
+    return q @ k.T
+
+
+def magnitudes(weights: Weights, word: Word, block: int = 0, head: int = 0) -> Floats:
+    """The same with absolute values: the sum of |query × key| over the features."""
+    q, k = _compared(weights, word, block, head)
+    return np.abs(q) @ np.abs(k).T
+
+
+def _compared(weights: Weights, word: Word, block: int, head: int) -> tuple[Floats, Floats]:
     net, arrays = weights.architecture, weights.arrays
     x = trace(weights, [net.inputs[i] for i in word]).residual(2 * block)
     q = x @ arrays[f"blocks.{block}.attn.W_Q"][head] + arrays[f"blocks.{block}.attn.b_Q"][head]
     k = x @ arrays[f"blocks.{block}.attn.W_K"][head] + arrays[f"blocks.{block}.attn.b_K"][head]
-    product_: Floats = q @ k.T
-    return product_
+    return q, k
 
 
 Choice = Callable[[Word, int], Sequence[int]]  # the keys that query t of a word must choose; 0 is BOS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vitrify.certify.evidence import Evidence, upper_failure_rate
 from vitrify.certify.oracles import Oracle, oracle_for
+from vitrify.certify.rounding import decided, supports
 from vitrify.errors import InputError
 from vitrify.net.architecture import Transformer
 from vitrify.net.run import batch_logits
@@ -24,10 +25,12 @@ Ids = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 FLOATS = 1 << 23  # activations of one batch
-WORK = 1e10  # multiplications that an examination of its own choosing may cost: seconds on one core
+WORK = 4e10  # multiplications that an examination of its own choosing may cost: some seconds on one core
 FEW_WORDS = 1 << 13  # where nobody says how far to go, all words of a length are tried up to this many
 MOST_WORDS = 1 << 22  # an exhaustive run over more words than this is refused
 ROUNDING = 1e-9  # what rounding may add to the proved error of a space
+PROVED_WORDS = 4  # random words along which the effect of lower precision is bounded
+FLOAT32 = "share of answers that float32 must give too"
 SAMPLES = 64  # random words of full length, so that every position is asked about
 
 
@@ -141,6 +144,12 @@ class Examination:
             for at in range(0, len(tokens), step):
                 yield tokens[at : at + step]
 
+    def decided(self, weights: Weights, precision: str) -> Iterator[NDArray[np.bool_]]:
+        """Where, on some of the random words, a run in lower precision must give the same answer [word, prefix]."""
+        (words,) = self.domains[-1].words
+        for tokens in self._batches(Domain("", (words[:PROVED_WORDS],), "sampled", 0)):
+            yield decided(weights, tokens, precision)[:, self.net.pads - 1 :]
+
     def _spaces(self, weights: Weights) -> tuple[float, dict[str, object] | None]:
         """The largest distance of a named space from a legal value; one beyond its proved error is a failure."""
         spread = 0.0
@@ -150,7 +159,7 @@ class Examination:
             forward(self.net, weights.prepared, tokens, record=seen.__setitem__)
             trace = Trace(weights, (), seen)
             for label in checked:
-                vectors = trace.residual(label.born)[:, self.net.pads :, list(label.dims)]
+                vectors = trace.residual(label.born)[:, self.net.pads - 1 :, list(label.dims)]
                 far = float(label.kind.deviation(vectors).max())
                 spread = max(spread, far)
                 if not far <= label.error + ROUNDING:
@@ -171,7 +180,12 @@ def certify(
 
     `work` bounds the cost of what is not asked for explicitly, in multiplications.
     """
-    return Examination(weights.architecture, spec, max_length, seed, work).run(weights, progress)
+    examination = Examination(weights.architecture, spec, max_length, seed, work)
+    evidence = examination.run(weights, progress)
+    if evidence.verdict != "holds" or not supports(weights.architecture):
+        return evidence
+    share = float(np.mean([part.mean() for part in examination.decided(weights, "float32")]))
+    return replace(evidence, measured={**evidence.measured, FLOAT32: share})
 
 
 def _too_soft(weights: Weights) -> dict[str, object] | None:
@@ -216,6 +230,6 @@ def _cost(net: Transformer) -> float:
     """Multiplications for one position, roughly: what decides how many questions are affordable."""
     cost = float(net.widths[-1] + len(net.output.symbols))
     for block in net.blocks:
-        cost += len(block.heads) * (2 * block.d_head + 2 * block.d_value) * net.d_model
+        cost += len(block.heads) * (block.d_head + block.d_value) * (2 * net.d_model + net.max_length / 2)
         cost += block.units * (min(net.d_model, 64) + 16)
     return cost

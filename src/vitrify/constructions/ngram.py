@@ -136,17 +136,19 @@ def sizes(model: NGramModel, shape: Shape) -> dict[str, int]:
 
 
 def _by_heads(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
+    """One head per slot; the one that reads its own position needs no position code."""
     backs = range(patterns.shape[1])
     code = position_code(positions, net.max_length, backs)
-    place = net.place("position", code.kind(), code.table())
+    place = net.place("position", code.kind(), code.table()) if len(backs) > 1 else token
     return [shift(net, token, back, code, place, name=f"slot {back}") for back in backs]
 
 
 def _by_layers(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
+    backs = range(patterns.shape[1])
     code = position_code(positions, net.max_length, (0, 1))
-    place = net.place("position", code.kind(), code.table())
+    place = net.place("position", code.kind(), code.table()) if len(backs) > 1 else token
     history = [shift(net, token, 0, code, place, name="slot 0")]
-    for back in range(1, patterns.shape[1]):
+    for back in backs[1:]:
         history.append(shift(net, history[-1], 1, code, place, name=f"slot {back}"))
     return history
 
@@ -156,7 +158,7 @@ def _by_one_head(net: Builder, token: Space, patterns: Patterns, positions: Code
 
     A hard head can only mix evenly, which loses the order, so an MLP first moves each symbol into one of $n-1$ bins,
     by its position modulo $n-1$; after the head, an MLP turns the bins so that bin $i$ holds the symbol $i$ places
-    back. Symbols that no listed context has at that place are not carried there.
+    back. What no listed context could ask for is not carried.
     """
     slots = patterns.shape[1]
     names = [f"slot {back}" for back in range(slots)]
@@ -168,28 +170,35 @@ def _by_one_head(net: Builder, token: Space, patterns: Patterns, positions: Code
     pads = np.zeros((net.pads, slots))
     pads[-1, slots - 1] = 1.0  # the last pad is the only one that counts: no listed context has more than one <s>
     clock = net.place("position mod n-1", remainder, remainder.codes[at[net.pads :]], pads=pads)
-    asked = [_asked(token, column) for column in patterns.T]
-    used = _bin_coordinates(token, asked)
+    asked = _asked(token, patterns)
+    used = sorted({(r, c) for _, r, c in asked})
     mixed = window(net, _bind(net, token, clock, used), [1.0] * slots, name="mixture")
     turned = []
     for back, name in enumerate(names):
         cases = []
         for r in range(slots):
-            here = [(place, c) for place, (b, c) in enumerate(used) if b == (r - back) % slots and c in asked[back]]
+            bin_ = (r - back) % slots
+            here = [(place, c) for place, (b, c) in enumerate(used) if b == bin_ and (back, b, c) in asked]
             cases.append(Case(clock, r, mixed, [place for place, _ in here], [c for _, c in here]))
         turned.append(choose(net, cases, Space(name, replace(_categorical(token), void=True))))
     return turned
 
 
-def _asked(token: Space, values: NDArray[np.int64]) -> set[int]:
-    """The coordinates of the token's code that tell these values of a slot from all others."""
-    return {v for v in values.tolist() if v != ANY} if isinstance(token.kind, OneHot) else set(range(token.size))
+def _asked(token: Space, patterns: Patterns) -> set[tuple[int, int, int]]:
+    """Which coordinates of the token's code are asked for: (places back, bin, coordinate).
 
-
-def _bin_coordinates(token: Space, asked: Sequence[set[int]]) -> list[tuple[int, int]]:
-    """Which coordinates of the token's code each bin must hold: `<s>` can only be in the bin of the last pad."""
-    wanted, first = sorted(set().union(*asked)), 1 if isinstance(token.kind, OneHot) else 0
-    return [(r, c) for r in range(len(asked)) for c in wanted if c >= first or r == len(asked) - 1]
+    A context that begins with `<s>` says where its symbols stand, `<s>` itself in the last bin.
+    """
+    slots = patterns.shape[1]
+    if not isinstance(token.kind, OneHot):
+        return {(back, r, c) for back in range(slots) for r in range(slots) for c in range(token.size)}
+    asked = set()
+    for pattern in patterns.tolist():
+        context = [value for value in pattern if value != ANY]
+        for back, value in enumerate(context):
+            bins = range(slots) if context[-1] else [(len(context) - 2 - back) % slots]
+            asked |= {(back, r, value) for r in bins}
+    return asked
 
 
 def _bind(net: Builder, token: Space, clock: Space, used: list[tuple[int, int]]) -> Space:

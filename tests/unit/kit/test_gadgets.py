@@ -148,6 +148,22 @@ def test_the_margin_of_a_snapped_table_is_no_larger_than_it_may_be(kind: Kind) -
     assert at(1.1 * margin) < 0.99
 
 
+@pytest.mark.parametrize("kind", [OneHot(("a", "b")), Bits(("a", "b", "c", "d"))])
+def test_noise_below_the_margin_wakes_no_row_that_disagrees(kind: Categorical) -> None:
+    """Without a snap, too: the wrong value, pulled towards the right one in every coordinate."""
+    pattern, wrong, right = np.array([[1]]), kind.codes[0], kind.codes[1]
+
+    def gadget(net: Builder, x: Space) -> Space:
+        return table(net, [x], pattern, Space("y", Flag()), np.ones((1, 1)))
+
+    op = operation(lambda net: gadget(net, net.embed("x", kind, np.zeros((2, kind.size)))))
+    (margin,) = op.margin.values()
+    rows = np.array([wrong + noise * margin * np.sign(right) for noise in (BELOW, 1.1 * 2)])
+    quiet, awake = evaluate([(kind, rows)], gadget)[0][:, 0]
+    assert quiet == 0
+    assert awake > 0
+
+
 def test_void_spaces_agree_with_nothing() -> None:
     writes = Space("y", Reals(("y",), 0.0, 9.0))
     for kind in (OneHot(("a", "b")), Bits(("a", "b")), Bits(("a", "b", "c"))):

@@ -18,6 +18,7 @@ from tiny_nets import (
     check_choice,
     held,
     letters,
+    magnitudes,
     random_words,
     smallest_lead,
     where,
@@ -354,6 +355,30 @@ def test_a_fetched_key_may_be_void(attention: AttentionKind, kind: OneHot | Bits
         for t in range(1, len(word) + 1):
             found = [j for j in range(2, t + 1) if word[j - 2] == word[t - 1]]
             assert abs(rows[t, 0] - (found[-1] / 8 if found else -1.0)) <= error + ROUNDING
+
+
+@pytest.mark.parametrize("which", ["last", "first"])
+@pytest.mark.parametrize("coding", ["onehot", "bits"])
+def test_kappa_bounds_the_sum_of_products(which: Which, coding: Coding) -> None:
+    """Rounding is charged by the largest sum of |query × key|: no head may say less than it has."""
+    net = Builder("bounds", letters(3), 12)
+    query, key = matching(net, coded(coding, 3))
+    flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0], [1.0]]))
+    made = [
+        lookup(net, query, key, where(net), name="all"),
+        recent_match(net, query, key, flag, which=which, name="match"),
+        last_marked(net, flag, flag, which=which, name="mark"),
+    ]
+    weights = built(net, *made)
+    worst = np.zeros(3)
+    for word in random_words(3, 12, 20, seed=7):
+        for place in range(3):
+            products = np.tril(magnitudes(weights, word, head=place))
+            worst[place] = max(worst[place], products.max())
+    for head, largest in zip(weights.labels.heads, worst, strict=True):
+        assert head.gap is not None
+        assert head.kappa is not None
+        assert 0.6 * head.kappa * head.gap <= largest <= head.kappa * head.gap
 
 
 @pytest.mark.parametrize("kind", [Integers(("n",), 0.0, 3.0), Reals(("x",), 0.0, 1.0)])

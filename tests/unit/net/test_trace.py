@@ -9,7 +9,9 @@ import pytest
 
 from nets import EVERY_HEAD, copycat, mixed, random_net
 from vitrify.errors import InputError
+from vitrify.net.labels import Labels, SpaceLabel
 from vitrify.net.run import logits, trace
+from vitrify.net.spaces import Reals
 
 NAMES = [
     "hook_embed",
@@ -77,6 +79,7 @@ def test_activations_fit_together() -> None:
         seen["blocks.0.hook_resid_post"], seen["blocks.0.hook_resid_mid"] + seen["blocks.0.hook_mlp_out"], atol=1e-12
     )
     np.testing.assert_array_equal(seen["blocks.0.mlp.hook_post"], np.maximum(seen["blocks.0.mlp.hook_pre"], 0))
+    assert (seen["blocks.0.mlp.hook_pre"] < 0).any()
     [rows] = logits(weights, [[1, 2, 3, 1]])
     np.testing.assert_allclose(seen["hook_logits"][weights.architecture.pads - 1 :], rows, atol=1e-12)
 
@@ -115,6 +118,13 @@ def test_named_spaces_are_read_when_they_are_written(sparse: bool) -> None:
     assert seen.read("letter") == [None, "a", "b", "b"]
     assert seen.read("previous") == [None, None, "a", "b"]
     assert seen.space("previous").tolist() == [[0, 0], [0, 0], [1, 0], [0, 1]]
+
+
+def test_a_space_is_read_at_the_moment_it_is_written() -> None:
+    space = SpaceLabel("two", Reals(("x", "y"), -9, 9), dims=(3, 1), born=3, dies=6)
+    seen = trace(random_net(mixed(), labels=Labels((space,))), "abc")
+    assert np.array_equal(seen.space("two"), seen["blocks.1.hook_resid_mid"][:, [3, 1]])
+    assert seen.read("two") == seen.space("two").tolist()
 
 
 def test_attention_as_text() -> None:

@@ -1,0 +1,291 @@
+"""n-gram nets: the model's own probabilities on every string, in every shape, attention and code, at the stated size."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+
+from built import (
+    ATTENTIONS,
+    CODES,
+    PROMISED,
+    SHAPES,
+    all_words,
+    answers,
+    evaluator,
+    expected,
+    listed_contexts,
+    probabilities,
+    random_words,
+)
+from vitrify.constructions.catalogue import Settings, construct
+from vitrify.constructions.ngram import Code, Shape, ngram, sizes
+from vitrify.errors import BuildRefused, SpecWarning
+from vitrify.kit import assemble
+from vitrify.kit.positions import CodeName
+from vitrify.net.architecture import AttentionKind
+from vitrify.net.sparse import nonzeros
+from vitrify.net.weights import Ledger, Weights
+from vitrify.spec.estimate import estimate
+from vitrify.spec.ngram import NGramModel
+from vitrify.spec.ngrams import random_ngram
+
+LENGTH = 8  # every string up to here
+ONE = 1e-11  # how far a sum of 10^5 products of ten probabilities may be from 1 by rounding
+
+
+def estimated(letters: str, order: int, seed: int, *, unk: bool = False) -> NGramModel:
+    """A Kneser–Ney model of a few random sentences: many back-off weights, many contexts with `<s>`."""
+    draw = random.Random(seed)
+    sentences = [[draw.choice(letters) for _ in range(draw.randint(0, 6))] for _ in range(12)]
+    return estimate([*sentences, list(letters)], order, unk=unk)
+
+
+MODELS = {
+    "order 1": random_ngram(3, 1, seed=0),
+    "one word": random_ngram(1, 3, seed=1),
+    "one word, order 4": random_ngram(1, 4, seed=2),
+    "2 words, order 2": random_ngram(2, 2, seed=0),
+    "2 words, order 3": random_ngram(2, 3, seed=0),
+    "2 words, order 4": random_ngram(2, 4, seed=0),
+    "2 words, order 4, few listed": random_ngram(2, 4, seed=5, listed=0.3),
+    "3 words, order 2": random_ngram(3, 2, seed=1),
+    "3 words, order 3": random_ngram(3, 3, seed=1),
+    "3 words, order 4": random_ngram(3, 4, seed=1),
+    "estimated, 2 words, order 4": estimated("ab", 4, seed=0),
+    "estimated, 3 words, order 3": estimated("abc", 3, seed=1),
+    "estimated, <unk>, order 3": estimated("ab", 3, seed=2, unk=True),
+    "estimated, order 1, <unk>": estimated("a", 1, seed=3, unk=True),
+}
+LARGE = {
+    "4 words, order 4": random_ngram(4, 4, seed=44),
+    "4 words, order 1": random_ngram(4, 1, seed=1),
+    "4 words, order 2": random_ngram(4, 2, seed=2),
+    "4 words, order 3": random_ngram(4, 3, seed=3),
+    "estimated, 4 words, order 4": estimated("abcd", 4, seed=4),
+    "estimated, <unk>, order 4": estimated("abc", 4, seed=5, unk=True),
+}
+
+
+def build(model: NGramModel, shape: Shape, attention: AttentionKind, code: Code = "auto", length: int = 9) -> Weights:
+    return assemble(ngram(model, shape=shape, attention=attention, code=code, max_length=length))
+
+
+@cache
+def right(name: str) -> np.ndarray:
+    model = {**MODELS, **LARGE}[name]
+    return expected(model, all_words(len(model.readable), LENGTH))
+
+
+def strings(model: NGramModel, words: np.ndarray, next_: np.ndarray) -> np.ndarray:
+    """Of each word, the probability of all its prefixes as whole strings, and of going on after it."""
+    end = model.predicted.index("</s>")
+    column = np.array([-1, *(model.predicted.index(word) for word in model.readable)])[words]
+    steps = np.take_along_axis(next_[:, :-1], column[:, :, None], axis=2)[:, :, 0]
+    so_far = np.cumprod(np.concatenate([np.ones((len(words), 1)), steps], axis=1), axis=1)
+    going_on = so_far[:, -1:] * (next_[:, -1].sum(axis=-1) - next_[:, -1, end])[:, None]
+    return np.concatenate([so_far * next_[:, :, end], going_on], axis=1)
+
+
+def total(table: np.ndarray, letters: int) -> float:
+    """The probability of all strings: each short one once, though it is a prefix of many words."""
+    length = table.shape[1] - 2
+    weight = np.array([float(letters) ** (n - length) for n in range(length + 1)] + [1.0])
+    return float((table * weight).sum())
+
+
+def check_weakly_equivalent(name: str, attention: AttentionKind, code: Code, shape: Shape) -> None:
+    model = {**MODELS, **LARGE}[name]
+    words = all_words(len(model.readable), LENGTH)
+    weights = build(model, shape, attention, code)
+    found, wanted = probabilities(weights, words), right(name)
+    assert np.abs(found - wanted).max() <= PROMISED[attention]
+    p, q = strings(model, words, found), strings(model, words, wanted)
+    assert np.abs(p - q).max() <= PROMISED[attention]
+    assert abs(total(p, len(model.readable)) - 1) <= max(ONE, PROMISED[attention])
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", MODELS)
+def test_weakly_equivalent_on_every_string(name: str, attention: AttentionKind, code: Code, shape: Shape) -> None:
+    check_weakly_equivalent(name, attention, code, shape)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_weakly_equivalent_on_every_string_of_four_words(attention: AttentionKind, shape: Shape) -> None:
+    check_weakly_equivalent("4 words, order 4", attention, "auto", shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", LARGE)
+def test_weakly_equivalent_with_four_words_in_every_code(name: str, attention: AttentionKind, code: Code, shape: Shape) -> None:
+    check_weakly_equivalent(name, attention, code, shape)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(10, 16))
+def test_more_random_models(seed: int, shape: Shape, attention: AttentionKind) -> None:
+    model = random_ngram(2 + seed % 2, 2 + seed % 3, seed=seed, listed=0.25 + 0.1 * (seed - 10))
+    words = all_words(len(model.readable), 6)
+    difference = probabilities(build(model, shape, attention, length=6), words) - expected(model, words)
+    assert np.abs(difference).max() <= PROMISED[attention]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sizes_are_those_of_the_formulas(name: str, shape: Shape) -> None:
+    model = MODELS[name]
+    ngrams = evaluator(model).ngrams
+    for attention in ATTENTIONS:
+        weights = build(model, shape, attention)
+        size = Ledger.of(weights)
+        table = [units for units in weights.labels.units if units.name == "listed contexts"]
+        out = sum(nonzeros(weights.arrays[f"blocks.{u.block}.mlp.W_out"][u.start : u.stop]) for u in table)
+        promised = sizes(model, shape)
+        assert promised == {
+            "attention_layers": size.attention_layers,
+            "heads": size.heads,
+            "table_units": sum(units.stop - units.start for units in table),
+            "table_weights": out,
+        }
+        assert promised["table_units"] == len(listed_contexts(ngrams)) == weights.about["listed contexts"]
+        assert promised["table_weights"] == sum(1 for gram in ngrams if len(gram) > 1)
+        assert weights.about["listed n-grams"] == len(ngrams)
+        layers = {"heads": min(model.order - 1, 1), "layers": model.order - 1, "single": min(model.order - 1, 1)}
+        heads = {"heads": model.order - 1, "layers": model.order - 1, "single": min(model.order - 1, 1)}
+        assert (size.attention_layers, size.heads) == (layers[shape], heads[shape])
+        if shape != "single":
+            assert size.units == len(listed_contexts(ngrams))
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_answer_does_not_depend_on_the_position(shape: Shape, attention: AttentionKind, code: Code) -> None:
+    model = MODELS["3 words, order 4"]
+    length = 33
+    weights = build(model, shape, attention, code, length)
+    contexts = all_words(3, 3)
+    ends = [3, 4, 5, 8, 9, 16, 17, 31, 32, 33]
+    last = []
+    for end in ends:
+        before = random_words(3, end - 3, len(contexts), seed=end)
+        words = np.concatenate([before, contexts], axis=1)
+        found = probabilities(weights, words)[:, -1]
+        assert np.abs(found - expected(model, words)[:, -1]).max() <= PROMISED[attention]
+        last.append(found)
+    assert np.ptp(last[1:], axis=0).max() <= PROMISED[attention]
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 64])
+def test_words_of_exactly_the_maximum_length(length: int, shape: Shape, attention: AttentionKind) -> None:
+    model = MODELS["estimated, 2 words, order 4"]
+    words = random_words(2, length, 20, seed=length)
+    weights = build(model, shape, attention, length=length)
+    assert weights.architecture.max_length == length
+    assert np.abs(probabilities(weights, words) - expected(model, words)).max() <= PROMISED[attention]
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_model_slightly_off_one_is_reproduced_literally(shape: Shape, attention: AttentionKind) -> None:
+    ngrams = dict(evaluator(random_ngram(2, 3, seed=4)).ngrams)
+    for gram in [("a",), ("a", "b"), ("<s>", "a")]:
+        if gram in ngrams:
+            ngrams[gram] = (ngrams[gram][0] - 1e-5, ngrams[gram][1])
+    with pytest.warns(SpecWarning, match=r"off by [0-9.]+e-0[56]"):
+        model = NGramModel.from_ngrams(ngrams)
+    words = all_words(2, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weights = build(model, shape, attention)
+    assert weights.architecture.output.normalised
+    wanted = np.log(expected(model, words))
+    assert np.abs(np.exp(wanted).sum(axis=-1) - 1).max() > 1e-6
+    assert np.abs(answers(weights, words) - wanted).max() <= 1e-9
+
+
+def test_a_model_that_sums_to_one_is_normalised_by_a_softmax() -> None:
+    assert not build(MODELS["3 words, order 3"], "heads", "hard").architecture.output.normalised
+
+
+def largest_beta(weights: Weights) -> float:
+    return max(float(array.max()) for name, array in weights.arrays.items() if name.endswith(".beta"))
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_snapping_costs_a_second_unit_and_leaves_rounding_only(
+    shape: Shape, attention: AttentionKind, code: Code
+) -> None:
+    model = MODELS["3 words, order 3"]
+    words = all_words(3, 6)
+    snapped = assemble(ngram(model, shape=shape, attention=attention, max_length=6, code=code, snap=True))
+    plain = assemble(ngram(model, shape=shape, attention=attention, max_length=6, code=code))
+    assert np.abs(probabilities(snapped, words) - expected(model, words)).max() <= 1e-14
+    contexts = sizes(model, shape)["table_units"]
+    assert Ledger.of(snapped).units == Ledger.of(plain).units + contexts
+    if attention == "softmax" and shape != "single":  # the single shape averages: it has no temperature to lower
+        assert largest_beta(snapped) < largest_beta(plain) / 2
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("shape", ["heads", "layers"])
+@pytest.mark.parametrize("positions", ["sqrt", "quadratic", "dyadic"])
+def test_every_position_code(positions: CodeName, shape: Shape, attention: AttentionKind) -> None:
+    model = MODELS["2 words, order 4"]
+    weights = assemble(ngram(model, shape=shape, attention=attention, max_length=24, positions=positions))
+    assert weights.about["positions"] == positions
+    for words in (all_words(2, 6), random_words(2, 24, 50, seed=1)):
+        assert np.abs(probabilities(weights, words) - expected(model, words)).max() <= PROMISED[attention]
+
+
+def test_one_slot_needs_no_position_code() -> None:
+    for shape in SHAPES:
+        weights = build(MODELS["2 words, order 2"], shape, "softmax")
+        assert nonzeros(weights.arrays["pos_embed.W_pos"]) == 0
+
+
+def test_a_large_vocabulary_is_coded_in_bits() -> None:
+    few, many = estimate([[chr(97 + i) for i in range(8)]], 2), estimate([[f"w{i}" for i in range(80)]], 2)
+    assert build(few, "heads", "hard").about["code"] == "onehot"
+    assert build(many, "heads", "hard").about["code"] == "bits"
+
+
+def test_refusals() -> None:
+    model = MODELS["2 words, order 3"]
+    with pytest.raises(BuildRefused, match=r"built in the shape heads, layers, single, not 'ring'"):
+        ngram(model, shape="ring")  # type: ignore[arg-type]
+    with pytest.raises(BuildRefused, match=r"built in the shape heads, layers, single, not 'log-depth'"):
+        construct(model, "log-depth")
+    with pytest.raises(BuildRefused, match=r"--max-length must be at least 1, got 0"):
+        ngram(model, max_length=0)
+    with pytest.raises(BuildRefused, match=r"use the dyadic position code"):
+        assemble(ngram(model, positions="sqrt", max_length=100_000))
+    with pytest.raises(BuildRefused, match=r"float32 rounds them"):
+        assemble(ngram(model, positions="sqrt", max_length=128), arithmetic="float32")
+
+
+def test_settings_reach_the_net() -> None:
+    model = MODELS["2 words, order 3"]
+    weights = assemble(construct(model, "layers", Settings("hard", 17, "quadratic")))
+    assert weights.architecture.max_length == 17
+    assert {head.attention for block in weights.architecture.blocks for head in block.heads} == {"hard"}
+    assert weights.about["positions"] == "quadratic"
+    assert weights.about["shape"] == "layers"
+    assert assemble(construct(model)).about["shape"] == "heads"
+    assert construct(model).max_length == 1024
