@@ -146,8 +146,9 @@ def _moved_weight(head: Head, scores: Floats, allowed: NDArray[np.bool_], w: Flo
     if head.attention == "softmax":
         length = scores.shape[-1]
         others = w.sum(axis=-1, keepdims=True) - w.max(axis=-1, keepdims=True)
-        grown: Floats = np.minimum(others * (np.expm1(2 * worst) + 4 * (length + 2) * u * np.exp(2 * worst)), 1.0)
-        return grown
+        capped = np.minimum(worst, 1.0)
+        grown = others * (np.expm1(2 * capped) + 4 * (length + 2) * u * np.exp(2 * capped))
+        return np.where(worst < 1.0, np.minimum(grown, 1.0), 1.0)
     lead = _lead(scores, allowed, best, head.resolution if head.attention == "hard" else 0.0)
     alone = (w == w.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True) == 1
     if head.attention == "hard":
