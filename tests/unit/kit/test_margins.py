@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -288,3 +289,34 @@ def test_averages_over_matches_want_exact_keys(attention: AttentionKind) -> None
             built(net, out)
     else:
         assert built(net, out).labels.space("found").error < 1e-13
+
+
+def test_what_nobody_reads_is_sharp_anyway() -> None:
+    made, out = shifting("dyadic", 10)
+    alone = network_of_unread(made)
+    assert margins(alone).errors[out] <= 1e-9
+
+
+def network_of_unread(made: Network) -> Network:
+    """The same network with a readout that reads nothing."""
+    return replace(made, readout=replace(made.readout, parts=(), needs={}))
+
+
+@pytest.mark.parametrize(("name", "lengths"), [("sqrt", range(10, 80, 5)), ("quadratic", range(50, 800, 50))])
+def test_what_is_accepted_in_single_precision_keeps_its_lead_there(name: CodeName, lengths: range) -> None:
+    accepted = []
+    for length in lengths:
+        try:
+            margins(shifting(name, length)[0], "float32")
+        except BuildRefused:
+            break
+        accepted.append(length)
+    assert 0 < len(accepted) < len(lengths)
+    code = position_code(name, length := accepted[-1], [1])
+    query, bias = code.query(1)
+    sink, level = code.sink(1)
+    x, wq, wk, ws, b = (a.astype(np.float32) for a in (code.table(), query, code.key(1), sink, bias))
+    scores = np.column_stack([x @ ws + np.float32(level), (x @ wq + b) @ (x @ wk).T])
+    for t in range(1, length + 1):
+        lead = scores[t - 1, t - 1] - np.delete(scores[t - 1, : t + 1], t - 1).max()
+        assert lead >= code.gap(1) / 4

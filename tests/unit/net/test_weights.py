@@ -95,6 +95,13 @@ def test_the_digest_notices_every_bit() -> None:
     assert len(digests) == 1 + len(weights.arrays)
 
 
+def test_the_digest_notices_the_type_of_a_number() -> None:
+    whole, real = (
+        Weights(TINY, random_arrays(TINY, 0) | {"embed.W_E": np.zeros((2, 2), kind)}) for kind in (int, float)
+    )
+    assert whole.digest != real.digest
+
+
 def test_the_digest_notices_the_architecture() -> None:
     arrays = random_arrays(TINY, 0)
     recogniser = replace(TINY, output=replace(TINY.output, kind="recogniser"))
