@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.kit.assemble import assemble
+from vitrify.kit.assembly import assemble
 from vitrify.kit.margins import Arithmetic
 from vitrify.kit.network import Builder, Network, Readout, Space
 from vitrify.net.architecture import AttentionKind, Output

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_nets import KINDS, NEED, Floats, Word, held, letters, network
-from vitrify.kit.assemble import assemble
+from vitrify.kit.assembly import assemble
 from vitrify.kit.gadgets import ANY, digits, gate, int_lookup, snap, table
 from vitrify.kit.heads import last_marked, recent_match, shift
 from vitrify.kit.layout import layout

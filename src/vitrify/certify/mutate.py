@@ -38,7 +38,7 @@ def mutations(weights: Weights, count: int, seed: int) -> Iterator[Mutation]:
     """Random mutations: a non-zero row of an array set to zero, or a temperature halved below what its gap demands.
 
     Every non-zero row of every array, and every such temperature, is equally likely. A row is the last axis of an
-    array of two or three axes, and one number of a vector.
+    array of two or three axes, and one number of a vector. A net of zeros has no mutations.
     """
     rng = np.random.default_rng(seed)
     targets: list[tuple[str, int]] = []
@@ -49,7 +49,7 @@ def mutations(weights: Weights, count: int, seed: int) -> Iterator[Mutation]:
         h for h in weights.labels.heads if h.beta_min is not None and _beta(weights, h.block)[h.place] / 2 < h.beta_min
     ]
     targets += [(f"blocks.{head.block}.attn.beta", head.place) for head in soft]
-    for _ in range(count):
+    for _ in range(count if targets else 0):
         name, row = targets[int(rng.integers(len(targets)))]
         if name.endswith(".beta"):
             yield Mutation(f"{name}[{row}] halved", weights.with_array(name, _halved(weights, name, row)))
@@ -70,14 +70,14 @@ def campaign(
 ) -> Campaign:
     """Put `count` mutations of a net to its examination."""
     examination = Examination(weights.architecture, spec, seed=seed, **settings)  # type: ignore[arg-type]
-    survivors = []
-    for done, mutation in enumerate(mutations(weights, count, seed)):
+    survivors, tried = [], 0
+    for tried, mutation in enumerate(mutations(weights, count, seed), start=1):
         evidence = examination.run(mutation.weights, hardest_first=True)
         if evidence.verdict == "holds":
             survivors.append((mutation.what, _reason(evidence.measured)))
         if progress:
-            progress(done + 1, count)
-    return Campaign(count, count - len(survivors), tuple(survivors), seed)
+            progress(tried, count)
+    return Campaign(tried, tried - len(survivors), tuple(survivors), seed)
 
 
 def _reason(measured: object) -> str:

@@ -31,7 +31,7 @@ from vitrify.kit.gadgets import int_lookup, table
 from vitrify.kit.heads import count
 from vitrify.kit.network import Affine, Builder, Network, Readout, Space
 from vitrify.net.architecture import AttentionKind, Output
-from vitrify.net.spaces import Integers, OneHot
+from vitrify.net.spaces import Flag, Integers, OneHot
 from vitrify.spec.automaton import Automaton
 
 Permutation = tuple[int, ...]
@@ -81,6 +81,8 @@ def commutative(automaton: Automaton, *, attention: AttentionKind = "softmax", m
             kind = OneHot(tuple(str(c) for c in range(counter.classes)))
             written = Space(f"class of {counter.name}", kind)
             classes.append(int_lookup(net, counted, _class_code(counter, kind), written, coordinate=place))
+    else:
+        net.embed("nothing", Flag(), np.zeros((len(net.inputs), 1)))  # a residual stream has at least one dimension
     output = Output("recogniser", machine.states, accepting=machine.accepting_states)
     return net.network(
         output,

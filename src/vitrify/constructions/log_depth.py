@@ -12,7 +12,7 @@ letters is covered.
 | units per layer | at most $2n(n-1) + 1$ to compose and $2n$ to erase, $n$ states |
 | width | $2n + 2\lceil \log_2 T \rceil$: two maps, the position code and the BOS flag |
 
-The last layer only follows the initial state. Width grows with $T$ through the position code alone, because the
+The last layer only follows the initial state; an automaton of one state needs no layer. Width grows with $T$ through the position code alone, because the
 dimensions of a map are used again as soon as it has been composed. Units that no word of $2^l$ letters could switch
 are left out of layer $l$.
 """
@@ -42,7 +42,8 @@ def log_depth(
     """A transformer whose output after every letter is the automaton's state."""
     if max_length < 1:
         raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
-    states, layers = len(automaton.states), layers_for(max_length)
+    states = len(automaton.states)
+    layers = layers_for(max_length) if states > 1 else 0
     net = Builder(
         name=f"automaton of {states} states, log depth, {attention}",
         inputs=(begin_symbol(automaton), *automaton.alphabet),
@@ -83,7 +84,7 @@ def layers_for(max_length: int) -> int:
 
 
 def sizes(automaton: Automaton, max_length: int) -> dict[str, int]:
-    """What the formulas promise for the dyadic position code, two layers or more."""
+    """What the formulas promise for the dyadic position code, two states and two layers or more."""
     n, layers = len(automaton.states), layers_for(max_length)
     return {
         "layers": layers,

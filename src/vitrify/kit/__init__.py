@@ -1,6 +1,6 @@
 """How transformer weights are made: spaces, position codes, heads, gadgets, networks, layout, assembly."""
 
-from vitrify.kit.assemble import assemble
+from vitrify.kit.assembly import assemble
 from vitrify.kit.network import Affine, Attend, Builder, Network, Readout, Space, Units
 from vitrify.kit.positions import position_code
 

@@ -204,12 +204,16 @@ class Builder:
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
         """A space that each token sets by itself: a row of the table per input symbol, the BOS token first."""
+        if table.shape != (len(self.inputs), kind.size):
+            raise ValueError(f"the table of {name!r} must be {(len(self.inputs), kind.size)}, is {table.shape}")
         space = Space(name, kind)
         self._embedded.append((space, table))
         return space
 
     def place(self, name: str, kind: Kind, table: Floats, pads: Floats | None = None) -> Space:
         """A space that each position sets by itself: row t-1 of the table at token t; zeros at BOS, or `pads`."""
+        if table.shape != (self.max_length, kind.size):
+            raise ValueError(f"the table of {name!r} must be {(self.max_length, kind.size)}, is {table.shape}")
         space = Space(name, kind)
         rows = np.zeros((self.pads + self.max_length, kind.size))
         rows[self.pads :] = table

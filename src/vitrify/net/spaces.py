@@ -71,9 +71,9 @@ class OneHot:
 
 @dataclass(frozen=True)
 class Bits:
-    r"""One of $V$ values, as $\max(1, \lceil \log_2 V \rceil)$ signs: the bits of the value's number, as ±1.
+    r"""One of $V$ values, as $\max(2, \lceil \log_2 V \rceil)$ signs: the bits of the value's number, as ±1.
 
-    `void` also allows the zero vector, for no value at all.
+    `void` also allows the zero vector, for no value at all; with two bits or more it is a gap away from every code.
     """
 
     values: tuple[str, ...]
@@ -85,7 +85,7 @@ class Bits:
 
     @property
     def size(self) -> int:
-        return max(1, (len(self.values) - 1).bit_length())
+        return max(2, (len(self.values) - 1).bit_length())
 
     @property
     def norm(self) -> float:

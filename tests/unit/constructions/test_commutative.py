@@ -24,6 +24,7 @@ from vitrify.net.weights import Ledger, Weights
 from vitrify.spec.automata import cyclic, flip_flop, permutation_group, product, symmetric_group
 from vitrify.spec.automaton import Automaton
 
+
 def coins(enough: int) -> Automaton:
     """What coins of 1 and of 2 add up to, until it is enough."""
     table = tuple((min(have + 1, enough), min(have + 2, enough), have) for have in range(enough + 1))

@@ -75,7 +75,7 @@ def test_every_short_word_and_a_thousand_long_ones(name: str) -> None:
 def test_every_length_and_attention(name: str, length: int, attention: AttentionKind) -> None:
     machine = {**MACHINES, **TINY}[name]
     weights = build(machine, attention, length)
-    assert len(weights.architecture.blocks) == (ceil(log2(length)) if length > 1 else 0)
+    assert len(weights.architecture.blocks) == (ceil(log2(length)) if len(machine.states) > 1 else 0)
     words = random_words(len(machine.alphabet), length, 25, seed=length)
     np.testing.assert_array_equal(states(weights, words), walked(machine, words))
     short = short_words(machine, min(length, 5))
@@ -102,7 +102,7 @@ def test_sizes(name: str, length: int) -> None:
     number = len(machine.states)
     for attention in ATTENTIONS:
         size = Ledger.of(build(machine, attention, length))
-        layers = ceil(log2(length)) if length > 1 else 0
+        layers = ceil(log2(length))
         assert size.layers == size.heads == size.attention_layers == layers == layers_for(length)
         assert max(size.units_per_layer, default=0) <= 6 * number**2
         assert max(size.units_per_layer, default=0) <= sizes(machine, length)["most_units_per_layer"]

@@ -128,7 +128,9 @@ def test_weakly_equivalent_on_every_string_of_four_words(attention: AttentionKin
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", LARGE)
-def test_weakly_equivalent_with_four_words_in_every_code(name: str, attention: AttentionKind, code: Code, shape: Shape) -> None:
+def test_weakly_equivalent_with_four_words_in_every_code(
+    name: str, attention: AttentionKind, code: Code, shape: Shape
+) -> None:
     check_weakly_equivalent(name, attention, code, shape)
 
 

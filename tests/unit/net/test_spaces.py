@@ -74,7 +74,7 @@ def test_names(kind: Kind, wanted: tuple[str, ...]) -> None:
     assert kind.names == wanted
 
 
-@pytest.mark.parametrize(("count", "size"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4)])
+@pytest.mark.parametrize(("count", "size"), [(1, 2), (2, 2), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4)])
 def test_bits_take_the_logarithm(count: int, size: int) -> None:
     assert Bits(names(count)).size == size
 
@@ -85,6 +85,7 @@ def test_norm_and_gap_hold_for_all_pairs(kind: Categorical) -> None:
     assert (np.diag(products) == kind.norm).all()
     others = [products[v, w] for v, w in combinations(range(len(kind.values)), 2)]
     assert all(other <= kind.norm - kind.gap for other in others)
+    assert kind.norm >= kind.gap  # no value at all, the zero vector, is a gap away too
     assert not others or max(others) == kind.norm - kind.gap  # the gap is not understated
 
 

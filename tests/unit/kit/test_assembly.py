@@ -10,7 +10,7 @@ import pytest
 
 from tiny_nets import KINDS, built, held, letters, network, random_words, words
 from vitrify.kit import assemble as assemble_from_the_door
-from vitrify.kit.assemble import assemble
+from vitrify.kit.assembly import assemble
 from vitrify.kit.gadgets import gate, int_lookup, snap, table
 from vitrify.kit.heads import last_marked, mean, shift, window
 from vitrify.kit.network import Builder, Network, Space
@@ -22,7 +22,7 @@ from vitrify.net.sparse import dense, is_sparse
 from vitrify.net.weights import Weights
 
 LENGTH = 6
-MODULE = sys.modules["vitrify.kit.assemble"]  # the package exports a function of the same name
+MODULE = sys.modules["vitrify.kit.assembly"]  # the package exports a function of the same name
 
 
 def busy(attention: AttentionKind = "softmax", reuse: bool = True) -> Network:
