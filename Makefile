@@ -9,11 +9,12 @@ READY  := $(VENV)/.ready
 run: setup
 	$(BIN)/vitrify check --all
 
+# One BLAS thread per test process: two processes with two threads each only get in each other's way.
 test: lint types
-	$(BIN)/pytest -m "not slow" -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m "not slow" -n 2
 
 test-all: lint types
-	$(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 lint: setup
 	$(BIN)/ruff check .

@@ -56,10 +56,8 @@ class NextTokenOracle:
         width = self.model.order - 1
         history = np.concatenate([np.full((count, width), -1), np.zeros((count, 1), dtype=int), words], axis=1)
         seen = np.where(history >= 0, self._word[history], -1)
-        windows = (
-            np.lib.stride_tricks.sliding_window_view(seen, width + 1, axis=1)[:, :, 1:] if width else seen[:, :, :0]
-        )
-        windows = windows[:, : length + 1].reshape(-1, width)
+        windows = np.lib.stride_tricks.sliding_window_view(seen, width + 1, axis=1)[:, :, 1:]
+        windows = windows.reshape(count * (length + 1), width)
         distinct, place = np.unique(windows, axis=0, return_inverse=True)
         known: Floats = self.model.next_log_probs_of_contexts(distinct)
         return known[place.ravel()].reshape(count, length + 1, -1)

@@ -12,9 +12,9 @@ letters is covered.
 | units per layer | at most $2n(n-1) + 1$ to compose and $2n$ to erase, $n$ states |
 | width | $2n + 2\lceil \log_2 T \rceil$: two maps, the position code and the BOS flag |
 
-The last layer only follows the initial state; an automaton of one state needs no layer. Width grows with $T$ through the position code alone, because the
-dimensions of a map are used again as soon as it has been composed. Units that no word of $2^l$ letters could switch
-are left out of layer $l$.
+The last layer only follows the initial state; an automaton of one state needs no layer. Width grows with $T$ through
+the position code alone, because the dimensions of a map are used again as soon as it has been composed. Units that no
+word of $2^l$ letters could switch are left out of layer $l$.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -142,7 +142,7 @@ class Readout:
     needs: Mapping[Space, float]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Network:
     """A construction's result: what is embedded, the operations in the order of their making, and the readout.
 
@@ -163,11 +163,27 @@ class Network:
     reuse: bool = True
     about: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return "\n".join(_lines(self))
+
     @property
     def spaces(self) -> tuple[Space, ...]:
         """All spaces, in the order of their making."""
         written = [space for operation in self.operations for space in written_by(operation)]
         return tuple([space for space, _ in self.embedded] + [space for space, _ in self.placed] + written)
+
+
+def _lines(network: Network) -> Iterator[str]:
+    yield f"Network {network.name!r}: {len(network.inputs)} inputs, at most {network.max_length} tokens"
+    for source, tables in (("token", network.embedded), ("position", network.placed)):
+        for space, _ in tables:
+            yield f"  {space.name} ← {source}  [{space.kind.tag} {space.size}]"
+    for operation in network.operations:
+        reads = ", ".join(space.name for space in operation.reads) or "nothing"
+        what = "head" if isinstance(operation, Attend) else f"{operation.count} units"
+        for space in written_by(operation):
+            yield f"  {space.name} ← {what} {operation.name!r} of {reads}  [{space.kind.tag} {space.size}]"
+    yield f"  {network.output.kind} of {', '.join(space.name for space, _ in network.readout.parts) or 'a constant'}"
 
 
 def written_by(operation: Attend | Units) -> tuple[Space, ...]:

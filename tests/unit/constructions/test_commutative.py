@@ -234,7 +234,7 @@ def test_letters_that_do_not_commute_are_named(machine: Automaton) -> None:
 
 
 def test_refusals_and_settings() -> None:
-    with pytest.raises(BuildRefused, match="hard attention averages .* use --attention soft or sparse"):
+    with pytest.raises(BuildRefused, match=r"hard attention averages .* use --attention soft or sparse"):
         build(cyclic(3), "hard")
     with pytest.raises(BuildRefused, match="--max-length must be at least 1, got 0"):
         commutative(cyclic(3), max_length=0)

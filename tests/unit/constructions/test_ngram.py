@@ -1,4 +1,4 @@
-"""n-gram nets: the model's own probabilities on every string, in every shape, attention and code, at the stated size."""
+"""n-gram nets: the model's own probabilities on every string, in every shape, attention and code; the stated sizes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,205 @@
+"""Oracles: what they expect is what the specs say, and their witnesses are true."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from built import ATTENTIONS, all_words, answers, expected, probabilities, random_words, walked
+from vitrify.certify.oracles import NextTokenOracle, StateOracle, oracle_for
+from vitrify.constructions.commutative import commutative
+from vitrify.constructions.log_depth import log_depth
+from vitrify.constructions.ngram import ngram
+from vitrify.errors import FolderError
+from vitrify.kit import assemble
+from vitrify.net.weights import Weights
+from vitrify.spec.automata import cyclic, divisibility, random_automaton, symmetric_group
+from vitrify.spec.automaton import Automaton
+from vitrify.spec.estimate import estimate
+from vitrify.spec.ngram import NGramModel
+from vitrify.spec.ngrams import random_ngram
+
+MODELS = {
+    "order 1": random_ngram(2, 1, seed=0),
+    "order 2": random_ngram(3, 2, seed=1),
+    "order 4": random_ngram(2, 4, seed=2),
+    "estimated": estimate([["a", "b"], ["b"], ["a", "a", "b"], []], 3, unk=True),
+}
+
+
+def net_of(model: NGramModel) -> Weights:
+    return assemble(ngram(model, attention="hard", max_length=9))
+
+
+def logits_for(probability: np.ndarray) -> np.ndarray:
+    """Logits whose softmax is a given distribution, shifted by something that does not matter."""
+    return np.log(probability) + 3.5
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_next_tokens_are_those_of_the_model(name: str) -> None:
+    model = MODELS[name]
+    oracle = NextTokenOracle(model, net_of(model).architecture)
+    words = random_words(len(model.readable), 9, 40, seed=1)
+    right = expected(model, words)
+    assert oracle.errors(words, logits_for(right)).shape == (40, 10)
+    assert oracle.errors(words, logits_for(right)).max() <= 1e-14
+    for row, word in zip(right, words, strict=True):  # and both agree with the model, one history at a time
+        for n in (0, 1, 2, 5, 9):
+            history = [model.readable[i - 1] for i in word[:n]]
+            np.testing.assert_allclose(np.exp(model.next_log_probs([history]))[0], row[n], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_wrong_probability_is_measured_where_it_is(name: str) -> None:
+    model = MODELS[name]
+    net = net_of(model).architecture
+    oracle = NextTokenOracle(model, net)
+    words = random_words(len(model.readable), 9, 5, seed=2)
+    wrong = expected(model, words)
+    moved = min(0.01, float(wrong[3, 7, 0]) / 2)
+    wrong[3, 7, 0] -= moved
+    wrong[3, 7, 1] += moved
+    errors = oracle.errors(words, np.log(wrong))
+    assert errors[3, 7] == pytest.approx(moved, rel=1e-9)
+    errors[3, 7] = 0
+    assert errors.max() <= 1e-14
+    witness = oracle.witness(words[3, :7], np.log(wrong)[3, :8])
+    assert witness["history"] == [net.inputs[i] for i in words[3, :7]]
+    assert witness["next"] in model.predicted[:2]
+    difference = float(witness["found"]) - float(witness["expected"])  # type: ignore[arg-type]
+    assert abs(difference) == pytest.approx(moved, rel=1e-9)
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf])
+def test_a_number_that_is_none_is_an_error(strange: float) -> None:
+    model = MODELS["order 2"]
+    words = all_words(3, 2)
+    logits = np.log(expected(model, words))
+    logits[4, 1, 2] = strange
+    with np.errstate(invalid="ignore"):
+        errors = NextTokenOracle(model, net_of(model).architecture).errors(words, logits)
+    assert errors[4, 1] > 0.1
+    machine = cyclic(3)
+    net = assemble(log_depth(machine, max_length=4))
+    found = answers(net, words % 2 + 1)
+    oracle = StateOracle(machine, net.architecture)
+    assert not oracle.errors(words % 2 + 1, found).any()
+    found[4, 1] = strange
+    errors = oracle.errors(words % 2 + 1, found)
+    assert np.argwhere(errors).tolist() == [[4, 1]]
+
+
+def test_tolerances() -> None:
+    model = MODELS["order 2"]
+    tolerance = {
+        attention: NextTokenOracle(
+            model, assemble(ngram(model, attention=attention, max_length=4)).architecture
+        ).tolerance()
+        for attention in ATTENTIONS
+    }
+    assert tolerance == {"softmax": 1e-9, "sparsemax": 1e-12, "hard": 1e-12}
+    machine = cyclic(3)
+    assert StateOracle(machine, assemble(log_depth(machine, max_length=4)).architecture).tolerance() < 1
+
+
+@pytest.mark.parametrize("name", ["order 2", "order 4", "estimated"])
+def test_questions_ask_about_every_listed_context(name: str) -> None:
+    model = MODELS[name]
+    net = net_of(model).architecture
+    oracle = NextTokenOracle(model, net)
+    total = sum(len(level) for level in model.contexts())
+    questions = oracle.questions(np.random.default_rng(0), 10_000)
+    assert len(questions) == total
+    ends = {tuple(["<s>", *(net.inputs[i] for i in word)][-n:]) for word in questions for n in range(1, model.order)}
+    for level, index in enumerate(model.contexts()):
+        for gram in model.words_of(level, index).tolist():
+            assert tuple(model.vocabulary[w] for w in gram) in ends
+    assert all(0 < i < len(net.inputs) for word in questions for i in word)
+    assert all(len(word) <= net.max_length for word in questions)
+    few = oracle.questions(np.random.default_rng(0), 3)
+    assert len(few) == 3
+    assert few == oracle.questions(np.random.default_rng(0), 3)
+
+
+def test_questions_fit_a_short_net() -> None:
+    model = MODELS["order 4"]
+    net = assemble(ngram(model, max_length=2)).architecture
+    questions = NextTokenOracle(model, net).questions(np.random.default_rng(0), 100)
+    assert max(map(len, questions)) == 2
+
+
+@pytest.mark.parametrize(
+    "machine", [divisibility(7), symmetric_group(5), random_automaton(5, 3, seed=0)], ids=["div 7", "S5", "random"]
+)
+def test_states_are_those_of_the_automaton(machine: Automaton) -> None:
+    net = assemble(log_depth(machine, max_length=9)).architecture
+    oracle = StateOracle(machine, net)
+    words = random_words(len(machine.alphabet), 9, 30, seed=0)
+    right = walked(machine, words)
+    logits = np.eye(len(machine.states))[right]
+    assert not oracle.errors(words, logits).any()
+    wrong = (right[7, 4] + 1) % len(machine.states)
+    logits[7, 4] = np.eye(len(machine.states))[wrong]
+    errors = oracle.errors(words, logits)
+    assert np.argwhere(errors > oracle.tolerance()).tolist() == [[7, 4]]
+    assert oracle.witness(words[7, :4], logits[7, :5]) == {
+        "word": [machine.alphabet[i - 1] for i in words[7, :4]],
+        "expected": machine.states[right[7, 4]],
+        "found": machine.states[wrong],
+    }
+
+
+def test_states_of_a_net_that_speaks_of_the_reachable_ones_only() -> None:
+    machine = Automaton(("lost", "p", "q"), ("a", "b"), ((0, 0), (2, 1), (1, 2)), 1, frozenset({0, 1}))
+    net = assemble(commutative(machine, max_length=6))
+    assert net.architecture.output.symbols == ("p", "q")
+    words = all_words(2, 6)
+    oracle = oracle_for(machine, net.architecture)
+    assert not oracle.errors(words, answers(net, words)).any()
+
+
+def test_questions_about_an_automaton_drive_counts_to_their_ends() -> None:
+    machine = random_automaton(3, 3, seed=0)
+    net = assemble(log_depth(machine, max_length=7)).architecture
+    questions = StateOracle(machine, net).questions(np.random.default_rng(0), 100)
+    assert {len(word) for word in questions} == {7}
+    assert [[a] * 7 for a in (1, 2, 3)] == questions[:3]
+    assert [1, 1, 1, 3, 3, 3, 3] in questions
+    assert len(questions) == 9
+    assert len(StateOracle(machine, net).questions(np.random.default_rng(0), 2)) == 2
+
+
+def test_a_wrong_net_gives_a_witness_that_is_wrong_by_hand() -> None:
+    model = MODELS["order 2"]
+    weights = net_of(model)
+    table = weights.arrays["unembed.b_U"].copy()
+    table[1] += 0.3
+    broken = weights.with_array("unembed.b_U", table)
+    oracle = oracle_for(model, weights.architecture)
+    words = all_words(3, 3)
+    errors = oracle.errors(words, answers(broken, words))
+    row, prefix = np.argwhere(errors > oracle.tolerance())[0].tolist()
+    witness = oracle.witness(words[row, :prefix], answers(broken, words)[row, : prefix + 1])
+    history = witness["history"]
+    assert isinstance(history, list)
+    ids = np.array([[model.readable.index(word) + 1 for word in history]], dtype=np.int64).reshape(1, -1)
+    symbol = model.predicted.index(str(witness["next"]))
+    assert witness["expected"] == pytest.approx(float(expected(model, ids)[0, -1, symbol]), rel=1e-12)
+    assert witness["found"] == pytest.approx(float(probabilities(broken, ids)[0, -1, symbol]), rel=1e-12)
+    assert abs(float(witness["found"]) - float(witness["expected"])) > 1e-3  # type: ignore[arg-type]
+
+
+def test_foreign_specs_are_refused() -> None:
+    three, two = assemble(log_depth(cyclic(3), max_length=4)).architecture, cyclic(2)
+    with pytest.raises(FolderError, match="same letters and states"):
+        oracle_for(two, three)
+    with pytest.raises(FolderError, match="same letters and states"):
+        oracle_for(cyclic(3, 3), three)
+    other = Automaton(three.output.symbols, ("0", "1"), cyclic(3).transitions, 0, frozenset({1}))
+    with pytest.raises(FolderError, match="accept the same states"):
+        oracle_for(other, three)
+    with pytest.raises(FolderError, match="the same words"):
+        oracle_for(MODELS["order 2"], net_of(MODELS["order 4"]).architecture)
+    with pytest.raises(FolderError, match="no oracle for a spec of type int"):
+        oracle_for(3, three)
