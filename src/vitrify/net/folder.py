@@ -88,11 +88,12 @@ def _check_target(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
+    """Whether vitrify wrote this folder, in whatever version of the format."""
     try:
-        _read_config(folder)
+        config = _read_json(folder / "config.json")
     except FolderError:
         return False
-    return True
+    return isinstance(config, dict) and config.get("format") == "vitrify"
 
 
 def _write(weights: Weights, folder: Path, spec: SpecFile | None) -> None:
