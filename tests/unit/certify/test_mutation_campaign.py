@@ -1,4 +1,4 @@
-"""Mutation campaigns: a net with one row zeroed or one temperature halved is rejected, and what survives is harmless."""
+"""Mutation campaigns: nets with one row zeroed or one temperature halved are rejected; those that pass do no harm."""
 
 from __future__ import annotations
 

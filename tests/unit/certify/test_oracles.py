@@ -33,7 +33,8 @@ def net_of(model: NGramModel) -> Weights:
 
 def logits_for(probability: np.ndarray) -> np.ndarray:
     """Logits whose softmax is a given distribution, shifted by something that does not matter."""
-    return np.log(probability) + 3.5
+    logits: np.ndarray = np.log(probability) + 3.5
+    return logits
 
 
 @pytest.mark.parametrize("name", MODELS)

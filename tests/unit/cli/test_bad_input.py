@@ -15,7 +15,7 @@ WEATHER = (ROOT / "examples" / "weather.arpa").read_text()
 PARITY = json.loads((ROOT / "examples" / "parity.automaton.json").read_text())
 
 
-def vitrify(*words: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
+def vitrify(*words: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "vitrify", *map(str, words)]
     return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
 

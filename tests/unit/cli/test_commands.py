@@ -18,12 +18,12 @@ ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 
 
-def vitrify(*words: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
+def vitrify(*words: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "vitrify", *map(str, words)]
     return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
 
 
-def answer(*words: str | Path, given: str | None = None) -> Any:
+def answer(*words: object, given: str | None = None) -> Any:
     done = vitrify(*words, "--json", given=given)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -50,7 +50,8 @@ OTHERS = {
     "at least two a": Automaton.from_regex("(a|b)*a(a|b)*a(a|b)*"),
     "an a and a b": Automaton.from_regex("(a|b)*(a(a|b)*b|b(a|b)*a)(a|b)*"),
     "at most two letters": Automaton.from_regex("(a|b)?(a|b)?"),
-    "even a, some b": product(cyclic(2, 1), Automaton.from_regex("bb*")),
+    "mod 3 and some b": product(cyclic(3), Automaton.from_regex("bb*")),
+    "two, then mod 3": Automaton.from_regex("a|aa(aaa)*"),
 }
 TWO_BLOCKS = {
     # coins of 1 and 2 up to a sum: 2 is two of the one or one of the other, which is no product of classes

@@ -20,6 +20,7 @@ from vitrify.spec.automata import (
     cyclic,
     divisibility,
     flip_flop,
+    gridworld,
     random_automaton,
     symmetric_group,
 )
@@ -42,6 +43,7 @@ TINY = {
     "one state": cyclic(1),
     "one letter": cyclic(5, 1),
     "flip-flop": flip_flop(),
+    "corridor": gridworld(6),
     "two letters of a reset": random_automaton(2, 2, seed=0),
 }
 
@@ -82,12 +84,12 @@ def test_every_length_and_attention(name: str, length: int, attention: Attention
     np.testing.assert_array_equal(states(weights, short), walked(machine, short))
 
 
-@pytest.mark.parametrize("name", ["S5", "(ab|ba)*", "random, 7 states, 3 letters", "flip-flop"])
+@pytest.mark.parametrize("name", ["S5", "(ab|ba)*", "random, 7 states, 3 letters", "flip-flop", "corridor"])
 def test_every_initial_state(name: str) -> None:
     machine = {**MACHINES, **TINY}[name]
     words = random_words(len(machine.alphabet), 20, 50, seed=3)
     for start in range(len(machine.states)):
-        for length in (1, 20):
+        for length in (1, 3, 20):
             begun = replace(machine, initial=start)
             weights = build(begun, "hard", length)
             found = states(weights, words[:, :length])

@@ -28,7 +28,7 @@ from vitrify.errors import BuildRefused, SpecWarning
 from vitrify.kit import assemble
 from vitrify.kit.positions import CodeName
 from vitrify.net.architecture import AttentionKind
-from vitrify.net.sparse import nonzeros
+from vitrify.net.sparse import dense, nonzeros
 from vitrify.net.weights import Ledger, Weights
 from vitrify.spec.estimate import estimate
 from vitrify.spec.ngram import NGramModel
@@ -254,6 +254,29 @@ def test_every_position_code(positions: CodeName, shape: Shape, attention: Atten
     assert weights.about["positions"] == positions
     for words in (all_words(2, 6), random_words(2, 24, 50, seed=1)):
         assert np.abs(probabilities(weights, words) - expected(model, words)).max() <= PROMISED[attention]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_error_of_a_logit_is_proved(name: str, shape: Shape) -> None:
+    for attention in ATTENTIONS:
+        weights = build(MODELS[name], shape, attention)
+        for space in weights.labels.spaces:
+            if space.name == "logits":
+                assert 0 <= space.error <= 1e-10
+                assert (space.error > 0) == (attention == "softmax" and shape != "single" and MODELS[name].order > 2)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_unit_is_idle(name: str, shape: Shape) -> None:
+    for attention in ATTENTIONS:
+        weights = build(MODELS[name], shape, attention, "onehot")
+        for index, block in enumerate(weights.architecture.blocks):
+            if block.units:
+                inward, outward = (dense(weights.arrays[f"blocks.{index}.mlp.W_{way}"]) for way in ("in", "out"))
+                assert inward.any(axis=0).all()
+                assert outward.any(axis=1).all()
 
 
 def test_one_slot_needs_no_position_code() -> None:

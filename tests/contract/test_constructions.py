@@ -1,0 +1,118 @@
+"""The contract of every construction in the catalogue, found by looking: no line here names one."""
+
+from __future__ import annotations
+
+import pytest
+
+from vitrify.certify import certify
+from vitrify.constructions.catalogue import KINDS, Attention, Construction, Settings, construct, constructions
+from vitrify.errors import BuildRefused
+from vitrify.kit import assemble
+from vitrify.net.weights import Weights
+from vitrify.registry import headlines, load, names
+from vitrify.spec.automata import cyclic, product
+from vitrify.spec.automaton import Automaton
+from vitrify.spec.ngram import NGramModel
+from vitrify.spec.ngrams import random_ngram
+
+PACKAGE = "vitrify.constructions"
+LENGTH = 12
+SAMPLES: dict[type, list[object]] = {  # what every construction of a type must build; a new type of spec needs a line
+    NGramModel: [random_ngram(2, 3, seed=1), random_ngram(3, 1, seed=0)],
+    Automaton: [cyclic(3), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
+}
+ENTRIES = {entry.shape: entry for entry in constructions()}
+
+
+@pytest.fixture(params=ENTRIES)
+def entry(request: pytest.FixtureRequest) -> Construction:
+    return ENTRIES[request.param]
+
+
+def built(entry: Construction, spec: object, attention: Attention) -> Weights | None:
+    """The net of an entry, or nothing where it refuses in a sentence."""
+    try:
+        return assemble(entry.make(spec, Settings(KINDS[attention], LENGTH)))
+    except BuildRefused:
+        return None
+
+
+def test_shapes_are_named_once_and_say_what_they_do(entry: Construction) -> None:
+    assert len(ENTRIES) == len(constructions()) >= 5
+    assert len(entry.summary.split()) >= 4
+    assert entry.spec in SAMPLES
+
+
+def test_files_are_documented() -> None:
+    documented = {headline.name: headline.doc for headline in headlines(PACKAGE, "CONSTRUCTIONS")}
+    assert list(documented) == names(PACKAGE)
+    for name, doc in documented.items():
+        assert doc.splitlines()[0].endswith("."), name
+        assert load(PACKAGE, name).CONSTRUCTIONS, name
+        assert "arXiv" in doc, name
+
+
+def test_every_type_of_spec_has_one_default() -> None:
+    for spec in {entry.spec for entry in ENTRIES.values()}:
+        assert sum(entry.default for entry in ENTRIES.values() if entry.spec is spec) == 1
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_it_builds_right_or_refuses(entry: Construction, attention: Attention) -> None:
+    for spec in SAMPLES[entry.spec]:
+        weights = built(entry, spec, attention)
+        if weights is None:
+            continue
+        assert weights.architecture.max_length == LENGTH
+        assert weights.about["attention"] == KINDS[attention]
+        assert weights.about["source"]
+        used = {head.attention for block in weights.architecture.blocks for head in block.heads}
+        assert used <= {KINDS[attention]}
+        evidence = certify(weights, spec, work=1e7)
+        assert evidence.verdict == "holds", evidence
+
+
+def test_soft_attention_is_never_refused(entry: Construction) -> None:
+    for spec in SAMPLES[entry.spec]:
+        assert built(entry, spec, "soft") is not None
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_it_is_deterministic(entry: Construction, attention: Attention) -> None:
+    for spec in SAMPLES[entry.spec]:
+        one, two = built(entry, spec, attention), built(entry, spec, attention)
+        if one is None or two is None:
+            assert one is two
+            continue
+        assert one.digest == two.digest
+        assert one.labels == two.labels
+        assert one.about == two.about
+
+
+def test_every_part_is_named(entry: Construction) -> None:
+    """Every dimension belongs to a space, every head and every unit to a label."""
+    for spec in SAMPLES[entry.spec]:
+        weights = built(entry, spec, "soft")
+        assert weights is not None
+        net, labels = weights.architecture, weights.labels
+        assert {dim for space in labels.spaces for dim in space.dims} == set(range(net.d_model))
+        for index, block in enumerate(net.blocks):
+            heads = [head.place for head in labels.heads if head.block == index]
+            assert sorted(heads) == list(range(len(block.heads)))
+            units = [u for label in labels.units if label.block == index for u in range(label.start, label.stop)]
+            assert sorted(units) == list(range(block.units))
+
+
+def test_it_is_found_by_its_shape(entry: Construction) -> None:
+    for spec in SAMPLES[entry.spec]:
+        settings = Settings(max_length=LENGTH)
+        assert assemble(construct(spec, entry.shape, settings)).digest == assemble(entry.make(spec, settings)).digest
+        if entry.default:
+            assert construct(spec, None, settings).name == construct(spec, entry.shape, settings).name
+
+
+def test_a_shape_of_another_spec_is_refused(entry: Construction) -> None:
+    for kind, samples in SAMPLES.items():
+        if kind is not entry.spec:
+            with pytest.raises(BuildRefused, match=f"not {entry.shape!r}"):
+                construct(samples[0], entry.shape)
