@@ -58,18 +58,17 @@ def test_one_wrong_probability_is_measured_where_it_is(name: str) -> None:
     oracle = NextTokenOracle(model, net)
     words = random_words(len(model.readable), 9, 5, seed=2)
     wrong = expected(model, words)
-    moved = min(0.01, float(wrong[3, 7, 0]) / 2)
-    wrong[3, 7, 0] -= moved
-    wrong[3, 7, 1] += moved
+    moved = min(0.01, *(wrong[3, 7, [0, 2]] / 2).tolist())
+    wrong[3, 7, :3] += [-moved / 2, moved, -moved / 2]
     errors = oracle.errors(words, np.log(wrong))
     assert errors[3, 7] == pytest.approx(moved, rel=1e-9)
     errors[3, 7] = 0
     assert errors.max() <= 1e-14
     witness = oracle.witness(words[3, :7], np.log(wrong)[3, :8])
     assert witness["history"] == [net.inputs[i] for i in words[3, :7]]
-    assert witness["next"] in model.predicted[:2]
+    assert witness["next"] == model.predicted[1]
     difference = float(witness["found"]) - float(witness["expected"])  # type: ignore[arg-type]
-    assert abs(difference) == pytest.approx(moved, rel=1e-9)
+    assert difference == pytest.approx(moved, rel=1e-9)
 
 
 @pytest.mark.parametrize("strange", [np.nan, np.inf])

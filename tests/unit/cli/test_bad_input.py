@@ -97,13 +97,14 @@ def test_sums_slightly_off_are_a_warning_with_the_figure(tmp_path: Path) -> None
 
 def test_refusals_of_a_construction(tmp_path: Path) -> None:
     regex = ROOT / "examples" / "abba.regex"
-    for words, said in [
+    refusals: list[tuple[list[object], str]] = [
         (["--shape", "commutative"], "letters must commute"),
         (["--shape", "heads"], "log-depth"),
         (["--positions", "fourier"], "dyadic"),
         (["--positions", "sqrt", "--max-length", 1_000_000], "smaller --max-length"),
-    ]:
-        done = vitrify("build", regex, "-o", tmp_path / "net", *map(str, words))
+    ]
+    for words, said in refusals:
+        done = vitrify("build", regex, "-o", tmp_path / "net", *words)
         assert done.returncode == 2, words
         assert said in done.stderr
         assert not list(tmp_path.iterdir())
