@@ -68,9 +68,9 @@ class Examination:
         positions = max(2_000, int(self.work / _cost(self.net)))
         short = _all_words(self.net, self.max_length, positions // 2)
         listed = self.oracle.questions(rng, max(200, positions // 8))
-        length = min(self.net.max_length, max(1, positions // 4))
-        count = min(SAMPLES, max(4, positions // (4 * length)))
-        random = rng.integers(1, len(self.net.inputs), size=(count, length))
+        length = min(self.net.max_length, max(1, positions // 4)) if len(self.net.inputs) > 1 else 0
+        count = min(SAMPLES, max(4, positions // (4 * max(length, 1))))
+        random = rng.integers(1, max(len(self.net.inputs), 2), size=(count, length))
         name = f"every prefix of {count} random words of length {length}"
         domains = [short, Domain(name, (random,), "sampled", count * (length + 1))]
         if listed:
@@ -204,7 +204,7 @@ def _all_words(net: Transformer, max_length: int | None, positions: int) -> Doma
     if longest is None:
         longest = 0
         most = min(FEW_WORDS, positions)
-        while longest < min(net.max_length, most) and letters ** (longest + 1) <= most:
+        while longest < min(net.max_length, most) and 0 < letters ** (longest + 1) <= most:
             longest += 1
     if longest > net.max_length:
         raise InputError(f"words of length {longest} are longer than the network reads: at most {net.max_length}")
@@ -214,9 +214,17 @@ def _all_words(net: Transformer, max_length: int | None, positions: int) -> Doma
         )
     ahead = any(head.mask == "none" for block in net.blocks for head in block.heads)
     lengths = range(longest + 1) if ahead else [longest]
-    words = tuple(np.indices((letters,) * n).reshape(n, letters**n).T + 1 for n in lengths)
+    words = tuple(_words_of_length(letters, n) for n in lengths)
     cases = sum(letters**n for n in range(longest + 1))
     return Domain(f"all {cases} words of length 0 to {longest}", words, "exhaustive", cases)
+
+
+def _words_of_length(letters: int, length: int) -> Ids:
+    """All words of one length, in lexicographic order: the digits of 0, 1, 2 … in base `letters`."""
+    if length == 0:
+        return np.zeros((1, 0), dtype=np.int64)
+    place = np.array([letters**i for i in reversed(range(length))], dtype=np.int64)
+    return np.arange(letters**length)[:, None] // place % letters + 1
 
 
 def _by_length(words: list[list[int]]) -> tuple[Ids, ...]:
