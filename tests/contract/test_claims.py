@@ -51,6 +51,8 @@ def test_the_docstring_says_everything(headline: Headline) -> None:
     assert headline.doc.splitlines()[0].endswith(".")
     for word in SECTIONS:
         assert len(headline.section(word).split()) >= 4, word
+    told = " ".join(f"{word}: {headline.section(word)}" for word in SECTIONS)
+    assert told == " ".join(" ".join(headline.doc.splitlines()[1:]).split())
 
 
 def test_the_file_name_is_a_sentence(headline: Headline) -> None:
