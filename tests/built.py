@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 ATTENTIONS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
 SHAPES: tuple[Shape, ...] = ("heads", "layers", "single")
 CODES: tuple[Code, ...] = ("onehot", "bits")
-BATCH = 1 << 11  # words that are run together
+PAIRS = 1 << 16  # of positions of a word, over all words that are run together: what fits a cache
 
 PROMISED: dict[AttentionKind, float] = {"softmax": 1e-9, "sparsemax": 1e-12, "hard": 1e-12}
 """The largest difference of two probabilities that each kind of attention is allowed."""
@@ -42,7 +42,8 @@ def answers(weights: Weights, words: Ids) -> Floats:
     """Logits [word, prefix, out]: row t of a word is read after its first t letters."""
     net = weights.architecture
     tokens = np.concatenate([np.zeros((len(words), net.pads), dtype=np.int64), words], axis=1)
-    parts = [batch_logits(weights, tokens[at : at + BATCH]) for at in range(0, len(tokens), BATCH)]
+    step = max(1, PAIRS // tokens.shape[1] ** 2)
+    parts = [batch_logits(weights, tokens[at : at + step]) for at in range(0, len(tokens), step)]
     return np.concatenate(parts)[:, net.pads - 1 :]
 
 

@@ -28,7 +28,16 @@ from vitrify.spec.ngrams import random_ngram
 CLOSE = 1e-12  # relative to the largest logit: two orders of summation
 MARGIN = 1e-3  # of the two likeliest next symbols, above which single precision must agree
 LENGTH = 20
-SLOW = ("bits", "div 7", "coins")  # each run compiles for half a second: these are left to the long tests
+QUICK = (  # each run compiles for half a second: all others are left to the long tests
+    "heads, onehot, softmax",
+    "layers, bits, sparsemax",
+    "single, bits, softmax",
+    "single, onehot, hard",
+    "S5, softmax",
+    "S5, hard",
+    "Z2 × Z3, sparsemax",
+    "coins, softmax",
+)
 
 compiled = jax.jit(forward, static_argnums=0)
 
@@ -60,9 +69,7 @@ def nets() -> dict[str, tuple[NGramModel | Automaton, Weights]]:
     return found
 
 
-@pytest.fixture(
-    params=[pytest.param(name, marks=[pytest.mark.slow] if any(s in name for s in SLOW) else []) for name in nets()]
-)
+@pytest.fixture(params=[pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in nets()])
 def net(request: pytest.FixtureRequest) -> tuple[NGramModel | Automaton, Weights]:
     return nets()[request.param]
 

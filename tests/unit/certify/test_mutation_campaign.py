@@ -25,7 +25,7 @@ from vitrify.spec.ngrams import random_ngram
 
 REJECTED = 0.99  # the least share of mutations that an examination must notice
 SHORT = 8  # survivors are run on every word to this length
-LONG = 200  # and on so many random words of full length
+LONG = 100  # and on so many random words of full length
 
 MODEL = random_ngram(3, 3, seed=1)
 Spec = NGramModel | Automaton

@@ -40,7 +40,7 @@ def test_the_right_net_of_another_shape_is_rejected(shape: Shape) -> None:
     assert check_ngram(subject(shape), shape).verdict == "holds"
     for other in ("heads", "layers", "single"):
         if other != shape:
-            evidence = check_ngram(subject(shape), other)  # type: ignore[arg-type]
+            evidence = check_ngram(subject(shape), other)
             assert evidence.verdict == "fails"
             assert evidence.witness is not None
             assert set(evidence.witness) <= {"attention_layers", "heads"}
