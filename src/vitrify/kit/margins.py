@@ -133,6 +133,8 @@ def _sharpness(
         return Sharpness(_round_up(least), least, head.gap, kappa, None, 0.0)
     keys = network.max_length + network.pads
     largest = float(head.value.bound.max(initial=0.0))
+    if largest == 0.0:
+        return Sharpness(1.0, None, head.gap, kappa, None, 0.0)
     tolerance = min(wanted / 2, largest) if math.isfinite(wanted) else 1e-9
     scale = 2.0 * largest * max(keys - 1, 1)
     least = max(math.log(scale / tolerance), 1.0) / gap

@@ -11,8 +11,10 @@ from vitrify.spec.automata import cyclic
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import NGramModel
 
-NOTHING_TO_READ = {("<s>",): (-99.0, 0.0), ("</s>",): (0.0, 0.0)}
-ONE_WORD = {("<s>",): (-99.0, 0.0), ("</s>",): (-0.3010299956639812, 0.0), ("a",): (-0.3010299956639812, 0.0)}
+Listed = dict[tuple[str, ...], tuple[float, float]]
+HALF = -0.3010299956639812
+NOTHING_TO_READ: Listed = {("<s>",): (-99.0, 0.0), ("</s>",): (0.0, 0.0)}
+ONE_WORD: Listed = {("<s>",): (-99.0, 0.0), ("</s>",): (HALF, 0.0), ("a",): (HALF, 0.0)}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
 from vitrify.kit import assemble
 from vitrify.kit.network import Network
+from vitrify.net.architecture import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import cyclic, divisibility, product, symmetric_group
 from vitrify.spec.automaton import Automaton
@@ -108,16 +109,16 @@ def test_harm_is_recognised() -> None:
         assert not harmless(case.spec, built(name).with_array("unembed.b_U", bias)), name
 
 
-def test_deeper_copying_layers_have_a_sink_that_they_do_not_need() -> None:
+@pytest.mark.parametrize("attention", ["softmax", "sparsemax", "hard"])
+def test_deeper_copying_layers_have_a_sink_that_they_do_not_need(attention: AttentionKind) -> None:
     """The known survivors: from the third layer of the `layers` shape on, the first token holds `<s>` as BOS does.
 
-    So a head that looks before the first token may miss the sink: it reads the first token, and gets the same.
+    So a head that looks before the first token may miss the sink: it reads the first token, and gets the same. The sink
+    stays, because with it the position code has nothing to spare and every other loss is noticed.
     """
     model = random_ngram(2, 4, seed=2)
-    weights = assemble(ngram(model, shape="layers", attention="hard", max_length=16))
-    rate, survivors = check_campaign(model, weights, 120, seed=0)
+    weights = assemble(ngram(model, shape="layers", attention=attention, max_length=64))
+    rate, survivors = check_campaign(model, weights, 200, seed=0)
     (bos,) = weights.labels.space("bos").dims
-    sink = weights.arrays["blocks.2.attn.b_Q"]
-    assert np.count_nonzero(sink) == 1
     assert survivors <= {f"blocks.2.attn.W_K[0, {bos}] zeroed", "blocks.2.attn.b_Q[0] zeroed"}
-    assert rate >= 0.95
+    assert rate >= REJECTED
