@@ -1,9 +1,9 @@
 r"""A context-free grammar, with the plain semantics that everything built from it is checked against.
 
-A grammar has nonterminals, words, a start symbol and rules $A \to X_1 \dots X_k$ with $k \ge 1$, each $X_i$ a nonterminal
-or a word. Its sentences are the strings of words that the start symbol rewrites to. With probabilities on the rules,
-which sum to one for each left side, a derivation has the product of its rules' probabilities, and a sentence the sum
-over its derivations. A sentence ends with `</s>`, which the grammar itself does not mention.
+A grammar has nonterminals, words, a start symbol and rules $A \to X_1 \dots X_k$ with $k \ge 1$, each $X_i$ a
+nonterminal or a word. Its sentences are the strings of words that the start symbol rewrites to. With probabilities on
+the rules, which sum to one for each left side, a derivation has the product of its rules' probabilities, and a sentence
+the sum over its derivations. A sentence ends with `</s>`, which the grammar itself does not mention.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ class Grammar:
     def cut(self, depth: int) -> Grammar:
         r"""The sentences with a derivation of height at most `depth`, as a grammar without recursion.
 
-        A nonterminal `A` that may grow higher than the $h$ levels left to it becomes `A^h`. Probabilities are the exact
+        A nonterminal `A` that may grow higher than the $h$ levels left to it becomes `A^h`, $h$ being the least number
+        of levels with the same derivations. Probabilities are the exact
         conditional ones: with $Z_h(A)$ the probability that $A$ derives something of height at most $h$, the rule
         $A \to X_1 \dots X_k$ gets $p \prod_i Z_{h-1}(X_i) / Z_h(A)$, so that every derivation kept has its old
         probability divided by $Z_D(S)$.

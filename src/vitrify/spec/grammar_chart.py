@@ -100,9 +100,7 @@ def _ends(rule: Rule, begin: int, chart: Inside, words: Sequence[str]) -> dict[i
     return so_far
 
 
-def forward(
-    start: str, children_first: Sequence[str], rules_of: RulesOf, words: Sequence[str]
-) -> tuple[Weights, ...]:
+def forward(start: str, children_first: Sequence[str], rules_of: RulesOf, words: Sequence[str]) -> tuple[Weights, ...]:
     r"""After each prefix $w_1 \dots w_t$: the probability that a sentence begins with it and goes on with each word.
 
     Let $\alpha_t(A \to X_1 \dots X_k, j)$ be the expected number of nodes with this rule, in derivations of sentences

@@ -160,12 +160,13 @@ def _sums(rules: Sequence[Rule], source: Source) -> list[tuple[Problem, Fraction
     found = []
     for lhs, group in grouped(rules).items():
         chances = [rule.probability for rule in group if rule.probability is not None]
-        defect = abs(sum(chances) - 1)
+        total = sum(chances, Fraction(0))
+        defect = abs(total - 1)
         if chances and defect > WARNED_DEFECT:
-            total = number_text(Fraction(sum(chances)))
-            message = f"the probabilities of {lhs} must sum to 1, they sum to {total}, off by {float(defect):.3g}"
+            off = f"they sum to {number_text(total)}, off by {float(defect):.3g}"
+            message = f"the probabilities of {lhs} must sum to 1, {off}"
             place = next(k for k, rule in enumerate(rules) if rule.lhs == lhs)
-            found.append((source.at(message, place), Fraction(defect)))
+            found.append((source.at(message, place), defect))
     return found
 
 

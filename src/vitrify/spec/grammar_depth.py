@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from vitrify.errors import SpecError
-from vitrify.spec.grammar_rules import Rule, Symbol, child_edges, drawn, grouped, walk
+from vitrify.spec.grammar_rules import Rule, Symbol, child_edges, descendants, drawn, grouped, walk
 
 RulesOf = Mapping[str, Sequence[Rule]]
 
@@ -61,37 +61,40 @@ def bounded_heights(rules_of: RulesOf) -> dict[str, int]:
 
 
 def cut(start: str, rules_of: RulesOf, depth: int) -> tuple[str, tuple[Rule, ...]]:
-    """The start symbol and the rules of the derivations of height at most `depth`, parents first."""
+    """The start symbol and the rules of the derivations of height at most `depth`, parents first.
+
+    Where one more level gives a nonterminal no new derivation, both heights share one symbol, named by the smaller.
+    """
     least, bounded = least_heights(rules_of), bounded_heights(rules_of)
     if depth < least[start]:
         raise SpecError([f"no sentence has a derivation of height {depth}; the lowest is of height {least[start]}"])
-    names: dict[tuple[str, int | None], str] = {}
     taken = set(rules_of)
+    name: dict[str, str] = {}  # of each nonterminal with so many levels left
+    last: dict[str, list[Rule]] = {}  # the rules of each nonterminal, under its newest name
+    found: dict[str, list[Rule]] = {}
+    for left in range(1, depth + 1):
+        below = dict(name)
+        for symbol, rules in rules_of.items():
+            if least[symbol] > left:
+                continue
+            usable = [rule for rule in rules if all(child in below for child in rule.children)]
+            sides = [tuple(s if s.terminal else Symbol(below[s.name]) for s in rule.rhs) for rule in usable]
+            if symbol in last and sides == [rule.rhs for rule in last[symbol]]:
+                continue
+            name[symbol] = symbol if bounded.get(symbol) == left else _fresh(f"{symbol}^{left}", taken)
+            pairs = zip(sides, usable, strict=True)
+            last[symbol] = found[name[symbol]] = [Rule(name[symbol], side, rule.probability) for side, rule in pairs]
+    kept = [rule for symbol in descendants(name[start], found) for rule in found[symbol]]
+    if kept[0].probability is not None:
+        kept = proper(order(name[start], kept)[0], grouped(kept))
+    return name[start], tuple(kept)
 
-    def name(symbol: str, left: int) -> str:
-        index = None if bounded.get(symbol, left + 1) <= left else left
-        if (symbol, index) not in names:
-            fresh = symbol if index is None else f"{symbol}^{index}"
-            while index is not None and fresh in taken:
-                fresh += "^"
-            taken.add(fresh)
-            names[symbol, index] = fresh
-            queue.append((symbol, left))
-        return names[symbol, index]
 
-    queue: list[tuple[str, int]] = []
-    found: list[Rule] = []
-    first = name(start, depth)
-    for symbol, left in queue:  # grows while it is walked
-        for rule in rules_of[symbol]:
-            if all(least[child] < left for child in rule.children):
-                rhs = tuple(s if s.terminal else Symbol(name(s.name, left - 1)) for s in rule.rhs)
-                found.append(Rule(name(symbol, left), rhs, rule.probability))
-    if found[0].probability is not None:
-        children_first, _ = order(first, found)
-        found = proper(children_first, grouped(found))
-    position = {lhs: place for place, lhs in enumerate(dict.fromkeys(rule.lhs for rule in found))}
-    return first, tuple(sorted(found, key=lambda rule: position[rule.lhs]))
+def _fresh(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "^"
+    taken.add(name)
+    return name
 
 
 def proper(children_first: Sequence[str], rules_of: RulesOf) -> list[Rule]:

@@ -58,9 +58,7 @@ def read_text(text: str, file: str | None = None) -> tuple[str, tuple[Rule, ...]
         else:
             _rules(line, number, reading)
     start = reading.start or (reading.rules[0].lhs if reading.rules else "S")
-    source = Source(
-        file, tuple(reading.lines), reading.start_line, tuple(reading.problems), frozenset(reading.claimed)
-    )
+    source = Source(file, tuple(reading.lines), reading.start_line, tuple(reading.problems), frozenset(reading.claimed))
     return start, tuple(reading.rules), source
 
 

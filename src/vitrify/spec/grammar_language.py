@@ -51,7 +51,7 @@ def parses(children_first: Sequence[str], rules_of: RulesOf, limit: int) -> dict
     for symbol in children_first:
         total: Counter[Sentence] = Counter()
         for rule in rules_of[symbol]:
-            so_far = Counter({(): 1})
+            so_far: Counter[Sentence] = Counter({(): 1})
             for part in rule.rhs:
                 right = Counter({(part.name,): 1}) if part.terminal else found[part.name]
                 longer: Counter[Sentence] = Counter()

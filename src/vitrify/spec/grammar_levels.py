@@ -1,4 +1,4 @@
-r"""Grammars in levels: words at level 0, the start symbol alone at level $d$, every rule from one level to the next lower.
+r"""Grammars in levels: words at level 0, the start symbol alone at level $d$, every rule one level down.
 
 Any grammar without recursion has this form: a nonterminal stands at the level of its height, and where a rule asks for
 a symbol from further below, a chain of padding symbols with one rule each leads down to it. Padding `NP` up to level 4

@@ -53,7 +53,7 @@ class Shapes:
     @cached_property
     def widths(self) -> tuple[tuple[int, ...], ...]:
         """How many words each shape of each level spans."""
-        found = [(1,)]
+        found: list[tuple[int, ...]] = [(1,)]
         for level in self.trees[1:]:
             below = found[-1]
             found.append(tuple(sum(below[child] for child in tree) for tree in level))
@@ -109,7 +109,10 @@ class Shapes:
                 pairs: set[tuple[int, int]] = set()
                 for place, rule in enumerate(fitting):
                     for other in fitting[: place + 1]:
-                        if all(pair in common[c] for c, pair in zip(tree, zip(rule.rhs, other.rhs, strict=True), strict=True)):
+                        if all(
+                            pair in common[c]
+                            for c, pair in zip(tree, zip(rule.rhs, other.rhs, strict=True), strict=True)
+                        ):
                             if rule is not other and rule.lhs == other.lhs:
                                 return h, self.levels.symbols[h][rule.lhs], number
                             pairs |= {(rule.lhs, other.lhs), (other.lhs, rule.lhs)}

@@ -39,6 +39,9 @@ def random_grammar(
     `ambiguous` (some sentence has two derivations) and `unequal` (sentences differ in length) ask; None asks nothing.
 
     >>> print(random_grammar(0, depth=2))
+    S -> A0 A0 | 'b' A1 | A0 A1
+    A0 -> 'b'
+    A1 -> 'a' 'a' 'a' | 'b' 'c' 'a' | 'c'
     """
     for name, value in [("depth", depth), ("nonterminals", nonterminals), ("words", words), ("arity", arity)]:
         _at_least(name, value, 1)
@@ -55,9 +58,7 @@ def random_grammar(
     raise SpecError([f"no such grammar was found in {TRIES} draws; ask for more rules, or for more derivations"])
 
 
-def _draw(
-    rng: np.random.Generator, depth: int, nonterminals: int, words: int, rules: int, arity: int
-) -> list[Rule]:
+def _draw(rng: np.random.Generator, depth: int, nonterminals: int, words: int, rules: int, arity: int) -> list[Rule]:
     """Rules of the start symbol `S` and of what it uses, parents first."""
     below = [[Symbol(_letter(k), terminal=True) for k in range(words)]]
     for height in range(1, depth):
@@ -125,6 +126,9 @@ def random_hierarchy(v: int, m: int, s: int, L: int, seed: int, *, classes: int 
     more of them it is one of that many roots, equally probable. Symbols that the draw leaves unused are left out.
 
     >>> print(random_hierarchy(2, 2, 2, 2, seed=0))
+    S -> L1_1 L1_1 [0.5] | L1_0 L1_0 [0.5]
+    L1_0 -> 'b' 'b' [0.5] | 'a' 'b' [0.5]
+    L1_1 -> 'a' 'a' [0.5] | 'b' 'a' [0.5]
     """
     for name, value in [("v", v), ("m", m), ("s", s), ("L", L), ("classes", classes)]:
         _at_least(name, value, 1)
@@ -170,29 +174,38 @@ PP -> P NP
 LEXICON = {
     "Dets": "the a this every",
     "Detp": "the some these many",
-    "Name": "alice bob carol dave",
-    "Ns": "dog cat bird child teacher farmer doctor painter sailor baker king queen horse fox wolf rabbit poet singer "
-    "pilot guard",
-    "Np": "dogs cats birds children teachers farmers doctors painters sailors bakers kings queens horses foxes wolves "
-    "rabbits poets singers pilots guards",
-    "Adj": "old young small large red happy quiet clever brave tired hungry strange",
-    "Adv": "today often quietly slowly again outside",
-    "P": "near with behind beside without above",
-    "Vis": "sleeps sings waits laughs dances runs",
-    "Vip": "sleep sing wait laugh dance run",
-    "Vts": "sees likes follows helps finds hears paints calls",
-    "Vtp": "see like follow help find hear paint call",
-    "Vds": "gives shows brings sells",
-    "Vdp": "give show bring sell",
-    "Vcs": "says knows thinks hopes",
-    "Vcp": "say know think hope",
+    "Name": "alice bob carol dave erin frank grace henry irene jack kate liam",
+    "Ns": "dog cat bird teacher farmer doctor painter sailor baker king queen horse rabbit poet singer "
+    "pilot guard writer nurse judge dancer driver hunter miller tailor weaver lawyer student "
+    "neighbour soldier cousin gardener cook priest captain clerk child fox wolf witness",
+    "Np": "dogs cats birds teachers farmers doctors painters sailors bakers kings queens horses rabbits "
+    "poets singers pilots guards writers nurses judges dancers drivers hunters millers tailors "
+    "weavers lawyers students neighbours soldiers cousins gardeners cooks priests captains clerks "
+    "children foxes wolves witnesses",
+    "Adj": "old young small large red happy quiet clever brave tired hungry strange tall short kind proud "
+    "gentle nervous famous honest lazy polite rich poor curious careful stubborn cheerful",
+    "Adv": "today often quietly slowly again outside here there soon twice happily alone",
+    "P": "near with behind beside without above below against like before",
+    "Vis": "sleeps sings waits laughs dances runs smiles works travels arrives whispers swims",
+    "Vip": "sleep sing wait laugh dance run smile work travel arrive whisper swim",
+    "Vts": "sees likes follows helps finds hears paints calls visits admires trusts praises remembers avoids",
+    "Vtp": "see like follow help find hear paint call visit admire trust praise remember avoid",
+    "Vds": "gives shows brings sells sends offers",
+    "Vdp": "give show bring sell send offer",
+    "Vcs": "says knows thinks hopes believes claims",
+    "Vcp": "say know think hope believe claim",
 }
 
 
-def english(depth: int = 9) -> Grammar:
+def english(depth: int = 7) -> Grammar:
     """Noun and verb phrases that agree in number, with relative clauses, complements and prepositions, cut at a depth.
 
     >>> english()
+    <Grammar: 312 rules, 46 nonterminals, 228 words, start 'S^7'>
+    >>> english().depth, max(english().lengths())
+    (7, 41)
+    >>> print(*english().sample(1, seed=6)[0])
+    beside this student that whispers , many polite young bakers think that with grace , many writers find frank
     """
     lexicon = "".join(
         f"{lhs} -> {' | '.join(repr(word) for word in words.split())}\n" for lhs, words in LEXICON.items()
