@@ -117,6 +117,7 @@ def prefixes(sentences: set[Sentence]) -> set[Sentence]:
     return {sentence[:t] for sentence in sentences for t in range(len(sentence) + 1)}
 
 
+@settings(deadline=None)
 @given(st.booleans().flatmap(lambda chances: any_grammar(probabilities=chances, strange=True)))
 def test_reading_undoes_writing(grammar: Grammar) -> None:
     assume(not {"<s>", END} & set(grammar.terminals))
@@ -133,6 +134,7 @@ def test_reading_undoes_writing(grammar: Grammar) -> None:
         assert eval(repr(grammar)) == grammar
 
 
+@settings(deadline=None)
 @given(acyclic())
 def test_listing_agrees_with_plain_recursion(grammar: Grammar) -> None:
     listed = derivations(grammar, grammar.depth)
@@ -147,6 +149,7 @@ def test_listing_agrees_with_plain_recursion(grammar: Grammar) -> None:
     assert witness is None or counts[witness] > 1
 
 
+@settings(deadline=None)
 @given(acyclic())
 def test_next_words_are_those_of_the_listed_sentences(grammar: Grammar) -> None:
     language = set(grammar.sentences())
@@ -160,7 +163,7 @@ def test_next_words_are_those_of_the_listed_sentences(grammar: Grammar) -> None:
             assert grammar.next_words([*prefix, word]) == frozenset()
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(acyclic(probabilities=True))
 def test_next_word_probabilities_are_sums_over_derivations(grammar: Grammar) -> None:
     chance: dict[Sentence, Fraction] = {}
@@ -179,6 +182,7 @@ def test_next_word_probabilities_are_sums_over_derivations(grammar: Grammar) -> 
         assert grammar.probability(prefix) == chance.get(prefix, 0)
 
 
+@settings(deadline=None)
 @given(acyclic(probabilities=True))
 def test_levels_keep_every_derivation_with_its_probability(grammar: Grammar) -> None:
     levels = grammar.levelled()
@@ -211,6 +215,7 @@ def trees(levels: Levelled) -> set[Tree]:
     return below[0]
 
 
+@settings(deadline=None)
 @given(acyclic())
 def test_shapes_are_counted_and_listed_alike(grammar: Grammar) -> None:
     levels = grammar.levelled()
@@ -227,6 +232,7 @@ def test_shapes_are_counted_and_listed_alike(grammar: Grammar) -> None:
             levels.shapes(limit=len(expected) - 1)
 
 
+@settings(deadline=None)
 @given(acyclic())
 def test_nodes_tile_the_sentence_and_usable_rules_are_those_that_fit(grammar: Grammar) -> None:
     levels = grammar.levelled()
@@ -248,6 +254,7 @@ def test_nodes_tile_the_sentence_and_usable_rules_are_those_that_fit(grammar: Gr
                     assert fits == (node.shape in shapes.of_symbol[h][symbol])
 
 
+@settings(deadline=None)
 @given(acyclic())
 def test_ambiguity_within_a_shape_is_found(grammar: Grammar) -> None:
     levels = grammar.levelled()
@@ -265,7 +272,7 @@ def test_ambiguity_within_a_shape_is_found(grammar: Grammar) -> None:
     assert found is None or grammar.ambiguous() is not None
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(any_grammar(probabilities=True), st.integers(1, 3))
 def test_cutting_keeps_the_low_derivations_in_proportion(grammar: Grammar, depth: int) -> None:
     listed = derivations(grammar, depth)
@@ -283,6 +290,7 @@ def test_cutting_keeps_the_low_derivations_in_proportion(grammar: Grammar, depth
     assert all(sum(r.probability or 0 for r in cut.rules_of(lhs)) == 1 for lhs in cut.nonterminals)
 
 
+@settings(deadline=None)
 @given(acyclic(probabilities=True))
 def test_cutting_no_deeper_than_needed_changes_nothing_but_the_order(grammar: Grammar) -> None:
     assert set(grammar.cut(grammar.depth).rules) == set(grammar.rules)
@@ -320,7 +328,7 @@ def test_next_words_of_recursive_grammars(grammar: Grammar) -> None:
             assert bool(after) == (not prefix or prefix[-1] in grammar.next_words(prefix[:-1]))
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(acyclic(probabilities=True), st.integers(0, 2**32))
 def test_samples_are_sentences_and_repeat_with_the_seed(grammar: Grammar, seed: int) -> None:
     drawn = grammar.sample(5, seed)

@@ -31,12 +31,14 @@ def random_grammar(
     ambiguous: bool | None = True,
     unequal: bool | None = True,
     largest: int = 5_000,
+    shapes: int | None = None,
 ) -> Grammar:
     """A random grammar without recursion: up to `nonterminals` at each height below `depth`, the start symbol above.
 
     Each has one to `rules` right sides of one to `arity` symbols, one of them from the height just below, the others
     from anywhere below. Draws with more than `largest` derivations are thrown away, and so are those that are not as
-    `ambiguous` (some sentence has two derivations) and `unequal` (sentences differ in length) ask; None asks nothing.
+    `ambiguous` (some sentence has two derivations) and `unequal` (sentences differ in length) ask, or whose derivation
+    trees have more than so many `shapes`; None asks nothing.
 
     >>> print(random_grammar(0, depth=2))
     S -> A0 A0 | 'b' A1 | A0 A1
@@ -52,6 +54,8 @@ def random_grammar(
             continue
         grammar = Grammar("S", tuple(drawn))
         if unequal is not None and (len(grammar.lengths()) > 1) != unequal:
+            continue
+        if shapes is not None and grammar.levelled().count_shapes() > shapes:
             continue
         if ambiguous is None or (grammar.ambiguous(largest) is not None) == ambiguous:
             return grammar
@@ -94,6 +98,7 @@ def random_pcfg(
     ambiguous: bool | None = True,
     unequal: bool | None = True,
     largest: int = 5_000,
+    shapes: int | None = None,
 ) -> Grammar:
     """A `random_grammar` whose rules have probabilities in the ratios of random whole numbers from 1 to 9."""
     grammar = random_grammar(
@@ -106,6 +111,7 @@ def random_pcfg(
         ambiguous=ambiguous,
         unequal=unequal,
         largest=largest,
+        shapes=shapes,
     )
     rng = np.random.default_rng([seed, 1])
     weighted = []

@@ -155,6 +155,10 @@ def test_random_grammars_can_be_asked_to_be_otherwise() -> None:
     assert plain.ambiguous() is None
     assert len(plain.lengths()) == 1
     assert plain.levelled().shapes().ambiguous() is None
+    few = random_grammar(2, shapes=42)
+    assert few.levelled().count_shapes() <= 42 < random_grammar(2).levelled().count_shapes()
+    with pytest.raises(SpecError, match="no such grammar"):
+        random_grammar(0, rules=1)
     with pytest.raises(SpecError, match="depth must be at least 1"):
         random_grammar(0, depth=0)
 
