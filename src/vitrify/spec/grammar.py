@@ -181,7 +181,7 @@ class Grammar:
         of levels with the same derivations. Probabilities are the exact
         conditional ones: with $Z_h(A)$ the probability that $A$ derives something of height at most $h$, the rule
         $A \to X_1 \dots X_k$ gets $p \prod_i Z_{h-1}(X_i) / Z_h(A)$, so that every derivation kept has its old
-        probability divided by $Z_D(S)$.
+        probability divided by $Z_D(S)$. (Fractions of more than 256 bits are rounded to 192 on the way.)
 
         >>> print(Grammar.from_text("S -> 'a' S [0.5] | 'a' [0.5]").cut(2))
         S^2 -> 'a' S^1 [1/3] | 'a' [2/3]

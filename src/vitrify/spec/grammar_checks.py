@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from vitrify.errors import Problem
-from vitrify.spec.grammar_rules import Rule, Symbol, descendants, drawn, grouped, number_text, walk
+from vitrify.spec.grammar_rules import Rule, Symbol, descendants, drawn, grouped, walk
 from vitrify.spec.ngram_trie import BEGIN, END
 
 NAME = re.compile(r"[\w/](?:(?!->)[\w/^<>-])*")
 """The nonterminals of NLTK's notation: letters, digits, `_` and `/`, after the first also `^`, `<`, `>` and `-`."""
 
+LONGEST = 2000  # digits of a number in a file, and of the two parts of a fraction
 REFUSED_DEFECT = Fraction(1, 1000)  # sums this far from one are no rounding
 WARNED_DEFECT = Fraction(1, 1_000_000)  # what files with seven digits stay below
 
@@ -125,7 +126,12 @@ def _probability_problems(rules: Sequence[Rule], source: Source) -> Iterator[Pro
         for place in without:
             yield source.at(f"{rules[place]} has no probability, but other rules have one: all or none", place)
     for place, rule in enumerate(rules):
-        if rule.probability is not None and not 0 < rule.probability <= 1:
+        if rule.probability is None:
+            continue
+        if max(abs(rule.probability.numerator), rule.probability.denominator) >= 10**LONGEST:
+            message = f"the probability of {rule.lhs} -> … is a fraction of more than {LONGEST} digits; round it"
+            yield source.at(message, place)
+        elif not 0 < rule.probability <= 1:
             yield source.at(f"the probability of {rule} must be above 0 and at most 1", place)
 
 
@@ -163,7 +169,7 @@ def _sums(rules: Sequence[Rule], source: Source) -> list[tuple[Problem, Fraction
         total = sum(chances, Fraction(0))
         defect = abs(total - 1)
         if chances and defect > WARNED_DEFECT:
-            off = f"they sum to {number_text(total)}, off by {float(defect):.3g}"
+            off = f"they sum to {float(total)!r}, off by {float(defect):.3g}"
             message = f"the probabilities of {lhs} must sum to 1, {off}"
             place = next(k for k, rule in enumerate(rules) if rule.lhs == lhs)
             found.append((source.at(message, place), defect))

@@ -10,6 +10,8 @@ from vitrify.spec.grammar_rules import Rule, Symbol, child_edges, descendants, d
 
 RulesOf = Mapping[str, Sequence[Rule]]
 
+LONG, SHORT = 256, 192  # fractions of more bits than the first are rounded to as many as the second
+
 
 def order(start: str, rules: Iterable[Rule]) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """The nonterminals below the start symbol, children first, and a cycle among them if there is one."""
@@ -100,7 +102,9 @@ def _fresh(name: str, taken: set[str]) -> str:
 def proper(children_first: Sequence[str], rules_of: RulesOf) -> list[Rule]:
     r"""Rules whose probabilities sum to one exactly, with the same ratios between whole derivations.
 
-    With $Z(A) = \sum_{A \to X_1 \dots X_k} p \prod_i Z(X_i)$, each rule gets $p \prod_i Z(X_i) / Z(A)$.
+    With $Z(A) = \sum_{A \to X_1 \dots X_k} p \prod_i Z(X_i)$, each rule gets $p \prod_i Z(X_i) / Z(A)$. The digits of
+    $Z$ may double at every level; beyond 256 bits it is rounded to 192, which moves ratios by about $10^{-57}$ and
+    leaves every sum exactly one.
     """
     masses: dict[str, Fraction] = {}
     found: dict[str, list[Rule]] = {}
@@ -112,7 +116,16 @@ def proper(children_first: Sequence[str], rules_of: RulesOf) -> list[Rule]:
                 if masses[child] != 1:
                     weight *= masses[child]
             weights.append(weight)
-        masses[symbol] = Fraction(sum(weights))
+        total = sum(weights, Fraction(0))
+        masses[symbol] = _shortened(total)
         pairs = zip(rules_of[symbol], weights, strict=True)
-        found[symbol] = [Rule(rule.lhs, rule.rhs, weight / masses[symbol]) for rule, weight in pairs]
+        found[symbol] = [Rule(rule.lhs, rule.rhs, weight / total) for rule, weight in pairs]
     return [rule for symbol in rules_of if symbol in found for rule in found[symbol]]
+
+
+def _shortened(number: Fraction) -> Fraction:
+    size = number.denominator.bit_length()
+    if size <= LONG:
+        return number
+    scale = SHORT + size - number.numerator.bit_length()
+    return Fraction(round(number * 2**scale), 2**scale)

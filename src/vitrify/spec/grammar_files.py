@@ -19,14 +19,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from vitrify.errors import Problem, SpecError
-from vitrify.spec.grammar_checks import NAME, Source
+from vitrify.spec.grammar_checks import LONGEST, NAME, Source
 from vitrify.spec.grammar_rules import Rule, Symbol
 
 TOKEN = re.compile(
     r"(?P<blank>\s+)|(?P<comment>\#.*)|(?P<arrow>->|→)|(?P<bar>\|)|(?P<word>'[^']*'|\"[^\"]*\")"
     rf"|(?P<chance>\[[^\[\]]*\])|(?P<name>{NAME.pattern})"
 )
-NUMBER = re.compile(r"\d{1,4000}(\.\d{0,4000})?([eE][+-]?\d{1,3})?|\.\d{1,4000}|\d{1,4000}\s*/\s*\d{1,4000}")
+NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?|\d+\s*/\s*\d+", re.ASCII)
 SUFFIXES = (".cfg", ".pcfg")
 
 Token = tuple[str, str]
@@ -168,7 +168,9 @@ def _rule(lhs: str, tokens: Sequence[Token], number: int, reading: Reading) -> R
     if kinds[-1:] == ["chance"]:
         chance = _number(tokens[-1][1][1:-1].strip())
         if chance is None:
-            message = f"a probability must be a number such as [0.25] or [1/4], got {tokens[-1][1]}"
+            text = tokens[-1][1]
+            given = text if len(text) <= 40 else f"{text[:40]}… ({len(text)} characters)"
+            message = f"a probability must be a number such as [0.25] or [1/4], got {given}"
             reading.complain(message, number)
             return None
         tokens = tokens[:-1]
@@ -181,7 +183,7 @@ def _rule(lhs: str, tokens: Sequence[Token], number: int, reading: Reading) -> R
 
 
 def _number(text: str) -> Fraction | None:
-    if not NUMBER.fullmatch(text):
+    if not NUMBER.fullmatch(text) or max(map(len, re.split(r"\D+", text))) > LONGEST:
         return None
     try:
         return Fraction(text.replace(" ", ""))

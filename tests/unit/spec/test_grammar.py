@@ -65,6 +65,17 @@ def test_cut_symbols_avoid_names_in_use_and_share_equal_heights() -> None:
     assert Grammar.from_text("S -> T | 'x'\nT -> 'a' S").cut(2).depth == 1
 
 
+def test_deep_cuts_stay_of_a_sane_size() -> None:
+    cut = Grammar.from_text("S -> S S [0.4] | 'a' [0.6]").cut(60)
+    assert cut.depth == 60
+    assert all(sum(rule.probability or 0 for rule in cut.rules_of(lhs)) == 1 for lhs in cut.nonterminals)
+    assert Grammar.from_text(cut.text) == cut
+    mass = 0.0
+    for _ in range(60):
+        mass = 0.6 + 0.4 * mass * mass
+    assert float(cut.rules_of("S^60")[1].probability or 0) == pytest.approx(0.6 / mass, rel=1e-12)
+
+
 def test_values_are_compared_printed_and_checked() -> None:
     rules = [Rule("S", [("a", True)], 0.1), Rule("S", [("b", True)], 0.9)]  # type: ignore[arg-type]
     grammar = Grammar("S", rules)  # type: ignore[arg-type]
