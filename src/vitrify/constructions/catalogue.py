@@ -46,6 +46,11 @@ def construct(spec: object, shape: str | None = None, settings: Settings | None 
     """The network of a spec, in the asked-for shape or in the default one of its type."""
     fitting: Sequence[Construction] = [c for c in constructions() if isinstance(spec, c.spec)]
     chosen = [c for c in fitting if c.default] if shape is None else [c for c in fitting if c.shape == shape]
+    if not fitting:
+        known = ", ".join(sorted({c.spec.__name__ for c in constructions()}))
+        raise BuildRefused(
+            f"no construction builds a spec of type {type(spec).__name__} yet; there are some for {known}"
+        )
     if not chosen:
         offered = ", ".join(c.shape for c in fitting)
         raise BuildRefused(f"a spec of type {type(spec).__name__} is built in the shape {offered}, not {shape!r}")

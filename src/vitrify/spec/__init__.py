@@ -9,6 +9,7 @@ from vitrify.errors import SpecError
 
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
+    from vitrify.spec.grammar import Grammar
     from vitrify.spec.ngram import NGramModel
 
 SUFFIXES = {
@@ -16,10 +17,12 @@ SUFFIXES = {
     ".arpa.gz": "n-gram language model, compressed",
     ".automaton.json": "finite automaton",
     ".regex": "regular expression",
+    ".cfg": "context-free grammar",
+    ".pcfg": "context-free grammar with probabilities",
 }
 
 
-def read_spec(path: Path) -> NGramModel | Automaton:
+def read_spec(path: Path) -> NGramModel | Automaton | Grammar:
     """The spec in a file, its kind told by the end of the file's name."""
     suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.endswith(s)), None)
     if suffix is None:
@@ -29,6 +32,10 @@ def read_spec(path: Path) -> NGramModel | Automaton:
         from vitrify.spec.ngram import NGramModel
 
         return NGramModel.read(path)
+    if suffix in (".cfg", ".pcfg"):
+        from vitrify.spec.grammar import Grammar
+
+        return Grammar.read(path)
     from vitrify.spec.automaton import Automaton
 
     return Automaton.read(path)

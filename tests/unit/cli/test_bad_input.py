@@ -42,6 +42,10 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("one n-gram lost", "lm.arpa", without(WEATHER, "-0.29173439624041236\t<s> rain rain"), ["22", "21"]),
     ("malformed number", "lm.arpa", WEATHER.replace("-0.5118833609788743\train", "O.5\train"), ["lm.arpa:9", "O.5"]),
     ("sums off", "lm.arpa", WEATHER.replace("-0.5118833609788743\tsun", "-0.4\tsun"), ["sum to"]),
+    ("unclosed quote", "g.cfg", "S -> 'a\n", ["g.cfg:1", "quote"]),
+    ("two problems", "g.cfg", "S -> NP\nVP 'x'\n", ["g.cfg:1", "NP", "g.cfg:2", "arrow"]),
+    ("sums of rules off", "g.pcfg", "# x\nS -> 'a' [0.5] | 'b' [0.4]\n", ["g.pcfg:2", "0.9"]),
+    ("not built yet", "g.cfg", "S -> 'a'\n", ["no construction", "Grammar"]),
     ("not ARPA", "lm.arpa", "hello\n", ["lm.arpa"]),
     ("empty", "lm.arpa", "", ["lm.arpa"]),
     (

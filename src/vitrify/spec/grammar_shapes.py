@@ -1,0 +1,197 @@
+r"""The shapes of derivation trees: trees with the labels erased, all leaves at level 0.
+
+A shape of level $h$ is the tuple of its children's shapes, and is named by its number among those of its level. What
+symbol $A$ derives has the shapes $\bigcup_{A \to B_1 \dots B_k} \mathrm{shapes}(B_1) \times \dots \times
+\mathrm{shapes}(B_k)$; there can be exponentially many, so listing them has a guard, and counting them does without.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from vitrify.errors import BuildRefused
+from vitrify.spec.grammar_levels import Levelled, LevelRule
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a shape: it spans the words `first` to `last` (counted from 1), its children are named by their
+    number among the nodes of the level below, from left to right; `shape` is its shape's number in its level.
+    """
+
+    first: int
+    last: int
+    shape: int
+    children: tuple[int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Shapes:
+    """All shapes of a levelled grammar: `trees[h][k]` are the children of shape k of level h, numbered in level h - 1.
+
+    `of_symbol[h][A]` are the shapes that symbol A of level h can have, in order.
+    """
+
+    levels: Levelled
+    trees: tuple[tuple[tuple[int, ...], ...], ...]
+    of_symbol: tuple[tuple[tuple[int, ...], ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    def __repr__(self) -> str:
+        return f"<Shapes: {len(self)} of whole sentences, by level {tuple(map(len, self.trees))}>"
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """The shapes of the start symbol: all of the highest level."""
+        return self.of_symbol[-1][0]
+
+    @cached_property
+    def widths(self) -> tuple[tuple[int, ...], ...]:
+        """How many words each shape of each level spans."""
+        found: list[tuple[int, ...]] = [(1,)]
+        for level in self.trees[1:]:
+            below = found[-1]
+            found.append(tuple(sum(below[child] for child in tree) for tree in level))
+        return tuple(found)
+
+    @cached_property
+    def _sets(self) -> tuple[tuple[frozenset[int], ...], ...]:
+        return tuple(tuple(map(frozenset, level)) for level in self.of_symbol)
+
+    def usable(self, level: int, rule: LevelRule, shape: int) -> bool:
+        """Whether a rule of a level can stand at a node of this shape."""
+        tree, below = self.trees[level][shape], self._sets[level - 1]
+        return len(tree) == len(rule.rhs) and all(
+            child in below[symbol] for child, symbol in zip(tree, rule.rhs, strict=True)
+        )
+
+    def nodes(self, shape: int) -> tuple[tuple[Node, ...], ...]:
+        """The nodes of a shape of the highest level, by level, from left to right.
+
+        >>> from vitrify.spec.grammar import Grammar
+        >>> shapes = Grammar.from_text("S -> A A\\nA -> 'a' | 'a' 'b'").levelled().shapes()
+        >>> for node in shapes.nodes(1)[1]:
+        ...     print(node)
+        Node(first=1, last=1, shape=0, children=(0,))
+        Node(first=2, last=3, shape=1, children=(1, 2))
+        """
+        found = []
+        row = [shape]
+        for h in range(len(self.trees) - 1, -1, -1):
+            here, below, first = list[Node](), list[int](), 1
+            for number in row:
+                children = self.trees[h][number]
+                last = first + self.widths[h][number] - 1
+                here.append(Node(first, last, number, tuple(range(len(below), len(below) + len(children)))))
+                below += children
+                first = last + 1
+            found.append(tuple(here))
+            row = below
+        return tuple(reversed(found))
+
+    def ambiguous(self) -> tuple[int, str, int] | None:
+        r"""A level, a symbol and a shape such that two derivations of that symbol in that shape give the same words.
+
+        None means that a string has at most one parse for each label and shape. Within one shape children are aligned,
+        so $A$ and $B$ derive a common string iff some pair of their rules does so child by child; and $A$ derives one
+        twice iff two of its rules do, or one with a child that derives one twice.
+        """
+        common = [{(a, a) for a in range(len(self.levels.words))}]  # pairs of symbols with a common string, by shape
+        for h in range(1, len(self.trees)):
+            here: list[set[tuple[int, int]]] = []
+            for number, tree in enumerate(self.trees[h]):
+                fitting = [rule for rule in self.levels.rules[h] if self.usable(h, rule, number)]
+                pairs: set[tuple[int, int]] = set()
+                for place, rule in enumerate(fitting):
+                    for other in fitting[: place + 1]:
+                        if all(
+                            pair in common[c]
+                            for c, pair in zip(tree, zip(rule.rhs, other.rhs, strict=True), strict=True)
+                        ):
+                            if rule is not other and rule.lhs == other.lhs:
+                                return h, self.levels.symbols[h][rule.lhs], number
+                            pairs |= {(rule.lhs, other.lhs), (other.lhs, rule.lhs)}
+                here.append(pairs)
+            common = here
+        return None
+
+
+def shapes(levels: Levelled, limit: int) -> Shapes:
+    """The shapes of a levelled grammar, level by level; refused where a level has more than `limit`."""
+    trees: list[tuple[tuple[int, ...], ...]] = [((),)]
+    of_symbol: list[tuple[tuple[int, ...], ...]] = [tuple((0,) for _ in levels.words)]
+    for h in range(1, levels.depth + 1):
+        number: dict[tuple[int, ...], int] = {}
+        own: list[dict[int, None]] = [{} for _ in levels.symbols[h]]
+        for rule in levels.rules[h]:
+            for tree in product(*(of_symbol[h - 1][child] for child in rule.rhs)):
+                own[rule.lhs][number.setdefault(tree, len(number))] = None
+                if len(number) > limit:
+                    raise BuildRefused(
+                        f"the shapes of derivation trees were to be listed, but level {h} of {levels.depth} has more "
+                        f"than {limit} ({len(number)} reached); raise the limit, or use a construction over spans"
+                    )
+        trees.append(tuple(number))
+        of_symbol.append(tuple(tuple(sorted(found)) for found in own))
+    return Shapes(levels, tuple(trees), tuple(of_symbol))
+
+
+KINDS = 20_000  # sets of symbols that count_shapes keeps at one level
+
+
+def count_shapes(levels: Levelled) -> int:
+    r"""How many shapes the start symbol has, by dynamic programming over sets of symbols.
+
+    At each level, shapes are counted by the set of symbols that can have them, which makes every shape count once
+    however many rules lead to it. The next level's sets follow by going through right sides child by child: what
+    matters of the children so far is which rules they fit.
+    """
+    kinds: dict[frozenset[int], int] = {frozenset(range(len(levels.words))): 1}
+    for h in range(1, levels.depth + 1):
+        tries = _prefix_tree(levels.rules[h])
+        above: defaultdict[frozenset[int], int] = defaultdict(int)
+        open_ones: dict[frozenset[int], int] = {frozenset({0}): 1}  # by the nodes of the tree that fit so far
+        while open_ones:
+            further: defaultdict[frozenset[int], int] = defaultdict(int)
+            for fitting, count in open_ones.items():
+                for kind, many in kinds.items():
+                    steps = {after for at in fitting for child, after in tries.steps[at].items() if child in kind}
+                    if not steps:
+                        continue
+                    further[frozenset(steps)] += count * many
+            for fitting, count in further.items():
+                heads = frozenset(lhs for at in fitting for lhs in tries.heads[at])
+                if heads:
+                    above[heads] += count
+            open_ones = dict(further)
+            if max(len(above), len(open_ones)) > KINDS:
+                raise BuildRefused(f"counting shapes at level {h} needs more than {KINDS} sets of symbols")
+        kinds = dict(above)
+    return sum(kinds.values())
+
+
+@dataclass(frozen=True)
+class _PrefixTree:
+    """Right sides as a tree: where a child leads from each node, and whose right sides end there."""
+
+    steps: list[dict[int, int]]
+    heads: list[list[int]]
+
+
+def _prefix_tree(rules: tuple[LevelRule, ...]) -> _PrefixTree:
+    tree = _PrefixTree([{}], [[]])
+    for rule in rules:
+        at = 0
+        for child in rule.rhs:
+            if child not in tree.steps[at]:
+                tree.steps[at][child] = len(tree.steps)
+                tree.steps.append({})
+                tree.heads.append([])
+            at = tree.steps[at][child]
+        tree.heads[at].append(rule.lhs)
+    return tree
