@@ -10,16 +10,18 @@ from vitrify.errors import SpecError
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
     from vitrify.spec.ngram import NGramModel
+    from vitrify.spec.patterns import WordPatterns
 
 SUFFIXES = {
     ".arpa": "n-gram language model",
     ".arpa.gz": "n-gram language model, compressed",
     ".automaton.json": "finite automaton",
     ".regex": "regular expression",
+    ".patterns": "patterns over word classes",
 }
 
 
-def read_spec(path: Path) -> NGramModel | Automaton:
+def read_spec(path: Path) -> NGramModel | Automaton | WordPatterns:
     """The spec in a file, its kind told by the end of the file's name."""
     suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.endswith(s)), None)
     if suffix is None:
@@ -29,6 +31,10 @@ def read_spec(path: Path) -> NGramModel | Automaton:
         from vitrify.spec.ngram import NGramModel
 
         return NGramModel.read(path)
+    if suffix == ".patterns":
+        from vitrify.spec.patterns import WordPatterns
+
+        return WordPatterns.read(path)
     from vitrify.spec.automaton import Automaton
 
     return Automaton.read(path)
