@@ -87,7 +87,8 @@ def read_patterns(path: Path) -> tuple[Classes, Patterns]:
         for place, message in pattern_problems(tuple(classes), tuple(patterns))
     ]
     if problems:
-        raise SpecError(sorted(problems, key=lambda problem: problem.line or 0))
+        problems.sort(key=lambda problem: problem.line or 0)
+        raise SpecError(problems)
     return tuple(classes), tuple(patterns)
 
 
@@ -144,7 +145,7 @@ def _part_problem(part: str, defined: set[str]) -> str | None:
     if not part.startswith('"'):
         if part in defined:
             return None
-        return f"the class {part!r} is not defined: write {part} = word word …, or \"{part}\" for the word itself"
+        return f'the class {part!r} is not defined: write {part} = word word …, or "{part}" for the word itself'
     if len(part) < 2 or not part.endswith('"'):
         return f"the quote that opens at {part} is not closed"
     return "the quotes hold no word" if part == '""' else _word_problem(part[1:-1])

@@ -107,13 +107,16 @@ class WordPatterns:
         return frozenset(legal)
 
     def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]:
-        """Every beginning of a sentence once, short ones first; each length is made when it is asked for."""
+        """Every beginning of a sentence once, short ones first, each made when it is asked for."""
+        yield ()
         level: list[tuple[str, ...]] = [()]
-        while level:
-            yield from level
-            if longest is not None and len(level[0]) >= longest:
-                return
-            level = [(*prefix, word) for prefix in level for word in self._in_order(self.next_words(prefix))]
+        while level and (longest is None or len(level[0]) < longest):
+            longer: list[tuple[str, ...]] = []
+            for prefix in level:
+                for word in self._in_order(self.next_words(prefix)):
+                    longer.append((*prefix, word))
+                    yield longer[-1]
+            level = longer
 
     def sentences(self, most: int = MOST_SENTENCES) -> Iterator[tuple[str, ...]]:
         """Every sentence once, in the order of the vocabulary; more than `most` are refused."""
@@ -204,7 +207,9 @@ class WordPatterns:
                 continue
             read, fitting = state
             if len(steps) >= MOST_STATES:
-                raise SpecError([f"the classes overlap too much: prefixes fit more than {MOST_STATES} sets of patterns"])
+                raise SpecError(
+                    [f"the classes overlap too much: prefixes fit more than {MOST_STATES} sets of patterns"]
+                )
             moves: dict[frozenset[str], set[int]] = {}
             for place in fitting:
                 if read < len(self.patterns[place]):
