@@ -28,7 +28,8 @@ Classes = tuple[tuple[str, tuple[str, ...]], ...]
 Patterns = tuple[tuple[str, ...], ...]
 Place = tuple[Literal["class", "pattern"], int] | None  # which class or pattern a problem is about
 
-DEFINITION = re.compile(r'([^\s"=#][^\s"=]*)\s*=(.*)')
+NAME = re.compile(r'[^\s"=#][^\s"=]*')
+DEFINITION = re.compile(rf"({NAME.pattern})\s*=(.*)")
 PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 RESERVED = (BEGIN, END)
 
@@ -127,7 +128,7 @@ def _class_problems(classes: Classes) -> Iterator[tuple[Place, str]]:
         names[name] += 1
         if names[name] == 2:
             yield ("class", place), f"the class {name!r} is defined twice: keep one definition"
-        if not DEFINITION.fullmatch(f"{name}=") or not name.isprintable():
+        if not NAME.fullmatch(name) or not name.isprintable():
             yield (
                 ("class", place),
                 f'a class name has no blanks, quotes or "=", and does not begin with #, got {name!r}',

@@ -34,8 +34,8 @@ def table(
     (\text{norm}_s - c_{p_{rs}} \cdot x_s)\big)$: 1 when all agree; when one disagrees the sum is at least $g$ and the
     unit is 0, with a whole unit to spare. So it is a conjunction that tolerates noise on the side of 0. With `snap`
     a second unit per row cuts the other side, $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for
-    $z = \pm 1$, and noise below the margin is removed altogether. `matches` is how many rows can agree at once: only those pass
-    noise on. Units: one per row, two with `snap`.
+    $z = \pm 1$, and noise below the margin is removed altogether. `matches` is how many rows can agree at once: only
+    those pass noise on. Units: one per row, two with `snap`.
     """
     gaps = np.array([_gap(space) for space in reads])
     looked = patterns != ANY
