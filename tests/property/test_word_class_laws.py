@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from built import ATTENTIONS
+from vitrify.constructions import word_memory as memory
 from vitrify.constructions.word_classes import sizes, word_classes
 from vitrify.kit import assemble
 from vitrify.net import Ledger, encode, logits
 from vitrify.net.architecture import AttentionKind
+from vitrify.net.weights import Weights
 from vitrify.spec.patterns import WordPatterns
 
 EXAMPLES = settings(max_examples=60, deadline=None)
@@ -52,6 +54,17 @@ def test_read_after_write_is_the_identity(spec: WordPatterns) -> None:
         assert WordPatterns.read(Path(folder) / "spec.patterns") == spec
 
 
+def is_exact(spec: WordPatterns, weights: Weights) -> bool:
+    """Whether the net gives the right set after every beginning of a sentence; it must never lose a word."""
+    net, prefixes = weights.architecture, list(spec.prefixes())
+    exact = True
+    for prefix, rows in zip(prefixes, logits(weights, [encode(net, prefix) for prefix in prefixes]), strict=True):
+        found = {symbol for symbol, logit in zip(net.output.symbols, rows[-1], strict=True) if logit > 0}
+        assert spec.next_words(prefix) <= found
+        exact = exact and found == spec.next_words(prefix)
+    return exact
+
+
 @EXAMPLES
 @given(languages(), attentions, st.integers(-2, 2))
 def test_the_net_is_exact_iff_its_window_is_large_enough(
@@ -59,14 +72,18 @@ def test_the_net_is_exact_iff_its_window_is_large_enough(
 ) -> None:
     n = max(2, spec.window() + more)
     weights = assemble(word_classes(spec, window=n, attention=attention))
-    symbols, prefixes = weights.architecture.output.symbols, list(spec.prefixes())
-    exact = True
-    for prefix, rows in zip(
-        prefixes, logits(weights, [encode(weights.architecture, p) for p in prefixes]), strict=True
-    ):
-        found = {symbol for symbol, logit in zip(symbols, rows[-1], strict=True) if logit > 0}
-        assert spec.next_words(prefix) <= found
-        exact = exact and found == spec.next_words(prefix)
-    assert exact == (n >= spec.window())
+    assert is_exact(spec, weights) == (n >= spec.window())
     assert Ledger.of(weights).units == sizes(spec, n)["units"] == len(spec.contexts(n))
     assert Ledger.of(weights).heads == sizes(spec, n)["heads"]
+
+
+@EXAMPLES
+@given(languages(), attentions, st.integers(-2, 2))
+def test_memory_answers_the_same_from_one_number_per_word(
+    spec: WordPatterns, attention: AttentionKind, more: int
+) -> None:
+    n = max(2, spec.window() + more)
+    weights = assemble(memory.word_memory(spec, window=n, attention=attention))
+    assert is_exact(spec, weights) == (n >= spec.window())
+    assert Ledger.of(weights).units == memory.sizes(spec, n)["units"]
+    assert Ledger.of(weights).heads == memory.sizes(spec, n)["heads"]

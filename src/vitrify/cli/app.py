@@ -42,7 +42,9 @@ def build(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")],
     shape: Annotated[
         str | None,
-        typer.Option(help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes"),
+        typer.Option(
+            help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory"
+        ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (
         AttentionChoice.soft

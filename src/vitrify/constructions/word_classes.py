@@ -71,7 +71,7 @@ def word_classes(
         max_length=max_length or spec.longest,
         attention=attention,
     )
-    classes = net.embed("classes", MultiHot(names), _memberships(spec, net.inputs, names))
+    classes = net.embed("classes", MultiHot(names), memberships(spec, net.inputs, names))
     asked = _asked(contexts, names)
     slots = _slots(net, classes, asked, positions)
     follow = (*spec.members, END)
@@ -87,7 +87,7 @@ def word_classes(
         rows=[side_by_side(context) for context in contexts],
     )
     symbols = (*spec.vocabulary, END)
-    spread = _memberships(spec, symbols, follow).T
+    spread = memberships(spec, symbols, follow).T
     need = LOGIT_ERROR / float(spread.sum(axis=0).max())
     return net.network(
         Output("next", symbols),
@@ -120,7 +120,7 @@ def sizes(spec: WordPatterns, n: int) -> dict[str, int]:
     }
 
 
-def _memberships(spec: WordPatterns, words: tuple[str, ...], names: tuple[str, ...]) -> Floats:
+def memberships(spec: WordPatterns, words: tuple[str, ...], names: tuple[str, ...]) -> Floats:
     """Which words [word, class] are in which classes; BOS and the end are alone in classes of their own."""
     found = np.zeros((len(words), len(names)))
     place = {name: number for number, name in enumerate(names)}
