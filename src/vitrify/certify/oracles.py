@@ -168,9 +168,13 @@ class Sentences(Protocol):
 
 
 class NextSetOracle:
-    """The set of words that may come next: the distance is 0 or 1; asked about beginnings of sentences only."""
+    """The set of words that may come next: the distance is 0 or 1; asked about beginnings of sentences only.
+
+    A logit of 0 counts as wrong on either side: rounding would decide it.
+    """
 
     SHOWN = 5  # words of each kind in a witness
+    TIE = 1e-6  # logits nearer to 0 than this are none
 
     def __init__(self, spec: Sentences, net: Transformer) -> None:
         if net.inputs[1:] != spec.vocabulary or net.output.symbols != (*spec.vocabulary, END):
@@ -196,7 +200,8 @@ class NextSetOracle:
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
         right = [((found > 0) == self._expected(word)).all(axis=-1) for word, found in zip(words, logits, strict=True)]
-        return np.where(np.array(right) & np.isfinite(logits).all(axis=-1), 0.0, 1.0)
+        clear = (np.isfinite(logits) & (np.abs(logits) > self.TIE)).all(axis=-1)
+        return np.where(np.array(right) & clear, 0.0, 1.0)
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         found, expected = logits[-1] > 0, self._expected(word)[-1]
@@ -204,6 +209,7 @@ class NextSetOracle:
             "history": [self.net.inputs[i] for i in word],
             "missing": self._some(expected & ~found),
             "too many": self._some(found & ~expected),
+            "undecided": self._some(~(np.abs(logits[-1]) > self.TIE)),
         }
 
     def _some(self, chosen: NDArray[np.bool_]) -> list[str]:

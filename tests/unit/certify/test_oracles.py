@@ -218,18 +218,23 @@ def test_next_sets_are_those_of_the_language() -> None:
     sentence = next(s for s in spec.sentences() if len(s) == spec.longest == 10)
     word = np.array([[net.inputs.index(w) for w in sentence]])
     legal = [spec.next_words(sentence[:n]) for n in range(11)]
-    logits = np.array([[[0.01 if symbol in row else 0.0 for symbol in net.output.symbols] for row in legal]])
+    logits = np.array([[[0.01 if symbol in row else -0.01 for symbol in net.output.symbols] for row in legal]])
     assert not oracle.errors(word, logits).any()
     assert not oracle.errors(word, answers(weights, word)).any()
     wrong = logits.copy()
     wrong[0, 3, net.output.symbols.index("</s>")] = 1.0
     wrong[0, 5, net.output.symbols.index(sentence[5])] = -1.0
     wrong[0, 7, 0] = np.nan
-    assert np.flatnonzero(oracle.errors(word, wrong)[0]).tolist() == [3, 5, 7]
+    wrong[0, 8, 0] = 0.0
+    assert np.flatnonzero(oracle.errors(word, wrong)[0]).tolist() == [3, 5, 7, 8]
+    for place in (7, 8):
+        witness = oracle.witness(word[0, :place], wrong[0, : place + 1])
+        assert witness["undecided"] == [net.output.symbols[0]]
     assert oracle.witness(word[0, :3], wrong[0, :4]) == {
         "history": list(sentence[:3]),
         "missing": [],
         "too many": ["</s>"],
+        "undecided": [],
     }
     assert oracle.witness(word[0, :5], wrong[0, :6])["missing"] == [sentence[5]]
 

@@ -92,7 +92,12 @@ def test_a_short_window_says_so() -> None:
     assert "--window 5 is exact" in built(3).about["exact"]
     evidence = certify(built(3), AWOKE)
     assert evidence.verdict == "fails"
-    assert evidence.witness == {"history": ["Ann", "was", "too", "hungry"], "missing": [], "too many": ["to"]}
+    assert evidence.witness == {
+        "history": ["Ann", "was", "too", "hungry"],
+        "missing": [],
+        "too many": ["to"],
+        "undecided": [],
+    }
 
 
 def test_certify_asks_about_every_beginning_of_a_sentence() -> None:
@@ -111,9 +116,9 @@ def test_a_net_shorter_than_the_sentences() -> None:
 
 def test_most_mutations_are_noticed_and_the_others_change_no_answer() -> None:
     found = campaign(built(5), AWOKE, count=150, seed=1)
-    assert found.rate >= 0.9
+    assert found.rate >= 0.95
     kinds = {what.split("[")[0] for what, _ in found.survivors}
-    assert kinds <= {"unembed.b_U", "blocks.0.mlp.b_in"}  # a logit of 0 instead of -1/2, a unit of 2 instead of 1
+    assert kinds <= {"blocks.0.mlp.b_in"}  # a context whose every part already says what follows
 
 
 @pytest.mark.parametrize("positions", ["dyadic", "quadratic", "sqrt"])
