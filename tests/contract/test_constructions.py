@@ -14,12 +14,15 @@ from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.patterns import WordPatterns
+from vitrify.spec.word_languages import random_patterns, waking_up
 
 PACKAGE = "vitrify.constructions"
 LENGTH = 12
 SAMPLES: dict[type, list[object]] = {  # what every construction of a type must build; a new type of spec needs a line
     NGramModel: [random_ngram(2, 3, seed=1), random_ngram(3, 1, seed=0)],
     Automaton: [cyclic(3), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
+    WordPatterns: [waking_up(2), random_patterns(1), WordPatterns((), (('"a"',),))],
 }
 ENTRIES = {entry.shape: entry for entry in constructions()}
 

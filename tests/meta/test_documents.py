@@ -73,6 +73,7 @@ def test_every_command_and_option_is_documented() -> None:
         "--attention",
         "--max-length",
         "--positions",
+        "--window",
         "--trace",
         "--all",
         "--stdin",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.certify.evidence import Evidence, upper_failure_rate
-from vitrify.certify.oracles import Oracle, oracle_for
+from vitrify.certify.oracles import Language, Oracle, oracle_for
 from vitrify.certify.rounding import decided, supports
 from vitrify.errors import InputError
 from vitrify.net.architecture import Transformer
@@ -66,17 +66,17 @@ class Examination:
         """All short words; words that exercise each listed part; random long words."""
         rng = np.random.default_rng(self.seed)
         positions = max(2_000, int(self.work / _cost(self.net)))
-        short = _all_words(self.net, self.max_length, positions // 2)
+        language = self.oracle.language
+        if language is None:
+            short = _all_words(self.net, self.max_length, positions // 2)
+        else:
+            short = _all_beginnings(self.net, language, self.max_length, positions // 2)
         listed = self.oracle.questions(rng, max(200, positions // 8))
-        length = min(self.net.max_length, max(1, positions // 4)) if len(self.net.inputs) > 1 else 0
-        count = min(SAMPLES, max(4, positions // (4 * max(length, 1))))
-        random = rng.integers(1, max(len(self.net.inputs), 2), size=(count, length))
-        name = f"every prefix of {count} random words of length {length}"
-        domains = [short, Domain(name, (random,), "sampled", count * (length + 1))]
-        if listed:
-            name = f"every prefix of {len(listed)} words that exercise the listed parts"
-            domains.insert(1, Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed)))
-        return tuple(domains)
+        random = _random_sentences(language, rng) if language else _random_words(self.net, rng, positions // 4)
+        if not listed:
+            return short, random
+        name = f"every prefix of {len(listed)} words that exercise the listed parts"
+        return short, Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed)), random
 
     def run(self, weights: Weights, progress: Progress | None = None, *, hardest_first: bool = False) -> Evidence:
         """Examine a net; stops at the first wrong answer, which becomes the witness.
@@ -146,8 +146,8 @@ class Examination:
 
     def decided(self, weights: Weights, precision: str) -> Iterator[NDArray[np.bool_]]:
         """Where, on some of the random words, a run in lower precision must give the same answer [word, prefix]."""
-        (words,) = self.domains[-1].words
-        for tokens in self._batches(Domain("", (words[:PROVED_WORDS],), "sampled", 0)):
+        longest = self.domains[-1].words[-1]
+        for tokens in self._batches(Domain("", (longest[:PROVED_WORDS],), "sampled", 0)):
             yield decided(weights, tokens, precision)[:, self.net.pads - 1 :]
 
     def _spaces(self, weights: Weights) -> tuple[float, dict[str, object] | None]:
@@ -217,6 +217,41 @@ def _all_words(net: Transformer, max_length: int | None, positions: int) -> Doma
     words = tuple(_words_of_length(letters, n) for n in lengths)
     cases = sum(letters**n for n in range(longest + 1))
     return Domain(f"all {cases} words of length 0 to {longest}", words, "exhaustive", cases)
+
+
+def _all_beginnings(net: Transformer, language: Language, max_length: int | None, positions: int) -> Domain:
+    """All beginnings of sentences up to a length; those that no other one continues are run."""
+    if max_length is not None and max_length > net.max_length:
+        raise InputError(f"words of length {max_length} are longer than the network reads: at most {net.max_length}")
+    most = min(FEW_WORDS, positions) if max_length is None else MOST_WORDS
+    found: list[list[int]] = []
+    for word in language.beginnings():
+        if max_length is not None and len(word) > max_length:
+            break
+        found.append(word)
+        if len(found) > most and max_length is not None:
+            raise InputError(f"there are more than {most} words to length {max_length}: ask for a smaller --max-length")
+        if len(found) > most and len(word) > 1:  # only whole lengths count
+            found = [shorter for shorter in found if len(shorter) < len(word)]
+            break
+    continued = {tuple(word[:-1]) for word in found}
+    words = _by_length([word for word in found if tuple(word) not in continued])
+    longest = len(found[-1])
+    return Domain(f"all {len(found)} beginnings of sentences to length {longest}", words, "exhaustive", len(found))
+
+
+def _random_words(net: Transformer, rng: np.random.Generator, positions: int) -> Domain:
+    length = min(net.max_length, max(1, positions)) if len(net.inputs) > 1 else 0
+    count = min(SAMPLES, max(4, positions // max(length, 1)))
+    words = rng.integers(1, max(len(net.inputs), 2), size=(count, length))
+    name = f"every prefix of {count} random words of length {length}"
+    return Domain(name, (words,), "sampled", count * (length + 1))
+
+
+def _random_sentences(language: Language, rng: np.random.Generator) -> Domain:
+    words = [language.draw(rng) for _ in range(SAMPLES)]
+    name = f"every prefix of {SAMPLES} random sentences"
+    return Domain(name, _by_length(words), "sampled", sum(len(word) + 1 for word in words))
 
 
 def _words_of_length(letters: int, length: int) -> Ids:

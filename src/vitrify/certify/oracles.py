@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +13,29 @@ from vitrify.errors import FolderError
 from vitrify.net.architecture import Transformer
 from vitrify.net.run import log_probabilities
 from vitrify.spec.automaton import Automaton
-from vitrify.spec.ngram import BEGIN, NGramModel
+from vitrify.spec.ngram import BEGIN, END, NGramModel
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+class Language(Protocol):
+    """The input words that may be asked about, where not all may: the beginnings of sentences."""
+
+    def beginnings(self) -> Iterator[list[int]]:
+        """Every beginning once, short ones first, up to what the network reads."""
+        ...
+
+    def draw(self, rng: np.random.Generator) -> list[int]:
+        """A random sentence, cut to what the network reads."""
+        ...
+
+
 class Oracle(Protocol):
-    """The right answers for a network's input words."""
+    """The right answers for a network's input words; `language` is None where every word may be asked about."""
+
+    @property
+    def language(self) -> Language | None: ...
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
         """Distance of the answers from the right ones, [word, prefix]; words are input ids [word, length]."""
@@ -39,6 +56,8 @@ class Oracle(Protocol):
 
 class NextTokenOracle:
     """A language model's next-token probabilities: the distance is the largest difference of two probabilities."""
+
+    language = None
 
     def __init__(self, model: NGramModel, net: Transformer) -> None:
         if net.output.symbols != model.predicted or set(net.inputs) != {BEGIN, *model.readable}:
@@ -98,6 +117,8 @@ class NextTokenOracle:
 class StateOracle:
     """An automaton's state after every letter: the distance is 0 or 1."""
 
+    language = None
+
     def __init__(self, automaton: Automaton, net: Transformer) -> None:
         if net.inputs[1:] != automaton.alphabet or not set(net.output.symbols) <= set(automaton.states):
             raise FolderError("the network and its spec do not speak about the same letters and states")
@@ -130,10 +151,93 @@ class StateOracle:
         return words[:count]
 
 
+@runtime_checkable
+class Sentences(Protocol):
+    """A spec that says which words may come next, and what its sentences are."""
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]: ...
+
+    def next_words(self, history: Sequence[str]) -> frozenset[str]: ...
+
+    def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]: ...
+
+    def examples(self) -> Iterator[tuple[str, ...]]: ...
+
+    def draw(self, rng: np.random.Generator) -> tuple[str, ...]: ...
+
+
+class NextSetOracle:
+    """The set of words that may come next: the distance is 0 or 1; asked about beginnings of sentences only.
+
+    A logit of 0 counts as wrong on either side: rounding would decide it.
+    """
+
+    SHOWN = 5  # words of each kind in a witness
+    TIE = 1e-6  # logits nearer to 0 than this are none
+
+    def __init__(self, spec: Sentences, net: Transformer) -> None:
+        if net.inputs[1:] != spec.vocabulary or net.output.symbols != (*spec.vocabulary, END):
+            raise FolderError("the network and its spec do not speak about the same words")
+        self.spec, self.net = spec, net
+        self._input = {word: place for place, word in enumerate(net.inputs)}
+        self._symbol = {word: place for place, word in enumerate(net.output.symbols)}
+
+    @property
+    def language(self) -> Language:
+        return self
+
+    def tolerance(self) -> float:
+        return 0.0
+
+    def _expected(self, word: Ids) -> NDArray[np.bool_]:
+        """Which symbols may come next [prefix, symbol]."""
+        words = [self.net.inputs[i] for i in word]
+        legal = np.zeros((len(words) + 1, len(self._symbol)), dtype=bool)
+        for place, row in enumerate(legal):
+            row[[self._symbol[symbol] for symbol in self.spec.next_words(words[:place])]] = True
+        return legal
+
+    def errors(self, words: Ids, logits: Floats) -> Floats:
+        right = [((found > 0) == self._expected(word)).all(axis=-1) for word, found in zip(words, logits, strict=True)]
+        clear = (np.isfinite(logits) & (np.abs(logits) > self.TIE)).all(axis=-1)
+        return np.where(np.array(right) & clear, 0.0, 1.0)
+
+    def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
+        found, expected = logits[-1] > 0, self._expected(word)[-1]
+        return {
+            "history": [self.net.inputs[i] for i in word],
+            "missing": self._some(expected & ~found),
+            "too many": self._some(found & ~expected),
+            "undecided": self._some(~(np.abs(logits[-1]) > self.TIE)),
+        }
+
+    def _some(self, chosen: NDArray[np.bool_]) -> list[str]:
+        return [self.net.output.symbols[i] for i in np.flatnonzero(chosen)[: self.SHOWN].tolist()]
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Sentences that have every word at every place where it may stand; a random part if they are many."""
+        asked = [self._cut(sentence) for sentence in islice(self.spec.examples(), 100 * count)]
+        if len(asked) > count:
+            asked = [asked[i] for i in sorted(rng.choice(len(asked), size=count, replace=False).tolist())]
+        return asked
+
+    def beginnings(self) -> Iterator[list[int]]:
+        return map(self._cut, self.spec.prefixes(self.net.max_length))
+
+    def draw(self, rng: np.random.Generator) -> list[int]:
+        return self._cut(self.spec.draw(rng))
+
+    def _cut(self, words: Sequence[str]) -> list[int]:
+        return [self._input[word] for word in words[: self.net.max_length]]
+
+
 def oracle_for(spec: object, net: Transformer) -> Oracle:
     """The oracle of a spec for a network that was built from it."""
     if isinstance(spec, NGramModel):
         return NextTokenOracle(spec, net)
     if isinstance(spec, Automaton):
         return StateOracle(spec, net)
+    if isinstance(spec, Sentences):
+        return NextSetOracle(spec, net)
     raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__}")

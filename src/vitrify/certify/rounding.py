@@ -12,8 +12,8 @@ computes, in any order of summation, from weights rounded to the same precision.
   so a head's output moves by twice the moved weight of all keys but its favourite. A hard head, and a sparse head
   whose favourite leads by 1, do not move at all while the lead exceeds $2E$.
 
-A run is *decided* where the best logit leads by more than both bounds: there the lower precision must give the same
-answer.
+A run is *decided* where the best logit leads by more than both bounds (for a set of next symbols: where every logit is
+further from 0 than its bound): there the lower precision must give the same answer.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ ROUNDOFF = {"float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 
 def decided(weights: Weights, tokens: NDArray[np.int64], precision: str = "float32") -> NDArray[np.bool_]:
-    """Where [batch, pos] a run in the given precision must give the same likeliest symbol as one in float64."""
+    """Where [batch, pos] a run in the given precision must give the same answer as one in float64."""
     logits, error = bounded_logits(weights, tokens, ROUNDOFF[precision])
+    if weights.architecture.output.kind == "next":
+        return np.asarray((np.abs(logits) > error).all(axis=-1))
     if logits.shape[-1] == 1:
         return np.ones(logits.shape[:2], dtype=bool)
     best = logits.argmax(axis=-1, keepdims=True)

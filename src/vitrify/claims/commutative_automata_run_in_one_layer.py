@@ -6,8 +6,7 @@ Why: the state depends only on how often each letter occurred; a head with a sin
 counts up.
 Checked: all words to length 6, words of one and two letters at full length, every prefix of random words of length
 60; layers, heads and units against the formulas.
-Source: Liu et al. 2023, arXiv 2210.10749 (modular counters) [S]; E 4.2 of the recipes; the weights here are our own
-derivation.
+Source: Liu et al. 2023, arXiv 2210.10749 (modular counters) [S]; the weights here are our own derivation.
 Saboteur: the sink is gone, so the head gives means instead of counts.
 """
 

@@ -8,7 +8,8 @@ conjunction of anything within the margin is exactly 0 or 1.
 Checked: n-gram nets with snapping units against hard nets, all strings to length 7: the largest difference of two
 probabilities; the temperature against that of the net without snapping, which needs a leak of about 1e-13 for the
 same promise.
-Source: E 0.2 of the recipes (the gap inequality) [P]; Svete & Cotterell 2024 claim no exactness for soft attention.
+Source: our own derivation, from the gap inequality; Svete & Cotterell 2024, arXiv 2404.14994 [T], claim no exactness
+for soft attention.
 Saboteur: the same temperature, but units that clip on one side only.
 """
 

@@ -7,7 +7,7 @@ Why: neighbouring angles $\arctan\sqrt{t-1}$ differ by about $1/(2t^{3/2})$, and
 Checked: the lead measured in the scores of built nets for T = 8 to 128, sink left out: exponent of T fitted by least
 squares, constant at the largest T; the first position at which float32 attends wrongly; the assembler's verdict on
 float32 at T = 32 and 128 for either code.
-Source: the code is that of Svete & Cotterell 2024, arXiv 2404.14994; the constant is E 0.3 of the recipes [P].
+Source: the code is that of Svete & Cotterell 2024, arXiv 2404.14994 [T]; the constant is our own derivation.
 Saboteur: the dyadic code under the square-root code's name.
 """
 

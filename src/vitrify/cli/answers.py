@@ -24,7 +24,8 @@ def answer(weights: Weights, words: Sequence[str], everywhere: bool, top: int | 
     Language models: `next` maps tokens to probabilities after the last token (with `everywhere`: a list of such maps,
     the first before any token), `log_probs` are those of the given tokens in turn, `log_prob` their sum. Recognisers:
     `states` has the state before any token and after each, `accept` says whether the last one accepts. Transducers:
-    `output` has one symbol per token.
+    `output` has one symbol per token. Sets of next symbols: `next` lists those that may come after the last token (with
+    `everywhere`: a list of such lists).
     """
     (found,) = logits(weights, [encode(weights.architecture, words)])
     return _answer(weights, words, found, everywhere, top)
@@ -53,6 +54,9 @@ def _answer(weights: Weights, words: Sequence[str], found: Floats, everywhere: b
         rows = [_next(output, row, top) for row in np.exp(log_probs if everywhere else log_probs[-1:])]
         given = _given(weights, words, log_probs)
         return answer | {"next": rows if everywhere else rows[-1], "log_probs": given, "log_prob": sum(given)}
+    if output.kind == "next":
+        legal = [[s for s, x in zip(output.symbols, row.tolist(), strict=True) if x > 0] for row in found]
+        return answer | {"next": legal if everywhere else legal[-1]}
     symbols = [output.symbols[place] for place in found.argmax(axis=-1)]
     if output.kind == "recogniser":
         return answer | {"states": symbols, "accept": symbols[-1] in output.accepting}

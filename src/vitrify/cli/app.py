@@ -36,10 +36,15 @@ Seed = Annotated[int, typer.Option(help="seed of everything random")]
 
 @app.command()
 def build(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a spec: .arpa, .arpa.gz, .automaton.json or .regex")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="a spec: .arpa, .arpa.gz, .automaton.json, .regex or .patterns")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")],
     shape: Annotated[
-        str | None, typer.Option(help="n-gram: heads, layers, single; automaton: log-depth, commutative")
+        str | None,
+        typer.Option(
+            help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory"
+        ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (
         AttentionChoice.soft
@@ -47,6 +52,9 @@ def build(
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="longest input, in tokens")] = None,
     positions: Annotated[
         str | None, typer.Option(help="position code: dyadic (the default), quadratic or sqrt")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="patterns: answer from the last n-1 words; by default, as many as it takes")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +69,7 @@ def build(
     with render.status(f"reading {file}") as say:
         spec = read_spec(file)
         say("building")
-        settings = Settings(KINDS[attention.value], max_length, code_name(positions) if positions else None)
+        settings = Settings(KINDS[attention.value], max_length, code_name(positions) if positions else None, window)
         weights = assemble(construct(spec, shape, settings))
         say(f"writing {out}")
         save(weights, out, spec)

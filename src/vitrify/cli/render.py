@@ -93,6 +93,13 @@ def answer(found: dict[str, Any], trace: Trace | None, as_json: bool) -> None:
             out.print(table)
             if len(row) > SHOWN:
                 out.print(f"… and {len(row) - SHOWN} more; --json shows all")
+    elif found["kind"] == "next":
+        nested = found["next"] and isinstance(found["next"][0], list)
+        sets = found["next"] if nested else [found["next"]]
+        for place, legal in enumerate(sets, start=len(found["tokens"]) + 1 - len(sets)):
+            after = " ".join(found["tokens"][:place]) or "nothing"
+            more = f" … and {len(legal) - SHOWN} more; --json shows all" if len(legal) > SHOWN else ""
+            out.print(f"after {after}: {' '.join(legal[:SHOWN]) or 'nothing'}{more}", markup=False)
     elif found["kind"] == "recogniser":
         pairs = zip(["", *found["tokens"]], found["states"], strict=True)
         out.print(" ".join(f"—{token}→ {state}" if token else state for token, state in pairs))

@@ -23,6 +23,7 @@ class Settings:
     attention: AttentionKind = "softmax"
     max_length: int | None = None
     positions: CodeName | None = None
+    window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Construction:
     summary: str
     make: Callable[[object, Settings], Network]
     default: bool = False
+    windowed: bool = False  # whether the window is a choice
 
 
 def constructions() -> tuple[Construction, ...]:
@@ -54,4 +56,6 @@ def construct(spec: object, shape: str | None = None, settings: Settings | None 
     if not chosen:
         offered = ", ".join(c.shape for c in fitting)
         raise BuildRefused(f"a spec of type {type(spec).__name__} is built in the shape {offered}, not {shape!r}")
+    if settings and settings.window is not None and not chosen[0].windowed:
+        raise BuildRefused(f"the shape {chosen[0].shape!r} has no window to choose: leave --window out")
     return chosen[0].make(spec, settings or Settings())

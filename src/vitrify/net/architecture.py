@@ -16,7 +16,7 @@ AttentionKind = Literal["softmax", "sparsemax", "hard"]
 Ties = Literal["left", "right", "average"]
 Mask = Literal["none", "causal", "strict"]
 Residual = Literal["add", "concatenate"]
-OutputKind = Literal["lm", "recogniser", "transducer"]
+OutputKind = Literal["lm", "recogniser", "transducer", "next"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Output:
 
     `lm`: next-token log-probabilities, normalised by a softmax unless `normalised` says that they already are.
     `recogniser`: the likeliest symbol is the automaton's state, `accepting` ones say yes. `transducer`: one symbol
-    each.
+    each. `next`: a symbol may come next iff its logit is positive.
     """
 
     kind: OutputKind

@@ -70,6 +70,31 @@ class OneHot:
 
 
 @dataclass(frozen=True)
+class MultiHot:
+    """Any set of finitely many values, as the sum of their unit vectors."""
+
+    values: tuple[str, ...]
+    tag: ClassVar[str] = "multihot"
+    low: ClassVar[float] = 0.0
+    high: ClassVar[float] = 1.0
+    norm: ClassVar[float] = 1.0
+    gap: ClassVar[float] = 1.0
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"∋{value}" for value in self.values)
+
+    def deviation(self, x: Floats) -> Floats:
+        """Largest distance of a coordinate from 0 and 1."""
+        far: Floats = np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1)
+        return far
+
+
+@dataclass(frozen=True)
 class Bits:
     r"""One of $V$ values, as $\max(2, \lceil \log_2 V \rceil)$ signs: the bits of the value's number, as ±1.
 
@@ -154,8 +179,8 @@ class Reals:
 
 
 Categorical = OneHot | Bits
-Kind = Flag | OneHot | Bits | Integers | Reals
-KINDS: dict[str, type[Kind]] = {kind.tag: kind for kind in (Flag, OneHot, Bits, Integers, Reals)}
+Kind = Flag | OneHot | MultiHot | Bits | Integers | Reals
+KINDS: dict[str, type[Kind]] = {kind.tag: kind for kind in (Flag, OneHot, MultiHot, Bits, Integers, Reals)}
 
 
 def decode(kind: Kind, x: Floats) -> Any:
@@ -166,6 +191,8 @@ def decode(kind: Kind, x: Floats) -> Any:
     """
     if isinstance(kind, OneHot | Bits):
         return kind.values[int(np.argmax(kind.codes @ x))] if np.any(x) else None
+    if isinstance(kind, MultiHot):
+        return [value for value, held in zip(kind.values, x, strict=True) if held > 0.5]
     if isinstance(kind, Reals):
         return [float(number) for number in x]
     numbers = [round(number) for number in x.tolist()]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from vitrify.errors import SpecError
 
@@ -11,31 +12,28 @@ if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
     from vitrify.spec.grammar import Grammar
     from vitrify.spec.ngram import NGramModel
+    from vitrify.spec.patterns import WordPatterns
 
+    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns
+
+# The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
-    ".arpa": "n-gram language model",
-    ".arpa.gz": "n-gram language model, compressed",
-    ".automaton.json": "finite automaton",
-    ".regex": "regular expression",
-    ".cfg": "context-free grammar",
-    ".pcfg": "context-free grammar with probabilities",
+    ".arpa": ("n-gram language model", "ngram", "NGramModel"),
+    ".arpa.gz": ("n-gram language model, compressed", "ngram", "NGramModel"),
+    ".automaton.json": ("finite automaton", "automaton", "Automaton"),
+    ".regex": ("regular expression", "automaton", "Automaton"),
+    ".cfg": ("context-free grammar", "grammar", "Grammar"),
+    ".pcfg": ("context-free grammar with probabilities", "grammar", "Grammar"),
+    ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
 }
 
 
-def read_spec(path: Path) -> NGramModel | Automaton | Grammar:
+def read_spec(path: Path) -> Spec:
     """The spec in a file, its kind told by the end of the file's name."""
     suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.endswith(s)), None)
     if suffix is None:
-        kinds = ", ".join(f"{s} ({kind})" for s, kind in SUFFIXES.items())
+        kinds = ", ".join(f"{s} ({kind})" for s, (kind, _, _) in SUFFIXES.items())
         raise SpecError([f"{path}: the kind of a spec is told by the end of its name, one of {kinds}"])
-    if suffix.startswith(".arpa"):
-        from vitrify.spec.ngram import NGramModel
-
-        return NGramModel.read(path)
-    if suffix in (".cfg", ".pcfg"):
-        from vitrify.spec.grammar import Grammar
-
-        return Grammar.read(path)
-    from vitrify.spec.automaton import Automaton
-
-    return Automaton.read(path)
+    _, module, value = SUFFIXES[suffix]
+    spec: Spec = getattr(import_module(f"vitrify.spec.{module}"), value).read(path)
+    return spec

@@ -58,7 +58,7 @@ class Pairs(dict[str, object]):
 def read_json(path: Path) -> Draft:
     """The automaton of a `.automaton.json` file."""
     file = str(path)
-    given = _parse(_text(path), file)
+    given = _parse(text_of(path), file)
     if not isinstance(given, Pairs):
         raise SpecError(
             [Problem(f"the file must hold one JSON object with {', '.join(KEYS)}, got {_kind(given)}", file)]
@@ -98,7 +98,7 @@ def json_text(
 def read_regex(path: Path) -> Regex:
     """The regular expression of a `.regex` file, made deterministic."""
     file = str(path)
-    lines = [(number, line.strip()) for number, line in enumerate(_text(path).split("\n"), start=1)]
+    lines = [(number, line.strip()) for number, line in enumerate(text_of(path).split("\n"), start=1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
     declared = [(number, line) for number, line in lines if line.startswith("alphabet:")]
     expressions = [(number, line) for number, line in lines if not line.startswith("alphabet:")]
@@ -131,7 +131,8 @@ def refuse_suffix(path: Path, *allowed: str) -> SpecError:
     return SpecError([Problem(f"the file name must end in {' or '.join(allowed)}", str(path))])
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of a UTF-8 file, lines ending in a newline."""
     try:
         return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, answers, expected, probabilities, random_words, walked
-from vitrify.certify.oracles import NextTokenOracle, StateOracle, oracle_for
+from vitrify.certify.examine import Examination
+from vitrify.certify.oracles import NextSetOracle, NextTokenOracle, StateOracle, oracle_for
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
-from vitrify.errors import FolderError
+from vitrify.constructions.word_classes import word_classes
+from vitrify.errors import FolderError, InputError
 from vitrify.kit import assemble
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import cyclic, divisibility, random_automaton, symmetric_group
@@ -18,6 +20,7 @@ from vitrify.spec.automaton import Automaton
 from vitrify.spec.estimate import estimate
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.word_languages import waking_up
 
 MODELS = {
     "order 1": random_ngram(2, 1, seed=0),
@@ -203,3 +206,61 @@ def test_foreign_specs_are_refused() -> None:
         oracle_for(MODELS["order 2"], net_of(MODELS["order 4"]).architecture)
     with pytest.raises(FolderError, match="no oracle for a spec of type int"):
         oracle_for(3, three)
+
+
+def test_next_sets_are_those_of_the_language() -> None:
+    spec = waking_up(2)
+    weights = assemble(word_classes(spec))
+    net = weights.architecture
+    oracle = oracle_for(spec, net)
+    assert isinstance(oracle, NextSetOracle)
+    assert oracle.tolerance() == 0
+    sentence = next(s for s in spec.sentences() if len(s) == spec.longest == 10)
+    word = np.array([[net.inputs.index(w) for w in sentence]])
+    legal = [spec.next_words(sentence[:n]) for n in range(11)]
+    logits = np.array([[[0.01 if symbol in row else -0.01 for symbol in net.output.symbols] for row in legal]])
+    assert not oracle.errors(word, logits).any()
+    assert not oracle.errors(word, answers(weights, word)).any()
+    wrong = logits.copy()
+    wrong[0, 3, net.output.symbols.index("</s>")] = 1.0
+    wrong[0, 5, net.output.symbols.index(sentence[5])] = -1.0
+    wrong[0, 7, 0] = np.nan
+    wrong[0, 8, 0] = 0.0
+    assert np.flatnonzero(oracle.errors(word, wrong)[0]).tolist() == [3, 5, 7, 8]
+    for place in (7, 8):
+        witness = oracle.witness(word[0, :place], wrong[0, : place + 1])
+        assert witness["undecided"] == [net.output.symbols[0]]
+    assert oracle.witness(word[0, :3], wrong[0, :4]) == {
+        "history": list(sentence[:3]),
+        "missing": [],
+        "too many": ["</s>"],
+        "undecided": [],
+    }
+    assert oracle.witness(word[0, :5], wrong[0, :6])["missing"] == [sentence[5]]
+
+
+def test_questions_about_a_language_are_sentences_of_it() -> None:
+    spec = waking_up(30)
+    net = assemble(word_classes(spec, max_length=6)).architecture
+    oracle = NextSetOracle(spec, net)
+    rng = np.random.default_rng(0)
+    asked = oracle.questions(rng, 1_000)
+    assert {net.inputs[i] for word in asked for i in word} == set(spec.vocabulary)
+    assert len(oracle.questions(rng, 7)) == 7
+    for word in [*asked, *(oracle.draw(rng) for _ in range(20))]:
+        assert len(word) <= 6
+        assert spec.next_words([net.inputs[i] for i in word])
+    with pytest.raises(FolderError, match="the same words"):
+        NextSetOracle(waking_up(29), net)
+
+
+def test_beginnings_are_asked_by_whole_lengths() -> None:
+    spec = waking_up(30)
+    net = assemble(word_classes(spec)).architecture
+    few = Examination(net, spec, work=1e3).domains[0]
+    assert few.method == "exhaustive"
+    level = [sum(len(prefix) == n for prefix in spec.prefixes(4)) for n in range(5)]
+    longest = max(words.shape[1] for words in few.words)
+    assert few.cases == sum(level[: longest + 1])
+    with pytest.raises(InputError, match="longer than the network reads"):
+        Examination(net, spec, max_length=99).domains  # noqa: B018

@@ -65,6 +65,11 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("not JSON", "a.automaton.json", '{"states": [,]}', ["a.automaton.json:1"]),
     ("unbalanced", "e.regex", "# a comment\n(ab|ba*\n", ["e.regex:2"]),
     ("empty expression file", "e.regex", "# nothing\n", ["e.regex"]),
+    ("unknown class", "x.patterns", "A = x\n\nA B\n", ["x.patterns:3", "'B' is not defined"]),
+    ("empty class", "x.patterns", "A =\nA\n", ["x.patterns:1", "at least one word"]),
+    ("class defined twice", "x.patterns", "A = x\nA = y\nA\n", ["x.patterns:2", "defined twice"]),
+    ("no patterns", "x.patterns", "A = x\n", ["x.patterns", "at least one pattern"]),
+    ("open quote", "x.patterns", 'A = x\nA "b\n', ["x.patterns:2", "not closed"]),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 
@@ -132,6 +137,18 @@ def test_unknown_symbols_and_words_that_are_too_long(net: Path) -> None:
     line = vitrify("run", net, "--stdin", given="a b\na x\n")
     assert line.returncode == 2
     assert "line 2" in line.stderr
+
+
+def test_windows_that_can_not_be(tmp_path: Path) -> None:
+    for spec, words, said in (
+        ("awoke.patterns", ["--window", 1], "at least 2"),
+        ("awoke.patterns", ["--shape", "heads"], "the shape classes, memory, not 'heads'"),
+        ("weather.arpa", ["--window", 3], "leave --window out"),
+    ):
+        done = vitrify("build", ROOT / "examples" / spec, "-o", tmp_path / "net", *words)
+        assert done.returncode == 2, words
+        assert said in done.stderr
+        assert not list(tmp_path.iterdir())
 
 
 def test_certify_refuses_lengths_it_can_not_try(net: Path) -> None:

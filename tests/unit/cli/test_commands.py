@@ -13,6 +13,7 @@ import pytest
 
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import NGramModel
+from vitrify.spec.patterns import WordPatterns
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
@@ -203,3 +204,42 @@ def test_misuse_is_one_message_and_exit_code_2(words: list[str], said: str) -> N
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def awoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nets") / "awoke"
+    assert vitrify("build", EXAMPLES / "awoke.patterns", "-o", folder).returncode == 0
+    return folder
+
+
+def test_word_patterns_build_run_certify(awoke: Path) -> None:
+    spec = WordPatterns.read(EXAMPLES / "awoke.patterns")
+    assert WordPatterns.read(awoke / "spec.patterns") == spec
+    assert answer("run", awoke, "Ann", "awoke") == {"tokens": ["Ann", "awoke"], "kind": "next", "next": ["early", "at"]}
+    words = ["Bob", "awoke", "early"]
+    found = answer("run", awoke, *words, "--all")["next"]
+    assert [set(legal) for legal in found] == [spec.next_words(words[:n]) for n in range(4)]
+    assert found[-1] == ["</s>"]
+    done = vitrify("run", awoke, "--stdin", given="Ann\n\nCarol went\n")
+    assert [json.loads(line)["next"] for line in done.stdout.splitlines()] == [
+        ["awoke", "was", "went"],
+        ["Ann", "Bob", "Carol"],
+        ["back"],
+    ]
+    assert vitrify("run", awoke, "Ann", "Ann", "Ann").stdout == "after Ann Ann Ann: nothing\n"
+    assert "classes: [<s>]  [WHO]" in vitrify("run", awoke, "Ann", "--trace").stdout
+    certificate = answer("certify", awoke, "--mutations", "5")
+    assert certificate["verdict"] == "holds"
+    assert "all 574 beginnings of sentences to length 14" in certificate["domain"]
+    assert "all 4 beginnings of sentences to length 1;" in answer("certify", awoke, "--max-length", "1")["domain"]
+
+
+def test_a_window_too_short_is_built_and_found_out(tmp_path: Path) -> None:
+    report = answer("build", EXAMPLES / "awoke.patterns", "-o", tmp_path / "net", "--window", "3")
+    assert "allows too much" in report["about"]["exact"]
+    done = vitrify("certify", tmp_path / "net", "--json")
+    assert done.returncode == 1
+    witness = json.loads(done.stdout)["witness"]
+    assert witness["missing"] == []
+    assert witness["too many"]

@@ -94,7 +94,7 @@ DAMAGE = [
     (("inputs",), "abc", "net.inputs must be a list, is 'abc'"),
     (("inputs", 1), 7, "net.inputs.1 must be str, is 7"),
     (("output",), [], r"net.output must be Output, is \[\]"),
-    (("output", "kind"), "image", "net.output.kind must be one of lm, recogniser, transducer, is 'image'"),
+    (("output", "kind"), "image", "net.output.kind must be one of lm, recogniser, transducer, next, is 'image'"),
     (("output", "normalised"), 1, "net.output.normalised must be bool, is 1"),
     (("output", "symbols"), {}, "net.output.symbols must be a list, is {}"),
     (("max_length",), "5", "net.max_length must be int, is '5'"),

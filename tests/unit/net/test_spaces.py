@@ -17,6 +17,7 @@ from vitrify.net.spaces import (
     Flag,
     Integers,
     Kind,
+    MultiHot,
     OneHot,
     Reals,
     decode,
@@ -34,7 +35,14 @@ def names(count: int) -> tuple[str, ...]:
 CATEGORICAL: list[Categorical] = [
     kind(names(count), void) for kind in (OneHot, Bits) for count in (1, 2, 3, 4, 5, 8, 9) for void in (False, True)
 ]
-NUMBERS: list[Kind] = [Flag(), Integers(("n", "m"), -2, 3), Integers(("n",), 0, 5), Reals(("x", "y"), -1.5, 2.0)]
+NUMBERS: list[Kind] = [
+    MultiHot(names(1)),
+    MultiHot(names(3)),
+    Flag(),
+    Integers(("n", "m"), -2, 3),
+    Integers(("n",), 0, 5),
+    Reals(("x", "y"), -1.5, 2.0),
+]
 EVERY: list[Kind] = [*CATEGORICAL, *NUMBERS]
 
 
@@ -42,7 +50,7 @@ def legal(kind: Kind) -> Floats:
     """Every legal vector of a kind, or some of them if it has infinitely many."""
     if isinstance(kind, OneHot | Bits):
         return np.concatenate([kind.codes, np.zeros((int(kind.void), kind.size))])
-    steps = 1 if isinstance(kind, Flag | Integers) else 8
+    steps = 1 if isinstance(kind, Flag | MultiHot | Integers) else 8
     values = np.linspace(kind.low, kind.high, round((kind.high - kind.low) * steps) + 1)
     return np.array(list(product(values, repeat=kind.size)))
 
@@ -65,6 +73,7 @@ def test_every_dimension_has_its_name_and_bounds(kind: Kind) -> None:
     [
         (Flag(), ("",)),
         (OneHot(("a", "b")), ("=a", "=b")),
+        (MultiHot(("a", "b")), ("∋a", "∋b")),
         (Bits(("a", "b", "c")), (".bit0", ".bit1")),
         (Integers(("n", "m"), 0, 1), ("[n]", "[m]")),
         (Reals(("n",), 0, 1), ("[n]",)),
@@ -115,6 +124,8 @@ def test_deviation_grows_outwards(kind: Kind) -> None:
         (OneHot(("a", "b")), [0.75, 0.5], 0.5),
         (OneHot(("a", "b")), [0.0, 0.0], 1.0),
         (OneHot(("a", "b"), void=True), [0.25, 0.125], 0.25),
+        (MultiHot(("a", "b")), [0.0, 0.0], 0.0),
+        (MultiHot(("a", "b")), [0.75, 1.5], 0.5),
         (Bits(("a", "b", "c")), [0.0, 1.0], 1.0),
         (Bits(("a", "b", "c")), [-1.25, 1.0], 0.25),
         (Bits(("a", "b", "c"), void=True), [0.25, -0.375], 0.375),
@@ -140,6 +151,8 @@ def test_codes_decode_to_their_values_under_noise(kind: Categorical) -> None:
     ("kind", "vector", "wanted"),
     [
         (Flag(), [0.9], 1),
+        (MultiHot(("a", "b", "c")), [0.9, 0.1, 1.2], ["a", "c"]),
+        (MultiHot(("a",)), [0.0], []),
         (Integers(("n",), 0, 5), [3.2], 3),
         (Integers(("n", "m"), 0, 5), [3.2, 0.0], [3, 0]),
         (Reals(("x",), 0, 5), [3.5], [3.5]),

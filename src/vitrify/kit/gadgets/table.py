@@ -1,4 +1,4 @@
-"""Table: one unit per row of a lookup table over categorical spaces, read out linearly."""
+"""Table: one unit per row of a lookup table over categorical spaces and sets, read out linearly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
 from vitrify.kit.network import Builder, Space, Units
-from vitrify.net.spaces import Bits, Flag, OneHot
+from vitrify.net.spaces import Bits, Flag, MultiHot, OneHot
 
 ANY = -1  # this row does not look at that space
 
@@ -29,13 +29,13 @@ def table(
 ) -> Space:
     r"""Sum of the output rows whose pattern agrees with the values that the spaces hold.
 
-    Row $r$ asks for value $p_{rs}$ (or `ANY`; 0 or 1 of a flag) of each space $s$. With the codes' norms and gaps,
-    $g$ the smallest gap it looks at, its unit is $u_r = \mathrm{relu}\big(1 - \tfrac2g \sum_s (\text{norm}_s -
-    c_{p_{rs}} \cdot x_s)\big)$: 1 when all agree; when one disagrees the sum is at least $g$ and the unit is 0, with
-    a whole unit to spare. So it is a conjunction that tolerates noise on the side of 0. With `snap` a second unit per
-    row cuts the other side, $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for $z = \pm 1$, and noise
-    below the margin is removed altogether. `matches` is how many rows can agree at once: only those pass noise on.
-    Units: one per row, two with `snap`.
+    Row $r$ asks for value $p_{rs}$ (or `ANY`; 0 or 1 of a flag; one member of a set) of each space $s$. With the
+    codes' norms and gaps, $g$ the smallest gap it looks at, its unit is $u_r = \mathrm{relu}\big(1 - \tfrac2g \sum_s
+    (\text{norm}_s - c_{p_{rs}} \cdot x_s)\big)$: 1 when all agree; when one disagrees the sum is at least $g$ and the
+    unit is 0, with a whole unit to spare. So it is a conjunction that tolerates noise on the side of 0. With `snap`
+    a second unit per row cuts the other side, $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for
+    $z = \pm 1$, and noise below the margin is removed altogether. `matches` is how many rows can agree at once: only
+    those pass noise on. Units: one per row, two with `snap`.
     """
     gaps = np.array([_gap(space) for space in reads])
     looked = patterns != ANY
@@ -46,7 +46,7 @@ def table(
     lowered = flags & (patterns == 0)  # a flag that must be 0 has the code -1 and the norm 0
     bias = 1.0 - slope * ((looked & ~lowered) * norms).sum(axis=1)
     columns = [(space, _columns(space, patterns[:, place], slope)) for place, space in enumerate(reads)]
-    coordinates = np.array([1.0 if isinstance(s.kind, OneHot | Flag) else float(s.size) for s in reads])
+    coordinates = np.array([1.0 if isinstance(s.kind, OneHot | MultiHot | Flag) else float(s.size) for s in reads])
     reach = float((slope * (looked @ coordinates)).max(initial=1.0))  # error of z for an error of 1 per coordinate
     if snap:
         columns = [(space, _twice(matrix)) for space, matrix in columns]
@@ -72,12 +72,12 @@ def table(
 
 
 def _norm(space: Space) -> float:
-    return space.kind.norm if isinstance(space.kind, OneHot | Bits) else 1.0
+    return space.kind.norm if isinstance(space.kind, OneHot | MultiHot | Bits) else 1.0
 
 
 def _gap(space: Space) -> float:
-    if not isinstance(space.kind, OneHot | Bits | Flag):
-        raise TypeError(f"{space.name} is not categorical: a table reads one-hots, bit codes and flags")
+    if not isinstance(space.kind, OneHot | MultiHot | Bits | Flag):
+        raise TypeError(f"{space.name} is not categorical: a table reads one-hots, sets, bit codes and flags")
     return space.kind.gap if not isinstance(space.kind, Flag) else 1.0
 
 
@@ -90,7 +90,7 @@ def _columns(space: Space, values: NDArray[np.integer], slope: NDArray[np.float6
     if isinstance(space.kind, Flag):
         signs = np.where(values[units] == 0, -1.0, 1.0)
         return csc_array((signs * slope[units], (0 * units, units)), shape=shape)
-    if isinstance(space.kind, OneHot):
+    if isinstance(space.kind, OneHot | MultiHot):
         return csc_array((slope[units], (values[units], units)), shape=shape)
     codes = np.zeros(shape)
     codes[:, units] = space.kind.codes[values[units]].T * slope[units]  # type: ignore[union-attr]

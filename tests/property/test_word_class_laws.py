@@ -1,0 +1,89 @@
+"""Laws of word-class languages over random patterns: the file, the window, the net."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from built import ATTENTIONS
+from vitrify.constructions import word_memory as memory
+from vitrify.constructions.word_classes import sizes, word_classes
+from vitrify.kit import assemble
+from vitrify.net import Ledger, encode, logits
+from vitrify.net.architecture import AttentionKind
+from vitrify.net.weights import Weights
+from vitrify.spec.patterns import WordPatterns
+
+EXAMPLES = settings(max_examples=60, deadline=None)
+attentions = st.sampled_from(ATTENTIONS)
+
+
+@st.composite
+def languages(draw: st.DrawFn) -> WordPatterns:
+    """Up to three overlapping classes of up to three words, up to four patterns of up to four parts."""
+    words = st.sampled_from("uvwxy")
+    names = ["A", "B", "C"][: draw(st.integers(0, 3))]
+    classes = {name: tuple(draw(st.lists(words, min_size=1, max_size=3, unique=True))) for name in names}
+    part = st.sampled_from([*names, *names, '"u"', '"z"'])
+    pattern = st.lists(part, min_size=1, max_size=4).map(tuple)
+    patterns = draw(st.lists(pattern, min_size=1, max_size=4, unique=True))
+    used = {part for pattern in patterns for part in pattern}
+    return WordPatterns(tuple((name, held) for name, held in classes.items() if name in used), tuple(patterns))
+
+
+@st.composite
+def odd_words(draw: st.DrawFn) -> WordPatterns:
+    """Any words and class names that a file can hold."""
+    text = st.text(min_size=1, max_size=4)
+    word = text.filter(lambda w: '"' not in w and not any(c.isspace() for c in w) and w not in ("<s>", "</s>"))
+    name = word.filter(lambda w: "=" not in w and not w.startswith("#") and w.isprintable())
+    names = draw(st.lists(name, max_size=3, unique=True))
+    classes = tuple((n, tuple(draw(st.lists(word, min_size=1, max_size=3, unique=True)))) for n in names)
+    quoted = word.map(lambda w: f'"{w}"')
+    return WordPatterns(classes, ((*names, draw(quoted), draw(quoted)), (draw(quoted), *names)))
+
+
+@EXAMPLES
+@given(odd_words())
+def test_read_after_write_is_the_identity(spec: WordPatterns) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spec.write(Path(folder) / "spec.patterns")
+        assert WordPatterns.read(Path(folder) / "spec.patterns") == spec
+
+
+def is_exact(spec: WordPatterns, weights: Weights) -> bool:
+    """Whether the net gives the right set after every beginning of a sentence; it must never lose a word."""
+    net, prefixes = weights.architecture, list(spec.prefixes())
+    exact = True
+    for prefix, rows in zip(prefixes, logits(weights, [encode(net, prefix) for prefix in prefixes]), strict=True):
+        found = {symbol for symbol, logit in zip(net.output.symbols, rows[-1], strict=True) if logit > 0}
+        assert spec.next_words(prefix) <= found
+        exact = exact and found == spec.next_words(prefix)
+    return exact
+
+
+@EXAMPLES
+@given(languages(), attentions, st.integers(-2, 2))
+def test_the_net_is_exact_iff_its_window_is_large_enough(
+    spec: WordPatterns, attention: AttentionKind, more: int
+) -> None:
+    n = max(2, spec.window() + more)
+    weights = assemble(word_classes(spec, window=n, attention=attention))
+    assert is_exact(spec, weights) == (n >= spec.window())
+    assert Ledger.of(weights).units == sizes(spec, n)["units"] == len(spec.contexts(n))
+    assert Ledger.of(weights).heads == sizes(spec, n)["heads"]
+
+
+@EXAMPLES
+@given(languages(), attentions, st.integers(-2, 2))
+def test_memory_answers_the_same_from_one_number_per_word(
+    spec: WordPatterns, attention: AttentionKind, more: int
+) -> None:
+    n = max(2, spec.window() + more)
+    weights = assemble(memory.word_memory(spec, window=n, attention=attention))
+    assert is_exact(spec, weights) == (n >= spec.window())
+    assert Ledger.of(weights).units == memory.sizes(spec, n)["units"]
+    assert Ledger.of(weights).heads == memory.sizes(spec, n)["heads"]
