@@ -12,6 +12,8 @@ from vitrify.net.weights import Weights
 from vitrify.registry import headlines, load, names
 from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.grammar import Grammar
+from vitrify.spec.grammars import random_grammar
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
 from vitrify.spec.patterns import WordPatterns
@@ -22,6 +24,7 @@ LENGTH = 12
 SAMPLES: dict[type, list[object]] = {  # what every construction of a type must build; a new type of spec needs a line
     NGramModel: [random_ngram(2, 3, seed=1), random_ngram(3, 1, seed=0)],
     Automaton: [cyclic(3), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
+    Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'")],
     WordPatterns: [waking_up(2), random_patterns(1), WordPatterns((), (('"a"',),))],
 }
 ENTRIES = {entry.shape: entry for entry in constructions()}

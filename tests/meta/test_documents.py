@@ -79,6 +79,7 @@ def test_every_command_and_option_is_documented() -> None:
         "--stdin",
         "--top",
         "--mutations",
+        "--depth",
         "--json",
     ):
         assert option in page, option

@@ -37,13 +37,15 @@ Seed = Annotated[int, typer.Option(help="seed of everything random")]
 @app.command()
 def build(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="a spec: .arpa, .arpa.gz, .automaton.json, .regex or .patterns")
+        Path,
+        typer.Argument(metavar="FILE", help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg or .pcfg"),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")],
     shape: Annotated[
         str | None,
         typer.Option(
-            help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory"
+            help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory; "
+            "grammar: shapes"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (
@@ -56,6 +58,7 @@ def build(
     window: Annotated[
         int | None, typer.Option(help="patterns: answer from the last n-1 words; by default, as many as it takes")
     ] = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="grammars: drop derivations that are deeper")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
@@ -64,10 +67,10 @@ def build(
     from vitrify.kit import assemble
     from vitrify.kit.positions import code_name
     from vitrify.net.folder import save
-    from vitrify.spec import read_spec
+    from vitrify.spec import bounded, read_spec
 
     with render.status(f"reading {file}") as say:
-        spec = read_spec(file)
+        spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
         say("building")
         settings = Settings(KINDS[attention.value], max_length, code_name(positions) if positions else None, window)
         weights = assemble(construct(spec, shape, settings))

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from vitrify.errors import SpecError
+from vitrify.errors import InputError, SpecError
 
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
@@ -26,6 +26,17 @@ SUFFIXES = {
     ".pcfg": ("context-free grammar with probabilities", "grammar", "Grammar"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
 }
+
+
+def bounded(spec: Spec, depth: int) -> Spec:
+    """A grammar cut at a depth: derivations that are deeper are dropped. Nothing else has a depth."""
+    from vitrify.spec.grammar import Grammar
+
+    if not isinstance(spec, Grammar):
+        raise InputError(
+            f"only grammars are cut at a depth, this is a spec of type {type(spec).__name__}: leave it out"
+        )
+    return spec.cut(depth)
 
 
 def read_spec(path: Path) -> Spec:

@@ -9,7 +9,7 @@ the sum over its derivations. A sentence ends with `</s>`, which the grammar its
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,10 +24,13 @@ from vitrify.spec.grammar_rules import Rule, Symbol, descendants, grouped
 from vitrify.spec.ngram_trie import BEGIN, END
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from vitrify.spec.grammar_levels import Levelled
 
 __all__ = ["BEGIN", "END", "Grammar", "Rule", "Symbol"]
 
+EXAMPLES = 256  # sentences that an examination asks about by itself
 SENTENCES = 100_000  # how many are listed at most unless told otherwise
 
 
@@ -241,6 +244,33 @@ class Grammar:
     def next_words_along(self, sentence: Sequence[str]) -> tuple[frozenset[str], ...]:
         """The words that can follow each prefix, from the empty one to the whole: one more than there are words."""
         return grammar_chart.next_words_along(self.start, self._rules_of, self._checked(sentence))
+
+    # The language as an examination asks for it
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The words, as a network reads them."""
+        return self.terminals
+
+    def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]:
+        """Every beginning of a sentence once, short ones first, each made when it is asked for."""
+        yield ()
+        level: list[tuple[str, ...]] = [()]
+        while level and (longest is None or len(level[0]) < longest):
+            longer: list[tuple[str, ...]] = []
+            for prefix in level:
+                for word in sorted(self.next_words(prefix) - {END}):
+                    longer.append((*prefix, word))
+                    yield longer[-1]
+            level = longer
+
+    def examples(self) -> Iterator[tuple[str, ...]]:
+        """Sentences drawn with a fixed seed, rules of one symbol equally likely."""
+        yield from self.sample(EXAMPLES, seed=0)
+
+    def draw(self, rng: np.random.Generator) -> tuple[str, ...]:
+        """A random sentence."""
+        return self.sample(1, seed=int(rng.integers(2**31)))[0]
 
     def accepts(self, sentence: Sequence[str]) -> bool:
         """Whether the words are a sentence."""

@@ -45,7 +45,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("unclosed quote", "g.cfg", "S -> 'a\n", ["g.cfg:1", "quote"]),
     ("two problems", "g.cfg", "S -> NP\nVP 'x'\n", ["g.cfg:1", "NP", "g.cfg:2", "arrow"]),
     ("sums of rules off", "g.pcfg", "# x\nS -> 'a' [0.5] | 'b' [0.4]\n", ["g.pcfg:2", "0.9"]),
-    ("not built yet", "g.cfg", "S -> 'a'\n", ["no construction", "Grammar"]),
+    ("recursive", "g.cfg", "S -> 'a' S | 'b'\n", ["S → S leads back to itself", "--depth"]),
     ("not ARPA", "lm.arpa", "hello\n", ["lm.arpa"]),
     ("empty", "lm.arpa", "", ["lm.arpa"]),
     (

@@ -105,6 +105,18 @@ def test_stdin_gives_one_json_line_for_each_line_in_order(abba: Path) -> None:
     assert [line["accept"] for line in lines] == [True, True, False, False] * 200
 
 
+def test_a_recursive_grammar_is_cut_on_request(tmp_path: Path) -> None:
+    (tmp_path / "g.cfg").write_text("S -> 'a' S | 'b'\n")
+    assert vitrify("build", tmp_path / "g.cfg", "-o", tmp_path / "net", "--depth", 3).returncode == 0
+    found = answer("run", tmp_path / "net", "a", "--all")
+    assert (found["kind"], found["next"]) == ("next", [["a", "b"], ["a", "b"]])
+    assert answer("run", tmp_path / "net", "a", "a")["next"] == ["b"]
+    assert answer("certify", tmp_path / "net")["verdict"] == "holds"
+    refused = vitrify("build", EXAMPLES / "abba.regex", "-o", tmp_path / "other", "--depth", 3)
+    assert refused.returncode == 2
+    assert "only grammars are cut at a depth" in refused.stderr
+
+
 def test_trace_shows_heads_and_spaces(weather: Path) -> None:
     text = vitrify("run", weather, "sun", "rain", "--trace").stdout
     assert "shift by 1: slot 1" in text

@@ -140,9 +140,9 @@ def test_levels_are_checked() -> None:
     assert (levels.depth, levels.size, levels.arity, levels.alternatives) == (3, 10, 3, 3)
 
 
-def test_grammars_are_not_built_yet() -> None:
-    with pytest.raises(BuildRefused, match="no construction builds a spec of type Grammar yet"):
-        construct(BRACKETS)
+def test_what_nobody_builds_is_refused_by_its_type() -> None:
+    with pytest.raises(BuildRefused, match="no construction builds a spec of type Levelled yet"):
+        construct(Grammar.from_text("S -> 'a'").levelled())
 
 
 # Families

@@ -1,0 +1,99 @@
+"""Grammar nets: the exact set of next words after every beginning of every sentence, at the stated size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from vitrify.certify import certify
+from vitrify.claims.bounded_depth_grammars_run_in_linear_depth import conjunctions
+from vitrify.constructions.grammar_shapes import complete, grammar_shapes, last_symbols, sizes
+from vitrify.errors import BuildRefused, SpecError
+from vitrify.kit import assemble
+from vitrify.net import Ledger, Weights, batch_logits, trace
+from vitrify.net.architecture import AttentionKind
+from vitrify.spec.grammar import END, Grammar
+from vitrify.spec.grammars import random_grammar, random_hierarchy
+
+KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
+
+
+def by_listing(grammar: Grammar) -> dict[tuple[str, ...], set[str]]:
+    """The next words after every beginning, from the list of all sentences and nothing else."""
+    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for sentence in grammar.sentences(5000):
+        for place, word in enumerate((*sentence, END)):
+            found[sentence[:place]].add(word)
+    return found
+
+
+def answers(weights: Weights, beginnings: list[tuple[str, ...]]) -> list[set[str]]:
+    net = weights.architecture
+    ids = {name: place for place, name in enumerate(net.inputs)}
+    tokens = np.zeros((len(beginnings), 1 + max(map(len, beginnings))), dtype=np.int64)
+    for row, words in zip(tokens, beginnings, strict=True):
+        row[1 : 1 + len(words)] = [ids[word] for word in words]
+    logits = batch_logits(weights, tokens)
+    last = logits[np.arange(len(beginnings)), [len(words) for words in beginnings]]
+    return [{net.output.symbols[i] for i in np.flatnonzero(row > 0)} for row in last]
+
+
+def check(grammar: Grammar, attention: AttentionKind) -> Weights:
+    weights = assemble(grammar_shapes(grammar, attention=attention))
+    expected = by_listing(grammar)
+    beginnings = list(expected)
+    assert answers(weights, beginnings) == [expected[words] for words in beginnings]
+    promised = sizes(grammar)
+    assert conjunctions(weights) == promised["conjunctions"]
+    assert Ledger.of(weights).layers <= promised["most_layers"]
+    return weights
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_word_is_missing_and_none_too_many(seed: int) -> None:
+    check(random_grammar(seed, shapes=42), KINDS[seed % 3])
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_a_random_hierarchy(attention: AttentionKind) -> None:
+    check(random_hierarchy(3, 2, 2, 3, seed=1), attention)
+
+
+AMBIGUOUS = "S -> A A | B\nA -> 'a' | 'a' 'a'\nB -> 'a' 'a' 'b' | A 'b'"
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_an_ambiguous_grammar_with_sentences_of_unequal_length(attention: AttentionKind) -> None:
+    weights = check(Grammar.from_text(AMBIGUOUS), attention)
+    assert certify(weights, Grammar.from_text(AMBIGUOUS)).verdict == "holds"
+
+
+def test_smallest_grammars() -> None:
+    for text in ("S -> 'a'", "S -> 'a' | 'b'", "S -> 'a' 'b' 'a'"):
+        check(Grammar.from_text(text), "softmax")
+
+
+def test_states_can_be_read_by_name() -> None:
+    grammar = Grammar.from_text("S -> NP VP\nNP -> 'the' N\nN -> 'dog' | 'cat'\nVP -> 'sleeps'")
+    weights = check(grammar, "softmax")
+    run = trace(weights, ["the", "dog"])
+    shapes = grammar.levelled().with_end().shapes()
+    noun_phrase = next(space.name for space in weights.labels.spaces if getattr(space.kind, "values", ()) == ("NP",))
+    assert run.space(noun_phrase)[:, 0].round(6).tolist() == [0.0, 0.0, 1.0]
+    assert all(level < shapes.levels.depth for level, _ in complete(shapes))
+    assert last_symbols(shapes)[-1] == {0}
+
+
+def test_refusals() -> None:
+    with pytest.raises(SpecError, match="S → S leads back to itself"):
+        grammar_shapes(Grammar.from_text("S -> 'a' S | 'b'"))
+    with pytest.raises(BuildRefused, match="--max-length must be at least that"):
+        grammar_shapes(Grammar.from_text("S -> 'a' 'b'"), max_length=1)
+    with pytest.raises(BuildRefused, match="more than 2"):
+        grammar_shapes(random_grammar(4, shapes=42), limit=2)
+
+
+def test_a_recursive_grammar_can_be_cut() -> None:
+    check(Grammar.from_text("S -> 'a' S | 'b'").cut(4), "hard")
