@@ -55,7 +55,9 @@ def bounded_logits(weights: Weights, tokens: NDArray[np.int64], u: float) -> Pai
     """Logits in float64, and a bound on what unit roundoff u can do to them."""
     net, arrays = weights.architecture, weights.arrays
     if net.norm or net.residual != "add":
-        raise NotImplementedError("rounding is bounded for nets without layer norm whose residual adds")
+        raise ValueError(
+            "rounding is bounded only for nets without layer norm whose residual adds: ask supports() first"
+        )
     embedded, placed = rows(arrays["embed.W_E"], tokens), rows(arrays["pos_embed.W_pos"], np.arange(tokens.shape[1]))
     x = embedded + placed
     e = u * (np.abs(embedded) + np.abs(placed) + np.abs(x))

@@ -133,13 +133,12 @@ class Bits:
 
 
 @dataclass(frozen=True)
-class Integers:
-    """Whole numbers between low and high, one per dimension."""
+class _Numbers:
+    """Numbers between low and high, one per dimension."""
 
     labels: tuple[str, ...]
     low: float
     high: float
-    tag: ClassVar[str] = "integers"
 
     @property
     def size(self) -> int:
@@ -148,6 +147,13 @@ class Integers:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"[{label}]" for label in self.labels)
+
+
+@dataclass(frozen=True)
+class Integers(_Numbers):
+    """Whole numbers between low and high, one per dimension."""
+
+    tag: ClassVar[str] = "integers"
 
     def deviation(self, x: Floats) -> Floats:
         """Largest distance of a coordinate from a whole number in the range."""
@@ -156,21 +162,10 @@ class Integers:
 
 
 @dataclass(frozen=True)
-class Reals:
+class Reals(_Numbers):
     """Real numbers between low and high, one per dimension."""
 
-    labels: tuple[str, ...]
-    low: float
-    high: float
     tag: ClassVar[str] = "reals"
-
-    @property
-    def size(self) -> int:
-        return len(self.labels)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"[{label}]" for label in self.labels)
 
     def deviation(self, x: Floats) -> Floats:
         """How far the worst coordinate is outside the range."""

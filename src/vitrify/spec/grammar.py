@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from vitrify.errors import InputError, Problem, SpecError, SpecWarning
 from vitrify.spec import grammar_chart, grammar_depth, grammar_language
+from vitrify.spec.beginnings import beginnings
 from vitrify.spec.grammar_checks import Source, problems_of
 from vitrify.spec.grammar_files import read_file, read_text, text_of
 from vitrify.spec.grammar_rules import Rule, Symbol, descendants, grouped
@@ -254,15 +255,7 @@ class Grammar:
 
     def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]:
         """Every beginning of a sentence once, short ones first, each made when it is asked for."""
-        yield ()
-        level: list[tuple[str, ...]] = [()]
-        while level and (longest is None or len(level[0]) < longest):
-            longer: list[tuple[str, ...]] = []
-            for prefix in level:
-                for word in sorted(self.next_words(prefix) - {END}):
-                    longer.append((*prefix, word))
-                    yield longer[-1]
-            level = longer
+        return beginnings(lambda words: sorted(self.next_words(words) - {END}), longest)
 
     def examples(self) -> Iterator[tuple[str, ...]]:
         """Sentences drawn with a fixed seed, rules of one symbol equally likely."""

@@ -19,6 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from vitrify.errors import SpecError
+from vitrify.spec.beginnings import beginnings
 from vitrify.spec.ngram import BEGIN, END
 from vitrify.spec.pattern_files import pattern_problems, patterns_text, read_patterns, split_pattern
 
@@ -108,15 +109,7 @@ class WordPatterns:
 
     def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]:
         """Every beginning of a sentence once, short ones first, each made when it is asked for."""
-        yield ()
-        level: list[tuple[str, ...]] = [()]
-        while level and (longest is None or len(level[0]) < longest):
-            longer: list[tuple[str, ...]] = []
-            for prefix in level:
-                for word in self._in_order(self.next_words(prefix)):
-                    longer.append((*prefix, word))
-                    yield longer[-1]
-            level = longer
+        return beginnings(lambda words: self._in_order(self.next_words(words)), longest)
 
     def sentences(self, most: int = MOST_SENTENCES) -> Iterator[tuple[str, ...]]:
         """Every sentence once, in the order of the vocabulary; more than `most` are refused."""
