@@ -14,7 +14,7 @@ test: lint types
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m "not slow" -n 2
 
 test-all: lint types
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --hypothesis-profile explore
 
 lint: setup
 	$(BIN)/ruff check .

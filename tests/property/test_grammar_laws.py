@@ -35,6 +35,9 @@ def weighted(draw: st.DrawFn, rules: list[Rule]) -> list[Rule]:
     return found
 
 
+RESERVED = {"<s>", END}
+
+
 @st.composite
 def acyclic(draw: st.DrawFn, probabilities: bool = False) -> Grammar:
     """Grammars without recursion: right sides use symbols further down the list only."""
@@ -57,7 +60,7 @@ def any_grammar(draw: st.DrawFn, probabilities: bool = False, strange: bool = Fa
     """Grammars with or without recursion, if asked for with strange names."""
     nonterminal = st.from_regex(NAME, fullmatch=True).filter(lambda name: len(name) < 8)
     text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
-    word = text.filter(lambda w: not any(c.isspace() for c in w) and not ("'" in w and '"' in w))
+    word = text.filter(lambda w: not any(c.isspace() for c in w) and not ("'" in w and '"' in w) and w not in RESERVED)
     names = draw(st.lists(nonterminal, min_size=1, max_size=4, unique=True)) if strange else ["S", "A", "B"]
     words = draw(st.lists(word, min_size=1, max_size=4, unique=True)) if strange else ["a", "b"]
     symbol = st.sampled_from([*map(Symbol, names), *(Symbol(w, terminal=True) for w in words)])
@@ -120,7 +123,6 @@ def prefixes(sentences: set[Sentence]) -> set[Sentence]:
 @settings(deadline=None)
 @given(st.booleans().flatmap(lambda chances: any_grammar(probabilities=chances, strange=True)))
 def test_reading_undoes_writing(grammar: Grammar) -> None:
-    assume(not {"<s>", END} & set(grammar.terminals))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"x{grammar.suffix}"
         grammar.write(path)
