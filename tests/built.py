@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from oracles.arpa_evaluator import ArpaEvaluator
 from vitrify.constructions.ngram import Code, Shape
-from vitrify.net.architecture import AttentionKind
 from vitrify.net.run import batch_logits, log_probabilities
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import NGramModel

@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from vitrify.net.architecture import Block, Head, Output, Transformer
+from vitrify.net.architecture import Output
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel
 from vitrify.net.spaces import OneHot
+from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 
 LETTERS = ("<s>", "a", "b", "c")

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from vitrify.kit.assembly import assemble
 from vitrify.kit.margins import Arithmetic
 from vitrify.kit.network import Builder, Network, Readout, Space
-from vitrify.net.architecture import AttentionKind, Output
+from vitrify.net.architecture import Output
 from vitrify.net.run import logits, trace
 from vitrify.net.spaces import Kind, Reals
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 
 Floats = NDArray[np.float64]

@@ -55,12 +55,12 @@ def test_building_running_and_certifying_import_no_jax() -> None:
     program = """
 import sys
 from vitrify.spec.automata import cyclic
-from vitrify.constructions.catalogue import construct
+from vitrify.constructions.catalogue import build
 from vitrify.kit import assemble
 from vitrify.net import trace
 from vitrify.certify import certify
 spec = cyclic(3)
-net = assemble(construct(spec))
+net = build(spec)
 trace(net, ["1", "1"])
 certify(net, spec, max_length=3)
 assert "jax" not in sys.modules

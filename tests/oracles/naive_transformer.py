@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vitrify.net.architecture import Block, Head, Transformer
+from vitrify.net.transformer import Block, Head, Transformer
 
 Vector = list[float]
 Rows = list[Vector]

@@ -17,8 +17,8 @@ from vitrify.constructions.ngram import Code, Shape, ngram
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
 from vitrify.kit.network import Network
-from vitrify.net.architecture import AttentionKind
 from vitrify.net.folder import load, save, spec_path
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import NGramModel

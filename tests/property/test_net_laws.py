@@ -13,10 +13,11 @@ from scipy.sparse import csr_array
 
 from nets import mixed, networks, random_arrays, words
 from oracles import naive_transformer
-from vitrify.net.architecture import Transformer, from_json, to_json
+from vitrify.net.architecture import from_json, to_json
 from vitrify.net.run import batch_of, log_probabilities, logits
 from vitrify.net.sparse import dense
-from vitrify.net.transformer import forward
+from vitrify.net.transformer import Transformer
+from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Weights
 
 EXAMPLES = settings(max_examples=120, deadline=None)

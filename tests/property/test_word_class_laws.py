@@ -13,7 +13,7 @@ from vitrify.constructions import word_memory as memory
 from vitrify.constructions.word_classes import sizes, word_classes
 from vitrify.kit import assemble
 from vitrify.net import Ledger, encode, logits
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.patterns import WordPatterns
 

@@ -18,7 +18,7 @@ from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
 from vitrify.net.run import log_probabilities
 from vitrify.net.sparse import dense
-from vitrify.net.transformer import forward
+from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import cyclic, divisibility, product, symmetric_group
 from vitrify.spec.automaton import Automaton

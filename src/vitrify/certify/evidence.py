@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Verdict = Literal["holds", "fails", "undecided"]
+Progress = Callable[[int, int], None]  # cases done, cases in all
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from vitrify.certify.examine import Examination, Progress
+from vitrify.certify.evidence import Progress
+from vitrify.certify.examine import examination
 from vitrify.net.sparse import is_sparse
 from vitrify.net.weights import Weights
 
@@ -17,7 +19,7 @@ class Mutation:
     """A net with one thing broken."""
 
     what: str
-    weights: Weights
+    weights: Weights[Any]
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Campaign:
         return self.rejected / self.tried if self.tried else 1.0
 
 
-def mutations(weights: Weights, count: int, seed: int) -> Iterator[Mutation]:
+def mutations(weights: Weights[Any], count: int, seed: int) -> Iterator[Mutation]:
     """Random mutations: a non-zero row of an array set to zero, or a temperature halved below what its gap demands.
 
     Every non-zero row of every array, and every such temperature, is equally likely. A row is the last axis of an
@@ -60,7 +62,7 @@ def mutations(weights: Weights, count: int, seed: int) -> Iterator[Mutation]:
 
 
 def campaign(
-    weights: Weights,
+    weights: Weights[Any],
     spec: object,
     *,
     count: int = 200,
@@ -69,10 +71,10 @@ def campaign(
     **settings: float,
 ) -> Campaign:
     """Put `count` mutations of a net to its examination."""
-    examination = Examination(weights.architecture, spec, seed=seed, **settings)  # type: ignore[arg-type]
+    questions = examination(weights.architecture, spec, seed=seed, **settings)  # type: ignore[arg-type]
     survivors, tried = [], 0
     for tried, mutation in enumerate(mutations(weights, count, seed), start=1):
-        evidence = examination.run(mutation.weights, hardest_first=True)
+        evidence = questions.run(mutation.weights, hardest_first=True)
         if evidence.verdict == "holds":
             survivors.append((mutation.what, _reason(evidence.measured)))
         if progress:
@@ -86,23 +88,23 @@ def _reason(measured: object) -> str:
     return f"no answer on the whole domain moves by more than {error:.3g}"
 
 
-def _beta(weights: Weights, block: int) -> np.ndarray:
+def _beta(weights: Weights[Any], block: int) -> np.ndarray:
     return np.asarray(weights.arrays[f"blocks.{block}.attn.beta"])
 
 
-def _nonzero_rows(weights: Weights, name: str) -> np.ndarray:
+def _nonzero_rows(weights: Weights[Any], name: str) -> np.ndarray:
     array = weights.arrays[name]
     if is_sparse(array):
         return np.flatnonzero(np.diff(array.indptr))
     return np.flatnonzero(np.asarray(array).reshape(-1, array.shape[-1] if array.ndim > 1 else 1).any(axis=1))
 
 
-def _place(weights: Weights, name: str, row: int) -> str:
+def _place(weights: Weights[Any], name: str, row: int) -> str:
     shape = weights.arrays[name].shape
     return ", ".join(str(int(i)) for i in np.unravel_index(row, shape[:-1] if len(shape) > 1 else shape))
 
 
-def _zeroed(weights: Weights, name: str, row: int) -> np.ndarray:
+def _zeroed(weights: Weights[Any], name: str, row: int) -> np.ndarray:
     array = weights.arrays[name].copy()
     if is_sparse(array):
         array.data[array.indptr[row] : array.indptr[row + 1]] = 0.0
@@ -112,7 +114,7 @@ def _zeroed(weights: Weights, name: str, row: int) -> np.ndarray:
     return array  # type: ignore[no-any-return]
 
 
-def _halved(weights: Weights, name: str, place: int) -> np.ndarray:
+def _halved(weights: Weights[Any], name: str, place: int) -> np.ndarray:
     array: np.ndarray = weights.arrays[name].copy()
     array[place] /= 2
     return array

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Transformer
+from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.run import log_probabilities
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import BEGIN, END, NGramModel
@@ -59,11 +59,11 @@ class NextTokenOracle:
 
     language = None
 
-    def __init__(self, model: NGramModel, net: Transformer) -> None:
+    def __init__(self, model: NGramModel, net: SequenceArchitecture) -> None:
         if net.output.symbols != model.predicted or set(net.inputs) != {BEGIN, *model.readable}:
             raise FolderError("the network and its spec do not speak about the same words")
         self.model, self.net = model, net
-        self.exact = all(head.attention != "softmax" for block in net.blocks for head in block.heads)
+        self.exact = not net.soft
         self._word = model.ids(net.inputs)  # input id → vocabulary id
 
     def tolerance(self) -> float:
@@ -119,7 +119,7 @@ class StateOracle:
 
     language = None
 
-    def __init__(self, automaton: Automaton, net: Transformer) -> None:
+    def __init__(self, automaton: Automaton, net: SequenceArchitecture) -> None:
         if net.inputs[1:] != automaton.alphabet or not set(net.output.symbols) <= set(automaton.states):
             raise FolderError("the network and its spec do not speak about the same letters and states")
         if set(net.output.accepting) != set(automaton.accepting_states) & set(net.output.symbols):
@@ -176,7 +176,7 @@ class NextSetOracle:
     SHOWN = 5  # words of each kind in a witness
     TIE = 1e-6  # logits nearer to 0 than this are none
 
-    def __init__(self, spec: Sentences, net: Transformer) -> None:
+    def __init__(self, spec: Sentences, net: SequenceArchitecture) -> None:
         if net.inputs[1:] != spec.vocabulary or net.output.symbols != (*spec.vocabulary, END):
             raise FolderError("the network and its spec do not speak about the same words")
         self.spec, self.net = spec, net
@@ -232,7 +232,7 @@ class NextSetOracle:
         return [self._input[word] for word in words[: self.net.max_length]]
 
 
-def oracle_for(spec: object, net: Transformer) -> Oracle:
+def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     """The oracle of a spec for a network that was built from it."""
     if isinstance(spec, NGramModel):
         return NextTokenOracle(spec, net)

@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.net.architecture import Block, Head, Transformer
+from vitrify.net.architecture import Architecture
 from vitrify.net.attention import allowed_keys, weigh
 from vitrify.net.sparse import dense, is_sparse, matmul, prepare, rows
+from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 
 Floats = NDArray[np.float64]
@@ -171,6 +172,6 @@ def _lead(scores: Floats, allowed: NDArray[np.bool_], best: Floats, resolution: 
     return lead
 
 
-def supports(net: Transformer) -> bool:
+def supports(net: Architecture) -> bool:
     """Whether this analysis covers the architecture."""
-    return not net.norm and net.residual == "add"
+    return isinstance(net, Transformer) and net.reads == "tokens" and not net.norm and net.residual == "add"

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from vitrify.certify.evidence import Evidence
-from vitrify.certify.examine import Examination
+from vitrify.certify.words import WordExamination
 from vitrify.claims.catalogue import Subject
 from vitrify.constructions.ngram import Shape, ngram, sizes
 from vitrify.kit import assemble
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Ledger, Weights
 from vitrify.spec.ngrams import random_ngram
 
@@ -31,7 +31,7 @@ def ngram_subjects(shape: Shape) -> Iterator[Subject]:
 
 def examined(subject: Subject, max_length: int, declared: Mapping[str, Any], measured: Mapping[str, Any]) -> Evidence:
     """The net against its spec on all words to a length and random long ones, and its sizes against the formulas."""
-    evidence = Examination(subject.weights.architecture, subject.spec, max_length=max_length).run(subject.weights)
+    evidence = WordExamination(subject.weights.architecture, subject.spec, max_length=max_length).run(subject.weights)
     return with_sizes(evidence, declared, measured)
 
 

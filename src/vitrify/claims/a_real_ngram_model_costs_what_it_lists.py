@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vitrify.certify.evidence import Evidence
-from vitrify.certify.examine import Examination
+from vitrify.certify.words import WordExamination
 from vitrify.claims._nets import ATTENTIONS, with_sizes
 from vitrify.claims.catalogue import Claim, Subject
 from vitrify.constructions.ngram import ngram, sizes
@@ -51,7 +51,7 @@ def check(subject: Subject) -> Evidence:
         limit: output <= listed + len(subject.spec.vocabulary),
         "output weights": output,
     }
-    evidence = Examination(subject.weights.architecture, subject.spec, max_length=1, work=WORK).run(subject.weights)
+    evidence = WordExamination(subject.weights.architecture, subject.spec, max_length=1, work=WORK).run(subject.weights)
     return with_sizes(evidence, declared, measured)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vitrify.certify.evidence import Evidence
-from vitrify.certify.examine import Examination
+from vitrify.certify.words import WordExamination
 from vitrify.claims._nets import ATTENTIONS, with_sizes
 from vitrify.claims.catalogue import Claim, Subject
 from vitrify.constructions.grammar_shapes import grammar_shapes, sizes
@@ -52,7 +52,7 @@ def check(subject: Subject) -> Evidence:
         limit: layers <= promised["most_layers"],
         "layers": layers,
     }
-    evidence = Examination(subject.weights.architecture, subject.spec).run(subject.weights)
+    evidence = WordExamination(subject.weights.architecture, subject.spec).run(subject.weights)
     return with_sizes(evidence, declared, measured)
 
 

@@ -11,27 +11,41 @@ from numpy.typing import NDArray
 
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
-from vitrify.net.run import encode, log_probabilities, logits
+from vitrify.net.run import encode, log_probabilities, logits, outputs
 from vitrify.net.weights import Weights
 
 Floats = NDArray[np.float64]
 LINES = 512  # how many lines are read before a batch is run
 
 
-def answer(weights: Weights, words: Sequence[str], everywhere: bool, top: int | None) -> dict[str, Any]:
+def answer(weights: Weights[Any], words: Sequence[str], everywhere: bool, top: int | None) -> dict[str, Any]:
     """The answer to one sequence.
 
     Language models: `next` maps tokens to probabilities after the last token (with `everywhere`: a list of such maps,
     the first before any token), `log_probs` are those of the given tokens in turn, `log_prob` their sum. Recognisers:
     `states` has the state before any token and after each, `accept` says whether the last one accepts. Transducers:
     `output` has one symbol per token. Sets of next symbols: `next` lists those that may come after the last token (with
-    `everywhere`: a list of such lists).
+    `everywhere`: a list of such lists). Classifiers: `class` is the likeliest symbol at the end (with `everywhere`: a
+    list, the first before any token). Functions: `values` maps names to numbers.
     """
-    (found,) = logits(weights, [encode(weights.architecture, words)])
+    if weights.architecture.reads != "tokens":
+        found = outputs(weights, _numbers(weights.architecture, words))
+    else:
+        (found,) = logits(weights, [encode(weights.architecture, words)])
     return _answer(weights, words, found, everywhere, top)
 
 
-def stream(weights: Weights, lines: TextIO, everywhere: bool, top: int | None) -> Iterator[dict[str, Any]]:
+def _numbers(net: Any, words: Sequence[str]) -> Floats:
+    """The vector that the words write down, as a batch of one."""
+    if len(words) != len(net.inputs):
+        raise InputError(f"this network reads {len(net.inputs)} numbers ({', '.join(net.inputs)}), not {len(words)}")
+    try:
+        return np.array([[float(word) for word in words]])
+    except ValueError as error:
+        raise InputError(f"this network reads numbers: {error}") from None
+
+
+def stream(weights: Weights[Any], lines: TextIO, everywhere: bool, top: int | None) -> Iterator[dict[str, Any]]:
     """Answers to one sequence per line, run in batches, in order."""
     numbered = enumerate(lines, start=1)
     while chunk := list(islice(numbered, LINES)):
@@ -46,7 +60,9 @@ def stream(weights: Weights, lines: TextIO, everywhere: bool, top: int | None) -
             yield _answer(weights, words, found, everywhere, top)
 
 
-def _answer(weights: Weights, words: Sequence[str], found: Floats, everywhere: bool, top: int | None) -> dict[str, Any]:
+def _answer(
+    weights: Weights[Any], words: Sequence[str], found: Floats, everywhere: bool, top: int | None
+) -> dict[str, Any]:
     output = weights.architecture.output
     answer: dict[str, Any] = {"tokens": list(words), "kind": output.kind}
     if output.kind == "lm":
@@ -57,9 +73,13 @@ def _answer(weights: Weights, words: Sequence[str], found: Floats, everywhere: b
     if output.kind == "next":
         legal = [[s for s, x in zip(output.symbols, row.tolist(), strict=True) if x > 0] for row in found]
         return answer | {"next": legal if everywhere else legal[-1]}
+    if output.kind == "values":
+        return answer | {"values": dict(zip(output.symbols, found[-1].tolist(), strict=True))}
     symbols = [output.symbols[place] for place in found.argmax(axis=-1)]
     if output.kind == "recogniser":
         return answer | {"states": symbols, "accept": symbols[-1] in output.accepting}
+    if output.kind == "class":
+        return answer | {"class": symbols if everywhere else symbols[-1]}
     return answer | {"output": symbols[1:]}
 
 
@@ -70,7 +90,7 @@ def _next(output: Output, row: Floats, top: int | None) -> dict[str, float]:
     return {output.symbols[place]: float(row[place]) for place in best}
 
 
-def _given(weights: Weights, words: Sequence[str], log_probs: Floats) -> list[float]:
+def _given(weights: Weights[Any], words: Sequence[str], log_probs: Floats) -> list[float]:
     """The log-probability of each token after those before it; unknown words count as the unknown-word token."""
     net = weights.architecture
     places = {symbol: place for place, symbol in enumerate(net.output.symbols)}

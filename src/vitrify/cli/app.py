@@ -63,8 +63,8 @@ def build(
 ) -> None:
     """Build a network from a spec and write it to a folder."""
     from vitrify.cli import render
-    from vitrify.constructions.catalogue import KINDS, Settings, construct
-    from vitrify.kit import assemble
+    from vitrify.constructions.catalogue import KINDS, Settings
+    from vitrify.constructions.catalogue import build as built
     from vitrify.kit.positions import code_name
     from vitrify.net.folder import save
     from vitrify.spec import bounded, read_spec
@@ -73,7 +73,7 @@ def build(
         spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
         say("building")
         settings = Settings(KINDS[attention.value], max_length, code_name(positions) if positions else None, window)
-        weights = assemble(construct(spec, shape, settings))
+        weights = built(spec, shape, settings)
         say(f"writing {out}")
         save(weights, out, spec)
     render.built(weights, out, as_json)
@@ -82,7 +82,7 @@ def build(
 @app.command()
 def run(
     folder: Folder,
-    tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input, separated by blanks")] = None,
+    tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input: symbols, or numbers")] = None,
     trace: Annotated[bool, typer.Option("--trace", help="also print every head's attention and every space")] = False,
     everywhere: Annotated[bool, typer.Option("--all", help="answer at every position, not only at the last")] = False,
     stdin: Annotated[bool, typer.Option("--stdin", help="one sequence per line in, one JSON line each out")] = False,

@@ -60,7 +60,7 @@ def progress(title: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def built(weights: Weights, folder: Path, as_json: bool) -> None:
+def built(weights: Weights[Any], folder: Path, as_json: bool) -> None:
     """What was built, and where."""
     from vitrify.net.weights import Ledger
 
@@ -104,8 +104,12 @@ def answer(found: dict[str, Any], trace: Trace | None, as_json: bool) -> None:
         pairs = zip(["", *found["tokens"]], found["states"], strict=True)
         out.print(" ".join(f"—{token}→ {state}" if token else state for token, state in pairs))
         out.print("[green]accepted[/green]" if found["accept"] else "[red]rejected[/red]")
+    elif found["kind"] == "values":
+        for name, value in found["values"].items():
+            out.print(f"{name} = {value!r}", markup=False)
     else:
-        out.print(" ".join(found["output"]))
+        said = found["class"] if found["kind"] == "class" else found["output"]
+        out.print(said if isinstance(said, str) else " ".join(said), markup=False)
 
 
 def certificate(folder: Path, evidence: Evidence, broken: Campaign | None, as_json: bool) -> None:
@@ -181,7 +185,7 @@ def outcomes(found: Sequence[Outcome], as_json: bool) -> None:
     out.print(f"{good} of {len(found)} hold")
 
 
-def info(weights: Weights, as_json: bool) -> None:
+def info(weights: Weights[Any], as_json: bool) -> None:
     """The sizes and the named parts of a net."""
     from vitrify.net.labels import labels_to_json
     from vitrify.net.weights import Ledger
@@ -211,7 +215,7 @@ def info(weights: Weights, as_json: bool) -> None:
     out.print(units)
 
 
-def _ledger(weights: Weights) -> None:
+def _ledger(weights: Weights[Any]) -> None:
     from vitrify.net.weights import Ledger
 
     size = Ledger.of(weights)

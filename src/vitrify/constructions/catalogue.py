@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from vitrify.errors import BuildRefused
+from vitrify.kit import assemble
+from vitrify.kit.margins import Arithmetic
 from vitrify.kit.network import Network
 from vitrify.kit.positions import CodeName
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
+from vitrify.net.weights import Weights
 from vitrify.registry import load, names
 
 Attention = Literal["soft", "sparse", "hard"]
@@ -28,14 +31,18 @@ class Settings:
 
 @dataclass(frozen=True)
 class Construction:
-    """A way to turn specs of one type into networks, by the name of its shape."""
+    """A way to turn specs of one type into networks, by the name of its shape.
+
+    Transformers are made as networks of the kit; other architectures as weights, ready made.
+    """
 
     shape: str
     spec: type
     summary: str
-    make: Callable[[object, Settings], Network]
+    make: Callable[[object, Settings], Network | Weights[Any]]
     default: bool = False
     windowed: bool = False  # whether the window is a choice
+    sequences: bool = True  # whether it reads sequences, up to a length that may be chosen
 
 
 def constructions() -> tuple[Construction, ...]:
@@ -44,8 +51,15 @@ def constructions() -> tuple[Construction, ...]:
     return tuple(entry for name in names(package) for entry in load(package, name).CONSTRUCTIONS)
 
 
-def construct(spec: object, shape: str | None = None, settings: Settings | None = None) -> Network:
-    """The network of a spec, in the asked-for shape or in the default one of its type."""
+def build(
+    spec: object, shape: str | None = None, settings: Settings | None = None, *, arithmetic: Arithmetic = "float64"
+) -> Weights[Any]:
+    """The weights of a spec, in the asked-for shape or in the default one of its type."""
+    made = _chosen(spec, shape, settings).make(spec, settings or Settings())
+    return made if isinstance(made, Weights) else assemble(made, arithmetic=arithmetic)
+
+
+def _chosen(spec: object, shape: str | None, settings: Settings | None) -> Construction:
     fitting: Sequence[Construction] = [c for c in constructions() if isinstance(spec, c.spec)]
     chosen = [c for c in fitting if c.default] if shape is None else [c for c in fitting if c.shape == shape]
     if not fitting:
@@ -58,4 +72,6 @@ def construct(spec: object, shape: str | None = None, settings: Settings | None 
         raise BuildRefused(f"a spec of type {type(spec).__name__} is built in the shape {offered}, not {shape!r}")
     if settings and settings.window is not None and not chosen[0].windowed:
         raise BuildRefused(f"the shape {chosen[0].shape!r} has no window to choose: leave --window out")
-    return chosen[0].make(spec, settings or Settings())
+    if settings and settings.max_length is not None and not chosen[0].sequences:
+        raise BuildRefused(f"the shape {chosen[0].shape!r} reads no sequences: leave --max-length out")
+    return chosen[0]

@@ -30,8 +30,9 @@ from vitrify.errors import BuildRefused
 from vitrify.kit.gadgets import int_lookup, table
 from vitrify.kit.heads import count
 from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import AttentionKind, Output
+from vitrify.net.architecture import Output
 from vitrify.net.spaces import Flag, Integers, OneHot
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.automaton import Automaton
 
 Permutation = tuple[int, ...]

@@ -35,8 +35,9 @@ from vitrify.kit.gadgets import ANY, steps, table
 from vitrify.kit.heads import shift
 from vitrify.kit.network import Builder, Network, Readout, Space
 from vitrify.kit.positions import CodeName, PositionCode, position_code
-from vitrify.net.architecture import AttentionKind, Output
+from vitrify.net.architecture import Output
 from vitrify.net.spaces import Integers, MultiHot, OneHot
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import BEGIN, END, Grammar
 from vitrify.spec.grammar_levels import LevelRule
 from vitrify.spec.grammar_shapes import Shapes

@@ -27,8 +27,9 @@ from vitrify.kit.gadgets import int_compose
 from vitrify.kit.heads import shift
 from vitrify.kit.network import Builder, Network, Readout, Space
 from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import AttentionKind, Output
+from vitrify.net.architecture import Output
 from vitrify.net.spaces import Integers
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.automaton import Automaton
 
 

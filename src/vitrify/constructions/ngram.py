@@ -37,8 +37,9 @@ from vitrify.kit.gadgets import ANY, Case, choose, digits, table
 from vitrify.kit.heads import shift, window
 from vitrify.kit.network import Builder, Network, Readout, Space
 from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import AttentionKind, Output
+from vitrify.net.architecture import Output
 from vitrify.net.spaces import Bits, Categorical, OneHot, Reals
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.ngram import BEGIN, LN10, NGramModel
 
 Shape = Literal["heads", "layers", "single"]
@@ -106,7 +107,7 @@ def ngram(
         )
         parts = [(written, _spread(len(model.predicted), literal))]
     return net.network(
-        Output("lm", model.predicted, normalised=literal),
+        Output("lm", model.predicted, scores="log" if literal else "softmax"),
         Readout(tuple(parts), rows.unigram, {space: LOGIT_ERROR for space, _ in parts}),
         {
             "construction": "n-gram model",

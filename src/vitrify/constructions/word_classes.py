@@ -36,8 +36,9 @@ from vitrify.kit.gadgets import ANY, table
 from vitrify.kit.heads import shift
 from vitrify.kit.network import Builder, Network, Readout, Space
 from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import AttentionKind, Output
+from vitrify.net.architecture import Output
 from vitrify.net.spaces import Integers, MultiHot
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.ngram import BEGIN, END
 from vitrify.spec.pattern_files import side_by_side
 from vitrify.spec.patterns import Context, WordPatterns

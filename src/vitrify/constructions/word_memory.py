@@ -29,8 +29,9 @@ from vitrify.errors import BuildRefused
 from vitrify.kit.heads import shift
 from vitrify.kit.network import Builder, Network, Readout, Space, Units
 from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import AttentionKind, Output
+from vitrify.net.architecture import Output
 from vitrify.net.spaces import Integers, Reals
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.ngram import BEGIN, END
 from vitrify.spec.patterns import WordPatterns
 

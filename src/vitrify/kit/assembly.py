@@ -15,9 +15,9 @@ from vitrify.kit.layout import Erasure, Layout, layout
 from vitrify.kit.margins import Arithmetic, Margins, margins
 from vitrify.kit.network import Affine, Attend, Network, Space, Units
 from vitrify.kit.schedule import Schedule, schedule
-from vitrify.net.architecture import Block, Head, Transformer
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
 from vitrify.net.sparse import DENSE_DENSITY, DENSE_ENTRIES
+from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 
 Floats = NDArray[np.float64]
@@ -50,6 +50,7 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         d_model=place.width,
         blocks=tuple(blocks),
         pads=network.pads,
+        reads=network.reads,
         name=network.name,
     )
     labels = Labels(_space_labels(network, plan, place, sharp), tuple(heads), tuple(units))

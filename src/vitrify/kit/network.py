@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
-from vitrify.net.architecture import AttentionKind, Mask, Output, Ties
+from vitrify.net.architecture import Output, Reads
 from vitrify.net.spaces import Kind
+from vitrify.net.transformer import AttentionKind, Mask, Ties
 
 Floats = NDArray[np.float64]
 
@@ -148,7 +149,8 @@ class Network:
 
     `embedded` tables are [inputs, space]; row 0 is the beginning-of-sequence token. `placed` tables are [pads +
     max_length, space], its first `pads` rows being those of that token. `reuse` lets dimensions of dead spaces be
-    used again, at the price of one unit per dimension to erase them.
+    used again, at the price of one unit per dimension to erase them. A network that `reads` a vector has no tokens:
+    its `inputs` name the numbers, and `embedded` tables are the linear maps from them.
     """
 
     name: str
@@ -161,6 +163,7 @@ class Network:
     readout: Readout
     pads: int = 1
     reuse: bool = True
+    reads: Reads = "tokens"
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -208,9 +211,16 @@ class Builder:
     """
 
     def __init__(
-        self, name: str, inputs: Iterable[str], max_length: int, attention: AttentionKind = "softmax", pads: int = 1
+        self,
+        name: str,
+        inputs: Iterable[str],
+        max_length: int,
+        attention: AttentionKind = "softmax",
+        pads: int = 1,
+        reads: Reads = "tokens",
     ) -> None:
-        self.name, self.inputs, self.pads = name, tuple(inputs), pads
+        self.name, self.inputs, self.reads = name, tuple(inputs), reads
+        self.pads = pads if reads == "tokens" else 0
         self.max_length, self.attention = max_length, attention
         self._embedded: list[tuple[Space, Matrix]] = []
         self._placed: list[tuple[Space, Floats]] = []
@@ -225,6 +235,12 @@ class Builder:
         space = Space(name, kind)
         self._embedded.append((space, table))
         return space
+
+    def numbers(self, name: str, low: float, high: float) -> Space:
+        """The input vector of a net that reads one, at every position."""
+        from vitrify.net.spaces import Reals
+
+        return self.embed(name, Reals(self.inputs, low, high), np.eye(len(self.inputs)))
 
     def place(self, name: str, kind: Kind, table: Floats, pads: Floats | None = None) -> Space:
         """A space that each position sets by itself: row t-1 of the table at token t; zeros at BOS, or `pads`."""
@@ -277,5 +293,6 @@ class Builder:
             readout=readout,
             pads=self.pads,
             reuse=reuse,
+            reads=self.reads,
             about=dict(about),
         )

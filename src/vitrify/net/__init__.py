@@ -1,11 +1,12 @@
 """Networks as data: architectures, weights, the forward pass, traces, folders."""
 
-from vitrify.net.architecture import Block, Head, Output, Transformer
+from vitrify.net.architecture import Output
 from vitrify.net.folder import load, save
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
-from vitrify.net.run import batch_logits, encode, log_probabilities, logits, trace
+from vitrify.net.run import batch_logits, encode, log_probabilities, logits, outputs, trace
 from vitrify.net.trace import Trace
-from vitrify.net.transformer import forward
+from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Ledger, Weights
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "load",
     "log_probabilities",
     "logits",
+    "outputs",
     "save",
     "trace",
 ]

@@ -7,7 +7,7 @@ and JAX arrays alike. A query without any allowed key gets weights 0.
 from __future__ import annotations
 
 from vitrify.arrays import Array, namespace
-from vitrify.net.architecture import Head
+from vitrify.net.transformer import Head
 
 
 def allowed_keys(head: Head, queries: Array, keys: Array) -> Array:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vitrify.net.weights import Ledger, Weights
 
 
-def card(weights: Weights) -> str:
+def card(weights: Weights[Any]) -> str:
     """A page that tells a stranger what the model is, how large it is and how to use it."""
     net, size, about = weights.architecture, Ledger.of(weights), weights.about
     facts = "\n".join(f"| {key} | {value} |" for key, value in about.items())
@@ -14,6 +16,7 @@ def card(weights: Weights) -> str:
         f"{_number(float(weights.arrays[f'blocks.{head.block}.attn.beta'][head.place]))} |"
         for head in weights.labels.heads
     )
+    given = "TOKEN…" if net.reads == "tokens" else "NUMBER…"
     return f"""---
 library_name: vitrify
 tags: [vitrify, {net.output.kind}]
@@ -25,7 +28,7 @@ Weights written down from a specification, not learned. Every dimension, head an
 | about | |
 | --- | --- |
 {facts}
-| reads | {len(net.inputs) - 1} symbols, at most {net.max_length} of them |
+| reads | {_reads(net)} |
 | writes | {len(net.output.symbols)} symbols ({net.output.kind}) |
 
 | layers | heads | width | MLP units | non-zero | dense | largest weight |
@@ -36,8 +39,14 @@ Weights written down from a specification, not learned. Every dimension, head an
 | --- | --- | --- | --- | --- | --- |
 {heads}
 
-Run it with `vitrify run DIR TOKEN…`, check it against its spec with `vitrify certify DIR`.
+Run it with `vitrify run DIR {given}`, check it against its spec with `vitrify certify DIR`.
 """
+
+
+def _reads(net: Any) -> str:
+    if net.reads == "tokens":
+        return f"{len(net.inputs) - 1} symbols, at most {net.max_length} of them"
+    return f"{len(net.inputs)} numbers" if net.reads == "vector" else "an image"
 
 
 def _number(value: float | None) -> str:

@@ -37,7 +37,7 @@ class SpecFile(Protocol):
     def write(self, path: Path) -> None: ...
 
 
-def save(weights: Weights, folder: Path, spec: SpecFile | None = None) -> None:
+def save(weights: Weights[Any], folder: Path, spec: SpecFile | None = None) -> None:
     """Write a model folder; one that vitrify wrote before, or an empty one, is replaced, anything else left alone."""
     folder = folder.resolve()  # a link is followed, and '.' gets a name
     _check_target(folder)
@@ -54,7 +54,7 @@ def save(weights: Weights, folder: Path, spec: SpecFile | None = None) -> None:
         raise
 
 
-def load(folder: Path, *, verify: bool = True) -> Weights:
+def load(folder: Path, *, verify: bool = True) -> Weights[Any]:
     """Read a model folder.
 
     With `verify`, a file that changed since it was written is refused; without, the numbers are taken as they are now.

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.arrays import Array, Logits, namespace
 from vitrify.errors import InputError
-from vitrify.net.architecture import Output, Transformer
+from vitrify.net.architecture import Output, SequenceArchitecture
 from vitrify.net.trace import Trace
-from vitrify.net.transformer import forward
+from vitrify.net.transformer import QUERY_CHUNK
 from vitrify.net.weights import Weights
 
 BATCH_BYTES = 1 << 28  # activations of one batch; larger batches were not faster
-QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
 UNKNOWN = ("<unk>", "<UNK>")
 
 Ids = NDArray[np.int64]
 
 
-def encode(net: Transformer, words: Sequence[str]) -> list[int]:
+def encode(net: SequenceArchitecture, words: Sequence[str]) -> list[int]:
     """Token ids of a word, without the beginning-of-sequence token.
 
     Symbols that the net does not read stand for its unknown-word token if it has one, and are refused otherwise.
@@ -40,7 +40,7 @@ def encode(net: Transformer, words: Sequence[str]) -> list[int]:
     return [ids.get(word, fallback or 0) for word in words]
 
 
-def batch_of(net: Transformer, sequences: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
+def batch_of(net: SequenceArchitecture, sequences: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
     """Sequences of ids as one array, with beginning-of-sequence pads in front and filling behind, and their lengths."""
     lengths = np.array([net.pads + len(sequence) for sequence in sequences], dtype=np.int64)
     tokens = np.zeros((len(sequences), lengths.max(initial=net.pads)), dtype=np.int64)
@@ -49,7 +49,7 @@ def batch_of(net: Transformer, sequences: Sequence[Sequence[int]]) -> tuple[Ids,
     return tokens, lengths
 
 
-def logits(weights: Weights, sequences: Sequence[Sequence[int]]) -> Iterator[NDArray[np.float64]]:
+def logits(weights: Weights[Any], sequences: Sequence[Sequence[int]]) -> Iterator[NDArray[np.float64]]:
     """Logits [1 + tokens, out] of each sequence in turn: row t is read after t tokens."""
     net = weights.architecture
     order = sorted(range(len(sequences)), key=lambda place: len(sequences[place]))
@@ -66,27 +66,30 @@ def logits(weights: Weights, sequences: Sequence[Sequence[int]]) -> Iterator[NDA
             waiting += 1
 
 
-def batch_logits(weights: Weights, tokens: Ids, lengths: Ids | None = None) -> NDArray[np.float64]:
+def batch_logits(weights: Weights[Any], tokens: Ids, lengths: Ids | None = None) -> NDArray[np.float64]:
     """Logits [batch, pos, out] of one padded batch."""
     net = weights.architecture
-    ahead = any(head.mask == "none" for block in net.blocks for head in block.heads)
     chunk = QUERY_CHUNK if tokens.shape[1] > 2 * QUERY_CHUNK else None
-    out: NDArray[np.float64] = forward(
-        net, weights.prepared, tokens, lengths=lengths if ahead else None, query_chunk=chunk
-    )
-    return out
+    shown = lengths if net.looks_ahead else None
+    return np.asarray(net.forward(weights.prepared, tokens, lengths=shown, query_chunk=chunk))
 
 
-def _batches(net: Transformer, lengths: Sequence[int]) -> Iterator[range]:
+def outputs(weights: Weights[Any], inputs: Array) -> NDArray[np.float64]:
+    """Logits [input, out] of a net that reads numbers [input, …]; where it has positions, at the last one."""
+    net = weights.architecture
+    step = max(1, BATCH_BYTES // (8 * net.activations(getattr(net, "max_length", 1))))
+    parts = [net.forward(weights.prepared, inputs[at : at + step]) for at in range(0, len(inputs), step)]
+    found = np.concatenate([np.asarray(part) for part in parts])
+    return found[:, -1] if found.ndim == 3 else found
+
+
+def _batches(net: SequenceArchitecture, lengths: Sequence[int]) -> Iterator[range]:
     """Runs of sequences (sorted by length) whose activations fit the budget."""
-    floats = 4 * net.widths[-1] + 2 * max((b.units for b in net.blocks), default=0) + 2 * len(net.output.symbols)
     start = 0
     while start < len(lengths):
         stop = start + 1
         while stop < len(lengths):
-            pos = lengths[stop] + net.pads
-            heads = max((len(b.heads) for b in net.blocks), default=0)
-            if 8 * (stop + 1 - start) * pos * (floats + 4 * heads * min(pos, QUERY_CHUNK)) > BATCH_BYTES:
+            if 8 * (stop + 1 - start) * net.activations(lengths[stop] + net.pads) > BATCH_BYTES:
                 break
             stop += 1
         yield range(start, stop)
@@ -98,7 +101,7 @@ def trace(weights: Weights, words: Sequence[str]) -> Trace:
     net = weights.architecture
     tokens, _ = batch_of(net, [encode(net, words)])
     seen: dict[str, Array] = {}
-    forward(net, weights.prepared, tokens, record=seen.__setitem__)
+    net.forward(weights.prepared, tokens, record=seen.__setitem__)
     squeezed = {name: _first(value) for name, value in seen.items()}
     return Trace(weights, (net.inputs[0],) * net.pads + tuple(words), squeezed)
 
@@ -111,8 +114,11 @@ def _first(value: Array | list[Array]) -> Array:
 
 def log_probabilities(output: Output, logits: Logits) -> Logits:
     """Natural-log probabilities of the output symbols."""
-    if output.normalised:
+    if output.scores == "log":
         return logits
     xp = namespace(logits)
+    if output.scores == "linear":
+        with np.errstate(divide="ignore"):  # the log of probability 0
+            return xp.log(logits / logits.sum(axis=-1, keepdims=True))
     shifted = logits - logits.max(axis=-1, keepdims=True)
     return shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))

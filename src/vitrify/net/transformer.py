@@ -1,175 +1,197 @@
-"""The one forward pass of a transformer, for NumPy and JAX arrays alike."""
+"""What a transformer looks like, without its numbers: blocks of attention heads and ReLU units."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
-import numpy as np
+from vitrify.arrays import Array
+from vitrify.net.architecture import Output, Reads, Record
 
-from vitrify.arrays import Array, Logits, Residual, Tokens, namespace
-from vitrify.net.architecture import Block, Head, Transformer
-from vitrify.net.attention import allowed_keys, weigh
-from vitrify.net.sparse import affine, rows
+AttentionKind = Literal["softmax", "sparsemax", "hard"]
+Ties = Literal["left", "right", "average"]
+Mask = Literal["none", "causal", "strict"]
+Residual = Literal["add", "concatenate"]
 
-Record = Callable[[str, Any], None]
+QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
 
 
-def forward(
-    net: Transformer,
-    arrays: Mapping[str, Any],
-    tokens: Tokens,
-    *,
-    lengths: Array | None = None,
-    record: Record | None = None,
-    query_chunk: int | None = None,
-) -> Logits:
-    r"""Logits at every position of a batch of token ids, whose first `pads` columns are the BOS token.
+@dataclass(frozen=True)
+class Head:
+    r"""How one head turns scores into weights.
 
-    $x^0 = W_E[\text{tokens}] + W_{pos}$; each block adds (or appends) its heads' outputs
-    $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and then its MLP's $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$;
-    logits $= x W_U + b_U$. Rows shorter than the batch are padded on the right: `lengths` (pads included) hides the
-    padding from heads that look ahead. `record(name, value)` sees every activation; `query_chunk` bounds memory on long
-    sequences.
+    Scores are $s_{ij} = \beta\,q_i \cdot k_j + r_{i-j}$; `beta` and `r` are arrays of the block. Keys that the mask
+    or the window (offsets $0 \le i-j <$ window) exclude get weight 0, and a query with no key left gets the zero
+    vector. `hard` shares the weight among the keys whose score is within `resolution` of the best: all of them
+    (`average`), or only the `left`most or `right`most.
     """
-    xp = namespace(tokens)
-    positions = xp.arange(tokens.shape[1])
-    whole = _Part(arrays, "", record)
-    embedded, placed = rows(whole["embed.W_E"], tokens), rows(whole["pos_embed.W_pos"], positions)
-    whole.record("hook_embed", embedded)
-    whole.record("hook_pos_embed", placed)
-    x = embedded + placed
-    visible = None if lengths is None else positions[None, :] < lengths[:, None]
-    for index, block in enumerate(net.blocks):
-        part = _Part(arrays, f"blocks.{index}.", record)
-        part.record("hook_resid_pre", x)
-        if block.heads:
-            seen = _normed(net, part, "ln1", x)
-            x = _join(net, x, _attention(net, block, part, seen, visible, query_chunk))
-        part.record("hook_resid_mid", x)
-        if block.units:
-            x = _join(net, x, [_mlp(part, _normed(net, part, "ln2", x))])
-        part.record("hook_resid_post", x)
-    logits = affine(_normed(net, whole, "ln_final", x), whole["unembed.W_U"], whole["unembed.b_U"])
-    whole.record("hook_logits", logits)
-    return logits
+
+    attention: AttentionKind = "softmax"
+    mask: Mask = "causal"
+    window: int | None = None
+    ties: Ties = "average"
+    resolution: float = 0.0
 
 
-class _Part:
-    """The arrays and the record under one name prefix."""
+@dataclass(frozen=True)
+class Block:
+    """One layer: heads in parallel, then an MLP of ReLU units; either may be absent."""
 
-    def __init__(self, arrays: Mapping[str, Any], prefix: str, record: Record | None) -> None:
-        self.arrays, self.prefix, self._record = arrays, prefix, record
+    heads: tuple[Head, ...] = ()
+    d_head: int = 0
+    d_value: int = 0
+    units: int = 0
+    d_out: int = 0  # concatenating residual only: width that each head and the MLP append
 
     @property
-    def recording(self) -> bool:
-        return self._record is not None
-
-    def __getitem__(self, name: str) -> Any:
-        return self.arrays[self.prefix + name]
-
-    def record(self, name: str, value: Any) -> None:
-        if self._record is not None:
-            self._record(self.prefix + name, value)
+    def window(self) -> int:
+        """Width of the block's table of relative biases: the largest window of its heads."""
+        return max((head.window or 0 for head in self.heads), default=0)
 
 
-def _join(net: Transformer, x: Residual, outputs: list[Any]) -> Residual:
-    """The residual stream after some outputs: their sum with it, or side by side with it."""
-    if net.residual == "concatenate":
-        return namespace(x).concatenate([x, *outputs], axis=-1)
-    return sum(outputs, start=x)
+@dataclass(frozen=True)
+class Transformer:
+    """A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
 
+    `max_length` counts the tokens of a sequence without the pads. `norm` puts a layer norm before every attention,
+    every MLP and the unembedding, with `eps` under the root. One that reads a vector has no tokens: `inputs` name the
+    numbers, which stand at each of its `max_length` positions, and it answers at the last.
+    """
 
-def _attention(
-    net: Transformer, block: Block, part: _Part, x: Residual, visible: Array | None, query_chunk: int | None
-) -> list[Any]:
-    """The output of every head; heads of one kind are computed together."""
-    xp = namespace(x)
-    q, k, v = (
-        xp.moveaxis(affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]), -2, 1)  # [batch, head, pos, …]
-        for letter in "QKV"
-    )
-    q = q * part["attn.beta"][:, None, None]
-    bias = part["attn.b_rel"] if block.window else None
-    patterns: list[Any] = [None] * len(block.heads)
-    mixed: list[Any] = [None] * len(block.heads)
-    keep = part.recording
-    for head, members in _alike(block.heads):
-        index = xp.asarray(members)
-        rel = bias[index] if bias is not None and head.window is not None else None
-        pattern, z = _head(head, q[:, index], k[:, index], v[:, index], rel, visible, query_chunk, keep)
-        for place, member in enumerate(members):
-            mixed[member] = z[:, place]
-            patterns[member] = pattern[:, place] if keep else None
-    if keep:
-        part.record("attn.hook_pattern", xp.stack(patterns, axis=1))
-        part.record("attn.hook_z", xp.stack(mixed, axis=2))
-    outputs = [z @ part["attn.W_O"][member] for member, z in enumerate(mixed)]
-    part.record("hook_attn_out", sum(outputs[1:], start=outputs[0]) if net.residual == "add" else outputs)
-    return outputs
+    tag: ClassVar[str] = "transformer"
 
+    inputs: tuple[str, ...]
+    output: Output
+    max_length: int
+    d_model: int
+    blocks: tuple[Block, ...] = ()
+    pads: int = 1
+    residual: Residual = "add"
+    norm: bool = False
+    eps: float = 0.0
+    reads: Reads = "tokens"
+    name: str = field(default="transformer", compare=False)
 
-def _alike(heads: tuple[Head, ...]) -> list[tuple[Head, list[int]]]:
-    """The heads grouped by kind, with their places in the block."""
-    groups: dict[Head, list[int]] = {}
-    for place, head in enumerate(heads):
-        groups.setdefault(head, []).append(place)
-    return list(groups.items())
+    @cached_property
+    def input_ids(self) -> dict[str, int]:
+        """The number of every symbol that may be given, BOS left out."""
+        return {symbol: number for number, symbol in enumerate(self.inputs) if number > 0}
 
+    @property
+    def positions(self) -> int:
+        """Rows of the position table: the longest sequence with its pads."""
+        return self.max_length + self.pads
 
-def _head(
-    head: Head,
-    q: Array,
-    k: Array,
-    v: Array,
-    bias: Array | None,
-    visible: Array | None,
-    query_chunk: int | None,
-    keep: bool,
-) -> tuple[Array, Array]:
-    """Weights [batch, head, query, key] (if kept) and mixed values [batch, head, query, value] of heads of one kind."""
-    xp = namespace(q)
-    length = q.shape[2]
-    step = query_chunk or length
-    patterns, mixed = [], []
-    for start in range(0, length, step):
-        queries, keys = xp.arange(start, min(start + step, length)), xp.arange(length)
-        allowed = allowed_keys(head, queries, keys)[None, None]
-        if visible is not None:
-            allowed = allowed & visible[:, None, None, :]
-        scores = q[:, :, start : start + step] @ xp.swapaxes(k, -1, -2)
-        if bias is not None:
-            offset = xp.clip(queries[:, None] - keys[None, :], 0, bias.shape[1] - 1)
-            scores = scores + bias[:, offset]
-        pattern = weigh(head, scores, allowed & xp.ones_like(scores, dtype=bool))
-        patterns.append(pattern if keep else None)
-        mixed.append(pattern @ v)
-    if len(mixed) == 1:
-        return patterns[0], mixed[0]
-    return xp.concatenate(patterns, axis=2) if keep else None, xp.concatenate(mixed, axis=2)
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Residual width before each half layer (attention, MLP, attention, …) and at the end.
 
+        It is constant when the residual adds, and grows when it concatenates.
+        """
+        widths = [self.d_model]
+        for block in self.blocks:
+            grow = block.d_out if self.residual == "concatenate" else 0
+            widths.append(widths[-1] + grow * len(block.heads))
+            widths.append(widths[-1] + (grow if block.units else 0))
+        return tuple(widths)
 
-def _mlp(part: _Part, x: Residual) -> Residual:
-    """One hidden layer of ReLU units."""
-    pre = affine(x, part["mlp.W_in"], part["mlp.b_in"])
-    part.record("mlp.hook_pre", pre)
-    if isinstance(pre, np.ndarray) and not part.recording:
-        post = np.maximum(pre, 0, out=pre)
-    else:
-        post = namespace(x).maximum(pre, 0)
-    part.record("mlp.hook_post", post)
-    out = affine(post, part["mlp.W_out"], part["mlp.b_out"])
-    part.record("hook_mlp_out", out)
-    return out
+    @property
+    def width(self) -> int:
+        """Residual width at the end."""
+        return self.widths[-1]
 
+    @property
+    def heads_per_layer(self) -> tuple[int, ...]:
+        """Heads of each block."""
+        return tuple(len(block.heads) for block in self.blocks)
 
-def _normed(net: Transformer, part: _Part, name: str, x: Residual) -> Residual:
-    """Layer norm with its learned scale and shift, or nothing when the architecture has none."""
-    if not net.norm:
-        return x
-    xp = namespace(x)
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = (centred**2).mean(axis=-1, keepdims=True) + net.eps
-    normed = centred / xp.sqrt(xp.where(variance > 0, variance, 1.0))  # no root of 0: it has no finite gradient
-    part.record(f"{name}.hook_normalized", normed)
-    return normed * part[f"{name}.w"] + part[f"{name}.b"]
+    @property
+    def units_per_layer(self) -> tuple[int, ...]:
+        """Hidden units of each block's MLP."""
+        return tuple(block.units for block in self.blocks)
+
+    @property
+    def d_head(self) -> int:
+        """The largest width of a query, key or value."""
+        return max((max(block.d_head, block.d_value) for block in self.blocks), default=0)
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether some head sees later positions."""
+        return any(head.mask == "none" for block in self.blocks for head in block.heads)
+
+    @property
+    def soft(self) -> bool:
+        """Whether some head spreads its weight by a softmax."""
+        return any(head.attention == "softmax" for block in self.blocks for head in block.heads)
+
+    @property
+    def cost(self) -> float:
+        """Multiplications for one position, roughly."""
+        cost = float(self.width + len(self.output.symbols))
+        for block in self.blocks:
+            cost += len(block.heads) * (block.d_head + block.d_value) * (2 * self.d_model + self.max_length / 2)
+            cost += block.units * (min(self.d_model, 64) + 16)
+        return cost
+
+    def activations(self, positions: int) -> int:
+        """Numbers that a run holds at once for one sequence; long ones attend in chunks of queries."""
+        stream = 4 * self.width + 2 * max(self.units_per_layer, default=0) + 4 * len(self.output.symbols)
+        scores = 4 * max(self.heads_per_layer, default=0) * min(positions, QUERY_CHUNK)
+        return positions * (stream + scores)
+
+    def forward(
+        self,
+        arrays: Mapping[str, Any],
+        inputs: Array,
+        *,
+        lengths: Array | None = None,
+        record: Record | None = None,
+        query_chunk: int | None = None,
+    ) -> Array:
+        """The forward pass: logits [batch, pos, out]."""
+        from vitrify.net.transformer_forward import forward
+
+        return forward(self, arrays, inputs, lengths=lengths, record=record, query_chunk=query_chunk)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every array; the names are those that interpretability tools use."""
+        shapes: dict[str, tuple[int, ...]] = {
+            "embed.W_E": (len(self.inputs), self.d_model),
+            "pos_embed.W_pos": (self.positions, self.d_model),
+        }
+        for index, block in enumerate(self.blocks):
+            at_attention, at_mlp, _ = self.widths[2 * index : 2 * index + 3]
+            out = block.d_out if self.residual == "concatenate" else self.d_model
+            heads, d_head, d_value, units = len(block.heads), block.d_head, block.d_value, block.units
+            name = f"blocks.{index}"
+            if heads:
+                shapes |= {
+                    f"{name}.attn.W_Q": (heads, at_attention, d_head),
+                    f"{name}.attn.b_Q": (heads, d_head),
+                    f"{name}.attn.W_K": (heads, at_attention, d_head),
+                    f"{name}.attn.b_K": (heads, d_head),
+                    f"{name}.attn.W_V": (heads, at_attention, d_value),
+                    f"{name}.attn.b_V": (heads, d_value),
+                    f"{name}.attn.W_O": (heads, d_value, out),
+                    f"{name}.attn.beta": (heads,),
+                }
+                if block.window:
+                    shapes[f"{name}.attn.b_rel"] = (heads, block.window)
+                if self.norm:
+                    shapes |= {f"{name}.ln1.w": (at_attention,), f"{name}.ln1.b": (at_attention,)}
+            if units:
+                shapes |= {
+                    f"{name}.mlp.W_in": (at_mlp, units),
+                    f"{name}.mlp.b_in": (units,),
+                    f"{name}.mlp.W_out": (units, out),
+                    f"{name}.mlp.b_out": (out,),
+                }
+                if self.norm:
+                    shapes |= {f"{name}.ln2.w": (at_mlp,), f"{name}.ln2.b": (at_mlp,)}
+        last = self.widths[-1]
+        if self.norm:
+            shapes |= {"ln_final.w": (last,), "ln_final.b": (last,)}
+        return shapes | {"unembed.W_U": (last, len(self.output.symbols)), "unembed.b_U": (len(self.output.symbols),)}

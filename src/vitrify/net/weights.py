@@ -7,25 +7,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
+from typing_extensions import TypeVar
 
 from vitrify.arrays import Matrix
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Transformer
+from vitrify.net.architecture import Architecture
 from vitrify.net.labels import Labels
 from vitrify.net.sparse import is_sparse, nonzeros, prepare
+from vitrify.net.transformer import Transformer
+
+A = TypeVar("A", bound=Architecture, default=Transformer)
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class Weights(Generic[A]):
     """Plain named arrays with their layout and labels; a built net and a trained net are the same type.
 
     Large, mostly empty matrices are SciPy CSR arrays; all others are dense. `about` says where the net comes from.
     """
 
-    architecture: Transformer
+    architecture: A
     arrays: Mapping[str, Matrix]
     labels: Labels = field(default_factory=Labels)
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +52,7 @@ class Weights:
     def __repr__(self) -> str:
         net, size = self.architecture, Ledger.of(self)
         return (
-            f"Weights({net.name!r}, layers={size.layers}, heads={size.heads}, d_model={net.d_model}, "
+            f"Weights({net.name!r}, layers={size.layers}, heads={size.heads}, d_model={size.d_model}, "
             f"units={size.units}, nonzero={size.nonzero})"
         )
 
@@ -58,18 +62,19 @@ class Weights:
         multiplied = ("W_Q", "W_K", "W_V", "W_in", "W_out", "W_U")  # by `matmul`; all others are used as they are
         return {name: prepare(array) if name.endswith(multiplied) else array for name, array in self.arrays.items()}
 
-    def map(self, convert: Callable[[Matrix], Any]) -> Weights:
+    def map(self, convert: Callable[[Matrix], Any]) -> Weights[A]:
         """The same net with every array converted, for example to JAX or to another precision."""
         return replace(self, arrays={name: convert(array) for name, array in self.arrays.items()})
 
-    def with_array(self, name: str, array: Matrix) -> Weights:
+    def with_array(self, name: str, array: Matrix) -> Weights[A]:
         """The same net with one array replaced: how mutations and ablations are made."""
         return replace(self, arrays={**self.arrays, name: array})
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of architecture and arrays: equal for equal nets, to the bit."""
-        sha = hashlib.sha256(repr(replace(self.architecture, name="")).encode())
+        unnamed: Any = replace(self.architecture, name="")  # type: ignore[type-var]  # every architecture is one
+        sha = hashlib.sha256(repr(unnamed).encode())
         for name in sorted(self.arrays):
             array = self.arrays[name]
             parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (np.asarray(array),)
@@ -96,18 +101,17 @@ class Ledger:
     max_abs: float
 
     @classmethod
-    def of(cls, weights: Weights) -> Ledger:
+    def of(cls, weights: Weights[Any]) -> Ledger:
         """Measure a net."""
         net, arrays = weights.architecture, weights.arrays
-        heads = tuple(len(block.heads) for block in net.blocks)
-        units = tuple(block.units for block in net.blocks)
+        heads, units = net.heads_per_layer, net.units_per_layer
         return cls(
-            layers=len(net.blocks),
+            layers=len(units),
             attention_layers=sum(1 for count in heads if count),
             heads=sum(heads),
             heads_per_layer=heads,
-            d_model=net.widths[-1],
-            d_head=max((max(block.d_head, block.d_value) for block in net.blocks), default=0),
+            d_model=net.width,
+            d_head=net.d_head,
             units=sum(units),
             units_per_layer=units,
             nonzero=sum(nonzeros(array) for array in arrays.values()),

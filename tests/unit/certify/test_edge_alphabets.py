@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vitrify.certify import certify
-from vitrify.constructions.catalogue import Settings, construct
-from vitrify.kit import assemble
+from vitrify.constructions.catalogue import Settings, build
 from vitrify.spec.automata import cyclic
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import NGramModel
@@ -27,13 +26,13 @@ ONE_WORD: Listed = {("<s>",): (-99.0, 0.0), ("</s>",): (HALF, 0.0), ("a",): (HAL
     ],
 )
 def test_all_words_are_tried_however_few_letters_there_are(spec: object, words: str) -> None:
-    evidence = certify(assemble(construct(spec)), spec)
+    evidence = certify(build(spec), spec)
     assert evidence.verdict == "holds"
     assert words in evidence.domain
 
 
 def test_a_net_for_one_letter_is_examined_on_both_words() -> None:
     spec = Automaton.from_regex("ab")
-    evidence = certify(assemble(construct(spec, settings=Settings(max_length=1))), spec)
+    evidence = certify(build(spec, settings=Settings(max_length=1)), spec)
     assert evidence.verdict == "holds"
     assert "all 3 words of length 0 to 1" in evidence.domain

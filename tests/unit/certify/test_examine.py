@@ -9,13 +9,14 @@ import pytest
 
 from built import ATTENTIONS, all_words, answers, probabilities, random_words, states, walked
 from vitrify.certify.evidence import upper_failure_rate
-from vitrify.certify.examine import MOST_WORDS, Examination, certify
+from vitrify.certify.examine import certify
+from vitrify.certify.words import MOST_WORDS, WordExamination
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import Shape, ngram
 from vitrify.errors import InputError
 from vitrify.kit import assemble
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import cyclic, divisibility, product, random_automaton, symmetric_group
 from vitrify.spec.automaton import Automaton
@@ -44,7 +45,7 @@ def test_a_right_net_holds_on_every_word_and_more(lm: Weights) -> None:
     short = sum(3**n for n in range(6))
     assert f"all {short} words of length 0 to 5" in evidence.domain
     assert "every prefix of 64 random words of length 12" in evidence.domain
-    listed = Examination(lm.architecture, MODEL, 5).domains[1].words
+    listed = WordExamination(lm.architecture, MODEL, 5).domains[1].words
     assert evidence.cases == short + 64 * 13 + sum(len(words) * (words.shape[1] + 1) for words in listed)
     assert evidence.declared == {"largest error": 1e-9}
     assert 0 < float(evidence.measured["largest error"]) <= 1e-9
@@ -56,7 +57,7 @@ def test_a_right_net_holds_on_every_word_and_more(lm: Weights) -> None:
 def test_the_exhaustive_domain_is_all_words() -> None:
     machine = random_automaton(4, 3, seed=1)
     net = assemble(log_depth(machine, max_length=6))
-    examination = Examination(net.architecture, machine, max_length=4)
+    examination = WordExamination(net.architecture, machine, max_length=4)
     short = examination.domains[0]
     assert short.method == "exhaustive"
     assert short.cases == sum(3**n for n in range(5))
@@ -68,13 +69,13 @@ def test_the_exhaustive_domain_is_all_words() -> None:
 def test_how_far_to_go_is_chosen_by_cost(lm: Weights) -> None:
     lengths = []
     for work in (1e3, 1e7, 1e10):
-        [words] = Examination(lm.architecture, MODEL, work=work).domains[0].words
+        [words] = WordExamination(lm.architecture, MODEL, work=work).domains[0].words
         lengths.append(words.shape[1])
     assert lengths == sorted(lengths)
     assert lengths[0] < lengths[-1]
     assert 3 ** lengths[-1] <= 1 << 13 < 3 ** (lengths[-1] + 1)
     tiny = assemble(ngram(MODEL, max_length=2))
-    [words] = Examination(tiny.architecture, MODEL).domains[0].words
+    [words] = WordExamination(tiny.architecture, MODEL).domains[0].words
     assert words.shape[1] == 2
 
 
@@ -106,7 +107,7 @@ def test_progress_goes_up_to_the_total(lm: Weights) -> None:
 
 
 def test_the_same_seed_asks_the_same_questions(lm: Weights) -> None:
-    one, two, other = (Examination(lm.architecture, MODEL, 2, seed=seed).domains for seed in (0, 0, 1))
+    one, two, other = (WordExamination(lm.architecture, MODEL, 2, seed=seed).domains for seed in (0, 0, 1))
     for first, second in zip(one, two, strict=True):
         for a, b in zip(first.words, second.words, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -137,7 +138,7 @@ def test_witnesses_are_wrong_when_run_by_hand(counter: Weights, hardest_first: b
     array = counter.arrays[name].copy()
     array[3] = 0.0
     broken, machine = counter.with_array(name, array), divisibility(7)
-    examination = Examination(counter.architecture, machine, 6)
+    examination = WordExamination(counter.architecture, machine, 6)
     evidence = examination.run(broken, hardest_first=hardest_first)
     assert evidence.verdict == "fails"
     assert evidence.witness is not None

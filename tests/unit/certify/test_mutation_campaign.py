@@ -17,7 +17,7 @@ from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
 from vitrify.kit import assemble
 from vitrify.kit.network import Network
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import cyclic, divisibility, product, symmetric_group
 from vitrify.spec.automaton import Automaton

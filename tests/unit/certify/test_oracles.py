@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, answers, expected, probabilities, random_words, walked
-from vitrify.certify.examine import Examination
 from vitrify.certify.oracles import NextSetOracle, NextTokenOracle, StateOracle, oracle_for
+from vitrify.certify.words import WordExamination
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
@@ -257,10 +257,10 @@ def test_questions_about_a_language_are_sentences_of_it() -> None:
 def test_beginnings_are_asked_by_whole_lengths() -> None:
     spec = waking_up(30)
     net = assemble(word_classes(spec)).architecture
-    few = Examination(net, spec, work=1e3).domains[0]
+    few = WordExamination(net, spec, work=1e3).domains[0]
     assert few.method == "exhaustive"
     level = [sum(len(prefix) == n for prefix in spec.prefixes(4)) for n in range(5)]
     longest = max(words.shape[1] for words in few.words)
     assert few.cases == sum(level[: longest + 1])
     with pytest.raises(InputError, match="longer than the network reads"):
-        Examination(net, spec, max_length=99).domains  # noqa: B018
+        WordExamination(net, spec, max_length=99).domains  # noqa: B018

@@ -16,8 +16,7 @@ import pytest
 from built import listed_contexts
 from corpora import pydoc_sentences
 from oracles.arpa_evaluator import ArpaEvaluator
-from vitrify.constructions.catalogue import construct
-from vitrify.kit import assemble
+from vitrify.constructions.catalogue import build
 from vitrify.net.run import batch_logits, log_probabilities
 from vitrify.net.sparse import nonzeros
 from vitrify.net.weights import Ledger, Weights
@@ -31,10 +30,10 @@ GIGABYTES = 2 * 2**30
 
 BUILD = """
 import sys
-from vitrify.constructions.catalogue import construct
+from vitrify.constructions.catalogue import build
 from vitrify.kit import assemble
 from vitrify.spec.ngram import NGramModel
-weights = assemble(construct(NGramModel.read(sys.argv[1])))
+weights = build(NGramModel.read(sys.argv[1]))
 print(weights.digest)
 """
 MEASURE = """
@@ -58,7 +57,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     path = tmp_path_factory.mktemp("big") / "pydoc.arpa"
     sentences = pydoc_sentences()
     estimate(sentences, 5).write(path)
-    weights = assemble(construct(NGramModel.read(path)))
+    weights = build(NGramModel.read(path))
     return Case(path, sentences, ArpaEvaluator(path), weights)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, random_words, states, walked
-from vitrify.constructions.catalogue import Settings, construct
+from vitrify.constructions import catalogue
+from vitrify.constructions.catalogue import Settings
 from vitrify.constructions.commutative import (
     Counter,
     commutative,
@@ -19,7 +20,7 @@ from vitrify.constructions.commutative import (
 )
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Ledger, Weights
 from vitrify.spec.automata import cyclic, flip_flop, permutation_group, product, symmetric_group
 from vitrify.spec.automaton import Automaton
@@ -239,8 +240,8 @@ def test_refusals_and_settings() -> None:
         build(cyclic(3), "hard")
     with pytest.raises(BuildRefused, match="--max-length must be at least 1, got 0"):
         commutative(cyclic(3), max_length=0)
-    weights = assemble(construct(cyclic(3), "commutative", Settings("sparsemax", 9)))
+    weights = catalogue.build(cyclic(3), "commutative", Settings("sparsemax", 9))
     assert weights.architecture.max_length == 9
     assert weights.about["attention"] == "sparsemax"
-    assert construct(cyclic(3), "commutative").max_length == 128
+    assert catalogue.build(cyclic(3), "commutative").architecture.max_length == 128
     assert set(COUNTING) < set(ATTENTIONS)

@@ -13,7 +13,7 @@ from vitrify.constructions.grammar_shapes import complete, grammar_shapes, last_
 from vitrify.errors import BuildRefused, SpecError
 from vitrify.kit import assemble
 from vitrify.net import Ledger, Weights, batch_logits, trace
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import END, Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, random_words, states, walked
-from vitrify.constructions.catalogue import Settings, construct
+from vitrify.constructions import catalogue
+from vitrify.constructions.catalogue import Settings
 from vitrify.constructions.log_depth import layers_for, log_depth, sizes
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Ledger, Weights
 from vitrify.spec.automata import (
     alternating_group,
@@ -173,9 +174,9 @@ def test_refusals_and_settings() -> None:
         log_depth(machine, max_length=0)
     with pytest.raises(BuildRefused, match="use the dyadic position code"):
         assemble(log_depth(machine, max_length=100_000, positions="sqrt"))
-    weights = assemble(construct(machine, settings=Settings("sparsemax", 12, "quadratic")))
+    weights = catalogue.build(machine, settings=Settings("sparsemax", 12, "quadratic"))
     assert weights.about["positions"] == "quadratic"
     assert weights.about["attention"] == "sparsemax"
     words = all_words(2, 12)[::7]
     np.testing.assert_array_equal(states(weights, words), walked(machine, words))
-    assert construct(machine).max_length == 128
+    assert catalogue.build(machine).architecture.max_length == 128

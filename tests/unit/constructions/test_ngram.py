@@ -22,13 +22,14 @@ from built import (
     probabilities,
     random_words,
 )
-from vitrify.constructions.catalogue import Settings, construct
+from vitrify.constructions import catalogue
+from vitrify.constructions.catalogue import Settings
 from vitrify.constructions.ngram import Code, Shape, ngram, sizes
 from vitrify.errors import BuildRefused, SpecWarning
 from vitrify.kit import assemble
 from vitrify.kit.positions import CodeName
-from vitrify.net.architecture import AttentionKind
 from vitrify.net.sparse import dense, nonzeros
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Ledger, Weights
 from vitrify.spec.estimate import estimate
 from vitrify.spec.ngram import NGramModel
@@ -214,14 +215,14 @@ def test_a_model_slightly_off_one_is_reproduced_literally(shape: Shape, attentio
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         weights = build(model, shape, attention)
-    assert weights.architecture.output.normalised
+    assert weights.architecture.output.scores == "log"
     wanted = np.log(expected(model, words))
     assert np.abs(np.exp(wanted).sum(axis=-1) - 1).max() > 1e-6
     assert np.abs(answers(weights, words) - wanted).max() <= 1e-9
 
 
 def test_a_model_that_sums_to_one_is_normalised_by_a_softmax() -> None:
-    assert not build(MODELS["3 words, order 3"], "heads", "hard").architecture.output.normalised
+    assert build(MODELS["3 words, order 3"], "heads", "hard").architecture.output.scores == "softmax"
 
 
 def largest_beta(weights: Weights) -> float:
@@ -295,7 +296,7 @@ def test_refusals() -> None:
     with pytest.raises(BuildRefused, match=r"built in the shape heads, layers, single, not 'ring'"):
         ngram(model, shape="ring")  # type: ignore[arg-type]
     with pytest.raises(BuildRefused, match=r"built in the shape heads, layers, single, not 'log-depth'"):
-        construct(model, "log-depth")
+        catalogue.build(model, "log-depth")
     with pytest.raises(BuildRefused, match=r"--max-length must be at least 1, got 0"):
         ngram(model, max_length=0)
     with pytest.raises(BuildRefused, match=r"use the dyadic position code"):
@@ -306,10 +307,10 @@ def test_refusals() -> None:
 
 def test_settings_reach_the_net() -> None:
     model = MODELS["2 words, order 3"]
-    weights = assemble(construct(model, "layers", Settings("hard", 17, "quadratic")))
+    weights = catalogue.build(model, "layers", Settings("hard", 17, "quadratic"))
     assert weights.architecture.max_length == 17
     assert {head.attention for block in weights.architecture.blocks for head in block.heads} == {"hard"}
     assert weights.about["positions"] == "quadratic"
     assert weights.about["shape"] == "layers"
-    assert assemble(construct(model)).about["shape"] == "heads"
-    assert construct(model).max_length == 1024
+    assert catalogue.build(model).about["shape"] == "heads"
+    assert catalogue.build(model).architecture.max_length == 1024

@@ -11,12 +11,13 @@ import pytest
 from built import ATTENTIONS
 from vitrify.certify import certify
 from vitrify.certify.mutate import campaign
-from vitrify.constructions.catalogue import Settings, construct
+from vitrify.constructions import catalogue
+from vitrify.constructions.catalogue import Settings
 from vitrify.constructions.word_classes import sizes, word_classes
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
 from vitrify.net import Ledger, encode, logits
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.ngrams import random_ngram
 from vitrify.spec.patterns import WordPatterns
@@ -124,7 +125,7 @@ def test_most_mutations_are_noticed_and_the_others_change_no_answer() -> None:
 @pytest.mark.parametrize("positions", ["dyadic", "quadratic", "sqrt"])
 def test_every_position_code_will_do(positions: str) -> None:
     spec = random_patterns(3)
-    weights = assemble(construct(spec, "classes", Settings(positions=positions)))  # type: ignore[arg-type]
+    weights = catalogue.build(spec, "classes", Settings(positions=positions))  # type: ignore[arg-type]
     assert mistakes(weights, spec) == (0, 0)
 
 
@@ -132,4 +133,4 @@ def test_refusals() -> None:
     with pytest.raises(BuildRefused, match="--window must be at least 2"):
         word_classes(AWOKE, window=1)
     with pytest.raises(BuildRefused, match="has no window to choose"):
-        construct(random_ngram(2, 2, seed=0), None, Settings(window=3))
+        catalogue.build(random_ngram(2, 2, seed=0), None, Settings(window=3))

@@ -13,7 +13,7 @@ from vitrify.constructions.word_memory import projection, sizes, type_contexts, 
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
 from vitrify.net import Ledger
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.patterns import WordPatterns
 from vitrify.spec.word_languages import waking_up
 

@@ -15,10 +15,10 @@ from vitrify.kit.gadgets import gate, int_lookup, snap, table
 from vitrify.kit.heads import last_marked, mean, shift, window
 from vitrify.kit.network import Builder, Network, Space
 from vitrify.kit.positions import position_code
-from vitrify.net.architecture import AttentionKind
 from vitrify.net.run import trace
 from vitrify.net.spaces import Flag, Integers, OneHot
 from vitrify.net.sparse import dense, is_sparse
+from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 
 LENGTH = 6

@@ -28,9 +28,9 @@ from vitrify.errors import BuildRefused
 from vitrify.kit.heads import count, last_marked, lookup, mean, recent_match, shift, window
 from vitrify.kit.network import Affine, Builder, Space
 from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import AttentionKind, Mask
 from vitrify.net.run import trace
 from vitrify.net.spaces import Bits, Flag, Integers, Kind, OneHot, Reals
+from vitrify.net.transformer import AttentionKind, Mask
 from vitrify.net.weights import Weights
 
 CODES: tuple[CodeName, ...] = ("dyadic", "quadratic", "sqrt")

@@ -15,8 +15,8 @@ from vitrify.kit.heads import count, last_marked, lookup, mean, recent_match, sh
 from vitrify.kit.margins import Arithmetic, margins
 from vitrify.kit.network import Affine, Builder, Network, Space
 from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import AttentionKind
 from vitrify.net.spaces import Flag, OneHot, Reals
+from vitrify.net.transformer import AttentionKind
 
 
 def shifting(

@@ -10,7 +10,8 @@ import pytest
 
 from nets import EVERY_HEAD, mixed
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Block, Head, Output, Transformer, from_json, to_json
+from vitrify.net.architecture import Output, from_json, to_json
+from vitrify.net.transformer import Block, Head, Transformer
 
 
 def small(**changes: Any) -> Transformer:
@@ -94,8 +95,12 @@ DAMAGE = [
     (("inputs",), "abc", "net.inputs must be a list, is 'abc'"),
     (("inputs", 1), 7, "net.inputs.1 must be str, is 7"),
     (("output",), [], r"net.output must be Output, is \[\]"),
-    (("output", "kind"), "image", "net.output.kind must be one of lm, recogniser, transducer, next, is 'image'"),
-    (("output", "normalised"), 1, "net.output.normalised must be bool, is 1"),
+    (
+        ("output", "kind"),
+        "image",
+        "one of lm, recogniser, transducer, next, class, values, is 'image'",
+    ),
+    (("output", "scores"), 1, "net.output.scores must be one of softmax, log, linear, is 1"),
     (("output", "symbols"), {}, "net.output.symbols must be a list, is {}"),
     (("max_length",), "5", "net.max_length must be int, is '5'"),
     (("d_model",), 5.5, "net.d_model must be int, is 5.5"),

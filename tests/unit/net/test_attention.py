@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
 from oracles import naive_transformer
-from vitrify.net.architecture import Head, Mask
 from vitrify.net.attention import allowed_keys, hardmax, softmax, sparsemax, weigh
+from vitrify.net.transformer import Head, Mask
 
 Floats = NDArray[np.float64]
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]

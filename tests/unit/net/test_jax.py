@@ -13,10 +13,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from nets import mixed, random_arrays, random_net
-from vitrify.net.architecture import Block, Head, Output, Transformer
+from vitrify.net.architecture import Output
 from vitrify.net.run import batch_of, log_probabilities
 from vitrify.net.sparse import dense
-from vitrify.net.transformer import forward
+from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Weights
 
 SOFT = mixed(

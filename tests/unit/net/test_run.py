@@ -9,10 +9,11 @@ import pytest
 
 from nets import copycat, mixed, random_net
 from vitrify.errors import InputError
-from vitrify.net import run
-from vitrify.net.architecture import Output, Transformer
+from vitrify.net import run, transformer_forward
+from vitrify.net.architecture import Output
 from vitrify.net.run import batch_logits, batch_of, encode, log_probabilities, logits
-from vitrify.net.transformer import forward
+from vitrify.net.transformer import Transformer
+from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Weights
 
 SEQUENCES = [[1, 2, 3, 1, 1, 2, 3], [], [3, 3, 3], [2], [1, 2, 3, 1], [], [2, 1]]
@@ -102,8 +103,8 @@ def test_batches_fit_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     list(logits(weights, SEQUENCES))
     assert seen == [7]
     seen.clear()
-    # Widths 5 and 6, 3 symbols, 10 heads: position by position 4·5 + 2·6 + 2·3 + 4·10·pos floats.
-    monkeypatch.setattr(run, "BATCH_BYTES", 8 * 2 * 9 * (38 + 40 * 9))
+    # Widths 5 and 6, 3 symbols, 10 heads: position by position 4·5 + 2·6 + 4·3 + 4·10·pos floats.
+    monkeypatch.setattr(run, "BATCH_BYTES", 8 * 2 * 9 * (44 + 40 * 9))
     list(logits(weights, [[1] * 7] * 5))
     assert seen == [2, 2, 1]
 
@@ -117,7 +118,7 @@ def test_long_sequences_attend_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
         chunks.append(options["query_chunk"])
         return forward(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(run, "forward", spy)
+    monkeypatch.setattr(transformer_forward, "forward", spy)
     monkeypatch.setattr(run, "QUERY_CHUNK", 2)
     for got, want in zip(logits(weights, SEQUENCES), wanted, strict=True):
         np.testing.assert_allclose(got, want, atol=1e-12)
@@ -135,10 +136,15 @@ def test_log_probabilities_are_normalised() -> None:
 
 def test_normalised_logits_pass_through() -> None:
     raw = np.array([[1.0, 2.0]])
-    assert log_probabilities(Output("lm", ("x", "y"), normalised=True), raw) is raw
+    assert log_probabilities(Output("lm", ("x", "y"), scores="log"), raw) is raw
 
 
 def test_a_net_without_blocks_runs() -> None:
     net = Transformer(("<s>", "a"), Output("lm", ("x",)), max_length=2, d_model=1)
     arrays = {name: np.ones(shape) for name, shape in net.shapes().items()}
     assert [rows.tolist() for rows in logits(Weights(net, arrays), [[1], []])] == [[[3], [3]], [[3]]]
+
+
+def test_linear_scores_are_divided_by_their_sum() -> None:
+    found = log_probabilities(Output("lm", ("x", "y", "z"), scores="linear"), np.array([[1.0, 3.0, 0.0]]))
+    assert np.exp(found).tolist() == [[0.25, 0.75, 0.0]]

@@ -11,10 +11,11 @@ from scipy.sparse import csc_array, csr_array
 from nets import mixed, random_arrays, random_net
 from vitrify.errors import FolderError
 from vitrify.net import sparse
-from vitrify.net.architecture import Block, Head, Output, Transformer
+from vitrify.net.architecture import Output
 from vitrify.net.labels import Labels
 from vitrify.net.run import logits
 from vitrify.net.sparse import OnRows
+from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Ledger, Weights
 
 TINY = Transformer(("<s>", "a"), Output("lm", ("x", "y", "z")), max_length=1, d_model=2)
@@ -165,4 +166,4 @@ def test_the_largest_weight_may_be_sparse() -> None:
 
 
 def test_repr_says_what_it_is() -> None:
-    assert repr(hand_made()) == "Weights('transformer', layers=2, heads=2, d_model=2, units=9, nonzero=11)"
+    assert repr(hand_made()) == "Weights('transformer', layers=2, heads=2, d_model=7, units=9, nonzero=11)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vitrify.constructions.catalogue import construct
+from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused, InputError, SpecError
 from vitrify.spec.grammar import END, Grammar, Rule, Symbol
 from vitrify.spec.grammar_levels import Levelled, LevelRule
@@ -142,7 +142,7 @@ def test_levels_are_checked() -> None:
 
 def test_what_nobody_builds_is_refused_by_its_type() -> None:
     with pytest.raises(BuildRefused, match="no construction builds a spec of type Levelled yet"):
-        construct(Grammar.from_text("S -> 'a'").levelled())
+        build(Grammar.from_text("S -> 'a'").levelled())
 
 
 # Families

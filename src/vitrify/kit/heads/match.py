@@ -11,8 +11,8 @@ import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.net.architecture import Mask
 from vitrify.net.spaces import Bits, Flag, OneHot
+from vitrify.net.transformer import Mask
 
 Which = Literal["last", "first"]
 

@@ -1,0 +1,176 @@
+"""The one forward pass of a transformer, for NumPy and JAX arrays alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vitrify.arrays import Array, Logits, Residual, namespace
+from vitrify.net.architecture import Record
+from vitrify.net.attention import allowed_keys, weigh
+from vitrify.net.sparse import affine, matmul, rows
+from vitrify.net.transformer import Block, Head, Transformer
+
+
+def forward(
+    net: Transformer,
+    arrays: Mapping[str, Any],
+    inputs: Array,
+    *,
+    lengths: Array | None = None,
+    record: Record | None = None,
+    query_chunk: int | None = None,
+) -> Logits:
+    r"""Logits at every position of a batch of token ids, whose first `pads` columns are the BOS token.
+
+    $x^0 = W_E[\text{tokens}] + W_{pos}$, or $x^0 = vW_E + W_{pos}$ where the inputs are vectors $v$; each block adds
+    (or appends) its heads' outputs $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and then its MLP's
+    $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$; logits $= x W_U + b_U$. Rows shorter than the batch are padded
+    on the right: `lengths` (pads included) hides the padding from heads that look ahead. `record(name, value)` sees
+    every activation; `query_chunk` bounds memory on long sequences.
+    """
+    xp = namespace(inputs)
+    vector = net.reads == "vector"
+    positions = xp.arange(net.max_length if vector else inputs.shape[1])
+    whole = _Part(arrays, "", record)
+    embedded = matmul(inputs, whole["embed.W_E"])[:, None] if vector else rows(whole["embed.W_E"], inputs)
+    placed = rows(whole["pos_embed.W_pos"], positions)
+    whole.record("hook_embed", embedded)
+    whole.record("hook_pos_embed", placed)
+    x = embedded + placed
+    visible = None if lengths is None else positions[None, :] < lengths[:, None]
+    for index, block in enumerate(net.blocks):
+        part = _Part(arrays, f"blocks.{index}.", record)
+        part.record("hook_resid_pre", x)
+        if block.heads:
+            seen = _normed(net, part, "ln1", x)
+            x = _join(net, x, _attention(net, block, part, seen, visible, query_chunk))
+        part.record("hook_resid_mid", x)
+        if block.units:
+            x = _join(net, x, [_mlp(part, _normed(net, part, "ln2", x))])
+        part.record("hook_resid_post", x)
+    logits = affine(_normed(net, whole, "ln_final", x), whole["unembed.W_U"], whole["unembed.b_U"])
+    whole.record("hook_logits", logits)
+    return logits
+
+
+class _Part:
+    """The arrays and the record under one name prefix."""
+
+    def __init__(self, arrays: Mapping[str, Any], prefix: str, record: Record | None) -> None:
+        self.arrays, self.prefix, self._record = arrays, prefix, record
+
+    @property
+    def recording(self) -> bool:
+        return self._record is not None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arrays[self.prefix + name]
+
+    def record(self, name: str, value: Any) -> None:
+        if self._record is not None:
+            self._record(self.prefix + name, value)
+
+
+def _join(net: Transformer, x: Residual, outputs: list[Any]) -> Residual:
+    """The residual stream after some outputs: their sum with it, or side by side with it."""
+    if net.residual == "concatenate":
+        return namespace(x).concatenate([x, *outputs], axis=-1)
+    return sum(outputs, start=x)
+
+
+def _attention(
+    net: Transformer, block: Block, part: _Part, x: Residual, visible: Array | None, query_chunk: int | None
+) -> list[Any]:
+    """The output of every head; heads of one kind are computed together."""
+    xp = namespace(x)
+    q, k, v = (
+        xp.moveaxis(affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]), -2, 1)  # [batch, head, pos, …]
+        for letter in "QKV"
+    )
+    q = q * part["attn.beta"][:, None, None]
+    bias = part["attn.b_rel"] if block.window else None
+    patterns: list[Any] = [None] * len(block.heads)
+    mixed: list[Any] = [None] * len(block.heads)
+    keep = part.recording
+    for head, members in _alike(block.heads):
+        index = xp.asarray(members)
+        rel = bias[index] if bias is not None and head.window is not None else None
+        pattern, z = _head(head, q[:, index], k[:, index], v[:, index], rel, visible, query_chunk, keep)
+        for place, member in enumerate(members):
+            mixed[member] = z[:, place]
+            patterns[member] = pattern[:, place] if keep else None
+    if keep:
+        part.record("attn.hook_pattern", xp.stack(patterns, axis=1))
+        part.record("attn.hook_z", xp.stack(mixed, axis=2))
+    outputs = [z @ part["attn.W_O"][member] for member, z in enumerate(mixed)]
+    part.record("hook_attn_out", sum(outputs[1:], start=outputs[0]) if net.residual == "add" else outputs)
+    return outputs
+
+
+def _alike(heads: tuple[Head, ...]) -> list[tuple[Head, list[int]]]:
+    """The heads grouped by kind, with their places in the block."""
+    groups: dict[Head, list[int]] = {}
+    for place, head in enumerate(heads):
+        groups.setdefault(head, []).append(place)
+    return list(groups.items())
+
+
+def _head(
+    head: Head,
+    q: Array,
+    k: Array,
+    v: Array,
+    bias: Array | None,
+    visible: Array | None,
+    query_chunk: int | None,
+    keep: bool,
+) -> tuple[Array, Array]:
+    """Weights [batch, head, query, key] (if kept) and mixed values [batch, head, query, value] of heads of one kind."""
+    xp = namespace(q)
+    length = q.shape[2]
+    step = query_chunk or length
+    patterns, mixed = [], []
+    for start in range(0, length, step):
+        queries, keys = xp.arange(start, min(start + step, length)), xp.arange(length)
+        allowed = allowed_keys(head, queries, keys)[None, None]
+        if visible is not None:
+            allowed = allowed & visible[:, None, None, :]
+        scores = q[:, :, start : start + step] @ xp.swapaxes(k, -1, -2)
+        if bias is not None:
+            offset = xp.clip(queries[:, None] - keys[None, :], 0, bias.shape[1] - 1)
+            scores = scores + bias[:, offset]
+        pattern = weigh(head, scores, allowed & xp.ones_like(scores, dtype=bool))
+        patterns.append(pattern if keep else None)
+        mixed.append(pattern @ v)
+    if len(mixed) == 1:
+        return patterns[0], mixed[0]
+    return xp.concatenate(patterns, axis=2) if keep else None, xp.concatenate(mixed, axis=2)
+
+
+def _mlp(part: _Part, x: Residual) -> Residual:
+    """One hidden layer of ReLU units."""
+    pre = affine(x, part["mlp.W_in"], part["mlp.b_in"])
+    part.record("mlp.hook_pre", pre)
+    if isinstance(pre, np.ndarray) and not part.recording:
+        post = np.maximum(pre, 0, out=pre)
+    else:
+        post = namespace(x).maximum(pre, 0)
+    part.record("mlp.hook_post", post)
+    out = affine(post, part["mlp.W_out"], part["mlp.b_out"])
+    part.record("hook_mlp_out", out)
+    return out
+
+
+def _normed(net: Transformer, part: _Part, name: str, x: Residual) -> Residual:
+    """Layer norm with its learned scale and shift, or nothing when the architecture has none."""
+    if not net.norm:
+        return x
+    xp = namespace(x)
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred**2).mean(axis=-1, keepdims=True) + net.eps
+    normed = centred / xp.sqrt(xp.where(variance > 0, variance, 1.0))  # no root of 0: it has no finite gradient
+    part.record(f"{name}.hook_normalized", normed)
+    return normed * part[f"{name}.w"] + part[f"{name}.b"]
