@@ -152,7 +152,8 @@ class Automaton:
     @classmethod
     def read(cls, path: str | Path) -> Automaton:
         """The automaton in a `.automaton.json` or `.regex` file; every problem of the file is told at once."""
-        from vitrify.spec.automaton_files import read_json, read_regex, refuse_suffix
+        from vitrify.spec.automaton_files import read_json, read_regex
+        from vitrify.spec.files import refuse_suffix
 
         path = Path(path)
         if path.name.endswith(".automaton.json"):
@@ -171,7 +172,8 @@ class Automaton:
 
     def write(self, path: str | Path) -> None:
         """Save as `.automaton.json`; the same automaton always gives the same bytes."""
-        from vitrify.spec.automaton_files import json_text, refuse_suffix
+        from vitrify.spec.automaton_files import json_text
+        from vitrify.spec.files import refuse_suffix
 
         path = Path(path)
         if not path.name.endswith(".automaton.json"):

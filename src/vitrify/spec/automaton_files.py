@@ -24,7 +24,6 @@ The alphabet line is optional: without it the alphabet is the letters that occur
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from pathlib import Path
 from vitrify.errors import Problem, SpecError
 from vitrify.spec.automaton_checks import Triple, named_problems, token_problems
 from vitrify.spec.automaton_regex import Regex, compile_regex
+from vitrify.spec.files import Pairs, kind_of, lines_of, parse_json, refuse_any, text_of
 
 KEYS = ("states", "alphabet", "transitions", "initial", "accepting")
 
@@ -47,21 +47,13 @@ class Draft:
     accepting: tuple[str, ...]
 
 
-class Pairs(dict[str, object]):
-    """A JSON object that remembers the keys it was given more than once."""
-
-    def __init__(self, pairs: Sequence[tuple[str, object]]) -> None:
-        super().__init__(pairs)
-        self.repeated = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
-
-
 def read_json(path: Path) -> Draft:
     """The automaton of a `.automaton.json` file."""
     file = str(path)
-    given = _parse(text_of(path), file)
+    given = parse_json(text_of(path), file)
     if not isinstance(given, Pairs):
         raise SpecError(
-            [Problem(f"the file must hold one JSON object with {', '.join(KEYS)}, got {_kind(given)}", file)]
+            [Problem(f"the file must hold one JSON object with {', '.join(KEYS)}, got {kind_of(given)}", file)]
         )
     problems = [f"the key {key!r} is given twice; keep one" for key in given.repeated]
     problems += [f"the key {key!r} is missing" for key in KEYS if key not in given]
@@ -69,8 +61,7 @@ def read_json(path: Path) -> Draft:
     states, alphabet, accepting = (_names(given, key, problems) for key in ("states", "alphabet", "accepting"))
     triples, initial = _triples(given, problems), _initial(given, problems)
     problems += named_problems(states, alphabet, triples, initial, accepting)
-    if problems:
-        raise SpecError(Problem(problem, file) for problem in problems)
+    refuse_any(Problem(problem, file) for problem in problems)
     parts = (states, alphabet, triples, initial, accepting)
     assert not any(part is None for part in parts)  # else there was a problem
     return Draft(*parts)  # type: ignore[arg-type]
@@ -98,8 +89,7 @@ def json_text(
 def read_regex(path: Path) -> Regex:
     """The regular expression of a `.regex` file, made deterministic."""
     file = str(path)
-    lines = [(number, line.strip()) for number, line in enumerate(text_of(path).split("\n"), start=1)]
-    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    lines = lines_of(path)
     declared = [(number, line) for number, line in lines if line.startswith("alphabet:")]
     expressions = [(number, line) for number, line in lines if not line.startswith("alphabet:")]
     problems = [
@@ -120,38 +110,9 @@ def read_regex(path: Path) -> Regex:
             for letter in alphabet
             if len(letter) > 1
         ]
-    if problems:
-        raise SpecError(problems)
+    refuse_any(problems)
     number, expression = expressions[0]
     return compile_regex(expression, alphabet, file, number)
-
-
-def refuse_suffix(path: Path, *allowed: str) -> SpecError:
-    """The error for a file name that says nothing about its format."""
-    return SpecError([Problem(f"the file name must end in {' or '.join(allowed)}", str(path))])
-
-
-def text_of(path: Path) -> str:
-    """The text of a UTF-8 file, lines ending in a newline."""
-    try:
-        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except OSError as error:
-        raise SpecError([Problem(f"the file can't be read: {error.strerror}", str(path))]) from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        byte = error.object[error.start]
-        raise SpecError([Problem(f"the file must be UTF-8; byte 0x{byte:02x} is not", str(path), line)]) from None
-
-
-def _parse(text: str, file: str) -> object:
-    try:
-        parsed: object = json.loads(text, object_pairs_hook=Pairs)
-    except json.JSONDecodeError as error:
-        message = f"the file must be JSON: {error.msg[0].lower()}{error.msg[1:]} at column {error.colno}"
-        raise SpecError([Problem(message, file, error.lineno)]) from None
-    except (RecursionError, ValueError) as error:  # nested thousands deep, or a number of thousands of digits
-        raise SpecError([Problem(f"the file must be JSON of a sane size: {error}", file)]) from None
-    return parsed
 
 
 def _names(given: Pairs, key: str, problems: list[str]) -> tuple[str, ...] | None:
@@ -159,7 +120,7 @@ def _names(given: Pairs, key: str, problems: list[str]) -> tuple[str, ...] | Non
         return None
     value = given[key]
     if not isinstance(value, list):
-        problems.append(f"{key} must be a list of strings, got {_kind(value)}")
+        problems.append(f"{key} must be a list of strings, got {kind_of(value)}")
         return None
     wrong = [item for item in value if not isinstance(item, str)]
     problems += [f"{key} must be a list of strings, got the item {_json(item)}{_quote_it(item)}" for item in wrong]
@@ -169,7 +130,7 @@ def _names(given: Pairs, key: str, problems: list[str]) -> tuple[str, ...] | Non
 def _initial(given: Pairs, problems: list[str]) -> str | None:
     value = given.get("initial")
     if "initial" in given and not isinstance(value, str):
-        problems.append(f"initial must be the name of a state, got {_kind(value)}{_quote_it(value)}")
+        problems.append(f"initial must be the name of a state, got {kind_of(value)}{_quote_it(value)}")
     return value if isinstance(value, str) else None
 
 
@@ -183,7 +144,7 @@ def _triples(given: Pairs, problems: list[str]) -> tuple[Triple, ...] | None:
     elif isinstance(value, list):
         triples = _triples_of_list(value, found)
     else:
-        found.append(f"transitions must be an object of objects or a list of triples, got {_kind(value)}")
+        found.append(f"transitions must be an object of objects or a list of triples, got {kind_of(value)}")
         triples = []
     problems += found
     return None if found else tuple(triples)
@@ -194,7 +155,7 @@ def _triples_of_object(rows: Pairs, problems: list[str]) -> list[Triple]:
     problems += [f"transitions give the state {state!r} twice; keep one" for state in rows.repeated]
     for state, row in rows.items():
         if not isinstance(row, Pairs):
-            problems.append(f"the transitions of {state!r} must be an object {{letter: state}}, got {_kind(row)}")
+            problems.append(f"the transitions of {state!r} must be an object {{letter: state}}, got {kind_of(row)}")
             continue
         problems += [
             f"the automaton is not deterministic: state {state!r} has letter {letter!r} twice; keep one"
@@ -206,7 +167,7 @@ def _triples_of_object(rows: Pairs, problems: list[str]) -> list[Triple]:
             else:
                 problems.append(
                     f"state {state!r} on letter {letter!r} must lead to the name of a state, "
-                    f"got {_kind(target)}{_quote_it(target)}"
+                    f"got {kind_of(target)}{_quote_it(target)}"
                 )
     return triples
 
@@ -219,15 +180,6 @@ def _triples_of_list(items: list[object], problems: list[str]) -> list[Triple]:
         else:
             problems.append(f"transition {place} must be a triple of strings [state, letter, state], got {_json(item)}")
     return triples
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{'the number ' if number else ''}{_json(value)}"
 
 
 def _quote_it(value: object) -> str:

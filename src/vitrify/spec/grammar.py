@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from vitrify.errors import InputError, Problem, SpecError, SpecWarning
 from vitrify.spec import grammar_chart, grammar_depth, grammar_language
 from vitrify.spec.beginnings import beginnings
+from vitrify.spec.files import refuse_any
 from vitrify.spec.grammar_checks import Source, problems_of
-from vitrify.spec.grammar_files import read_file, read_text, text_of
+from vitrify.spec.grammar_files import grammar_text, read_file, read_text
 from vitrify.spec.grammar_rules import Rule, Symbol, descendants, grouped
 from vitrify.spec.ngram_trie import BEGIN, END
 
@@ -61,8 +62,7 @@ class Grammar:
     def __post_init__(self, source: Source | None) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
         refused, warned = problems_of(self.start, self.rules, source or Source())
-        if refused:
-            raise SpecError(refused)
+        refuse_any(refused)
         for problem in warned:
             warnings.warn(str(problem), SpecWarning, stacklevel=4)
 
@@ -86,7 +86,7 @@ class Grammar:
     @property
     def text(self) -> str:
         """The grammar in NLTK's notation; `from_text` gives it back."""
-        return text_of(self.start, self.rules)
+        return grammar_text(self.start, self.rules)
 
     def write(self, path: str | Path) -> None:
         """Save as `.cfg`, or as `.pcfg` if it has probabilities; the same grammar always gives the same bytes."""

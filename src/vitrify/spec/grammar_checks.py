@@ -56,7 +56,6 @@ def problems_of(start: str, rules: Sequence[Rule], source: Source) -> tuple[list
         refused += [problem for problem, defect in sums if defect > REFUSED_DEFECT]
         warned += [problem for problem, defect in sums if defect <= REFUSED_DEFECT]
         warned += _unreachable(start, rules, source)
-    refused.sort(key=lambda problem: problem.line or 0)
     return refused, warned
 
 

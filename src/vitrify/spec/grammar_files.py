@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from vitrify.errors import Problem, SpecError
+from vitrify.errors import Problem
+from vitrify.spec.files import refuse_suffix, text_of
 from vitrify.spec.grammar_checks import LONGEST, NAME, Source
 from vitrify.spec.grammar_rules import Rule, Symbol
 
@@ -66,8 +67,8 @@ def read_file(path: Path) -> tuple[str, tuple[Rule, ...], Source]:
     """The same of a `.cfg` or `.pcfg` file; the first may not have probabilities, the second must."""
     file = str(path)
     if path.suffix not in SUFFIXES:
-        raise SpecError([Problem(f"the file name must end in {' or '.join(SUFFIXES)}", file)])
-    start, rules, source = read_text(_text(path), file)
+        raise refuse_suffix(path, *SUFFIXES)
+    start, rules, source = read_text(text_of(path), file)
     weighted = [rule.probability is not None for rule in rules]
     if path.suffix == ".cfg" and any(weighted):
         problem = source.at("a .cfg file has no probabilities; name the file .pcfg", weighted.index(True))
@@ -78,7 +79,7 @@ def read_file(path: Path) -> tuple[str, tuple[Rule, ...], Source]:
     return start, rules, source
 
 
-def text_of(start: str, rules: Sequence[Rule]) -> str:
+def grammar_text(start: str, rules: Sequence[Rule]) -> str:
     """A grammar in NLTK's notation: one line for neighbouring rules with the same left side."""
     lines = [f"%start {start}"] if rules and rules[0].lhs != start else []
     last = None
@@ -89,17 +90,6 @@ def text_of(start: str, rules: Sequence[Rule]) -> str:
             lines.append(str(rule))
         last = rule.lhs
     return "\n".join(lines) + "\n"
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise SpecError([Problem(f"the file can't be read: {error.strerror}", str(path))]) from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        byte = error.object[error.start]
-        raise SpecError([Problem(f"the file must be UTF-8; byte 0x{byte:02x} is not", str(path), line)]) from None
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:

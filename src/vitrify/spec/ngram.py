@@ -21,6 +21,7 @@ import numpy as np
 
 from vitrify.errors import InputError, Problem, SpecError, SpecWarning
 from vitrify.spec.arpa import Listing, Table, read_arpa, write_arpa
+from vitrify.spec.files import refuse_any
 from vitrify.spec.ngram_trie import (
     BEGIN,
     END,
@@ -71,9 +72,7 @@ class NGramModel:
         problems = list(source.problems)
         shapeless = [Problem(message, file=source.file) for message in level_problems(self.vocabulary, self.levels)]
         problems += shapeless or list(rule_problems(self.vocabulary, self.levels, source))
-        if problems:
-            problems.sort(key=lambda problem: problem.line or 0)
-            raise SpecError(problems)
+        refuse_any(problems)
         self._check_sums(source)
 
     def _check_sums(self, source: Source) -> None:

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from vitrify.errors import Problem, SpecError
-from vitrify.spec.automaton_files import refuse_suffix, text_of
+from vitrify.errors import Problem
+from vitrify.spec.files import lines_of, refuse_any, refuse_suffix
 from vitrify.spec.ngram import BEGIN, END
 
 Classes = tuple[tuple[str, tuple[str, ...]], ...]
@@ -73,23 +73,17 @@ def read_patterns(path: Path) -> tuple[Classes, Patterns]:
     classes: list[tuple[str, tuple[str, ...]]] = []
     patterns: list[tuple[str, ...]] = []
     lines: dict[Place, int] = {}
-    for number, line in enumerate(text_of(path).split("\n"), start=1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        if found := DEFINITION.fullmatch(stripped):
+    for number, line in lines_of(path):
+        if found := DEFINITION.fullmatch(line):
             lines["class", len(classes)] = number
             classes.append((found[1], tuple(found[2].split())))
         else:
             lines["pattern", len(patterns)] = number
-            patterns.append(split_pattern(stripped))
-    problems = [
+            patterns.append(split_pattern(line))
+    refuse_any(
         Problem(message, str(path), lines.get(place))
         for place, message in pattern_problems(tuple(classes), tuple(patterns))
-    ]
-    if problems:
-        problems.sort(key=lambda problem: problem.line or 0)
-        raise SpecError(problems)
+    )
     return tuple(classes), tuple(patterns)
 
 
