@@ -204,10 +204,14 @@ def info(weights: Weights[Any], as_json: bool) -> None:
         beta = float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.place])
         numbers = (h.gap, h.kappa, beta, h.beta_min)
         heads.add_row(f"{h.block}.{h.place}", h.name, h.writes, *(_value(n) for n in numbers))
-    out.print(heads)
-    spaces = _table("space", "kind", "dimensions", "from", "to", "proved error", title="residual stream")
+    if weights.labels.heads:
+        out.print(heads)
+    recurrent = weights.architecture.tag == "recurrent"
+    first, title = ("recurrence", "spaces") if recurrent else ("attention", "residual stream")
+    spaces = _table("space", "kind", "dimensions", "from", "to", "proved error", title=title)
     for s in weights.labels.spaces:
-        spaces.add_row(s.name, s.kind.tag, _ranges(s.dims), _moment(s.born), _moment(s.dies), _value(s.error))
+        moments = (_moment(moment, first) for moment in (s.born, s.dies))
+        spaces.add_row(s.name, s.kind.tag, _ranges(s.dims), *moments, _value(s.error))
     out.print(spaces)
     units = _table("block", "units", "compute", "write", title="MLP")
     for u in weights.labels.units:
@@ -240,11 +244,11 @@ def _value(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _moment(moment: int) -> str:
+def _moment(moment: int, first: str) -> str:
     if moment == 0:
         return "embedding"
     block, half = divmod(moment - 1, 2)
-    return f"{'MLP' if half else 'attention'} {block}"
+    return f"{'MLP' if half else first} {block}"
 
 
 def _ranges(dims: Sequence[int]) -> str:

@@ -43,6 +43,7 @@ class Construction:
     default: bool = False
     windowed: bool = False  # whether the window is a choice
     sequences: bool = True  # whether it reads sequences, up to a length that may be chosen
+    attends: bool = True  # whether it has heads, whose attention and position code may be chosen
 
 
 def constructions() -> tuple[Construction, ...]:
@@ -72,6 +73,8 @@ def _chosen(spec: object, shape: str | None, settings: Settings | None) -> Const
         raise BuildRefused(f"a spec of type {type(spec).__name__} is built in the shape {offered}, not {shape!r}")
     if settings and settings.window is not None and not chosen[0].windowed:
         raise BuildRefused(f"the shape {chosen[0].shape!r} has no window to choose: leave --window out")
+    if settings and not chosen[0].attends and (settings.attention != "softmax" or settings.positions):
+        raise BuildRefused(f"the shape {chosen[0].shape!r} has no heads: leave --attention and --positions out")
     if settings and settings.max_length is not None and not chosen[0].sequences:
         raise BuildRefused(f"the shape {chosen[0].shape!r} reads no sequences: leave --max-length out")
     return chosen[0]

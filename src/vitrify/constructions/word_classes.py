@@ -25,27 +25,29 @@ language and get whatever their window allows.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
+from vitrify.constructions._words import (
+    Window,
+    begun,
+    finished,
+    from_settings,
+    heads,
+    memberships,
+    newest_first,
+    with_earlier,
+)
+from vitrify.constructions.catalogue import Construction
 from vitrify.kit.gadgets import ANY, table
-from vitrify.kit.heads import shift
-from vitrify.kit.network import Builder, Network, Readout, Space
-from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import Output
+from vitrify.kit.network import Network, Space
+from vitrify.kit.positions import CodeName
 from vitrify.net.spaces import Integers, MultiHot
 from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN, END
+from vitrify.spec.ngram import BEGIN
 from vitrify.spec.pattern_files import side_by_side
 from vitrify.spec.patterns import Context, WordPatterns
-
-Floats = NDArray[np.float64]
-
-LOGIT_ERROR = 0.25  # what soft attention may do to a logit, which is at least 1/2 away from 0
 
 
 def word_classes(
@@ -60,115 +62,53 @@ def word_classes(
 
     The window is $n^*$ unless said: with less the net allows too much, and says so in `about`.
     """
-    least = spec.window()
-    n = least if window is None else window
-    if n < 2:
-        raise BuildRefused(f"--window must be at least 2, so that the last word is seen, got {n}")
-    contexts = spec.contexts(n)
+    seen = Window.of(spec, window)
+    contexts = spec.contexts(seen.n)
     names = (BEGIN, *spec.members)
-    net = Builder(
-        name=f"word classes, window {n}, {attention}",
-        inputs=(BEGIN, *spec.vocabulary),
-        max_length=max_length or spec.longest,
-        attention=attention,
-    )
+    net = begun(seen, "word classes", attention, max_length)
     classes = net.embed("classes", MultiHot(names), memberships(spec, net.inputs, names))
-    asked = _asked(contexts, names)
-    slots = _slots(net, classes, asked, positions)
-    follow = (*spec.members, END)
-    next_class = Space("next class", Integers(follow, 0.0, float(len(contexts))))
+    asked = [[name for name in names if name in slot] for slot in newest_first(contexts)]
+    # A head copies the classes that some context asks for at its slot, and no others.
+    only = [([names.index(name) for name in slot], MultiHot(tuple(slot))) for slot in asked[1:]]
+    slots = with_earlier(net, classes, only, positions)
+    next_class = Space("next class", Integers(seen.follow, 0.0, float(len(contexts))))
     table(
         net,
         slots,
         _rows(contexts, asked),
         next_class,
-        np.array([[float(name in found) for name in follow] for found in contexts.values()]),
+        seen.answers(contexts.values()),
         matches=len(contexts),  # words in many classes may match many contexts
         name="contexts",
         rows=[side_by_side(context) for context in contexts],
     )
-    symbols = (*spec.vocabulary, END)
-    spread = memberships(spec, symbols, follow).T
-    need = LOGIT_ERROR / float(spread.sum(axis=0).max())
-    return net.network(
-        Output("next", symbols),
-        Readout(((next_class, spread),), np.full(len(symbols), -0.5), {next_class: need}),
-        {
-            "construction": "word classes",
-            "shape": "classes",
-            "attention": attention,
-            "positions": positions if len(slots) > 1 else "none",
-            "window": n,
-            "least window": least,
-            "exact": "yes" if n >= least else f"no: allows too much, never too little; --window {least} is exact",
-            "classes": len(spec.members),
-            "words": len(spec.vocabulary),
-            "contexts": len(contexts),
-            "source": "in the spirit of Nandakumar, Mi & Liu 2023, arXiv 2306.17184v1",
-        },
-        reuse=False,  # no units but the contexts'
+    about = seen.about(
+        "word classes",
+        "classes",
+        "Nandakumar, Mi & Liu 2023, arXiv 2306.17184v1",
+        attention=attention,
+        positions=positions if only else "none",
+        classes=len(spec.members),
+        contexts=len(contexts),
     )
+    return finished(net, seen, next_class, about)
 
 
 def sizes(spec: WordPatterns, n: int) -> dict[str, int]:
-    """What the formulas promise for a window of n: embedding, heads, hidden units and slots of the stream."""
-    slots = min(n - 1, spec.longest + 1)
+    """What the formulas promise for a window of n: embedding, heads and hidden units."""
     return {
         "embedding": len(spec.members) + 1,
-        "attention_layers": min(slots - 1, 1),
-        "heads": slots - 1,
+        "attention_layers": min(heads(spec, n), 1),
+        "heads": heads(spec, n),
         "units": len(spec.contexts(n)),
     }
-
-
-def memberships(spec: WordPatterns, words: tuple[str, ...], names: tuple[str, ...]) -> Floats:
-    """Which words [word, class] are in which classes; BOS and the end are alone in classes of their own."""
-    found = np.zeros((len(words), len(names)))
-    place = {name: number for number, name in enumerate(names)}
-    for number, word in enumerate(words):
-        for name in spec.classes_of.get(word, (word,)):
-            found[number, place[name]] = 1.0
-    return found
-
-
-def _slots(net: Builder, classes: Space, asked: list[list[str]], positions: CodeName) -> list[Space]:
-    """The classes of the last words, the newest first: its own position holds that one already.
-
-    A head copies the classes that some context asks for at its slot, and no others.
-    """
-    assert isinstance(classes.kind, MultiHot)
-    slots, place = [classes], classes.kind.values.index
-    if len(asked) > 1:
-        code = position_code(positions, net.max_length, range(1, len(asked)))
-        where = net.place("position", code.kind(), code.table())
-        for back, names in enumerate(asked[1:], start=1):
-            only = ([place(name) for name in names], MultiHot(tuple(names)))
-            slots.append(shift(net, classes, back, code, where, name=f"{back} back", only=only))
-    return slots
-
-
-def _asked(contexts: Iterable[Context], names: tuple[str, ...]) -> list[list[str]]:
-    """The classes that some context asks for at each slot, the newest first."""
-    slots = zip_longest(*(reversed(context) for context in contexts))
-    return [[name for name in names if name in asked] for asked in map(set, slots)]
 
 
 def _rows(contexts: Iterable[Context], asked: list[list[str]]) -> NDArray[np.int64]:
     """Contexts as rows of a table [context, slot]; beyond the beginning of the sentence nothing is asked."""
     place = [{name: number for number, name in enumerate(names)} | {None: ANY} for names in asked]
-    slots = zip_longest(*(reversed(context) for context in contexts))
-    return np.array([[found[name] for name in slot] for found, slot in zip(place, slots, strict=True)]).T
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, WordPatterns)
-    return word_classes(
-        spec,
-        window=settings.window,
-        attention=settings.attention,
-        max_length=settings.max_length,
-        positions=settings.positions or "dyadic",
-    )
+    found = zip(place, newest_first(contexts), strict=True)
+    return np.array([[numbers[name] for name in slot] for numbers, slot in found]).T
 
 
 CONSTRUCTIONS = (
@@ -176,7 +116,7 @@ CONSTRUCTIONS = (
         "classes",
         WordPatterns,
         "an embedding of word classes and one hidden unit per context",
-        _make,
+        from_settings(word_classes),
         default=True,
         windowed=True,
     ),

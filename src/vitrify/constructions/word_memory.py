@@ -23,19 +23,23 @@ from itertools import count, product, zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.constructions.word_classes import LOGIT_ERROR, memberships
+from vitrify.constructions._words import (
+    Floats,
+    Window,
+    begun,
+    finished,
+    from_settings,
+    heads,
+    with_earlier,
+)
+from vitrify.constructions.catalogue import Construction
 from vitrify.errors import BuildRefused
-from vitrify.kit.heads import shift
-from vitrify.kit.network import Builder, Network, Readout, Space, Units
-from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import Output
+from vitrify.kit.network import Network, Space, Units
+from vitrify.kit.positions import CodeName
 from vitrify.net.spaces import Integers, Reals
 from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN, END
+from vitrify.spec.ngram import BEGIN
 from vitrify.spec.patterns import WordPatterns
-
-Floats = NDArray[np.float64]
 
 MOST_CONTEXTS = 20_000  # each is a unit, and the answers are a dense matrix
 
@@ -49,52 +53,27 @@ def word_memory(
     positions: CodeName = "dyadic",
 ) -> Network:
     """A transformer with one number per word whose positive logits are the words that may come next."""
-    least = spec.window()
-    n = least if window is None else window
-    if n < 2:
-        raise BuildRefused(f"--window must be at least 2, so that the last word is seen, got {n}")
-    found = type_contexts(spec, n)
+    seen = Window.of(spec, window)
+    found = type_contexts(spec, seen.n)
     contexts = np.array(list(zip_longest(*found, fillvalue=0)), dtype=np.int64).T  # [context, slot], the newest first
     weights = projection(contexts)
-    net = Builder(
-        name=f"word memory, window {n}, {attention}",
-        inputs=(BEGIN, *spec.vocabulary),
-        max_length=max_length or spec.longest,
-        attention=attention,
-    )
+    net = begun(seen, "word memory", attention, max_length)
     number = types(spec)
     ids = np.array([[0.0], *([float(number[spec.classes_of[word]])] for word in spec.vocabulary)])
-    kind = Integers(("type",), 0.0, float(len(number)))
-    slots = [net.embed("type", kind, ids)]
-    if len(weights) > 1:
-        code = position_code(positions, net.max_length, range(1, len(weights)))
-        place = net.place("position", code.kind(), code.table())
-        slots += [shift(net, slots[0], k, code, place, name=f"{k} back") for k in range(1, len(weights))]
-    follow = (*spec.members, END)
-    next_class = Space("next class", Reals(follow, 0.0, 1.0))
-    values = np.array([[float(name in legal) for name in follow] for legal in found.values()])
-    net.add(_interpolation(slots, weights, contexts @ weights, values, next_class))
-    symbols = (*spec.vocabulary, END)
-    spread = memberships(spec, symbols, follow).T
-    need = LOGIT_ERROR / float(spread.sum(axis=0).max())
-    return net.network(
-        Output("next", symbols),
-        Readout(((next_class, spread),), np.full(len(symbols), -0.5), {next_class: need}),
-        {
-            "construction": "word memory",
-            "shape": "memory",
-            "attention": attention,
-            "positions": positions if len(slots) > 1 else "none",
-            "window": n,
-            "least window": least,
-            "exact": "yes" if n >= least else f"no: allows too much, never too little; --window {least} is exact",
-            "types": len(number),
-            "words": len(spec.vocabulary),
-            "contexts": len(contexts),
-            "source": "in the spirit of Nandakumar, Qu, Mi & Liu 2025, arXiv 2306.17184v3",
-        },
-        reuse=False,
+    own = net.embed("type", Integers(("type",), 0.0, float(len(number))), ids)
+    slots = with_earlier(net, own, [None] * (len(weights) - 1), positions)
+    next_class = Space("next class", Reals(seen.follow, 0.0, 1.0))
+    net.add(_interpolation(slots, weights, contexts @ weights, seen.answers(found.values()), next_class))
+    about = seen.about(
+        "word memory",
+        "memory",
+        "Nandakumar, Qu, Mi & Liu 2025, arXiv 2306.17184v3",
+        attention=attention,
+        positions=positions if len(slots) > 1 else "none",
+        types=len(number),
+        contexts=len(contexts),
     )
+    return finished(net, seen, next_class, about)
 
 
 def types(spec: WordPatterns) -> dict[frozenset[str], int]:
@@ -130,8 +109,7 @@ def projection(contexts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def sizes(spec: WordPatterns, n: int) -> dict[str, int]:
     """What the formulas promise for a window of n."""
-    heads = min(n - 1, spec.longest + 1) - 1
-    return {"embedding": 1, "heads": heads, "units": len(type_contexts(spec, n)) - 1}
+    return {"embedding": 1, "heads": heads(spec, n), "units": len(type_contexts(spec, n)) - 1}
 
 
 def _interpolation(
@@ -154,17 +132,12 @@ def _interpolation(
     )
 
 
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, WordPatterns)
-    return word_memory(
-        spec,
-        window=settings.window,
-        attention=settings.attention,
-        max_length=settings.max_length,
-        positions=settings.positions or "dyadic",
-    )
-
-
 CONSTRUCTIONS = (
-    Construction("memory", WordPatterns, "one number per word, and units that interpolate", _make, windowed=True),
+    Construction(
+        "memory",
+        WordPatterns,
+        "one number per word, and units that interpolate",
+        from_settings(word_memory),
+        windowed=True,
+    ),
 )

@@ -16,7 +16,7 @@ from vitrify.kit.margins import Arithmetic, Margins, margins
 from vitrify.kit.network import Affine, Attend, Network, Space, Units
 from vitrify.kit.schedule import Schedule, schedule
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
-from vitrify.net.sparse import DENSE_DENSITY, DENSE_ENTRIES
+from vitrify.net.sparse import from_entries
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 
@@ -166,21 +166,11 @@ class _Entries:
         self.values.append(np.array([value]))
 
     def matrix(self, shape: tuple[int, int]) -> Matrix:
-        """Dense where that is small or well filled, else CSR with sorted indices and no explicit zeros."""
+        """The sum of all that was added, dense or sparse, whichever suits it."""
         rows = np.concatenate([*self.rows, np.zeros(0, dtype=np.int64)])
         columns = np.concatenate([*self.columns, np.zeros(0, dtype=np.int64)])
         values = np.concatenate([*self.values, np.zeros(0)])
-        size = shape[0] * shape[1]
-        if size <= DENSE_ENTRIES or len(values) > DENSE_DENSITY * size:
-            dense = np.zeros(shape)
-            np.add.at(dense, (rows, columns), values)
-            return dense
-        from scipy.sparse import coo_array
-
-        csr = coo_array((values, (rows, columns)), shape=shape).tocsr()
-        csr.sum_duplicates()
-        csr.eliminate_zeros()
-        return csr
+        return from_entries(rows, columns, values, shape)
 
 
 def _tables(tables: Iterable[tuple[Space, Matrix]], place: Layout, rows: int) -> Matrix:

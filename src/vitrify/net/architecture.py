@@ -22,6 +22,7 @@ Record = Callable[[str, Any], None]
 # The tag of an architecture in config.json: the file and the value that describe it (imported when one is read).
 ARCHITECTURES = {
     "transformer": ("transformer", "Transformer"),
+    "recurrent": ("recurrent", "Recurrent"),
 }
 
 
@@ -107,6 +108,11 @@ class SequenceArchitecture(Architecture, Protocol):
     @property
     def input_ids(self) -> dict[str, int]:
         """The number of every symbol that may be given, BOS left out."""
+        ...
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """The activations that hold what goes from layer to layer: after embedding, and after each half layer."""
         ...
 
     @property

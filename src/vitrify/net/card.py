@@ -11,11 +11,13 @@ def card(weights: Weights[Any]) -> str:
     """A page that tells a stranger what the model is, how large it is and how to use it."""
     net, size, about = weights.architecture, Ledger.of(weights), weights.about
     facts = "\n".join(f"| {key} | {value} |" for key, value in about.items())
-    heads = "\n".join(
+    rows = "".join(
         f"| {head.block}.{head.place} | {head.name} | {head.writes} | {_number(head.gap)} | {_number(head.kappa)} | "
-        f"{_number(float(weights.arrays[f'blocks.{head.block}.attn.beta'][head.place]))} |"
+        f"{_number(float(weights.arrays[f'blocks.{head.block}.attn.beta'][head.place]))} |\n"
         for head in weights.labels.heads
     )
+    title = "| head | does | writes | gap | kappa | beta |\n| --- | --- | --- | --- | --- | --- |\n"
+    heads = f"{title}{rows}\n" if rows else ""
     given = "TOKEN…" if net.reads == "tokens" else "NUMBER…"
     return f"""---
 library_name: vitrify
@@ -35,11 +37,7 @@ Weights written down from a specification, not learned. Every dimension, head an
 | --- | --- | --- | --- | --- | --- | --- |
 | {size.layers} | {size.heads} | {size.d_model} | {size.units} | {size.nonzero} | {size.dense} | {size.max_abs:.6g} |
 
-| head | does | writes | gap | kappa | beta |
-| --- | --- | --- | --- | --- | --- |
-{heads}
-
-Run it with `vitrify run DIR {given}`, check it against its spec with `vitrify certify DIR`.
+{heads}Run it with `vitrify run DIR {given}`, check it against its spec with `vitrify certify DIR`.
 """
 
 

@@ -112,7 +112,7 @@ def _write(weights: Weights, folder: Path, spec: SpecFile | None) -> None:
         "format": "vitrify",
         "format_version": FORMAT,
         "vitrify_version": __version__,
-        "model_type": "vitrify-transformer",
+        "model_type": f"vitrify-{weights.architecture.tag}",
         "spec": files[2] if spec is not None else None,
         "about": dict(weights.about),
         "net": to_json(weights.architecture),

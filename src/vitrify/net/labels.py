@@ -8,7 +8,7 @@ from typing import Any
 from vitrify.errors import FolderError
 from vitrify.net.spaces import Kind, kind_from_json, kind_to_json
 
-# Moments of a run: 0 after embedding, 2i+1 after the attention of block i, 2i+2 after its MLP.
+# Moments of a run: 0 after embedding, 2i+1 after the attention (or recurrence) of block i, 2i+2 after its MLP.
 
 
 @dataclass(frozen=True)

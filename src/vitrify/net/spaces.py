@@ -34,17 +34,14 @@ class Flag:
 
     def deviation(self, x: Floats) -> Floats:
         """Distance of each vector (last axis) from the nearest legal one, in the largest coordinate."""
-        far: Floats = np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1)
-        return far
+        return _from_bits(x)
 
 
 @dataclass(frozen=True)
-class OneHot:
-    """One of finitely many values, as a unit vector; `void` also allows the zero vector, for no value at all."""
+class _UnitVectors:
+    """Finitely many values, each with a unit vector."""
 
     values: tuple[str, ...]
-    void: bool = False
-    tag: ClassVar[str] = "onehot"
     low: ClassVar[float] = 0.0
     high: ClassVar[float] = 1.0
     norm: ClassVar[float] = 1.0
@@ -53,6 +50,14 @@ class OneHot:
     @property
     def size(self) -> int:
         return len(self.values)
+
+
+@dataclass(frozen=True)
+class OneHot(_UnitVectors):
+    """One of finitely many values, as a unit vector; `void` also allows the zero vector, for no value at all."""
+
+    void: bool = False
+    tag: ClassVar[str] = "onehot"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,19 +75,10 @@ class OneHot:
 
 
 @dataclass(frozen=True)
-class MultiHot:
+class MultiHot(_UnitVectors):
     """Any set of finitely many values, as the sum of their unit vectors."""
 
-    values: tuple[str, ...]
     tag: ClassVar[str] = "multihot"
-    low: ClassVar[float] = 0.0
-    high: ClassVar[float] = 1.0
-    norm: ClassVar[float] = 1.0
-    gap: ClassVar[float] = 1.0
-
-    @property
-    def size(self) -> int:
-        return len(self.values)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,8 +86,7 @@ class MultiHot:
 
     def deviation(self, x: Floats) -> Floats:
         """Largest distance of a coordinate from 0 and 1."""
-        far: Floats = np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1)
-        return far
+        return _from_bits(x)
 
 
 @dataclass(frozen=True)
@@ -171,6 +166,11 @@ class Reals(_Numbers):
         """How far the worst coordinate is outside the range."""
         far: Floats = np.maximum(np.maximum(self.low - x, x - self.high), 0.0).max(axis=-1)
         return far
+
+
+def _from_bits(x: Floats) -> Floats:
+    far: Floats = np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1)
+    return far
 
 
 Categorical = OneHot | Bits

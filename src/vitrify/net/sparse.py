@@ -31,6 +31,24 @@ def nonzeros(matrix: Matrix) -> int:
     return int(matrix.count_nonzero()) if is_sparse(matrix) else int(np.count_nonzero(matrix))
 
 
+def from_entries(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> Matrix:
+    """The matrix with these entries (those at one place are added up) and zeros elsewhere.
+
+    Dense where that is small or well filled, else CSR with sorted indices and no explicit zeros.
+    """
+    size = shape[0] * shape[1]
+    if size <= DENSE_ENTRIES or len(values) > DENSE_DENSITY * size:
+        matrix = np.zeros(shape)
+        np.add.at(matrix, (rows, columns), values)
+        return matrix
+    from scipy.sparse import coo_array
+
+    csr = coo_array((values, (rows, columns)), shape=shape).tocsr()
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    return csr
+
+
 @dataclass(frozen=True, eq=False)
 class OnRows:
     """A matrix whose non-zero rows are few: only they are stored and multiplied."""

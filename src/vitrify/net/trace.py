@@ -30,19 +30,8 @@ class Trace:
         return self.activations[name]
 
     def residual(self, moment: int) -> NDArray[np.float64]:
-        """The residual stream [pos, model] at a moment: 0 after embedding, 2i+1 after attention i, 2i+2 after MLP i."""
-        if moment == 0 and not self.weights.architecture.blocks:
-            return self["hook_embed"] + self["hook_pos_embed"]
-        block, half = divmod(moment, 2)
-        return self[f"blocks.{block}.hook_resid_{'mid' if half else 'pre'}" if moment < self._end else self._last]
-
-    @property
-    def _end(self) -> int:
-        return 2 * len(self.weights.architecture.blocks)
-
-    @property
-    def _last(self) -> str:
-        return f"blocks.{len(self.weights.architecture.blocks) - 1}.hook_resid_post"
+        """What goes on to the next layer [pos, model] at a moment: 0 after embedding, then after each half layer."""
+        return self[self.weights.architecture.moments[moment]]
 
     def space(self, name: str) -> NDArray[np.float64]:
         """The vectors [pos, dim] of a named space, at the moment it is written."""
@@ -69,8 +58,8 @@ class Trace:
 
     def __str__(self) -> str:
         """All heads as text, then what the named spaces say, position by position; long lists of reals are left out."""
-        blocks = self.weights.architecture.blocks
-        parts = [self.attention(b, h) for b, block in enumerate(blocks) for h in range(len(block.heads))]
+        heads = self.weights.architecture.heads_per_layer
+        parts = [self.attention(block, head) for block, count in enumerate(heads) for head in range(count)]
         for label in self.weights.labels.spaces:
             if label.kind.tag != "reals" or label.kind.size <= SHOWN_REALS:
                 said = "  ".join(_text(value) for value in self.read(label.name))

@@ -98,6 +98,14 @@ class Transformer:
         return tuple(widths)
 
     @property
+    def moments(self) -> tuple[str, ...]:
+        """The activations that hold the residual stream: after embedding, and after each half layer."""
+        if not self.blocks:
+            return ("hook_resid_post",)
+        halves = [f"blocks.{index}.hook_resid_{half}" for index in range(len(self.blocks)) for half in ("pre", "mid")]
+        return (*halves, f"blocks.{len(self.blocks) - 1}.hook_resid_post")
+
+    @property
     def width(self) -> int:
         """Residual width at the end."""
         return self.widths[-1]

@@ -34,29 +34,31 @@ def forward(
     xp = namespace(inputs)
     vector = net.reads == "vector"
     positions = xp.arange(net.max_length if vector else inputs.shape[1])
-    whole = _Part(arrays, "", record)
+    whole = Part(arrays, "", record)
     embedded = matmul(inputs, whole["embed.W_E"])[:, None] if vector else rows(whole["embed.W_E"], inputs)
     placed = rows(whole["pos_embed.W_pos"], positions)
     whole.record("hook_embed", embedded)
     whole.record("hook_pos_embed", placed)
     x = embedded + placed
     visible = None if lengths is None else positions[None, :] < lengths[:, None]
+    if not net.blocks:
+        whole.record("hook_resid_post", x)
     for index, block in enumerate(net.blocks):
-        part = _Part(arrays, f"blocks.{index}.", record)
+        part = Part(arrays, f"blocks.{index}.", record)
         part.record("hook_resid_pre", x)
         if block.heads:
             seen = _normed(net, part, "ln1", x)
             x = _join(net, x, _attention(net, block, part, seen, visible, query_chunk))
         part.record("hook_resid_mid", x)
         if block.units:
-            x = _join(net, x, [_mlp(part, _normed(net, part, "ln2", x))])
+            x = _join(net, x, [mlp(part, _normed(net, part, "ln2", x))])
         part.record("hook_resid_post", x)
     logits = affine(_normed(net, whole, "ln_final", x), whole["unembed.W_U"], whole["unembed.b_U"])
     whole.record("hook_logits", logits)
     return logits
 
 
-class _Part:
+class Part:
     """The arrays and the record under one name prefix."""
 
     def __init__(self, arrays: Mapping[str, Any], prefix: str, record: Record | None) -> None:
@@ -82,7 +84,7 @@ def _join(net: Transformer, x: Residual, outputs: list[Any]) -> Residual:
 
 
 def _attention(
-    net: Transformer, block: Block, part: _Part, x: Residual, visible: Array | None, query_chunk: int | None
+    net: Transformer, block: Block, part: Part, x: Residual, visible: Array | None, query_chunk: int | None
 ) -> list[Any]:
     """The output of every head; heads of one kind are computed together."""
     xp = namespace(x)
@@ -150,7 +152,7 @@ def _head(
     return xp.concatenate(patterns, axis=2) if keep else None, xp.concatenate(mixed, axis=2)
 
 
-def _mlp(part: _Part, x: Residual) -> Residual:
+def mlp(part: Part, x: Residual) -> Residual:
     """One hidden layer of ReLU units."""
     pre = affine(x, part["mlp.W_in"], part["mlp.b_in"])
     part.record("mlp.hook_pre", pre)
@@ -164,7 +166,7 @@ def _mlp(part: _Part, x: Residual) -> Residual:
     return out
 
 
-def _normed(net: Transformer, part: _Part, name: str, x: Residual) -> Residual:
+def _normed(net: Transformer, part: Part, name: str, x: Residual) -> Residual:
     """Layer norm with its learned scale and shift, or nothing when the architecture has none."""
     if not net.norm:
         return x

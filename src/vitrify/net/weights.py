@@ -59,7 +59,8 @@ class Weights(Generic[A]):
     @cached_property
     def prepared(self) -> Mapping[str, Any]:
         """The arrays in the form in which a NumPy run is cheapest."""
-        multiplied = ("W_Q", "W_K", "W_V", "W_in", "W_out", "W_U")  # by `matmul`; all others are used as they are
+        # These are multiplied by `matmul`; all others are used as they are.
+        multiplied = ("W_Q", "W_K", "W_V", "W_A", "W_B", "W_in", "W_out", "W_U")
         return {name: prepare(array) if name.endswith(multiplied) else array for name, array in self.arrays.items()}
 
     def map(self, convert: Callable[[Matrix], Any]) -> Weights[A]:
