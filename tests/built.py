@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracles.arpa_evaluator import ArpaEvaluator
 from vitrify.constructions.ngram import Code, Shape
-from vitrify.net.run import batch_logits, log_probabilities
+from vitrify.net.run import batch_logits, encode, log_probabilities, logits
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import NGramModel
+from vitrify.spec.patterns import WordPatterns
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -94,6 +96,17 @@ def expected(model: NGramModel, words: Ids) -> Floats:
         history = context if len(context) == width else ["<s>", *context]
         rows.append([np.exp(arpa.log_prob(history, word)) for word in predicted])
     return np.array(rows)[place.reshape(numbers.shape)]
+
+
+def mistakes(weights: Weights[Any], spec: WordPatterns) -> tuple[int, int]:
+    """How many beginnings of sentences lose a next word, and how many get one too many."""
+    net, prefixes = weights.architecture, list(spec.prefixes())
+    lost = extra = 0
+    for prefix, rows in zip(prefixes, logits(weights, [encode(net, prefix) for prefix in prefixes]), strict=True):
+        found = {symbol for symbol, logit in zip(net.output.symbols, rows[-1], strict=True) if logit > 0}
+        lost += not spec.next_words(prefix) <= found
+        extra += not found <= spec.next_words(prefix)
+    return lost, extra
 
 
 def listed_contexts(ngrams: dict[tuple[str, ...], tuple[float, float]]) -> set[tuple[str, ...]]:

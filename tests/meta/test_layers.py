@@ -63,6 +63,10 @@ spec = cyclic(3)
 net = build(spec)
 trace(net, ["1", "1"])
 certify(net, spec, max_length=3)
+from vitrify.spec.word_languages import waking_up
+register = build(waking_up(2), "register")
+trace(register, ["who0", "awoke"])
+certify(register, waking_up(2), max_length=3)
 assert "jax" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -8,8 +8,8 @@ Why: $A$ moves each block of the state one place on and drops the oldest, so the
 the same rules as in the feed-forward net. All numbers are whole or halves: nothing is rounded.
 Checked: every beginning of every sentence for small languages, at every window from 2 to $n^* + 1$; sampled sentences
 that have every word at every place for classes of 1,000 words, whose sizes and rank must be those of classes of 2
-words; powers of $A$ multiplied out; logits after random words stay bit-identical when what stands before the last
-$n-1$ words is exchanged, and when words are swapped for others in the same classes.
+words; powers of $A$ multiplied out; logits stay bit-identical when what stands before the last $n-1$ words is
+exchanged, and when words are swapped for others in the same classes.
 Source: Nandakumar, Qu, Mi & Liu 2025, *State space models can express n-gram languages*, TMLR, arXiv 2306.17184v3 [A]
 (v1 under this number is another paper), one hidden unit per n-gram rule [S]; the weights here are our own derivation.
 Saboteur: what falls out of the oldest block comes back into the newest, so that nothing is ever forgotten.
@@ -30,9 +30,10 @@ from vitrify.net.recurrent import Recurrent
 from vitrify.net.run import logits
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
+from vitrify.spec.patterns import WordPatterns
 
 TRANSITION = "blocks.0.rec.W_A"
-WORDS = 64  # random words on which the net's memory is tried
+WINDOWS = 200  # random windows on which the net's memory is tried
 
 
 def subjects() -> Iterator[Subject]:
@@ -56,7 +57,7 @@ def check(subject: Subject) -> Evidence:
     measured = {
         "ones in the transition": int(np.count_nonzero(transition == 1.0)),
         "entries of A^(n-1)": int(np.count_nonzero(np.linalg.matrix_power(transition, n - 1))),
-        "logits that words before the window move": _remembered(weights, n),
+        "logits that words before the window move": _remembered(subject.spec, weights, n),
     }
     return check_words(subject, 0, declared, measured)
 
@@ -69,13 +70,16 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array(TRANSITION, array))
 
 
-def _remembered(weights: Weights[Recurrent], n: int) -> int:
-    """Logits after random words that change when the words before the last n - 1 are others."""
-    rng = np.random.default_rng(0)
-    most = len(weights.architecture.inputs)
-    window = rng.integers(1, most, size=(WORDS, n - 1))
-    runs = [np.concatenate([rng.integers(1, most, size=(WORDS, n)), window], axis=1).tolist() for _ in range(2)]
-    one, two = (np.stack([rows[-1] for rows in logits(weights, words)]) for words in runs)
+def _remembered(spec: WordPatterns, weights: Weights[Recurrent], n: int) -> int:
+    """Logits after beginnings of sentences that change when the words before the last n - 1 are others."""
+    rng, ids = np.random.default_rng(0), weights.architecture.input_ids
+    windows = []
+    for _ in range(WINDOWS):
+        sentence = spec.draw(rng)
+        beginning = [ids[word] for word in sentence[: rng.integers(1, len(sentence) + 1)]]
+        windows.append([*rng.integers(1, len(ids) + 1, size=n).tolist(), *beginning][1 - n :])
+    runs = [[rng.integers(1, len(ids) + 1, size=n).tolist() + window for window in windows] for _ in range(2)]
+    one, two = (np.stack([rows[-1] for rows in logits(weights, run)]) for run in runs)
     return int((one != two).sum())
 
 

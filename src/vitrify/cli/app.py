@@ -44,8 +44,8 @@ def build(
     shape: Annotated[
         str | None,
         typer.Option(
-            help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory; "
-            "grammar: shapes"
+            help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory, "
+            "register; grammar: shapes"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (

@@ -3,6 +3,7 @@
 from vitrify.net.architecture import Output
 from vitrify.net.folder import load, save
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
+from vitrify.net.recurrent import Recurrent
 from vitrify.net.run import batch_logits, encode, log_probabilities, logits, outputs, trace
 from vitrify.net.trace import Trace
 from vitrify.net.transformer import Block, Head, Transformer
@@ -16,6 +17,7 @@ __all__ = [
     "Labels",
     "Ledger",
     "Output",
+    "Recurrent",
     "SpaceLabel",
     "Trace",
     "Transformer",

@@ -96,7 +96,7 @@ def _batches(net: SequenceArchitecture, lengths: Sequence[int]) -> Iterator[rang
         start = stop
 
 
-def trace(weights: Weights, words: Sequence[str]) -> Trace:
+def trace(weights: Weights[Any], words: Sequence[str]) -> Trace:
     """Every activation of one run, by name."""
     net = weights.architecture
     tokens, _ = batch_of(net, [encode(net, words)])

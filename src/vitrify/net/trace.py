@@ -20,7 +20,7 @@ SHOWN_REALS = 8  # position codes and logits of many dimensions are asked for by
 class Trace:
     """The activations of one sequence: `trace["blocks.0.attn.hook_pattern"]` is [head, query, key], and so on."""
 
-    weights: Weights
+    weights: Weights[Any]
     tokens: tuple[str, ...]
     activations: Mapping[str, NDArray[np.float64]]
 

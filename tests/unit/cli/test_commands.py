@@ -255,3 +255,16 @@ def test_a_window_too_short_is_built_and_found_out(tmp_path: Path) -> None:
     witness = json.loads(done.stdout)["witness"]
     assert witness["missing"] == []
     assert witness["too many"]
+
+
+def test_a_register_builds_runs_traces_and_certifies(tmp_path: Path) -> None:
+    vitrify("build", EXAMPLES / "awoke.patterns", "-o", tmp_path / "register", "--shape", "register")
+    found = answer("run", tmp_path / "register", "Bob was too cold", "--trace")
+    assert found["next"] == ["for"]
+    assert '2 back: []  []  []  [WHO]  ["was"]' in found["trace"]
+    certified = answer("certify", tmp_path / "register", "--mutations", "20")
+    assert certified["verdict"] == "holds"
+    assert certified["mutations"]["rate"] >= 0.9
+    shown = vitrify("info", tmp_path / "register").stdout
+    assert "recurrence 0" in shown
+    assert "least beta" not in shown

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from built import ATTENTIONS
+from built import ATTENTIONS, mistakes
 from vitrify.certify import certify
 from vitrify.certify.mutate import campaign
 from vitrify.constructions import catalogue
@@ -29,17 +29,6 @@ AWOKE = WordPatterns.read(Path(__file__).parents[3] / "examples" / "awoke.patter
 @cache
 def built(window: int, attention: AttentionKind = "softmax") -> Weights:
     return assemble(word_classes(AWOKE, window=window, attention=attention))
-
-
-def mistakes(weights: Weights, spec: WordPatterns) -> tuple[int, int]:
-    """How many beginnings of sentences lose a word, and how many get a word too many."""
-    net, prefixes = weights.architecture, list(spec.prefixes())
-    lost = extra = 0
-    for prefix, rows in zip(prefixes, logits(weights, [encode(net, prefix) for prefix in prefixes]), strict=True):
-        found = {symbol for symbol, logit in zip(net.output.symbols, rows[-1], strict=True) if logit > 0}
-        lost += not spec.next_words(prefix) <= found
-        extra += not found <= spec.next_words(prefix)
-    return lost, extra
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
