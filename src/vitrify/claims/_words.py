@@ -108,7 +108,6 @@ def rank(spec: WordPatterns) -> int:
         pivot = next((row for row in rows if row[column]), None)
         if pivot is not None:
             found += 1
-            rows.remove(pivot)
             rows = [[a - row[column] / pivot[column] * b for a, b in zip(row, pivot, strict=True)] for row in rows]
     return found
 
