@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 
 import numpy as np
@@ -15,6 +14,7 @@ from vitrify.kit.gadgets import gate, int_lookup, snap, table
 from vitrify.kit.heads import last_marked, mean, shift, window
 from vitrify.kit.network import Builder, Network, Space
 from vitrify.kit.positions import position_code
+from vitrify.net import sparse as storage
 from vitrify.net.run import trace
 from vitrify.net.spaces import Flag, Integers, OneHot
 from vitrify.net.sparse import dense, is_sparse
@@ -22,7 +22,6 @@ from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 
 LENGTH = 6
-MODULE = sys.modules["vitrify.kit.assembly"]  # the package exports a function of the same name
 
 
 def busy(attention: AttentionKind = "softmax", reuse: bool = True) -> Network:
@@ -156,8 +155,8 @@ def test_head_labels_carry_their_margins() -> None:
 def test_large_empty_matrices_are_sparse_and_the_net_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = assemble(busy())
     assert not any(is_sparse(array) for array in plain.arrays.values())
-    monkeypatch.setattr(MODULE, "DENSE_ENTRIES", 0)
-    monkeypatch.setattr(MODULE, "DENSE_DENSITY", 1.0)
+    monkeypatch.setattr(storage, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(storage, "DENSE_DENSITY", 1.0)
     spread = assemble(busy())
     sparse = {name for name, array in spread.arrays.items() if is_sparse(array)}
     assert {"embed.W_E", "unembed.W_U", "blocks.0.mlp.W_in", "blocks.0.mlp.W_out"} <= sparse
@@ -174,7 +173,7 @@ def test_large_empty_matrices_are_sparse_and_the_net_is_the_same(monkeypatch: py
 
 
 def test_density_decides_for_large_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MODULE, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(storage, "DENSE_ENTRIES", 0)
     weights = assemble(busy())
     for array in weights.arrays.values():
         if is_sparse(array):

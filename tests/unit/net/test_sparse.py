@@ -98,3 +98,17 @@ def test_counting_and_filling() -> None:
         np.testing.assert_array_equal(dense(form), matrix)
     assert is_sparse(stored_zero)
     assert not is_sparse(matrix)
+
+
+def test_entries_are_added_up_and_stored_in_the_form_that_suits_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, columns = np.array([2, 0, 2, 1, 1]), np.array([1, 3, 1, 0, 0])
+    values = np.array([1.0, 4.0, 2.0, 5.0, -5.0])
+    small = sparse.from_entries(rows, columns, values, (3, 4))
+    assert small.tolist() == [[0, 0, 0, 4], [0, 0, 0, 0], [0, 3, 0, 0]]
+    monkeypatch.setattr(sparse, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(sparse, "DENSE_DENSITY", 5 / 12)
+    large = sparse.from_entries(rows, columns, values, (3, 4))
+    assert (large.nnz, large.indices.tolist(), large.data.tolist()) == (2, [3, 1], [4.0, 3.0])
+    np.testing.assert_array_equal(large.toarray(), small)
+    monkeypatch.setattr(sparse, "DENSE_DENSITY", 0.41)
+    assert not sparse.is_sparse(sparse.from_entries(rows, columns, values, (3, 4)))
