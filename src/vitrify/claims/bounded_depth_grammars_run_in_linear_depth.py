@@ -5,7 +5,7 @@ beginning of a sentence, exactly the words that may come next; its units grow wi
 Why: in a fixed tree shape every child ends at a fixed distance, so recognition bottom-up and prediction top-down are
 conjunctions over what a few heads fetch, level by level.
 Checked: every beginning of every sentence of random ambiguous grammars with up to 42 shapes, arity 3 and sentences of
-unequal length, and of a random hierarchy; the number of conjunctions and layers against the formulas.
+unequal length, and of a random hierarchy; layers, heads, conjunctions and units against the formulas.
 Source: Nandakumar et al. 2026, arXiv 2606.17522 [A]; the weights, and states that shapes share, are our own derivation.
 Saboteur: one word is never offered.
 """
@@ -43,14 +43,14 @@ def conjunctions(weights: Weights) -> int:
 
 def check(subject: Subject) -> Evidence:
     """Exact sets on all beginnings, and sizes."""
-    promised = sizes(subject.spec)
-    limit = f"layers at most {promised['most_layers']}"
-    layers = Ledger.of(subject.weights).layers
-    declared = {"conjunctions": promised["conjunctions"], limit: True}
+    promised, ledger = sizes(subject.spec), Ledger.of(subject.weights)
+    limit = f"layers at most {promised['most_layers']}, conjunctions at most {promised['most_conjunctions']}"
+    counted = conjunctions(subject.weights)
+    names = ("blocks", "heads", "conjunctions", "units")
+    declared = {name: promised[name] for name in names} | {limit: True}
     measured = {
-        "conjunctions": conjunctions(subject.weights),
-        limit: layers <= promised["most_layers"],
-        "layers": layers,
+        **dict(zip(names, (ledger.layers, ledger.heads, counted, ledger.units), strict=True)),
+        limit: ledger.layers <= promised["most_layers"] and counted <= promised["most_conjunctions"],
     }
     evidence = WordExamination(subject.weights.architecture, subject.spec).run(subject.weights)
     return with_sizes(evidence, declared, measured)

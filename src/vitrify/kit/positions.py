@@ -28,16 +28,8 @@ Floats = NDArray[np.float64]
 CodeName = Literal["dyadic", "quadratic", "sqrt"]
 
 
-class PositionCode(Protocol):
-    """What `shift` needs of a position code."""
-
-    def kind(self) -> Reals:
-        """The kind of the space that holds the code."""
-        ...
-
-    def table(self) -> Floats:
-        """Features [T, dims] of the positions 1 to T."""
-        ...
+class Finder(Protocol):
+    """What `shift` needs of a code of positions: how a query finds its key."""
 
     def query(self, offset: int) -> tuple[Floats, Floats]:
         """Matrix [dims, features] and bias [features] of the query for an offset."""
@@ -58,6 +50,45 @@ class PositionCode(Protocol):
     def bound(self, offset: int) -> float:
         """Largest sum of |query × key| over the features."""
         ...
+
+
+class PositionCode(Finder, Protocol):
+    """A code of positions that finds every position from every later one, with its own table of features."""
+
+    def kind(self) -> Reals:
+        """The kind of the space that holds the code."""
+        ...
+
+    def table(self) -> Floats:
+        """Features [T, dims] of the positions 1 to T."""
+        ...
+
+
+@dataclass(frozen=True)
+class Places:
+    r"""Chosen positions $t$ of a one-hot code of $0 \dots T$ look back; all others read BOS.
+
+    The query is $e_i$ at the $i$-th chosen position, the key $e_i$ at the place it wants: 1 at a match, 0 elsewhere,
+    and the sink stands half way. What no position asks for costs no weight.
+    """
+
+    length: int
+    at: tuple[int, ...]
+
+    def query(self, offset: int) -> tuple[Floats, Floats]:  # noqa: ARG002
+        return np.eye(self.length + 1)[:, list(self.at)], np.zeros(len(self.at))
+
+    def key(self, offset: int) -> Floats:
+        return np.eye(self.length + 1)[:, [t - offset for t in self.at]]
+
+    def sink(self, offset: int) -> tuple[Floats, float]:  # noqa: ARG002
+        return np.zeros(self.length + 1), 0.5
+
+    def gap(self, offset: int) -> float:  # noqa: ARG002
+        return 0.5
+
+    def bound(self, offset: int) -> float:  # noqa: ARG002
+        return 1.0
 
 
 @dataclass(frozen=True)

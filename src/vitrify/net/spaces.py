@@ -128,6 +128,42 @@ class Bits:
 
 
 @dataclass(frozen=True)
+class Circle:
+    r"""One of $N$ values in a plane: value $i$ is the point at the angle $2\pi i / N$ of the unit circle, none is zero.
+
+    Points of a circle are in convex position, so a line cuts each one off from all the others, with the margin
+    $1 - \cos(2\pi/N)$.
+    """
+
+    values: tuple[str, ...]
+    tag: ClassVar[str] = "circle"
+    size: ClassVar[int] = 2
+    low: ClassVar[float] = -1.0
+    high: ClassVar[float] = 1.0
+    norm: ClassVar[float] = 1.0
+
+    @property
+    def gap(self) -> float:
+        return float(1.0 - np.cos(2 * np.pi / len(self.values))) if len(self.values) > 1 else 1.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (".x", ".y")
+
+    @cached_property
+    def codes(self) -> Floats:
+        """Code vectors [value, dimension], exact at quarter turns."""
+        turn = np.arange(len(self.values)) / len(self.values)
+        codes = np.stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)], axis=1)
+        return np.where(np.abs(codes - np.round(codes)) < 1e-12, np.round(codes), codes)
+
+    def deviation(self, x: Floats) -> Floats:
+        """Distance of each vector from the nearest code or from zero, in the largest coordinate."""
+        far: Floats = np.abs(x[..., None, :] - np.vstack([self.codes, np.zeros(2)])).max(axis=-1).min(axis=-1)
+        return far
+
+
+@dataclass(frozen=True)
 class _Numbers:
     """Numbers between low and high, one per dimension."""
 
@@ -174,8 +210,8 @@ def _from_bits(x: Floats) -> Floats:
 
 
 Categorical = OneHot | Bits
-Kind = Flag | OneHot | MultiHot | Bits | Integers | Reals
-KINDS: dict[str, type[Kind]] = {kind.tag: kind for kind in (Flag, OneHot, MultiHot, Bits, Integers, Reals)}
+Kind = Flag | OneHot | MultiHot | Bits | Circle | Integers | Reals
+KINDS: dict[str, type[Kind]] = {kind.tag: kind for kind in (Flag, OneHot, MultiHot, Bits, Circle, Integers, Reals)}
 
 
 def decode(kind: Kind, x: Floats) -> Any:
@@ -184,7 +220,7 @@ def decode(kind: Kind, x: Floats) -> Any:
     >>> decode(OneHot(("a", "b")), np.array([0.1, 0.9]))
     'b'
     """
-    if isinstance(kind, OneHot | Bits):
+    if isinstance(kind, OneHot | Bits | Circle):
         return kind.values[int(np.argmax(kind.codes @ x))] if np.any(x) else None
     if isinstance(kind, MultiHot):
         return [value for value, held in zip(kind.values, x, strict=True) if held > 0.5]

@@ -45,9 +45,10 @@ def check(grammar: Grammar, attention: AttentionKind) -> Weights:
     expected = by_listing(grammar)
     beginnings = list(expected)
     assert answers(weights, beginnings) == [expected[words] for words in beginnings]
-    promised = sizes(grammar)
-    assert conjunctions(weights) == promised["conjunctions"]
-    assert Ledger.of(weights).layers <= promised["most_layers"]
+    promised, measured = sizes(grammar), Ledger.of(weights)
+    assert conjunctions(weights) == promised["conjunctions"] <= promised["most_conjunctions"]
+    assert measured.layers == promised["blocks"] <= promised["most_layers"]
+    assert (measured.heads, measured.units) == (promised["heads"], promised["units"])
     return weights
 
 

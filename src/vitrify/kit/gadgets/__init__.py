@@ -1,5 +1,6 @@
 """MLP gadgets: each adds ReLU units to a builder and returns the space (or spaces) that they write."""
 
+from vitrify.kit.gadgets.clauses import Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.gate import Case, choose, gate
 from vitrify.kit.gadgets.steps import cpwl, digits, int_lookup, snap, step, steps
@@ -8,7 +9,9 @@ from vitrify.kit.gadgets.table import ANY, table
 __all__ = [
     "ANY",
     "Case",
+    "Clause",
     "choose",
+    "clauses",
     "cpwl",
     "digits",
     "gate",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.kit.positions import PositionCode
+from vitrify.kit.positions import Finder
 from vitrify.net.spaces import Kind
 
 
@@ -15,7 +15,7 @@ def shift(
     net: Builder,
     value: Space,
     offset: int,
-    code: PositionCode,
+    code: Finder,
     positions: Space,
     *,
     name: str | None = None,

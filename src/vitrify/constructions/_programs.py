@@ -1,0 +1,300 @@
+r"""Programs of bits: each is 1 where some row of literals holds, a literal being a bit so many places back.
+
+A program is made *smaller* before it is built, without a change in what it says anywhere it is asked:
+
+- a bit with one row of one literal is that literal, two bits with the same rows are one, and a row that asks for a bit
+  without rows can't hold;
+- a row that implies another row of its bit goes;
+- bits that no answer depends on go; and a bit is fetched only where some answer may ask for it, its *times*: forwards
+  a row can hold only where all its literals can, backwards a literal is read only where its row may be asked for.
+
+Sizes follow from the program alone. A group of bits, held by one space, takes one block of units if each of its bits
+has one row (two units per row: the second cuts noise), and else two: one unit per row counts, two per bit turn a count
+into a bit. Heads: one for each group and distance.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from vitrify.kit.gadgets import Clause, clauses, steps
+from vitrify.kit.heads import shift
+from vitrify.kit.network import Builder, Space
+from vitrify.kit.positions import Places
+from vitrify.net.spaces import Integers, MultiHot, OneHot
+
+WORD, WHERE = "word", "words read"  # the spaces that the input sets
+
+
+class Group(NamedTuple):
+    """Bits that one space holds: groups of lower rank are computed first."""
+
+    rank: int
+    name: str
+
+
+class Bit(NamedTuple):
+    """A coordinate of a group, with its name."""
+
+    group: Group
+    place: int
+    name: str
+
+
+Literal = tuple[Bit, int]  # a bit so many places back
+Row = frozenset[Literal]
+
+COMPARED = 64  # rows of one bit up to which each is compared with each other
+WORDS, PLACES = Group(-1, WORD), Group(-1, WHERE)
+
+
+@dataclass(eq=False)
+class Program:
+    """Rows of literals by bit, each with a name; `answers` is the group that is read at the end, as counts."""
+
+    longest: int
+    rows: dict[Bit, dict[Row, str]] = field(default_factory=dict)
+
+    def put(self, bit: Bit, literals: Iterable[Literal], name: str) -> None:
+        """Add a row to a bit."""
+        self.rows.setdefault(bit, {}).setdefault(frozenset(literals), name)
+
+    def smaller(self, answers: Group) -> Program:
+        """The program with aliases replaced, and without rows and bits that change no answer."""
+        before, found = None, self
+        while before is None or before.rows != found.rows:
+            before, found = found, found._without_aliases(answers)._without_the_unasked(answers)._without_the_implied()
+        return found
+
+    def _without_aliases(self, answers: Group) -> Program:
+        alias: dict[Bit, Literal] = {}
+        same: dict[frozenset[Row], Bit] = {}
+        kept = Program(self.longest)
+        for bit in sorted(self.rows, key=lambda bit: bit.group.rank):
+            rows: dict[Row, str] = {}
+            for row, name in self.rows[bit].items():
+                if all(part.group.rank < 0 or part in alias or part in kept.rows for part, _ in row):
+                    rows.setdefault(frozenset(_moved(alias, literal) for literal in row), name)
+            only = next(iter(rows)) if len(rows) == 1 else frozenset()
+            if len(only) == 1 and bit.group != answers:
+                (alias[bit],) = only
+            elif bit.group != answers and frozenset(rows) in same:
+                alias[bit] = same[frozenset(rows)], 0
+            elif rows:
+                kept.rows[bit] = rows
+                same[frozenset(rows)] = bit
+        return kept
+
+    def _without_the_implied(self) -> Program:
+        kept = Program(self.longest)
+        for bit, rows in self.rows.items():
+            left = list(rows)
+            if len(left) <= COMPARED:
+                for row in rows:
+                    others = [other for other in left if other is not row]
+                    if any(all(kept.implies(row, literal) for literal in other) for other in others):
+                        left = others
+            kept.rows[bit] = {row: rows[row] for row in left}
+        return kept
+
+    def implies(self, row: Row, literal: Literal, *, split: bool = True) -> bool:
+        """Whether a literal certainly holds where a row does: False may also mean that it was not found out.
+
+        It is in the row; or it has a row of its own whose literals are implied; or some literal of the row is a bit
+        each of whose rows, put in its place, implies it.
+        """
+        if literal in row:
+            return True
+        bit, back = literal
+        if any(all(self.implies(row, part, split=split) for part in _shifted(q, back)) for q in self.rows.get(bit, ())):
+            return True
+        return split and any(
+            all(self.implies((row - {(part, b)}) | _shifted(q, b), literal, split=False) for q in self.rows[part])
+            for part, b in row
+            if part in self.rows
+        )
+
+    def _without_the_unasked(self, answers: Group) -> Program:
+        kept = Program(self.longest)
+        for bit, row, name, times in self.uses(answers):
+            if times:
+                kept.put(bit, row, name)
+        kept.rows = {bit: kept.rows[bit] for bit in self.rows if bit in kept.rows}
+        return kept
+
+    def uses(self, answers: Group) -> list[tuple[Bit, Row, str, set[int]]]:
+        """Every row, readers first, with the numbers of words after which it may hold and be asked for."""
+        can: dict[Bit, set[int]] = {}
+        for bit, rows in self.rows.items():
+            can[bit] = set().union(*(self._times(row, can) for row in rows))
+        asked: defaultdict[Bit, set[int]] = defaultdict(set)
+        found = []
+        for bit in reversed(list(self.rows)):
+            for row, name in self.rows[bit].items():
+                times = self._times(row, can)
+                times = times if bit.group == answers else times & asked[bit]
+                for part, back in row:
+                    asked[part] |= {t - back for t in times}
+                found.append((bit, row, name, times))
+        return found
+
+    def _times(self, row: Row, can: Mapping[Bit, set[int]]) -> set[int]:
+        """After how many words a row may hold."""
+        words = [(back, part) for part, back in row if part.group == WORDS]
+        if len(words) > len({back for back, _ in words}):  # two words at one place
+            return set()
+        found = set(range(self.longest + 1))
+        for part, back in row:
+            if part.group == PLACES:
+                found &= {part.place + back}
+            else:
+                held = range(1, self.longest + 1) if part.group == WORDS else can[part]
+                found &= {t + back for t in held}
+        return found
+
+    # Sizes
+
+    @cached_property
+    def groups(self) -> dict[Group, list[Bit]]:
+        """The bits of each group in the order of their places, the groups in the order of their making."""
+        found: defaultdict[Group, list[Bit]] = defaultdict(list)
+        for bit in sorted(self.rows):
+            found[bit.group].append(bit)
+        return dict(found)
+
+    def counted(self, group: Group) -> bool:
+        """Whether several rows can say the same, so that a count must be turned into a bit."""
+        return any(len(self.rows[bit]) > 1 for bit in self.groups[group])
+
+    def sizes(self, answers: Group) -> dict[str, int]:
+        """Blocks, heads, rows and units of the net that `build` makes."""
+        ready: dict[Group, int] = {WORDS: 0, PLACES: 0}  # the first block in which a group can be read
+        heads: set[tuple[Group, int]] = set()
+        rows = units = 0
+        for group, bits in self.groups.items():
+            literals = {(part.group, back) for bit in bits for row in self.rows[bit] for part, back in row}
+            heads |= {(part, back) for part, back in literals if back}
+            own = sum(len(self.rows[bit]) for bit in bits)
+            twice = group != answers and self.counted(group)
+            ready[group] = max(ready[part] for part, _ in literals) + (2 if twice else 1)
+            rows += own
+            units += own + 2 * len(bits) if twice else own if group == answers else 2 * own
+        return {"blocks": ready[answers], "heads": len(heads), "conjunctions": rows, "units": units}
+
+
+def _shifted(row: Row, back: int) -> Row:
+    return frozenset((part, further + back) for part, further in row) if back else row
+
+
+def _moved(alias: Mapping[Bit, Literal], literal: Literal) -> Literal:
+    bit, back = literal
+    if bit not in alias:
+        return literal
+    other, further = alias[bit]
+    if other.group == PLACES:  # the position so many places back is this one, so many places on
+        place = other.place + back + further
+        return Bit(PLACES, place, str(place)), 0
+    return other, back + further
+
+
+def inputs(net: Builder, words: Iterable[str], longest: int) -> dict[Group, Space]:
+    """The spaces that the input sets: the word as a set of one, and how many words have been read."""
+    kind = MultiHot(tuple(words))
+    letters = np.array([[float(name == word) for word in kind.values] for name in net.inputs])
+    spots = OneHot(tuple(str(t) for t in range(longest + 1)), void=True)  # void beyond the longest sentence
+    counted = np.zeros((net.max_length, spots.size))
+    counted[:longest] = spots.codes[1:]
+    return {
+        WORDS: net.embed(WORD, kind, letters),
+        PLACES: net.place(WHERE, spots, counted, pads=spots.codes[:1]),
+    }
+
+
+def build(net: Builder, program: Program, spaces: dict[Group, Space], answers: Group) -> Space:
+    """Add heads and units for every group of a program; the space that holds the counts of the answers."""
+    return _Build(net, program, spaces, answers).run()
+
+
+@dataclass(eq=False)
+class _Build:
+    net: Builder
+    program: Program
+    spaces: dict[Group, Space]
+    answers: Group
+    fetched: dict[Literal, tuple[Space, int]] = field(default_factory=dict)
+
+    def run(self) -> Space:
+        self._needs = self._fetches()
+        for group, bits in self.program.groups.items():
+            self._fetch(group)
+            self.spaces[group] = self._group(group, bits)
+        return self.spaces[self.answers]
+
+    def _fetches(self) -> dict[tuple[Group, int], dict[Bit, set[int]]]:
+        """By group and distance, the bits that are fetched and the positions that ask for them."""
+        found: defaultdict[tuple[Group, int], defaultdict[Bit, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for _, row, _, times in self.program.uses(self.answers):
+            for part, back in row:
+                if back:
+                    found[part.group, back][part] |= times
+        return {key: dict(sorted(found[key].items())) for key in sorted(found)}
+
+    def _fetch(self, group: Group) -> None:
+        """The heads whose results the group reads and that are not there yet."""
+        wanted = {(p.group, back) for b in self.program.groups[group] for r in self.program.rows[b] for p, back in r}
+        for key in sorted(wanted):
+            source, back = key
+            bits = self._needs.get(key, {})
+            if not back or (next(iter(bits)), back) in self.fetched:
+                continue
+            space = self.spaces[source]
+            at = tuple(sorted(set().union(*bits.values())))
+            chosen = [self._coordinate(bit) for bit in bits]
+            kind = MultiHot(tuple(bit.name for bit in bits))
+            found = shift(
+                self.net,
+                space,
+                back,
+                Places(self.program.longest, at),
+                self.spaces[PLACES],
+                name=f"{space.name} @ -{back}",
+                only=(chosen, kind),
+            )
+            for place, bit in enumerate(bits):
+                self.fetched[bit, back] = found, place
+
+    def _coordinate(self, bit: Bit) -> int:
+        return bit.place if bit.group.rank < 0 else self.program.groups[bit.group].index(bit)
+
+    def _literal(self, literal: Literal) -> tuple[Space, int]:
+        bit, back = literal
+        return self.fetched[literal] if back else (self.spaces[bit.group], self._coordinate(bit))
+
+    def _group(self, group: Group, bits: list[Bit]) -> Space:
+        rows = [
+            Clause(tuple(sorted(map(self._literal, row), key=_order)), place, name=name)
+            for place, bit in enumerate(bits)
+            for row, name in self.program.rows[bit].items()
+        ]
+        names, most = tuple(bit.name for bit in bits), max(len(self.program.rows[bit]) for bit in bits)
+        counts = Integers(names, 0.0, float(most))
+        if group == self.answers:
+            return clauses(self.net, rows, Space(group.name, counts), name=f"and: {group.name}")
+        space = Space(group.name, MultiHot(names))
+        if not self.program.counted(group):
+            return clauses(self.net, rows, space, snap=True, name=f"and: {group.name}")
+        sums = clauses(self.net, rows, Space(f"{group.name}, counted", counts), name=f"and: {group.name}, counted")
+        points = np.arange(most + 1.0)
+        return steps(self.net, sums, points, [(space, np.minimum(points, 1.0))], name=f"some: {group.name}", each=True)[
+            0
+        ]
+
+
+def _order(asked: tuple[Space, int]) -> tuple[str, int]:
+    return asked[0].name, asked[1]
