@@ -60,15 +60,20 @@ def grammar_shapes(
 def sizes(grammar: Grammar, limit: int = SHAPES) -> dict[str, int]:
     """Blocks, heads, conjunctions and units of the net, and the most that the formulas allow."""
     parses = Parses.of(grammar, limit)
-    shapes, ends = parses.shapes, last_symbols(parses.shapes)
+    most = {"most_conjunctions": sum(most_conjunctions(parses.shapes)), "most_layers": 4 * parses.depth - 3}
+    return _program(parses).sizes(ANSWERS) | most
+
+
+def most_conjunctions(shapes: Shapes) -> tuple[int, int]:
+    r"""$\sum U'_{hk}$ over the shapes that must be recognised, and $\sum w_{hk} U_{hk}$ over all."""
+    ends = last_symbols(shapes)
     up = sum(rule.lhs not in ends[h] for h, k in complete(shapes) if h for rule in _usable(shapes, h, k))
     down = sum(
         shapes.widths[h][k] * len(list(_usable(shapes, h, k)))
         for h in range(1, len(shapes.trees))
         for k in range(len(shapes.trees[h]))
     )
-    most = {"most_conjunctions": up + down, "most_layers": 4 * shapes.levels.depth - 3}
-    return _program(parses).sizes(ANSWERS) | most
+    return up, down
 
 
 def _program(parses: Parses) -> Program:
