@@ -38,7 +38,7 @@ from vitrify.constructions._programs import Bit, Group, Literal, Program
 from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.constructions.grammar_shapes import most_conjunctions
 from vitrify.kit.network import Network
-from vitrify.net.architecture import AttentionKind
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import Grammar
 
 Found = dict[int, Literal | None]  # by word that can come next: the bit that says so, None if it always can
@@ -71,9 +71,7 @@ def _program(parses: Parses) -> Program:
     return program.smaller(ANSWERS)
 
 
-def _next(
-    program: Program, parses: Parses, known: dict[tuple[Dotted, int], Found], dot: Dotted, symbol: int
-) -> Found:
+def _next(program: Program, parses: Parses, known: dict[tuple[Dotted, int], Found], dot: Dotted, symbol: int) -> Found:
     """What can come next in a node of which so many words have been read; rows are added when they are new."""
     if dot.level == 0:
         return {symbol: None}
@@ -104,6 +102,4 @@ def _make(spec: object, settings: Settings) -> Network:
     return one_pass(spec, attention=settings.attention, max_length=settings.max_length)
 
 
-CONSTRUCTIONS = (
-    Construction("one-pass", Grammar, "bounded-depth grammars, half the layers and more units", _make),
-)
+CONSTRUCTIONS = (Construction("one-pass", Grammar, "bounded-depth grammars, half the layers and more units", _make),)
