@@ -261,16 +261,18 @@ def test_nodes_tile_the_sentence_and_usable_rules_are_those_that_fit(grammar: Gr
 def test_ambiguity_within_a_shape_is_found(grammar: Grammar) -> None:
     levels = grammar.levelled()
     below: list[Counter[tuple[Sentence, Tree]]] = [Counter([((word,), ())]) for word in levels.words]
-    twice = False
+    twice: set[tuple[int, str, Sentence]] = set()
     for h in range(1, levels.depth + 1):
         here: list[Counter[tuple[Sentence, Tree]]] = [Counter() for _ in levels.symbols[h]]
         for rule in levels.rules[h]:
             for parts in product(*(below[child].elements() for child in rule.rhs)):
                 here[rule.lhs][sum((words for words, _ in parts), ()), tuple(shape for _, shape in parts)] += 1
-        twice = twice or any(count > 1 for counter in here for count in counter.values())
+        for name, counter in zip(levels.symbols[h], here, strict=True):
+            twice |= {(h, name, words) for (words, _), count in counter.items() if count > 1}
         below = here
     found = levels.shapes().ambiguous()
-    assert (found is not None) == twice
+    assert (found is not None) == bool(twice)
+    assert found is None or (found.level, found.symbol, found.words) in twice
     assert found is None or grammar.ambiguous() is not None
 
 

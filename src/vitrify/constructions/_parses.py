@@ -6,6 +6,7 @@ have been read, the child that holds the next word, and how many of its words ha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,13 +17,14 @@ from vitrify.constructions._programs import PLACES, WORDS, Bit, Group, Literal, 
 from vitrify.errors import BuildRefused
 from vitrify.kit.network import Builder, Network, Readout
 from vitrify.net.architecture import Output
+from vitrify.net.spaces import MultiHot
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import BEGIN, END, Grammar
 from vitrify.spec.grammar_levels import LevelRule
 from vitrify.spec.grammar_shapes import Shapes
 
 SHAPES = 2_000  # more shapes in a level than this make nets that are too wide to be read
-ANSWERS = Group(1 << 30, "next words")  # computed last
+ANSWERS = Group(1 << 30, "next words", sums=True)  # computed last
 
 
 class Dotted(NamedTuple):
@@ -168,12 +170,58 @@ def recognised(program: Program, parses: Parses, part: Part) -> Literal:
     return bit, back
 
 
+Found = dict[
+    int, Literal | int
+]  # by word: the bit that says whether it can come next, or in how many ways it always can
+
+
+def one_pass_program(parses: Parses) -> Program:
+    r"""Bottom-up, with every word: $F_{h,k,p}[A, w]$ of the child that is open, where the children before are complete.
+
+    Taken as sets, the rows say what can come next; taken as sums of products, in how many ways. $F$ of a node of which
+    nothing has been read is a constant.
+    """
+    program = Program(parses.longest)
+    known: dict[tuple[Dotted, int], Found] = {}
+    for dot in parses.roots():
+        for step in parses.steps(dot, 0):
+            elders = [recognised(program, parses, part) for part in step.elders]
+            for word, literal in _next(program, parses, known, step.child, step.symbol).items():
+                given, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
+                program.put(answer(parses, word), [where(dot.read), *elders, *given], step.name, ways)
+    return program
+
+
+def _next(program: Program, parses: Parses, known: dict[tuple[Dotted, int], Found], dot: Dotted, symbol: int) -> Found:
+    """What can come next in a node of which so many words have been read; rows are added when they are new."""
+    if dot.level == 0:
+        return {symbol: 1}
+    if (dot, symbol) in known:
+        return known[dot, symbol]
+    found: Found = {}
+    constant: Counter[int] = Counter()
+    group = Group(dot.level, f"next {dot.level}.{dot.shape}.{dot.read}", sums=True)
+    for step in parses.steps(dot, symbol):
+        elders = [recognised(program, parses, part) for part in step.elders]
+        for word, literal in _next(program, parses, known, step.child, step.symbol).items():
+            given, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
+            if dot.read == 0:
+                constant[word] += ways
+                continue
+            name = f"{parses.name(dot.level, symbol)} … {parses.name(0, word)}"
+            bit = Bit(group, symbol * len(parses.shapes.levels.words) + word, name)
+            program.put(bit, [*elders, *given], step.name, ways)
+            found[word] = bit, 0
+    known[dot, symbol] = found or dict(constant)
+    return known[dot, symbol]
+
+
 def next_words_net(
     grammar: Grammar, parses: Parses, program: Program, name: str, attention: AttentionKind, max_length: int | None
 ) -> Network:
     """The net of a program whose answers are the words that may come next."""
     net = parses.builder(grammar, name, attention, max_length)
-    counts = build(net, program, inputs(net, parses.words, parses.longest), ANSWERS)
+    counts = build(net, program, inputs(net, MultiHot(parses.words), parses.longest), ANSWERS)
     symbols = (*grammar.vocabulary, END)
     spread = np.zeros((counts.size, len(symbols)))
     for place, bit in enumerate(program.groups[ANSWERS]):

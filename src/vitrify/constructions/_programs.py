@@ -15,28 +15,32 @@ into a bit. Heads: one for each group and distance.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from vitrify.kit.gadgets import Clause, clauses, steps
+from vitrify.kit.gadgets import Asked, Clause, clauses, steps
 from vitrify.kit.heads import shift
 from vitrify.kit.network import Builder, Space
 from vitrify.kit.positions import Places
-from vitrify.net.spaces import Integers, MultiHot, OneHot
+from vitrify.net.spaces import Circle, Integers, MultiHot, OneHot
 
 WORD, WHERE = "word", "words read"  # the spaces that the input sets
 
 
 class Group(NamedTuple):
-    """Bits that one space holds: groups of lower rank are computed first."""
+    """Bits that one space holds: groups of lower rank are computed first.
+
+    The rows of `sums` may also be added up, as products of their literals, where a number is wanted and not a bit.
+    """
 
     rank: int
     name: str
+    sums: bool = False
 
 
 class Bit(NamedTuple):
@@ -56,14 +60,20 @@ WORDS, PLACES = Group(-1, WORD), Group(-1, WHERE)
 
 @dataclass(eq=False)
 class Program:
-    """Rows of literals by bit, each with a name; `answers` is the group that is read at the end, as counts."""
+    """Rows of literals by bit, each with a name and how often it was put there.
+
+    `answers` is, in what follows, the group that is read at the end, as counts.
+    """
 
     longest: int
     rows: dict[Bit, dict[Row, str]] = field(default_factory=dict)
+    weights: Counter[tuple[Bit, Row]] = field(default_factory=Counter)
 
-    def put(self, bit: Bit, literals: Iterable[Literal], name: str) -> None:
+    def put(self, bit: Bit, literals: Iterable[Literal], name: str, weight: int = 1) -> None:
         """Add a row to a bit."""
-        self.rows.setdefault(bit, {}).setdefault(frozenset(literals), name)
+        row = frozenset(literals)
+        self.rows.setdefault(bit, {}).setdefault(row, name)
+        self.weights[bit, row] += weight
 
     def smaller(self, answers: Group) -> Program:
         """The program with aliases replaced, and without rows and bits that change no answer."""
@@ -203,10 +213,10 @@ def _moved(alias: Mapping[Bit, Literal], literal: Literal) -> Literal:
     return other, back + further
 
 
-def inputs(net: Builder, words: Iterable[str], longest: int) -> dict[Group, Space]:
-    """The spaces that the input sets: the word as a set of one, and how many words have been read."""
-    kind = MultiHot(tuple(words))
-    letters = np.array([[float(name == word) for word in kind.values] for name in net.inputs])
+def inputs(net: Builder, kind: MultiHot | Circle, longest: int) -> dict[Group, Space]:
+    """The spaces that the input sets: the word, in a kind that has its values, and how many words have been read."""
+    codes = kind.codes if isinstance(kind, Circle) else np.eye(kind.size)
+    letters = np.array([codes[kind.values.index(n)] if n in kind.values else np.zeros(kind.size) for n in net.inputs])
     spots = OneHot(tuple(str(t) for t in range(longest + 1)), void=True)  # void beyond the longest sentence
     counted = np.zeros((net.max_length, spots.size))
     counted[:longest] = spots.codes[1:]
@@ -218,22 +228,25 @@ def inputs(net: Builder, words: Iterable[str], longest: int) -> dict[Group, Spac
 
 def build(net: Builder, program: Program, spaces: dict[Group, Space], answers: Group) -> Space:
     """Add heads and units for every group of a program; the space that holds the counts of the answers."""
-    return _Build(net, program, spaces, answers).run()
+    return Wiring(net, program, spaces, answers).run(as_bits)
 
 
 @dataclass(eq=False)
-class _Build:
+class Wiring:
+    """A program on its way into a net: which space holds which group, and what heads have fetched."""
+
     net: Builder
     program: Program
     spaces: dict[Group, Space]
     answers: Group
     fetched: dict[Literal, tuple[Space, int]] = field(default_factory=dict)
 
-    def run(self) -> Space:
+    def run(self, write: Callable[[Wiring, Group], Space]) -> Space:
+        """Fetch what each group needs and write it, group by group; the space of the answers."""
         self._needs = self._fetches()
-        for group, bits in self.program.groups.items():
+        for group in self.program.groups:
             self._fetch(group)
-            self.spaces[group] = self._group(group, bits)
+            self.spaces[group] = write(self, group)
         return self.spaces[self.answers]
 
     def _fetches(self) -> dict[tuple[Group, int], dict[Bit, set[int]]]:
@@ -256,7 +269,7 @@ class _Build:
             space = self.spaces[source]
             at = tuple(sorted(set().union(*bits.values())))
             chosen = [self._coordinate(bit) for bit in bits]
-            kind = MultiHot(tuple(bit.name for bit in bits))
+            plane = isinstance(space.kind, Circle)  # all of it, or nothing
             found = shift(
                 self.net,
                 space,
@@ -264,37 +277,40 @@ class _Build:
                 Places(self.program.longest, at),
                 self.spaces[PLACES],
                 name=f"{space.name} @ -{back}",
-                only=(chosen, kind),
+                only=None if plane else (chosen, MultiHot(tuple(bit.name for bit in bits))),
             )
             for place, bit in enumerate(bits):
-                self.fetched[bit, back] = found, place
+                self.fetched[bit, back] = found, chosen[place] if plane else place
 
     def _coordinate(self, bit: Bit) -> int:
         return bit.place if bit.group.rank < 0 else self.program.groups[bit.group].index(bit)
 
-    def _literal(self, literal: Literal) -> tuple[Space, int]:
+    def value(self, literal: Literal) -> tuple[Space, int]:
+        """The space that holds a literal at the place where it is read, and its coordinate or value there."""
         bit, back = literal
         return self.fetched[literal] if back else (self.spaces[bit.group], self._coordinate(bit))
 
-    def _group(self, group: Group, bits: list[Bit]) -> Space:
-        rows = [
-            Clause(tuple(sorted(map(self._literal, row), key=_order)), place, name=name)
-            for place, bit in enumerate(bits)
-            for row, name in self.program.rows[bit].items()
-        ]
-        names, most = tuple(bit.name for bit in bits), max(len(self.program.rows[bit]) for bit in bits)
-        counts = Integers(names, 0.0, float(most))
-        if group == self.answers:
-            return clauses(self.net, rows, Space(group.name, counts), name=f"and: {group.name}")
-        space = Space(group.name, MultiHot(names))
-        if not self.program.counted(group):
-            return clauses(self.net, rows, space, snap=True, name=f"and: {group.name}")
-        sums = clauses(self.net, rows, Space(f"{group.name}, counted", counts), name=f"and: {group.name}, counted")
-        points = np.arange(most + 1.0)
-        return steps(self.net, sums, points, [(space, np.minimum(points, 1.0))], name=f"some: {group.name}", each=True)[
-            0
-        ]
+    def values(self, row: Iterable[Literal]) -> Asked:
+        """The same for the literals of a row, in a fixed order."""
+        return tuple(sorted(map(self.value, row), key=lambda asked: (asked[0].name, asked[1])))
 
 
-def _order(asked: tuple[Space, int]) -> tuple[str, int]:
-    return asked[0].name, asked[1]
+def as_bits(wiring: Wiring, group: Group) -> Space:
+    """A bit is 1 where one of its rows holds; the answers stay counts of rows."""
+    program, bits = wiring.program, wiring.program.groups[group]
+    rows = [
+        Clause(wiring.values(row), place, name=name)
+        for place, bit in enumerate(bits)
+        for row, name in program.rows[bit].items()
+    ]
+    names, most = tuple(bit.name for bit in bits), max(len(program.rows[bit]) for bit in bits)
+    counts = Integers(names, 0.0, float(most))
+    if group == wiring.answers:
+        return clauses(wiring.net, rows, Space(group.name, counts), name=f"and: {group.name}")
+    space = Space(group.name, MultiHot(names))
+    if not program.counted(group):
+        return clauses(wiring.net, rows, space, snap=True, name=f"and: {group.name}")
+    sums = clauses(wiring.net, rows, Space(f"{group.name}, counted", counts), name=f"and: {group.name}, counted")
+    points = np.arange(most + 1.0)
+    some = [(space, np.minimum(points, 1.0))]
+    return steps(wiring.net, sums, points, some, name=f"some: {group.name}", each=True)[0]

@@ -24,24 +24,13 @@ Equal and idle rows are left out there as here (`_programs.py`), so `sizes` coun
 
 from __future__ import annotations
 
-from vitrify.constructions._parses import (
-    ANSWERS,
-    SHAPES,
-    Dotted,
-    Parses,
-    answer,
-    next_words_net,
-    recognised,
-    where,
-)
-from vitrify.constructions._programs import Bit, Group, Literal, Program
+from vitrify.constructions._parses import ANSWERS, SHAPES, Parses, next_words_net, one_pass_program
+from vitrify.constructions._programs import Program
 from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.constructions.grammar_shapes import most_conjunctions
 from vitrify.kit.network import Network
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import Grammar
-
-Found = dict[int, Literal | None]  # by word that can come next: the bit that says so, None if it always can
 
 
 def one_pass(
@@ -61,40 +50,7 @@ def sizes(grammar: Grammar, limit: int = SHAPES) -> dict[str, int]:
 
 
 def _program(parses: Parses) -> Program:
-    program = Program(parses.longest)
-    known: dict[tuple[Dotted, int], Found] = {}
-    for dot in parses.roots():
-        for step in parses.steps(dot, 0):
-            elders = [recognised(program, parses, part) for part in step.elders]
-            for word, literal in _next(program, parses, known, step.child, step.symbol).items():
-                program.put(answer(parses, word), [where(dot.read), *elders, *_given(literal)], step.name)
-    return program.smaller(ANSWERS)
-
-
-def _next(program: Program, parses: Parses, known: dict[tuple[Dotted, int], Found], dot: Dotted, symbol: int) -> Found:
-    """What can come next in a node of which so many words have been read; rows are added when they are new."""
-    if dot.level == 0:
-        return {symbol: None}
-    if (dot, symbol) in known:
-        return known[dot, symbol]
-    found: Found = {}
-    group = Group(dot.level, f"next {dot.level}.{dot.shape}.{dot.read}")
-    for step in parses.steps(dot, symbol):
-        elders = [recognised(program, parses, part) for part in step.elders]
-        for word, literal in _next(program, parses, known, step.child, step.symbol).items():
-            if dot.read == 0:
-                found[word] = None
-                continue
-            name = f"{parses.name(dot.level, symbol)} … {parses.name(0, word)}"
-            bit = Bit(group, symbol * len(parses.shapes.levels.words) + word, name)
-            program.put(bit, [*elders, *_given(literal)], step.name)
-            found[word] = bit, 0
-    known[dot, symbol] = found
-    return found
-
-
-def _given(literal: Literal | None) -> list[Literal]:
-    return [] if literal is None else [literal]
+    return one_pass_program(parses).smaller(ANSWERS)
 
 
 def _make(spec: object, settings: Settings) -> Network:

@@ -8,9 +8,11 @@ symbol $A$ derives has the shapes $\bigcup_{A \to B_1 \dots B_k} \mathrm{shapes}
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
 from vitrify.errors import BuildRefused
 from vitrify.spec.grammar_levels import Levelled, LevelRule
@@ -26,6 +28,18 @@ class Node:
     last: int
     shape: int
     children: tuple[int, ...]
+
+
+Shared = dict[tuple[int, int], tuple[str, ...]]  # pairs of symbols with a string that both derive
+
+
+class Ambiguity(NamedTuple):
+    """A symbol of a level that derives some words twice in one shape."""
+
+    level: int
+    symbol: str
+    shape: int
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,31 +108,53 @@ class Shapes:
             row = below
         return tuple(reversed(found))
 
-    def ambiguous(self) -> tuple[int, str, int] | None:
-        r"""A level, a symbol and a shape such that two derivations of that symbol in that shape give the same words.
+    def ambiguous(self) -> Ambiguity | None:
+        r"""A symbol, a shape and words such that two derivations of that symbol in that shape give these words.
 
         None means that a string has at most one parse for each label and shape. Within one shape children are aligned,
-        so $A$ and $B$ derive a common string iff some pair of their rules does so child by child; and $A$ derives one
-        twice iff two of its rules do, or one with a child that derives one twice.
+        so $A$ derives a string twice iff two of its rules derive a common one child by child, or one with a child that
+        derives one twice.
+
+        >>> from vitrify.spec.grammar import Grammar
+        >>> Grammar.from_text("S -> A A | B B\nA -> 'a' | 'b'\nB -> 'b'").levelled().shapes().ambiguous()
+        Ambiguity(level=2, symbol='S', shape=0, words=('b', 'b'))
         """
-        common = [{(a, a) for a in range(len(self.levels.words))}]  # pairs of symbols with a common string, by shape
         for h in range(1, len(self.trees)):
-            here: list[set[tuple[int, int]]] = []
-            for number, tree in enumerate(self.trees[h]):
-                fitting = [rule for rule in self.levels.rules[h] if self.usable(h, rule, number)]
-                pairs: set[tuple[int, int]] = set()
-                for place, rule in enumerate(fitting):
-                    for other in fitting[: place + 1]:
-                        if all(
-                            pair in common[c]
-                            for c, pair in zip(tree, zip(rule.rhs, other.rhs, strict=True), strict=True)
-                        ):
-                            if rule is not other and rule.lhs == other.lhs:
-                                return h, self.levels.symbols[h][rule.lhs], number
-                            pairs |= {(rule.lhs, other.lhs), (other.lhs, rule.lhs)}
-                here.append(pairs)
-            common = here
+            for number in range(len(self.trees[h])):
+                for rule, other, words in self._meetings(h, number):
+                    if rule is not other and rule.lhs == other.lhs:
+                        return Ambiguity(h, self.levels.symbols[h][rule.lhs], number, words)
         return None
+
+    @cached_property
+    def common(self) -> tuple[tuple[Shared, ...], ...]:
+        """By level and shape: the pairs of symbols that derive a common string in that shape, with one of these."""
+        found: list[tuple[Shared, ...]] = [({(a, a): (word,) for a, word in enumerate(self.levels.words)},)]
+        for h in range(1, len(self.trees)):
+            here: list[Shared] = [{} for _ in self.trees[h]]
+            for number, pairs in enumerate(here):
+                for rule, other, words in _meetings(self, h, number, found[-1]):
+                    pairs.setdefault((rule.lhs, other.lhs), words)
+                    pairs.setdefault((other.lhs, rule.lhs), words)
+            found.append(tuple(here))
+        return tuple(found)
+
+    def _meetings(self, level: int, shape: int) -> Iterator[tuple[LevelRule, LevelRule, tuple[str, ...]]]:
+        return _meetings(self, level, shape, self.common[level - 1])
+
+
+def _meetings(
+    shapes: Shapes, level: int, shape: int, below: Sequence[Shared]
+) -> Iterator[tuple[LevelRule, LevelRule, tuple[str, ...]]]:
+    """Pairs of rules, each with itself too, that derive a common string in a shape, with that string."""
+    tree = shapes.trees[level][shape]
+    fitting = [rule for rule in shapes.levels.rules[level] if shapes.usable(level, rule, shape)]
+    for place, rule in enumerate(fitting):
+        for other in fitting[: place + 1]:
+            pairs = zip(tree, zip(rule.rhs, other.rhs, strict=True), strict=True)
+            parts = [below[child].get(pair) for child, pair in pairs]
+            if None not in parts:
+                yield rule, other, tuple(word for part in parts if part for word in part)
 
 
 def shapes(levels: Levelled, limit: int) -> Shapes:

@@ -1,6 +1,6 @@
 """MLP gadgets: each adds ReLU units to a builder and returns the space (or spaces) that they write."""
 
-from vitrify.kit.gadgets.clauses import Clause, clauses
+from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.gate import Case, choose, gate
 from vitrify.kit.gadgets.steps import cpwl, digits, int_lookup, snap, step, steps
@@ -8,6 +8,7 @@ from vitrify.kit.gadgets.table import ANY, table
 
 __all__ = [
     "ANY",
+    "Asked",
     "Case",
     "Clause",
     "choose",

@@ -19,7 +19,8 @@ Asked = tuple[tuple[Space, int], ...]
 class Clause:
     """Where each space holds the value asked of it, `weight` times a coordinate of `value` (or 1) goes to `target`.
 
-    A value is a number of a code, a member of a set, and 0 for a flag.
+    A value is the number of a code, the member of a set, and 0 for a flag. The target is a coordinate, or the number of
+    a code where the space that is written has codes on a circle.
     """
 
     asked: Asked
@@ -48,7 +49,7 @@ def clauses(net: Builder, rows: Sequence[Clause], writes: Space, *, snap: bool =
     copies = 2 if snap else 1
     reads = list(dict.fromkeys([*codes, *(row.value[0] for row in rows if row.value)]))
     inward = {space: _Entries() for space in reads}
-    outward = _Entries()
+    outward, written = _Entries(), writes.kind.codes if isinstance(writes.kind, Circle) else np.eye(writes.size)
     bias = np.zeros(copies * len(rows))
     gains: dict[Space, defaultdict[int, float]] = {space: defaultdict(float) for space in reads}
     margin = dict.fromkeys(reads, np.inf)
@@ -75,7 +76,8 @@ def clauses(net: Builder, rows: Sequence[Clause], writes: Space, *, snap: bool =
             margin[space] = min(margin[space], most / 2)
         for unit, sign, up in zip(units, (1.0, -1.0), (0.5 if snap else 0.0, -0.5), strict=False):
             bias[unit] = start + up
-            outward.put(unit, row.target, sign * row.weight)
+            for coordinate in np.flatnonzero(written[row.target]).tolist():
+                outward.put(unit, coordinate, sign * row.weight * written[row.target, coordinate])
         spare = most / 2 if row.value else 0.5 if snap else 1.0
         for space, _ in row.asked:
             margin[space] = min(margin[space], spare / reach)
