@@ -15,7 +15,7 @@ from vitrify.registry import headlines, load, names
 from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.grammar import Grammar
-from vitrify.spec.grammars import random_grammar
+from vitrify.spec.grammars import random_grammar, random_hierarchy
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
 from vitrify.spec.patterns import WordPatterns
@@ -26,7 +26,7 @@ LENGTH = 12
 SAMPLES: dict[type, list[object]] = {  # what every construction of a type must build; a new type of spec needs a line
     NGramModel: [random_ngram(2, 3, seed=1), random_ngram(3, 1, seed=0)],
     Automaton: [cyclic(3), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
-    Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'")],
+    Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'"), random_hierarchy(3, 2, 2, 2, 1).plain()],
     WordPatterns: [waking_up(2), random_patterns(1), WordPatterns((), (('"a"',),))],
 }
 ENTRIES = {entry.shape: entry for entry in constructions()}

@@ -45,7 +45,7 @@ def build(
         str | None,
         typer.Option(
             help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory, "
-            "register; grammar: shapes"
+            "register; grammar: shapes, one-pass, unambiguous, plane"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vitrify.constructions._programs import PLACES, WORDS, Bit, Group, Literal, Program, build, inputs
 from vitrify.errors import BuildRefused
@@ -222,9 +223,15 @@ def next_words_net(
     """The net of a program whose answers are the words that may come next."""
     net = parses.builder(grammar, name, attention, max_length)
     counts = build(net, program, inputs(net, MultiHot(parses.words), parses.longest), ANSWERS)
-    symbols = (*grammar.vocabulary, END)
-    spread = np.zeros((counts.size, len(symbols)))
-    for place, bit in enumerate(program.groups[ANSWERS]):
-        spread[place, symbols.index(bit.name)] = 1.0
-    readout = Readout(((counts, spread),), np.full(len(symbols), -0.5), {counts: 0.25})
+    symbols, matrix = spread(grammar, program)
+    readout = Readout(((counts, matrix),), np.full(len(symbols), -0.5), {counts: 0.25})
     return net.network(Output("next", symbols), readout, parses.about(grammar, attention), reuse=False)
+
+
+def spread(grammar: Grammar, program: Program) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """What a net may answer, and which of its answers each count is for [count, symbol]."""
+    symbols = (*grammar.vocabulary, END)
+    matrix = np.zeros((len(program.groups[ANSWERS]), len(symbols)))
+    for place, bit in enumerate(program.groups[ANSWERS]):
+        matrix[place, symbols.index(bit.name)] = 1.0
+    return symbols, matrix

@@ -3,8 +3,8 @@ r"""An unambiguous grammar of depth $d$ becomes a transformer of exactly $d$ blo
 In the spirit of Nandakumar et al. (2026, arXiv 2606.17522). As in `grammar_one_pass.py`, block $h$ computes what is
 complete at level $h$ and what could come next there; but nothing is ever turned into a bit:
 
-- $Q_{h,k}[A] = \sum_{A \to B_1 \dots B_n} \prod_i Q_{h-1}[B_i]$ is 0 or 1, because a string has at most one parse for each
-  label and shape. One unit per rule: $\mathrm{relu}(1 - 2 \sum_i (1 - Q[B_i]))$.
+- $Q_{h,k}[A] = \sum_{A \to B_1 \dots B_n} \prod_i Q_{h-1}[B_i]$ is 0 or 1, because a string has at most one parse for
+  each label and shape. One unit per rule: $\mathrm{relu}(1 - 2 \sum_i (1 - Q[B_i]))$.
 - $F_{h,k,p}[A, w] = \sum_{A \to B_1 \dots} \prod_{i<j} Q_{h-1}[B_i] \cdot F_{h-1}[B_j, w]$ *counts* the ways to go on
   with $w$. A gate passes the count: $\mathrm{relu}(F - 2U \sum_{i<j} (1 - Q[B_i]))$, $U$ the largest possible one.
 
@@ -13,9 +13,10 @@ complete at level $h$ and what could come next there; but nothing is ever turned
 | blocks | $d$, the depth with the end of the sentence |
 | heads | one for each shape and distance at which it is read |
 | units | one per rule of each complete state, one per rule, word and dot of each open one; equal ones merged |
-| softmax | an error $\varepsilon$ of what a head fetches grows by at most $2n$ per $Q$ and $2Un + 1$ per $F$ of $n$ children |
+| softmax | an error of what is read grows by at most $2n$ in a $Q$, $r(2Un + 1)$ in an $F$, $n$ children, $r$ rows |
 
-The temperatures follow from the last line, backwards from the error that the answer may have.
+The temperatures follow from the last line, backwards from the error that the answer may have: a quarter for sets, and
+$10^{-13}/(\lvert\Sigma\rvert + 2)$ of a count for probabilities. The proved error of every state is among its labels.
 
 Where all derivations of a sentence's beginning use rules of the same probability at the same places (one shape, and
 at each of its nodes one probability for all rules), the counts are proportional to probabilities: then
@@ -34,7 +35,7 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from vitrify.constructions._parses import ANSWERS, SHAPES, Parses, one_pass_program
+from vitrify.constructions._parses import ANSWERS, SHAPES, Parses, one_pass_program, spread
 from vitrify.constructions._programs import Bit, Group, Program, Wiring, inputs
 from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.constructions.grammar_shapes import last_symbols
@@ -44,7 +45,7 @@ from vitrify.kit.network import Network, Readout, Space
 from vitrify.net.architecture import Output
 from vitrify.net.spaces import Circle, Integers, MultiHot
 from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import END, Grammar
+from vitrify.spec.grammar import Grammar
 
 Code = OneOf["axes", "circle"]
 TOLERANCE = 1e-13  # of a probability: rounding adds as much
@@ -66,16 +67,13 @@ def unambiguous(
     most = _most(program)
     kind = (MultiHot if code == "axes" else Circle)(parses.words)
     counts = Wiring(net, program, inputs(net, kind, parses.longest), ANSWERS).run(_written(code, most))
-    symbols = (*grammar.vocabulary, END)
-    spread = np.zeros((counts.size, len(symbols)))
-    for place, bit in enumerate(program.groups[ANSWERS]):
-        spread[place, symbols.index(bit.name)] = 1.0
+    symbols, matrix = spread(grammar, program)
     about = parses.about(grammar, attention) | {"largest count": max(most.values())}
     if proportional(grammar, parses):
         need = TOLERANCE / (len(symbols) + 1)  # p = F / sum(F) with sum(F) of at least 1
-        readout = Readout(((counts, spread),), np.zeros(len(symbols)), {counts: need})
+        readout = Readout(((counts, matrix),), np.zeros(len(symbols)), {counts: need})
         return net.network(Output("lm", symbols, scores="linear"), readout, about, reuse=False)
-    readout = Readout(((counts, spread),), np.full(len(symbols), -0.5), {counts: 0.25})
+    readout = Readout(((counts, matrix),), np.full(len(symbols), -0.5), {counts: 0.25})
     return net.network(Output("next", symbols), readout, about, reuse=False)
 
 

@@ -108,6 +108,29 @@ class Shapes:
             row = below
         return tuple(reversed(found))
 
+    def labels(self, shape: int, words: Sequence[str]) -> tuple[tuple[frozenset[int], ...], ...]:
+        """The symbols that derive the words below each of `nodes(shape)`, in the shape of that node.
+
+        >>> from vitrify.spec.grammar import Grammar
+        >>> shapes = Grammar.from_text("S -> A A\\nA -> 'a' | 'a' 'b'").levelled().shapes()
+        >>> shapes.labels(1, ["a", "a", "b"])[1:]
+        ((frozenset({0}), frozenset({0})), (frozenset({0}),))
+        """
+        below = tuple(frozenset({self.levels.words.index(word)}) for word in words)
+        found = [below]
+        for h, row in enumerate(self.nodes(shape)[1:], start=1):
+            below = tuple(
+                frozenset(
+                    rule.lhs
+                    for rule in self.levels.rules[h]
+                    if self.usable(h, rule, node.shape)
+                    and all(part in found[-1][child] for part, child in zip(rule.rhs, node.children, strict=True))
+                )
+                for node in row
+            )
+            found.append(below)
+        return tuple(found)
+
     def ambiguous(self) -> Ambiguity | None:
         r"""A symbol, a shape and words such that two derivations of that symbol in that shape give these words.
 

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-import numpy as np
 import pytest
 
+from grammar_nets import AMBIGUOUS, KINDS, answers, by_listing
 from vitrify.certify import certify
 from vitrify.claims.bounded_depth_grammars_run_in_linear_depth import conjunctions
 from vitrify.constructions.grammar_shapes import complete, grammar_shapes, last_symbols, sizes
 from vitrify.errors import BuildRefused, SpecError
 from vitrify.kit import assemble
-from vitrify.net import Ledger, Weights, batch_logits, trace
+from vitrify.net import Ledger, Weights, trace
 from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import END, Grammar
+from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
-
-KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
-
-
-def by_listing(grammar: Grammar) -> dict[tuple[str, ...], set[str]]:
-    """The next words after every beginning, from the list of all sentences and nothing else."""
-    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for sentence in grammar.sentences(5000):
-        for place, word in enumerate((*sentence, END)):
-            found[sentence[:place]].add(word)
-    return found
-
-
-def answers(weights: Weights, beginnings: list[tuple[str, ...]]) -> list[set[str]]:
-    net = weights.architecture
-    ids = {name: place for place, name in enumerate(net.inputs)}
-    tokens = np.zeros((len(beginnings), 1 + max(map(len, beginnings))), dtype=np.int64)
-    for row, words in zip(tokens, beginnings, strict=True):
-        row[1 : 1 + len(words)] = [ids[word] for word in words]
-    logits = batch_logits(weights, tokens)
-    last = logits[np.arange(len(beginnings)), [len(words) for words in beginnings]]
-    return [{net.output.symbols[i] for i in np.flatnonzero(row > 0)} for row in last]
 
 
 def check(grammar: Grammar, attention: AttentionKind) -> Weights:
@@ -60,9 +36,6 @@ def test_no_word_is_missing_and_none_too_many(seed: int) -> None:
 @pytest.mark.parametrize("attention", KINDS)
 def test_a_random_hierarchy(attention: AttentionKind) -> None:
     check(random_hierarchy(3, 2, 2, 3, seed=1), attention)
-
-
-AMBIGUOUS = "S -> A A | B\nA -> 'a' | 'a' 'a'\nB -> 'a' 'a' 'b' | A 'b'"
 
 
 @pytest.mark.parametrize("attention", KINDS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from vitrify.kit.positions import CodeName, PositionCode, position_code
+from vitrify.kit.positions import CodeName, Places, PositionCode, position_code
 
 CODES: tuple[CodeName, ...] = ("dyadic", "quadratic", "sqrt")
 LENGTHS = (1, 2, 3, 4, 5, 8, 9, 17, 64, 100, 200)
@@ -94,3 +94,19 @@ def test_sqrt_stores_the_code_of_every_offset_once() -> None:
     assert code.kind().size == 6
     assert np.allclose(code.table()[:-1, 2:4], code.table()[1:, :2])  # the code of t+1
     assert np.allclose(code.table()[:-2, 4:6], code.table()[2:, :2])  # the code of t+2
+
+
+def test_chosen_places_look_back_and_all_others_read_bos() -> None:
+    length, offset, at = 7, 2, (3, 6, 7)
+    code = Places(length, at)
+    features = np.eye(length + 1)  # of BOS and of the positions 1 to 7
+    query, bias = code.query(offset)
+    sink, level = code.sink(offset)
+    key = features @ code.key(offset)
+    for t in range(1, length + 1):
+        scores = (features[t] @ query + bias) @ key.T
+        scores[0] = features[t] @ sink + level
+        right = t - offset if t in at else 0
+        others = np.delete(scores[: t + 1], right)
+        assert scores[right] - others.max() == pytest.approx(code.gap(offset))
+        assert np.abs(scores).max() <= code.bound(offset)

@@ -14,6 +14,7 @@ from vitrify.net.spaces import (
     KINDS,
     Bits,
     Categorical,
+    Circle,
     Flag,
     Integers,
     Kind,
@@ -36,6 +37,8 @@ CATEGORICAL: list[Categorical] = [
     kind(names(count), void) for kind in (OneHot, Bits) for count in (1, 2, 3, 4, 5, 8, 9) for void in (False, True)
 ]
 NUMBERS: list[Kind] = [
+    Circle(names(1)),
+    Circle(names(5)),
     MultiHot(names(1)),
     MultiHot(names(3)),
     Flag(),
@@ -50,6 +53,8 @@ def legal(kind: Kind) -> Floats:
     """Every legal vector of a kind, or some of them if it has infinitely many."""
     if isinstance(kind, OneHot | Bits):
         return np.concatenate([kind.codes, np.zeros((int(kind.void), kind.size))])
+    if isinstance(kind, Circle):
+        return np.concatenate([kind.codes, np.zeros((1, 2))])
     steps = 1 if isinstance(kind, Flag | MultiHot | Integers) else 8
     values = np.linspace(kind.low, kind.high, round((kind.high - kind.low) * steps) + 1)
     return np.array(list(product(values, repeat=kind.size)))
@@ -178,3 +183,18 @@ def test_json_round_trip(kind: Kind) -> None:
 def test_an_unknown_kind_is_refused(data: object) -> None:
     with pytest.raises(FolderError, match=r"labels\.json describes a space that this version does not know"):
         kind_from_json(data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 32])
+def test_a_line_cuts_each_point_of_a_circle_off_from_all_others(count: int) -> None:
+    kind = Circle(names(count))
+    products = kind.codes @ kind.codes.T
+    assert np.abs(np.diag(products) - kind.norm).max() < 1e-12
+    others = products[~np.eye(count, dtype=bool)]
+    least = min([1.0, *(1 - others).tolist()])
+    assert least >= min(kind.gap, kind.norm) - 1e-12
+    if count > 1:
+        assert (1 - others).min() == pytest.approx(1 - np.cos(2 * np.pi / count))
+        assert kind.deviation(kind.codes * 0.9) == pytest.approx(0.1 * np.abs(kind.codes).max(axis=1))
+    assert [decode(kind, code) for code in kind.codes] == list(kind.values)
+    assert decode(kind, np.zeros(2)) is None

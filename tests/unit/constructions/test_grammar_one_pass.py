@@ -1,0 +1,56 @@
+"""One-pass grammar nets: exact sets of next words at the stated size, in at most 2d - 1 layers."""
+
+from __future__ import annotations
+
+import pytest
+
+from grammar_nets import AMBIGUOUS, KINDS, answers, by_listing
+from vitrify.certify import certify
+from vitrify.certify.mutate import campaign
+from vitrify.claims.bounded_depth_grammars_run_in_linear_depth import conjunctions
+from vitrify.constructions.grammar_one_pass import one_pass, sizes
+from vitrify.constructions.grammar_shapes import sizes as two_passes
+from vitrify.errors import BuildRefused
+from vitrify.kit import assemble
+from vitrify.net import Ledger, Weights
+from vitrify.net.transformer import AttentionKind
+from vitrify.spec.grammar import Grammar
+from vitrify.spec.grammars import random_grammar, random_hierarchy
+
+
+def check(grammar: Grammar, attention: AttentionKind) -> Weights:
+    weights = assemble(one_pass(grammar, attention=attention))
+    expected = by_listing(grammar)
+    beginnings = list(expected)
+    assert answers(weights, beginnings) == [expected[words] for words in beginnings]
+    promised, measured = sizes(grammar), Ledger.of(weights)
+    assert measured.layers == promised["blocks"] <= promised["most_layers"] == 2 * weights.about["depth"] - 1
+    assert measured.layers <= two_passes(grammar)["blocks"]
+    assert (measured.heads, measured.units) == (promised["heads"], promised["units"])
+    assert conjunctions(weights) == promised["conjunctions"] <= promised["most_conjunctions"]
+    return weights
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_word_is_missing_and_none_too_many(seed: int) -> None:
+    check(random_grammar(seed, shapes=42), KINDS[seed % 3])
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_hand_written_ones(attention: AttentionKind) -> None:
+    for text in (AMBIGUOUS, "S -> 'a'", "S -> 'a' | 'b'", "S -> 'a' 'b' 'a'"):
+        grammar = Grammar.from_text(text)
+        assert certify(check(grammar, attention), grammar, work=1e7).verdict == "holds"
+
+
+def test_mutations_are_noticed() -> None:
+    grammar = random_hierarchy(3, 2, 2, 2, seed=1)
+    found = campaign(assemble(one_pass(grammar)), grammar, count=100, seed=3, work=1e8)
+    assert found.rate >= 0.99, found.survivors
+
+
+def test_refusals() -> None:
+    with pytest.raises(BuildRefused, match="--max-length must be at least that"):
+        one_pass(Grammar.from_text("S -> 'a' 'b'"), max_length=1)
+    with pytest.raises(BuildRefused, match="more than 2"):
+        one_pass(random_grammar(4, shapes=42), limit=2)
