@@ -58,6 +58,12 @@ def test_what_is_not_linear_is_not_read() -> None:
     assert held_out(whole, y, split(CASES)) == 1.0
 
 
+def test_without_anything_to_see_the_commoner_label_is_read() -> None:
+    y = (np.arange(CASES) // 2 % 10 >= 7).astype(int)
+    found = probe(np.zeros((CASES, 2)), y, split(CASES))
+    assert found.accuracy == found.separated == pytest.approx(0.7)
+
+
 def test_scores_do_not_depend_on_where_the_origin_is() -> None:
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 90)

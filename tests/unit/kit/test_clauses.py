@@ -131,6 +131,18 @@ def test_noise_grows_by_no_more_than_the_gain(seed: int) -> None:
     assert np.abs(found[closed]).max() == 0  # noise can't open a closed gate
 
 
+def test_the_gain_is_reached() -> None:
+    """Where all rows of a target hold, an error of every coordinate counts once for each time it is asked for."""
+    given = inputs()
+    _, _, op, spaces = run(given, ROWS, snap=False)
+    small = 1e-3
+    for place, most in ((0, 1 + 2 * 2 * 2), (4, 1 + 2 + 1)):
+        noisy = [x + small * (number == place) for number, x in enumerate(given)]
+        found, _, _, _ = run(noisy, ROWS, snap=False)
+        assert np.abs(found - expected(given, ROWS)).max() == pytest.approx(small * most)
+        assert op.gain[spaces[place]] == most
+
+
 def test_points_of_a_circle_are_written_whole() -> None:
     kind = OneHot(("a", "b", "c"))
     out = Space("out", Circle(("x", "y", "z")))

@@ -194,7 +194,7 @@ def test_a_line_cuts_each_point_of_a_circle_off_from_all_others(count: int) -> N
     least = min([1.0, *(1 - others).tolist()])
     assert least >= min(kind.gap, kind.norm) - 1e-12
     if count > 1:
-        assert (1 - others).min() == pytest.approx(1 - np.cos(2 * np.pi / count))
+        assert (1 - others).min() == pytest.approx(kind.gap) == pytest.approx(1 - np.cos(2 * np.pi / count))
         assert kind.deviation(kind.codes * 0.9) == pytest.approx(0.1 * np.abs(kind.codes).max(axis=1))
     assert [decode(kind, code) for code in kind.codes] == list(kind.values)
     assert decode(kind, np.zeros(2)) is None
