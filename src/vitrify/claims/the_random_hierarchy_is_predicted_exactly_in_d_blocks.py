@@ -73,7 +73,7 @@ def check(subject: Subject) -> Evidence:
     declared = {"largest error": TOLERANCE, **promised, "one block per level": subject.data["blocks"]}
     measured = {
         "largest error": worst,
-        "blocks": ledger.layers,
+        "layers": ledger.layers,
         "heads": ledger.heads,
         "units": ledger.units,
         "one block per level": ledger.layers,

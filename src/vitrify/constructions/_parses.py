@@ -133,10 +133,10 @@ class Parses:
             attention=attention,
         )
 
-    def about(self, grammar: Grammar, attention: AttentionKind) -> dict[str, object]:
+    def about(self, grammar: Grammar, construction: str, attention: AttentionKind) -> dict[str, object]:
         """What a net built over shapes says of itself."""
         return {
-            "construction": "bounded-depth grammar",
+            "construction": construction,
             "attention": attention,
             "rules": len(grammar.rules),
             "depth": self.depth,
@@ -218,14 +218,22 @@ def _next(program: Program, parses: Parses, known: dict[tuple[Dotted, int], Foun
 
 
 def next_words_net(
-    grammar: Grammar, parses: Parses, program: Program, name: str, attention: AttentionKind, max_length: int | None
+    grammar: Grammar,
+    parses: Parses,
+    program: Program,
+    name: str,
+    way: str,
+    attention: AttentionKind,
+    max_length: int | None,
 ) -> Network:
     """The net of a program whose answers are the words that may come next."""
     net = parses.builder(grammar, name, attention, max_length)
     counts = build(net, program, inputs(net, MultiHot(parses.words), parses.longest), ANSWERS)
     symbols, matrix = spread(grammar, program)
     readout = Readout(((counts, matrix),), np.full(len(symbols), -0.5), {counts: 0.25})
-    return net.network(Output("next", symbols), readout, parses.about(grammar, attention), reuse=False)
+    return net.network(
+        Output("next", symbols), readout, parses.about(grammar, f"bounded-depth grammar {way}", attention), reuse=False
+    )
 
 
 def spread(grammar: Grammar, program: Program) -> tuple[tuple[str, ...], NDArray[np.float64]]:

@@ -183,7 +183,7 @@ class Program:
         return any(len(self.rows[bit]) > 1 for bit in self.groups[group])
 
     def sizes(self, answers: Group) -> dict[str, int]:
-        """Blocks, heads, rows and units of the net that `build` makes."""
+        """Layers, heads, rows and units of the net that `build` makes."""
         ready: dict[Group, int] = {WORDS: 0, PLACES: 0}  # the first block in which a group can be read
         heads: set[tuple[Group, int]] = set()
         rows = units = 0
@@ -195,7 +195,7 @@ class Program:
             ready[group] = max(ready[part] for part, _ in literals) + (2 if twice else 1)
             rows += own
             units += own + 2 * len(bits) if twice else own if group == answers else 2 * own
-        return {"blocks": ready[answers], "heads": len(heads), "conjunctions": rows, "units": units}
+        return {"layers": ready[answers], "heads": len(heads), "conjunctions": rows, "units": units}
 
 
 def _shifted(row: Row, back: int) -> Row:

@@ -27,7 +27,6 @@ from __future__ import annotations
 from vitrify.constructions._parses import ANSWERS, SHAPES, Parses, next_words_net, one_pass_program
 from vitrify.constructions._programs import Program
 from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.constructions.grammar_shapes import most_conjunctions
 from vitrify.kit.network import Network
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import Grammar
@@ -38,15 +37,13 @@ def one_pass(
 ) -> Network:
     """A transformer of at most $2d - 1$ layers whose output is the set of words that may come next."""
     parses = Parses.of(grammar, limit)
-    return next_words_net(grammar, parses, _program(parses), "one-pass grammar", attention, max_length)
+    return next_words_net(grammar, parses, _program(parses), "one-pass grammar", "in one pass", attention, max_length)
 
 
 def sizes(grammar: Grammar, limit: int = SHAPES) -> dict[str, int]:
-    """Blocks, heads, conjunctions and units of the net, and the most that the formulas allow."""
+    """Layers, heads, conjunctions and units of the net, and the most layers that the formula allows."""
     parses = Parses.of(grammar, limit)
-    up, down = most_conjunctions(parses.shapes)
-    most = {"most_conjunctions": up + (len(parses.words) + 1) * down, "most_layers": 2 * parses.depth - 1}
-    return _program(parses).sizes(ANSWERS) | most
+    return _program(parses).sizes(ANSWERS) | {"most_layers": 2 * parses.depth - 1}
 
 
 def _program(parses: Parses) -> Program:

@@ -54,18 +54,17 @@ def grammar_shapes(
 ) -> Network:
     """A transformer whose output after every beginning of a sentence is the set of words that may come next."""
     parses = Parses.of(grammar, limit)
-    return next_words_net(grammar, parses, _program(parses), "grammar", attention, max_length)
+    return next_words_net(grammar, parses, _program(parses), "grammar", "over shapes", attention, max_length)
 
 
 def sizes(grammar: Grammar, limit: int = SHAPES) -> dict[str, int]:
-    """Blocks, heads, conjunctions and units of the net, and the most that the formulas allow."""
+    """Layers, heads, conjunctions and units of the net, and the most layers that the formula allows."""
     parses = Parses.of(grammar, limit)
-    most = {"most_conjunctions": sum(most_conjunctions(parses.shapes)), "most_layers": 4 * parses.depth - 3}
-    return _program(parses).sizes(ANSWERS) | most
+    return _program(parses).sizes(ANSWERS) | {"most_layers": 4 * parses.depth - 3}
 
 
 def most_conjunctions(shapes: Shapes) -> tuple[int, int]:
-    r"""$\sum U'_{hk}$ over the shapes that must be recognised, and $\sum w_{hk} U_{hk}$ over all."""
+    r"""The most that can be needed: $\sum U'_{hk}$ over shapes to be recognised, $\sum w_{hk} U_{hk}$ over all."""
     ends = last_symbols(shapes)
     up = sum(rule.lhs not in ends[h] for h, k in complete(shapes) if h for rule in _usable(shapes, h, k))
     down = sum(

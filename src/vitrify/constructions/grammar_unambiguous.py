@@ -68,7 +68,7 @@ def unambiguous(
     kind = (MultiHot if code == "axes" else Circle)(parses.words)
     counts = Wiring(net, program, inputs(net, kind, parses.longest), ANSWERS).run(_written(code, most))
     symbols, matrix = spread(grammar, program)
-    about = parses.about(grammar, attention) | {"largest count": max(most.values())}
+    about = parses.about(grammar, name, attention) | {"largest count": max(most.values())}
     if proportional(grammar, parses):
         need = TOLERANCE / (len(symbols) + 1)  # p = F / sum(F) with sum(F) of at least 1
         readout = Readout(((counts, matrix),), np.zeros(len(symbols)), {counts: need})
@@ -78,13 +78,13 @@ def unambiguous(
 
 
 def sizes(grammar: Grammar, code: Code = "axes", limit: int = SHAPES) -> dict[str, int]:
-    """Blocks, heads and units of the net."""
+    """Layers, heads and units of the net."""
     parses = Parses.of(grammar, limit)
     program = _program(parses, code)
     literals = [literal for rows in program.rows.values() for row in rows for literal in row]
     twice = code == "circle"
     return {
-        "blocks": parses.depth,
+        "layers": parses.depth,
         "heads": len({(bit.group, back) for bit, back in literals if back}),
         "units": sum(len(rows) * (2 if twice and not bit.group.sums else 1) for bit, rows in program.rows.items()),
     }

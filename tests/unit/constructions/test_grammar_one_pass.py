@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from grammar_nets import AMBIGUOUS, KINDS, answers, by_listing
+from next_words import answers, by_listing
 from vitrify.certify import certify
 from vitrify.certify.mutate import campaign
-from vitrify.claims.bounded_depth_grammars_run_in_linear_depth import conjunctions
 from vitrify.constructions.grammar_one_pass import one_pass, sizes
+from vitrify.constructions.grammar_shapes import most_conjunctions
 from vitrify.constructions.grammar_shapes import sizes as two_passes
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
@@ -17,6 +17,9 @@ from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
 
+KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
+AMBIGUOUS = "S -> A A | B\nA -> 'a' | 'a' 'a'\nB -> 'a' 'a' 'b' | A 'b'"
+
 
 def check(grammar: Grammar, attention: AttentionKind) -> Weights:
     weights = assemble(one_pass(grammar, attention=attention))
@@ -24,10 +27,13 @@ def check(grammar: Grammar, attention: AttentionKind) -> Weights:
     beginnings = list(expected)
     assert answers(weights, beginnings) == [expected[words] for words in beginnings]
     promised, measured = sizes(grammar), Ledger.of(weights)
-    assert measured.layers == promised["blocks"] <= promised["most_layers"] == 2 * weights.about["depth"] - 1
-    assert measured.layers <= two_passes(grammar)["blocks"]
+    assert measured.layers == promised["layers"] <= promised["most_layers"] == 2 * weights.about["depth"] - 1
+    assert measured.layers <= two_passes(grammar)["layers"]
     assert (measured.heads, measured.units) == (promised["heads"], promised["units"])
-    assert conjunctions(weights) == promised["conjunctions"] <= promised["most_conjunctions"]
+    rows = [row for units in weights.labels.units if units.name.startswith("and: ") for row in units.rows]
+    assert sum(not row.endswith("(cut)") for row in rows) == promised["conjunctions"]
+    up, down = most_conjunctions(grammar.levelled().with_end().shapes())
+    assert promised["conjunctions"] <= up + (len(grammar.vocabulary) + 1) * down
     return weights
 
 

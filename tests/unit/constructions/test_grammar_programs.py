@@ -89,7 +89,7 @@ def test_what_is_left_out() -> None:
         twin: {frozenset({(word, 0), (other, 1)}): "first", frozenset({(word, 0), (word, 1)}): "second"},
         answer: {frozenset({here, (word, 1)}): "kept", frozenset({here, (twin, 0)}): "kept too"},
     }
-    assert found.sizes(ANSWERS) == {"blocks": 3, "heads": 1, "conjunctions": 4, "units": 6}
+    assert found.sizes(ANSWERS) == {"layers": 3, "heads": 1, "conjunctions": 4, "units": 6}
 
 
 SMALL: dict[str, tuple[Grammar, AttentionKind]] = {

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from grammar_nets import AMBIGUOUS, KINDS, answers, by_listing
+from next_words import answers, by_listing
 from vitrify.certify import certify
 from vitrify.claims.bounded_depth_grammars_run_in_linear_depth import conjunctions
-from vitrify.constructions.grammar_shapes import complete, grammar_shapes, last_symbols, sizes
+from vitrify.constructions.grammar_shapes import complete, grammar_shapes, last_symbols, most_conjunctions, sizes
 from vitrify.errors import BuildRefused, SpecError
 from vitrify.kit import assemble
 from vitrify.net import Ledger, Weights, trace
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
+
+KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
+AMBIGUOUS = "S -> A A | B\nA -> 'a' | 'a' 'a'\nB -> 'a' 'a' 'b' | A 'b'"
 
 
 def check(grammar: Grammar, attention: AttentionKind) -> Weights:
@@ -22,8 +25,9 @@ def check(grammar: Grammar, attention: AttentionKind) -> Weights:
     beginnings = list(expected)
     assert answers(weights, beginnings) == [expected[words] for words in beginnings]
     promised, measured = sizes(grammar), Ledger.of(weights)
-    assert conjunctions(weights) == promised["conjunctions"] <= promised["most_conjunctions"]
-    assert measured.layers == promised["blocks"] <= promised["most_layers"]
+    assert conjunctions(weights) == promised["conjunctions"]
+    assert promised["conjunctions"] <= sum(most_conjunctions(grammar.levelled().with_end().shapes()))
+    assert measured.layers == promised["layers"] <= promised["most_layers"]
     assert (measured.heads, measured.units) == (promised["heads"], promised["units"])
     return weights
 

@@ -8,7 +8,7 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
-from grammar_nets import KINDS, answers, by_listing
+from next_words import answers, by_listing
 from vitrify.certify import certify
 from vitrify.certify.mutate import campaign
 from vitrify.constructions._parses import Parses
@@ -21,6 +21,8 @@ from vitrify.net.spaces import Circle
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
+
+KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
 
 
 def with_shapes(least: int, most: int) -> Iterator[Grammar]:
@@ -37,7 +39,7 @@ SEVERAL = list(islice(with_shapes(2, 6), 10))
 def sized(grammar: Grammar, attention: AttentionKind, code: Code = "axes") -> Weights:
     weights = assemble(unambiguous(grammar, attention=attention, code=code))
     promised, measured = sizes(grammar, code), Ledger.of(weights)
-    assert promised == {"blocks": measured.layers, "heads": measured.heads, "units": measured.units}
+    assert promised == {"layers": measured.layers, "heads": measured.heads, "units": measured.units}
     assert measured.layers == grammar.depth + 1  # exactly d, the end of the sentence included
     return weights
 

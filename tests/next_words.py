@@ -1,4 +1,4 @@
-"""What several tests ask of nets built from grammars."""
+"""Sets of next words: from the list of all sentences, and from a net."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from vitrify.net import Weights, batch_logits
-from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import END, Grammar
-
-AMBIGUOUS = "S -> A A | B\nA -> 'a' | 'a' 'a'\nB -> 'a' 'a' 'b' | A 'b'"
-KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
 
 
 def by_listing(grammar: Grammar) -> dict[tuple[str, ...], set[str]]:
