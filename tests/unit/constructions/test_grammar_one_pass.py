@@ -7,14 +7,17 @@ import pytest
 from next_words import answers, by_listing
 from vitrify.certify import certify
 from vitrify.certify.mutate import campaign
+from vitrify.certify.probes import streams
 from vitrify.constructions.grammar_one_pass import one_pass, sizes
 from vitrify.constructions.grammar_shapes import most_conjunctions
 from vitrify.constructions.grammar_shapes import sizes as two_passes
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
 from vitrify.net import Ledger, Weights
+from vitrify.net.run import batch_of, encode
+from vitrify.net.spaces import MultiHot
 from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import Grammar
+from vitrify.spec.grammar import END, Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
 
 KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
@@ -47,6 +50,27 @@ def test_hand_written_ones(attention: AttentionKind) -> None:
     for text in (AMBIGUOUS, "S -> 'a'", "S -> 'a' | 'b'", "S -> 'a' 'b' 'a'"):
         grammar = Grammar.from_text(text)
         assert certify(check(grammar, attention), grammar, work=1e7).verdict == "holds"
+
+
+def test_soft_attention_is_exact_after_the_thresholds_and_wrong_when_far_too_soft() -> None:
+    grammar = random_grammar(4, shapes=42)
+    weights = assemble(one_pass(grammar))
+    expected = by_listing(grammar)
+    sentences = [words for words in expected if END in expected[words]]
+    tokens, _ = batch_of(weights.architecture, [encode(weights.architecture, words) for words in sentences])
+    moments = list(streams(weights, tokens).values())
+    bits = [space for space in weights.labels.spaces if isinstance(space.kind, MultiHot) and space.born > 0]
+    restored = [space for space in bits if "@" not in space.name]
+    assert len(restored) > 10
+    for space in bits:
+        far = space.kind.deviation(moments[space.born][:, :, list(space.dims)]).max()
+        assert far <= (1e-14 if space in restored else space.error)
+    soft = weights
+    for block in range(len(weights.architecture.blocks)):
+        name = f"blocks.{block}.attn.beta"
+        if name in weights.arrays:
+            soft = soft.with_array(name, weights.arrays[name] / 8)
+    assert answers(soft, list(expected)) != list(expected.values())
 
 
 def test_mutations_are_noticed() -> None:
