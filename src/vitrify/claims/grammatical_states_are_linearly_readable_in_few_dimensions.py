@@ -3,7 +3,7 @@ r"""The label of a phrase can be read linearly at its end, in few dimensions, fr
 Statement: in the transformers built from a grammar, the residual stream at the last word of a phrase of level $h$ holds
 its label in a subspace of one dimension per label, or of two dimensions in all (points of a circle), from which a
 linear map reads it without an error, with a lead of 1 over other labels, or of $1 - \cos(2\pi/N)$ for $N$ of them on a
-circle; and before the MLP that writes it no linear map does.
+circle; where every pair of symbols is a right side, linear probes do not read it before the MLP that writes it.
 Why: states are sums of unit vectors or points in convex position; the label is a function of pairs of labels below,
 which is not linear in them.
 Checked: at every phrase of random sentences of Random Hierarchy Models in which every pair of symbols is a right side:
