@@ -9,11 +9,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.program_oracle import ProgramOracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.run import log_probabilities
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import BEGIN, END, NGramModel
+from vitrify.spec.program_file import Program
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -238,6 +240,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextTokenOracle(spec, net)
     if isinstance(spec, Automaton):
         return StateOracle(spec, net)
+    if isinstance(spec, Program):
+        return ProgramOracle(spec, net)
     if isinstance(spec, Sentences):
         return NextSetOracle(spec, net)
     raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__}")

@@ -125,7 +125,8 @@ class WordExamination:
             witness = None
             if wrong:
                 row, prefix = min(wrong, key=lambda place: place[1])
-                witness = self.oracle.witness(words[row, :prefix], logits[row, : prefix + 1])
+                end = words.shape[1] if self.net.looks_ahead else prefix  # what comes after may matter
+                witness = self.oracle.witness(words[row, :end], logits[row, : end + 1])
             yield asked / every, float(errors.max()), witness
 
     def _batches(self, domain: Domain) -> Iterator[Ids]:

@@ -53,6 +53,31 @@ class Affine:
         """The space itself, scaled."""
         return cls.of({space: scale * np.eye(space.size)})
 
+    @classmethod
+    def constant(cls, values: Any) -> Affine:
+        """The same vector everywhere."""
+        return cls((), np.atleast_1d(np.asarray(values, dtype=float)))
+
+    def __add__(self, other: Affine) -> Affine:
+        matrices: dict[Space, Matrix] = dict(self.parts)
+        for space, matrix in other.parts:
+            matrices[space] = matrices[space] + matrix if space in matrices else matrix
+        return Affine(tuple(matrices.items()), self.bias + other.bias)
+
+    def __matmul__(self, matrix: Any) -> Affine:
+        """The map followed by a matrix [size, out]."""
+        after = np.asarray(matrix, dtype=float)
+        return Affine(tuple((space, part @ after) for space, part in self.parts), self.bias @ after)
+
+    def __mul__(self, scale: float) -> Affine:
+        return Affine(tuple((space, scale * part) for space, part in self.parts), scale * self.bias)
+
+    def beside(self, other: Affine) -> Affine:
+        """Both vectors, one after the other."""
+        left = np.eye(self.size, self.size + other.size)
+        right = np.eye(other.size, self.size + other.size, k=self.size)
+        return self @ left + other @ right
+
     @property
     def size(self) -> int:
         return len(self.bias)
@@ -204,10 +229,47 @@ def _with_idle_unit(units: Units) -> Units:
     )
 
 
+def _void_at_bos(units: Units, bos: Space) -> Units:
+    """The same units, all off at BOS, where the constants are taken back as well."""
+    reach = np.maximum(Affine(units.reads_by, units.bias).bound, 1.0)
+    constants = dict(units.constants)
+    extra = 1 if any(vector.any() for vector in constants.values()) else 0
+    reads = tuple((space, _padded(matrix, columns=extra)) for space, matrix in units.reads_by)
+    off = np.concatenate([-reach, np.ones(extra)])[None]
+    written = tuple(
+        (space, _padded(matrix, rows=-constants.get(space, np.zeros(space.size))[None] if extra else None))
+        for space, matrix in units.writes_by
+    )
+    return replace(
+        units,
+        reads_by=(*reads, (bos, off)),
+        bias=np.concatenate([units.bias, np.zeros(extra)]),
+        writes_by=written,
+        rows=(*units.rows, "bos") if units.rows and extra else units.rows,
+    )
+
+
+def _padded(matrix: Matrix, *, columns: int = 0, rows: Floats | None = None) -> Matrix:
+    """A matrix, dense or sparse, with empty columns or given rows added."""
+    from scipy.sparse import csr_array, hstack, vstack
+
+    if columns:
+        if hasattr(matrix, "tocsr"):
+            return hstack([matrix, csr_array((matrix.shape[0], columns))], format="csc")
+        return np.hstack([matrix, np.zeros((len(matrix), columns))])
+    if rows is not None:
+        return (
+            vstack([matrix, csr_array(rows)], format="csr") if hasattr(matrix, "tocsr") else np.vstack([matrix, rows])
+        )
+    return matrix
+
+
 class Builder:
     """Collects spaces and operations in order; `network` freezes them.
 
-    The attention kind and the maximum length are settings of the whole net, read by the head primitives.
+    The attention kind and the maximum length are settings of the whole net, read by the head primitives. With `void`,
+    what units write and heads look at is zero at BOS: each unit is switched off there, and one more takes the constants
+    back.
     """
 
     def __init__(
@@ -218,7 +280,9 @@ class Builder:
         attention: AttentionKind = "softmax",
         pads: int = 1,
         reads: Reads = "tokens",
+        void: bool = False,
     ) -> None:
+        self.void = void
         self.name, self.inputs, self.reads = name, tuple(inputs), reads
         self.pads = pads if reads == "tokens" else 0
         self.max_length, self.attention = max_length, attention
@@ -282,6 +346,13 @@ class Builder:
 
     def network(self, output: Output, readout: Readout, about: Mapping[str, Any], *, reuse: bool = True) -> Network:
         """The frozen network."""
+        if self.void:
+            heads = [op for op in self._operations if isinstance(op, Attend)]
+            seen = {space for head in heads for space in (*head.key.spaces, *head.value.spaces)}
+            self._operations = [
+                _void_at_bos(op, self.bos) if isinstance(op, Units) and seen & set(op.writes) else op
+                for op in self._operations
+            ]
         return Network(
             name=self.name,
             inputs=self.inputs,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.kit.network import Builder, Space, Units
+from vitrify.kit.network import Affine, Builder, Space, Units
 from vitrify.net.spaces import Bits, Categorical, Flag, OneHot
 
 Floats = NDArray[np.float64]
@@ -16,7 +17,7 @@ Floats = NDArray[np.float64]
 
 def steps(
     net: Builder,
-    reads: Space,
+    reads: Space | Affine,
     points: Floats,
     outputs: Sequence[tuple[Space, Floats]],
     *,
@@ -29,20 +30,24 @@ def steps(
     Between neighbouring points $x_k < x_{k+1}$ with different values stands one ramp, $\mathrm{clip}\big(\tfrac{x -
     a}{b - a}, 0, 1\big)$ with $a, b = x_k + \tfrac14 d, x_k + \tfrac34 d$, $d = x_{k+1} - x_k$, made of two units.
     The output is the value at $x_0$ plus the jumps. Errors below $d/4$ disappear. Units: two per jump. Reads one
-    `coordinate` of a space, and `values` is [points, output dimension]; with `each`, every coordinate goes through
-    the same function, with units of its own, into the same coordinate of the output, and `values` is [points].
+    `coordinate` of a space or of an affine map, and `values` is [points, output dimension]; with `each`, every
+    coordinate goes through the same function, with units of its own, into the same coordinate of the output, and
+    `values` is [points].
     """
+    given = Affine.copy(reads) if isinstance(reads, Space) else reads
     gaps = np.diff(points)
     jumps = [np.diff(values, axis=0) for _, values in outputs]
     used = np.flatnonzero(np.any([jump.any(axis=tuple(range(1, jump.ndim))) for jump in jumps], axis=0))
     left, gap = points[used], gaps[used]
     slope = 2.0 / gap  # a ramp of width gap/2
-    sources = range(reads.size) if each else [coordinate]
+    sources = range(given.size) if each else [coordinate]
     copies, per = len(sources), 2 * len(used)
-    matrix = np.zeros((reads.size, copies * per))
+    matrix = np.zeros((given.size, copies * per))
     for copy, source in enumerate(sources):
         matrix[source, copy * per : (copy + 1) * per] = np.concatenate([slope, slope])
     bias = np.tile(np.concatenate([-slope * (left + gap / 4), -slope * (left + 3 * gap / 4)]), copies)
+    read = given @ matrix
+    reach = sum(given.gain(space) for space in given.spaces)
     writes_by, constants = [], []
     for (space, values), jump in zip(outputs, jumps, strict=True):
         ramp = np.concatenate([jump[used], -jump[used]])  # [per, out] or [per]
@@ -58,27 +63,28 @@ def steps(
     net.add(
         Units(
             name=name,
-            reads_by=((reads, matrix),),
-            bias=bias,
+            reads_by=read.parts,
+            bias=bias + read.bias,
             writes_by=tuple(writes_by),
             constants=tuple(constants),
-            margin={reads: float(gap.min(initial=4.0)) / 4},
-            gain={reads: 0.0},
+            margin=dict.fromkeys(given.spaces, float(gap.min(initial=4.0)) / (4 * max(reach, 1e-300))),
+            gain=dict.fromkeys(given.spaces, 0.0),
         )
     )
     return tuple(space for space, _ in outputs)
 
 
-def snap(net: Builder, space: Space, *, name: str | None = None) -> Space:
+def snap(net: Builder, space: Space, *, name: str | None = None, void: bool = False) -> Space:
     r"""The exact code nearest to a noisy one-hot, flag or bit code.
 
     Coordinates of 0/1 codes go through $\mathrm{clip}(2x - \tfrac12, 0, 1)$, those of ±1 codes likewise.
-    Two units per coordinate; errors below 1/4 (below 1/2 for ±1) vanish.
+    Two units per coordinate; errors below 1/4 (below 1/2 for ±1) vanish. `void` says that the copy may hold no value.
     """
     if not isinstance(space.kind, OneHot | Bits | Flag):
         raise TypeError(f"{space.name} has no exact codes to snap to")
     points = np.array([space.kind.low, space.kind.high])
-    out = Space(name or f"snap({space.name})", space.kind)
+    kind = replace(space.kind, void=True) if void and not isinstance(space.kind, Flag) else space.kind
+    out = Space(name or f"snap({space.name})", kind)
     return steps(net, space, points, [(out, points)], name=f"snap: {out.name}", each=True)[0]
 
 

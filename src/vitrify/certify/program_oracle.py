@@ -1,0 +1,61 @@
+"""The oracle of programs: the interpreter's values at every position."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.errors import FolderError
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.spec.program_batch import Batch
+from vitrify.spec.program_file import Program
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class ProgramOracle:
+    """What a program says at every position of a word; before the first token it says nothing."""
+
+    language = None
+    TIE = 1e-6  # the likeliest symbol must lead by more
+    TOLERANCE = 1e-9  # of numbers that are means
+
+    def __init__(self, program: Program, net: SequenceArchitecture) -> None:
+        if net.inputs[1:] != program.alphabet:
+            raise FolderError("the network and its program do not speak about the same symbols")
+        self.program, self.net = program, net
+        self.batch = Batch(program.root, program.values)
+        self.domain = program.values[program.root]
+
+    def tolerance(self) -> float:
+        return self.TOLERANCE if self.net.output.kind == "values" else 0.5
+
+    def errors(self, words: Ids, logits: Floats) -> Floats:
+        wanted = self.batch(words - 1)
+        found = logits[:, 1:]
+        if self.net.output.kind == "values":
+            numbers = np.array([float(v) for v in self.domain])  # type: ignore[arg-type]
+            wrong = np.abs(found[..., 0] - numbers[wanted])
+        else:
+            own = np.take_along_axis(found, wanted[..., None], axis=-1)[..., 0]
+            others = found.copy()
+            np.put_along_axis(others, wanted[..., None], -np.inf, axis=-1)
+            ahead = own - others.max(axis=-1, initial=-np.inf) > self.TIE
+            wrong = np.where(ahead & np.isfinite(own), 0.0, 1.0)
+        wrong = np.where(np.isfinite(wrong), wrong, np.inf)
+        return np.concatenate([np.zeros((len(words), 1)), wrong], axis=1)
+
+    def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
+        letters = [self.net.inputs[i] for i in word]
+        place = int(np.argmax(self.errors(word[None], logits[None])[0, 1:] > self.tolerance()))
+        said = logits[place + 1]
+        found = float(said[0]) if self.net.output.kind == "values" else self.net.output.symbols[int(said.argmax())]
+        return {"word": letters, "place": place, "expected": str(self.program(letters)[place]), "found": found}
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Words of one letter repeated, at every length that is a power of two, and at the longest."""
+        lengths = sorted({min(2**k, self.net.max_length) for k in range(self.net.max_length.bit_length() + 1)})
+        asked = [[letter] * n for letter in range(1, len(self.net.inputs)) for n in lengths]
+        picked = rng.permutation(len(asked))[:count]
+        return [asked[i] for i in sorted(picked.tolist())]

@@ -1,0 +1,80 @@
+r"""Select: a head that looks wherever several tests hold at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from vitrify.kit.heads.average import rounding_of_mean
+from vitrify.kit.network import Affine, Attend, Builder, Space
+from vitrify.net.transformer import Mask
+
+Sink = Literal["default", "join"]
+Which = Literal["last", "first"]
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """What a query and a key say to each other: their product is `top` where the test holds, else at most `top` - 1.
+
+    The key must be zero at BOS.
+    """
+
+    query: Affine
+    key: Affine
+    top: float
+
+
+def select(
+    net: Builder,
+    tests: Sequence[Test],
+    value: Affine,
+    writes: Space,
+    *,
+    sink: Sink = "default",
+    which: Which | None = None,
+    mask: Mask = "causal",
+    shares: bool = True,
+) -> Space:
+    r"""The mean of a value over the positions where all tests hold, or the value at the last or first of them.
+
+    The scores of the tests add up: $M = \sum \text{top}$ where all hold, at most $M - 1$ elsewhere. BOS stands at
+    $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`). With
+    `which`, the scores are multiplied by $T$ and the position is added or subtracted, so that two matches differ by at
+    least 1, and any match beats any mismatch by at least 1. `shares` says that equal weights matter, so that queries
+    and keys must be exact.
+    """
+    length = float(net.max_length)
+    total = sum(test.top for test in tests)
+    query, key = Affine.constant(np.zeros(0)), Affine.constant(np.zeros(0))
+    for test in tests:
+        query, key = query.beside(test.query), key.beside(test.key)
+    bound = float(np.dot(query.bound, key.bound))
+    if which is not None:
+        sign = 1.0 if which == "last" else -1.0
+        query = (query * length).beside(Affine.constant(sign))
+        key = key.beside(Affine.of({net.index: [[1.0]]}))
+        level = length * total + (0.5 if which == "last" else -length - 0.5)
+        bound = length * (bound + 1)
+    else:
+        level = total if sink == "join" else total - 0.5
+    query = query.beside(Affine.constant(level))
+    key = key.beside(Affine.of({net.bos: [[1.0]]}))
+    return net.add(
+        Attend(
+            name=f"select: {writes.name}",
+            query=query,
+            key=key,
+            value=value,
+            writes=writes,
+            attention=net.attention,
+            gap=1.0 if sink == "join" and which is None else 0.5,
+            bound=max(bound, abs(level)),
+            mask=mask,
+            error=rounding_of_mean(net, writes) if which is None else 0.0,
+            shares=shares and which is None,
+        )
+    )

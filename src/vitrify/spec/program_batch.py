@@ -1,0 +1,102 @@
+"""Programs on many words at once: the same meaning as `evaluate`, on arrays of value numbers."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.spec.program import AmbiguousAggregate, Expr, Selector, Value, function_of, parts
+from vitrify.spec.program_values import Domain, Values
+
+Ids = NDArray[np.int64]
+
+
+class Batch:
+    """Runs one program on words of one length, given as numbers of letters; tables are made once."""
+
+    def __init__(self, root: Expr, values: Values) -> None:
+        self.root, self.values = root, values
+        self._tables: dict[int, NDArray[Any]] = {}
+
+    def __call__(self, words: Ids) -> Ids:
+        """The numbers, in the domain of the result, of the values at each position [word, position]."""
+        if not words.shape[1]:
+            return words
+        found: dict[int, Any] = {}
+        for node in parts(self.root):
+            inner = [found[id(arg)] for arg in node.args]
+            found[id(node)] = self._selected(node, inner, words) if isinstance(node, Selector) else None
+            if not isinstance(node, Selector):
+                found[id(node)] = self._values(node, inner, words)
+        result: Ids = found[id(self.root)]
+        return result
+
+    def _selected(self, node: Selector, inner: list[Any], words: Ids) -> NDArray[np.bool_]:
+        """[word, query, key]."""
+        length = words.shape[1]
+        seen = np.tri(length, dtype=bool) if self.values.causal else np.ones((length, length), dtype=bool)
+        if node.op == "all":
+            return np.broadcast_to(seen, (len(words), length, length))
+        if node.op == "select":
+            keys, queries = inner
+            return np.asarray(self._table(node)[keys[:, None, :], queries[:, :, None]] & seen)
+        if node.op == "not":
+            return np.asarray(~inner[0] & seen)
+        return np.asarray(inner[0] & inner[1] if node.op == "and" else inner[0] | inner[1])
+
+    def _values(self, node: Expr, inner: list[Any], words: Ids) -> Ids:
+        if node.op == "tokens":
+            return words
+        if node.op == "indices":
+            return np.broadcast_to(np.arange(words.shape[1]), words.shape)
+        if node.op == "const":
+            return np.zeros_like(words)
+        if node.op == "apply":
+            return np.asarray(self._table(node)[tuple(inner)])
+        domain = self.values[node]
+        if node.op == "width":
+            counts: Ids = inner[0].sum(axis=-1)
+            return counts
+        selected, values = inner
+        default = _numbered([node.data], domain)[0]
+        if node.op == "mean":
+            numbers = np.array([float(v) for v in self.values[node.args[1]]])[values]  # type: ignore[arg-type]
+            size = selected.sum(axis=-1)
+            total = (selected * numbers[:, None, :]).sum(axis=-1) / np.maximum(size, 1)
+            points = np.array([float(v) for v in domain])  # type: ignore[arg-type]
+            near = np.abs(total[..., None] - points).argmin(axis=-1) if len(points) < 64 else _nearest(points, total)
+            return np.where(size > 0, near, default)
+        into = _numbered(self.values[node.args[1]], domain)[values]
+        place = selected.argmax(axis=-1)
+        if node.op == "last":
+            place = selected.shape[-1] - 1 - selected[..., ::-1].argmax(axis=-1)
+        chosen = np.take_along_axis(np.broadcast_to(into[:, None, :], selected.shape), place[..., None], -1)[..., 0]
+        if node.op == "aggregate" and ((into[:, None, :] != chosen[..., None]) & selected).any():
+            raise AmbiguousAggregate("an aggregate selects positions with different values: take first or last")
+        return np.where(selected.any(axis=-1), chosen, default)
+
+    def _table(self, node: Expr) -> NDArray[Any]:
+        """A function on value numbers, as an array."""
+        if id(node) not in self._tables:
+            domains = [self.values[arg] for arg in node.args]
+            results = [function_of(node.data)(*args) for args in product(*domains)]
+            shape = [len(domain) for domain in domains]
+            if isinstance(node, Selector):
+                self._tables[id(node)] = np.array(results, dtype=bool).reshape(shape)
+            else:
+                self._tables[id(node)] = _numbered(results, self.values[node]).reshape(shape)
+        return self._tables[id(node)]
+
+
+def _numbered(values: Domain | list[Value], domain: Domain) -> Ids:
+    where = {value: number for number, value in enumerate(domain)}
+    return np.array([where[value] for value in values], dtype=np.int64)
+
+
+def _nearest(points: NDArray[np.float64], numbers: NDArray[np.float64]) -> Ids:
+    """The number of the nearest of many ordered points."""
+    right = np.clip(np.searchsorted(points, numbers), 1, len(points) - 1)
+    return right - (numbers - points[right - 1] < points[right] - numbers)

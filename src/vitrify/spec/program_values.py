@@ -1,0 +1,159 @@
+"""Which values each expression of a program can have, over all words to a length; functions become tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from vitrify.spec.program import OPERATIONS, Expr, Selector, Table, Value, exact, function_of, parts
+
+MOST_VALUES = 1 << 16  # of one expression
+MOST_ROWS = 1 << 18  # of a function of several expressions
+
+Domain = tuple[Value, ...]
+
+
+class Values:
+    """The result of the inference: the program with its functions written out, and the values of each part.
+
+    A set of values is exact for what depends on nothing but the token or the place, and otherwise an
+    over-approximation: arguments of a function are taken to vary independently. `None` is the value of an aggregate
+    without a default that selects nothing.
+    """
+
+    def __init__(self, root: Expr, alphabet: tuple[str, ...], length: int, causal: bool) -> None:
+        self.alphabet, self.length, self.causal = alphabet, length, causal
+        self.problems: list[str] = []
+        self._domains: dict[int, Domain] = {}
+        self._kept: list[Expr] = []  # what was inferred stays alive, so that it can be told by its identity
+        self.root = self.include(root)
+
+    def include(self, root: Expr) -> Expr:
+        """Infer an expression; the result is the same expression with its functions written out."""
+        rebuilt: dict[int, Expr] = {}
+        for node in parts(root):
+            made = self._rebuilt(node, tuple(rebuilt[id(arg)] for arg in node.args))
+            rebuilt[id(node)] = made
+            if not isinstance(made, Selector) and id(made) not in self._domains:
+                self._kept.append(made)
+                self._domains[id(made)] = self._infer(made)
+        return rebuilt[id(root)]
+
+    def __getitem__(self, node: Expr) -> Domain:
+        return self._domains[id(node)]
+
+    def numeric(self, node: Expr) -> bool:
+        """Whether all values are numbers."""
+        return all(isinstance(value, int | Fraction) for value in self[node])
+
+    def boolean(self, node: Expr) -> bool:
+        """Whether all values are truth values."""
+        return all(isinstance(value, bool) for value in self[node])
+
+    def _rebuilt(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        data = node.data
+        if node.op in ("apply", "select") and not isinstance(data, str):
+            rows = self._tabulated(data, [self[arg] for arg in args], node.op)
+            data = Table(rows, getattr(data, "name", getattr(data, "__name__", "function")))
+        return type(node)(node.op, args, data)
+
+    def _tabulated(self, function: Callable[..., Any], domains: list[Domain], what: str) -> dict[Any, Value]:
+        if self._too_many(domains, getattr(function, "__name__", what)):
+            return {}
+        rows: dict[tuple[Value, ...], Value] = {}
+        for args in product(*domains):
+            try:
+                rows[args] = exact(function(*args))
+            except Exception as error:
+                self.problems.append(f"{_name(function)} fails on {', '.join(map(repr, args))}: {error}")
+                return {}
+        return rows
+
+    def _too_many(self, domains: list[Domain], name: str) -> bool:
+        count = 1
+        for domain in domains:
+            count *= len(domain)
+        if count > MOST_ROWS:
+            sizes = " × ".join(str(len(domain)) for domain in domains)
+            self.problems.append(f"{name} would be a table of {sizes} = {count:,} rows, more than {MOST_ROWS:,}")
+        return count > MOST_ROWS
+
+    def _infer(self, node: Expr) -> Domain:
+        if node.op == "tokens":
+            return self.alphabet
+        if node.op == "indices":
+            return tuple(range(self.length))
+        if node.op == "const":
+            return (node.data,)
+        if node.op == "width":
+            return tuple(range(self.length + 1))
+        if node.op == "apply":
+            return self._applied(node)
+        values = self[node.args[1]]
+        if node.op != "mean":
+            return self._domain([*values, node.data], node.op)
+        if not self.numeric(node.args[1]):
+            self.problems.append("mean averages numbers only: its values are " + ", ".join(map(str, values[:5])))
+            return (0,)
+        return self._means([Fraction(v) for v in values if isinstance(v, int | Fraction)], node.data)
+
+    def _applied(self, node: Expr) -> Domain:
+        domains = [self[arg] for arg in node.args]
+        if node.data in ("and", "or", "not", *(op for op in OPERATIONS if op in ("==", "!="))):
+            return (False, True)
+        if node.data == "if":
+            return self._domain([*domains[0], *domains[2]], "if")
+        if isinstance(node.data, Table):
+            return self._domain(node.data.rows.values(), node.data.name) or (None,)
+        if not all(self.numeric(arg) for arg in node.args):
+            odd = next(v for d in domains for v in d if not isinstance(v, int | Fraction))
+            self.problems.append(f"{node.data!r} is for numbers, but one of its arguments can be {odd!r}")
+            return (0,)
+        if node.data in ("<", "<=", ">", ">="):
+            return (False, True)
+        if self._too_many(domains, repr(node.data)):
+            return (0,)
+        try:
+            return self._domain((exact(function_of(node.data)(*args)) for args in product(*domains)), repr(node.data))
+        except ZeroDivisionError:
+            self.problems.append(f"{node.data!r} divides by an expression that can be 0")
+            return (0,)
+
+    def _means(self, values: list[Fraction], default: Value) -> Domain:
+        """All means of up to `length` numbers, if that set stays small; sums of m numbers are found step by step."""
+        if len(values) == 1:
+            return self._domain([exact(values[0]), default], "mean")
+        if len(values) == 2:
+            low, span = values[0], values[1] - values[0]
+            shares = {Fraction(k, m) for m in range(1, self.length + 1) for k in range(m + 1)}
+            return self._domain([*(exact(low + span * share) for share in shares), default], "mean")
+        found: set[Fraction] = set()
+        sums = {Fraction(0)}
+        for m in range(1, self.length + 1):
+            sums = {s + v for s in sums for v in values}
+            found |= {s / m for s in sums}
+            if len(found) > MOST_VALUES:
+                self.problems.append(f"a mean would have more than {MOST_VALUES:,} values: average smaller numbers")
+                return (0,)
+        return self._domain([*(exact(v) for v in found), default], "mean")
+
+    def _domain(self, values: Iterable[Value], what: str) -> Domain:
+        found = {(type(value).__name__ == "bool", value): value for value in values}
+        mixed = any(isinstance(v, bool) for v in found.values()) and any(type(v) is int for v in found.values())
+        kept = {int(v) if mixed and isinstance(v, bool) else v for v in found.values()}
+        if len(kept) > MOST_VALUES:
+            self.problems.append(f"{what} has {len(kept):,} values, more than {MOST_VALUES:,}")
+        return tuple(sorted(kept, key=_order))
+
+
+def _order(value: Value) -> tuple[int, Any]:
+    """Numbers by size, then words, then nothing."""
+    if value is None:
+        return (2, 0)
+    return (1, value) if isinstance(value, str) else (0, value)
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "name", getattr(function, "__name__", function)))
