@@ -331,7 +331,7 @@ class _Compiler:
                 self._with_default(self.vector(inner, images), np.eye(len(domain))[where[_key(default)]]),
                 None,
             )
-            space = Space(self._name(node), OneHot(_symbols(domain)))
+            space = Space(self._name(node), OneHot(_symbols(domain), void=True))
         mask, tests = self._tests(selector)
         which = node.op if node.op in ("first", "last") else None
         select(self.net, tests, value, space, which=which, mask=mask, shares=node.op == "mean")  # type: ignore[arg-type]
