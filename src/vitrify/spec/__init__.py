@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from vitrify.spec.grammar import Grammar
     from vitrify.spec.ngram import NGramModel
     from vitrify.spec.patterns import WordPatterns
+    from vitrify.spec.program_file import Program
 
-    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns
+    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns | Program
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
@@ -24,6 +25,7 @@ SUFFIXES = {
     ".regex": ("regular expression", "automaton", "Automaton"),
     ".cfg": ("context-free grammar", "grammar", "Grammar"),
     ".pcfg": ("context-free grammar with probabilities", "grammar", "Grammar"),
+    ".rasp": ("program of selections and aggregations", "program_file", "Program"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
 }
 

@@ -12,7 +12,7 @@ Expressions are interned: equal ones are one object, so a graph with shared part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
@@ -67,6 +67,25 @@ class Table:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+class Pairs:
+    """A relation written out: the pairs of a key and a query that stand in it; equal ones are equal."""
+
+    name = "pairs"
+
+    def __init__(self, pairs: Iterable[tuple[Value, Value]]) -> None:
+        self.pairs = tuple(pairs)
+        self._key = frozenset(_typed(pair) for pair in self.pairs)
+
+    def __call__(self, key: Value, query: Value) -> bool:
+        return _typed((key, query)) in self._key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pairs) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -182,7 +201,19 @@ def apply(function: str | Table | Callable[..., Any], *args: Any) -> Expr:
     """An element-wise function: an operation by name, a table, or any Python function, tabulated when it is used."""
     if isinstance(function, str) and function not in OPERATIONS:
         raise SpecError([f"there is no operation {function!r}; there are {', '.join(OPERATIONS)}"])
-    return Expr("apply", tuple(map(expression, args)), function)
+    inner = list(map(expression, args))
+    if isinstance(function, str) and function in ("and", "or"):  # one conjunction of many, not a chain of two each
+        inner = [part for arg in inner for part in (arg.args if _is(arg, function) else (arg,))]
+        inner = list(
+            {id(part): part for part in inner if not (part.op == "const" and part.data == (function == "and"))}.values()
+        )
+        if len(inner) < 2:
+            return inner[0] if inner else expression(function == "and")
+    return Expr("apply", tuple(inner), function)
+
+
+def _is(node: Expr, function: str) -> bool:
+    return node.op == "apply" and isinstance(node.data, str) and node.data == function
 
 
 def choose(condition: Any, yes: Any, no: Any) -> Expr:
@@ -294,7 +325,7 @@ def _values(node: Expr, inner: list[Any], word: Word, places: range) -> list[Val
     return [_joined(node, values) if values else node.data for values in selected]
 
 
-def _joined(node: Expr, values: list[Any]) -> Value:
+def _joined(node: Expr, values: list[Any]) -> Any:
     if node.op == "mean":
         return exact(Fraction(sum(values)) / len(values))
     if node.op == "aggregate" and any(value != values[0] for value in values):
@@ -302,8 +333,7 @@ def _joined(node: Expr, values: list[Any]) -> Value:
         raise AmbiguousAggregate(
             f"an aggregate selects positions with different values ({several}): take first or last"
         )
-    value: Value = values[-1 if node.op == "last" else 0]
-    return value
+    return values[-1 if node.op == "last" else 0]
 
 
 class AmbiguousAggregate(SpecError):

@@ -54,6 +54,10 @@ class Batch:
             return np.broadcast_to(np.arange(words.shape[1]), words.shape)
         if node.op == "const":
             return np.zeros_like(words)
+        if node.op == "apply" and isinstance(node.data, str) and node.data in ("and", "or"):
+            held = [np.array([bool(v) for v in self.values[arg]])[x] for arg, x in zip(node.args, inner, strict=True)]
+            both = np.logical_and if node.data == "and" else np.logical_or
+            return np.asarray(both.reduce(held), dtype=np.int64)  # the domain is (False, True)
         if node.op == "apply":
             return np.asarray(self._table(node)[tuple(inner)])
         domain = self.values[node]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
 
 from vitrify.errors import SpecError
+from vitrify.spec.files import refuse_suffix
 from vitrify.spec.program import Expr, Value, Word, evaluate
+from vitrify.spec.program_text import parse_program, program_text, read_program
 from vitrify.spec.program_values import Values
 
 BEGIN = "<s>"
@@ -22,6 +26,7 @@ class Program:
     causal: bool = False
     name: str = "program"
     values: Values = field(init=False, repr=False)
+    suffix: ClassVar[str] = ".rasp"
 
     def __post_init__(self) -> None:
         values = Values(self.root, tuple(self.alphabet), self.length, self.causal)
@@ -29,6 +34,31 @@ class Program:
             raise SpecError(values.problems)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "root", values.root)
+
+    @classmethod
+    def read(cls, path: Path) -> Program:
+        """The program in a `.rasp` file."""
+        if not path.name.endswith(cls.suffix):
+            raise refuse_suffix(path, cls.suffix)
+        header, root = read_program(path)
+        try:
+            return cls(root, header.alphabet, header.length, header.causal, path.name.removesuffix(cls.suffix))
+        except SpecError as error:
+            raise SpecError([replace(problem, file=str(path)) for problem in error.problems]) from None
+
+    @classmethod
+    def from_text(cls, text: str, name: str = "program") -> Program:
+        """The program that a `.rasp` text describes."""
+        header, root = parse_program(text)
+        return cls(root, header.alphabet, header.length, header.causal, name)
+
+    def to_text(self) -> str:
+        """The program as a `.rasp` text; functions are written out as tables."""
+        return program_text(self.root, self.alphabet, self.length, self.causal)
+
+    def write(self, path: Path) -> None:
+        """Write a `.rasp` file."""
+        path.write_text(self.to_text(), encoding="utf-8")
 
     def __call__(self, word: Word) -> list[Value]:
         """The value at every position of a word."""

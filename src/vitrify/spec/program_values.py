@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from vitrify.spec.program import OPERATIONS, Expr, Selector, Table, Value, exact, function_of, parts
+from vitrify.spec.program import OPERATIONS, Expr, Pairs, Selector, Table, Value, exact, function_of, parts
 
 MOST_VALUES = 1 << 16  # of one expression
 MOST_ROWS = 1 << 18  # of a function of several expressions
@@ -56,6 +56,8 @@ class Values:
         data = node.data
         if node.op in ("apply", "select") and not isinstance(data, str):
             rows = self._tabulated(data, [self[arg] for arg in args], node.op)
+            if node.op == "select":
+                return Selector("select", args, Pairs(pair for pair, holds in rows.items() if holds))
             data = Table(rows, getattr(data, "name", getattr(data, "__name__", "function")))
         return type(node)(node.op, args, data)
 
