@@ -12,6 +12,7 @@ from vitrify.errors import BuildRefused
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.registry import headlines, load, names
+from vitrify.spec import programs as library
 from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.grammar import Grammar
@@ -19,6 +20,7 @@ from vitrify.spec.grammars import random_grammar, random_hierarchy
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
 from vitrify.spec.patterns import WordPatterns
+from vitrify.spec.program_file import Program, program
 from vitrify.spec.word_languages import random_patterns, waking_up
 
 PACKAGE = "vitrify.constructions"
@@ -27,6 +29,8 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     NGramModel: [random_ngram(2, 3, seed=1), random_ngram(3, 1, seed=0)],
     Automaton: [cyclic(3), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
     Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'"), random_hierarchy(3, 2, 2, 2, 1).plain()],
+    Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'")],
+    Program: [program(library.reverse(), "abc", 12), program(library.dyck1("a", "b"), "ab", 12, causal=True)],
     WordPatterns: [waking_up(2), random_patterns(1), WordPatterns((), (('"a"',),))],
 }
 ENTRIES = {entry.shape: entry for entry in constructions()}

@@ -47,7 +47,17 @@ def program_net(program: Program, *, attention: AttentionKind = "softmax", max_l
     """The transformer of a program."""
     if max_length is not None and max_length != program.length:
         raise BuildRefused(f"the program is for words to length {program.length}: change it there, or leave it out")
-    return _Compiler(program, attention).network()
+    word = program.ambiguous()
+    if word is not None:
+        raise BuildRefused(
+            f"an aggregate is ambiguous: on the word {' '.join(word)} it selects positions with different values; take "
+            "first or last, or select one position"
+        )
+    draft = _Compiler(program, attention)
+    network = draft.network()
+    if sum(table.shape[1] for table in draft.token_tables.values()) < len(program.alphabet):
+        return _Compiler(program, attention, letters=False).network()
+    return network
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +71,9 @@ class _Form:
 class _Compiler:
     """The spaces of a program, made when somebody asks for them."""
 
-    def __init__(self, program: Program, attention: AttentionKind) -> None:
+    def __init__(self, program: Program, attention: AttentionKind, *, letters: bool = True) -> None:
+        self.letters = letters  # whether the token stands in the stream, or only what is asked about it
+        self.token_tables: dict[bytes, Floats] = {}
         self.program, self.values, self.attention = program, program.values, attention
         self.net = Builder(program.name, (BEGIN, *program.alphabet), program.length, attention, void=True)
         self.base: Mask = "causal" if program.causal else "none"
@@ -127,6 +139,12 @@ class _Compiler:
     def _made_vector(self, node: Expr, table: Floats, clean: bool) -> Affine:
         if node.op == "indices":
             return self._placed(table)
+        if node.op == "tokens":
+            self.token_tables[table.tobytes()] = table
+            if not self.letters:
+                kind = _kind(table, self.program.alphabet)
+                rows = np.vstack([np.zeros(table.shape[1]), table])
+                return Affine.copy(self.net.embed(self._named("of the token"), kind, rows))
         form = self.form(node)
         affine = self._cleaned(form.affine) if clean else form.affine
         if form.points is None:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+
 from vitrify.errors import SpecError
 from vitrify.spec.files import refuse_suffix
-from vitrify.spec.program import Expr, Value, Word, evaluate
+from vitrify.spec.program import AmbiguousAggregate, Expr, Value, Word, evaluate
+from vitrify.spec.program_batch import Batch
 from vitrify.spec.program_text import parse_program, program_text, read_program
 from vitrify.spec.program_values import Values
 
@@ -59,6 +62,25 @@ class Program:
     def write(self, path: Path) -> None:
         """Write a `.rasp` file."""
         path.write_text(self.to_text(), encoding="utf-8")
+
+    def ambiguous(self, words: int = 2_000, seed: int = 0) -> list[str] | None:
+        """A word on which some aggregate selects positions that disagree, if short or random words show one."""
+        batch, rng = Batch(self.root, self.values), np.random.default_rng(seed)
+        size, asked = len(self.alphabet), []
+        for length in range(1, self.length + 1):
+            if size**length <= words:
+                asked.append(np.indices((size,) * length).reshape(length, -1).T)
+        asked += [rng.integers(0, size, size=(32, length)) for length in {self.length, (self.length + 1) // 2}]
+        for group in asked:
+            try:
+                batch(group)
+            except AmbiguousAggregate:
+                for word in group:
+                    try:
+                        batch(word[None])
+                    except AmbiguousAggregate:
+                        return [self.alphabet[letter] for letter in word]
+        return None
 
     def __call__(self, word: Word) -> list[Value]:
         """The value at every position of a word."""

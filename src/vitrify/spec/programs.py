@@ -82,7 +82,7 @@ def sort_unique(alphabet: Sequence[str]) -> Expr:
     rank = apply(order.__getitem__, tokens)
     new = ~(aggregate(select(tokens, tokens) & before, True, default=False))
     place = width(select(rank, rank, "<") & marked(new))
-    return aggregate(select(choose(new, place, -1), indices), tokens)
+    return aggregate(select(place, indices) & marked(new), tokens)
 
 
 def sort_by_frequency() -> Expr:
@@ -90,7 +90,7 @@ def sort_by_frequency() -> Expr:
     often = histogram()
     new = ~(aggregate(select(tokens, tokens) & before, True, default=False))
     ahead = width(marked(new) & select(often, often, ">")) + width(marked(new) & select(often, often) & before)
-    return aggregate(select(choose(new, ahead, -1), indices), tokens)
+    return aggregate(select(ahead, indices) & marked(new), tokens)
 
 
 def most_frequent() -> Expr:
@@ -145,11 +145,10 @@ def copy_after(separator: str) -> Expr:
     return aggregate(select(indices, choose(here < 0, -1, here)) & before, tokens)
 
 
-def addition(digits: int, base: int = 2) -> Expr:
+def addition(base: int = 10) -> Expr:
     """The sum of two numbers, written digit by digit as symbols `a+b` from the lowest digit on; carries run along."""
     total = apply(lambda pair: sum(int(part) for part in pair.split("+")), tokens)
     settled = last(marked(total != base - 1) & before, total >= base, default=False)
-    del digits
     return (total + settled) % base
 
 

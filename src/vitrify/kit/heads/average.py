@@ -47,16 +47,17 @@ def count(net: Builder, value: Affine, labels: Sequence[str], high: float, *, na
     With $t$ tokens visible and each of the $p$ BOS pads given the score $s_t$, every token gets the same weight
     $1/(T+1)$ if $s_t = \ln\frac{T+1-t}{p}$ under softmax ($p e^{s_t} + t = T+1$), and if $s_t = \frac{T+1-t}{p(T+1)} -
     \frac1{T+1}$ under sparsemax (all keys are in the support with $\tau = -1/(T+1)$). The value, 0 at BOS, is
-    multiplied by $T+1$. Hard attention can only give equal weights to all keys it chooses, $1/(t+p)$, which depends on
+    multiplied by $T+1$. Under softmax the sum of $n$ weights and the weighted sum round by $n$ units each, in the last
+    place of the result. Hard attention can only give equal weights to all keys it chooses, $1/(t+p)$, which depends on
     $t$: it is refused. Sparsemax finds $\tau$ by a running sum over up to $T+p$ keys, and every weight inherits its
     rounding.
     """
     length = net.max_length
     left = (length + 1 - np.arange(1.0, length + 1)) / net.pads
     if net.attention == "softmax":
-        sink, roundings = np.log(left), 16
+        sink, roundings = np.log(left), 16 + 2 * (length + net.pads)
     elif net.attention == "sparsemax":
-        sink, roundings = (left - 1) / (length + 1), 16 + length + net.pads
+        sink, roundings = (left - 1) / (length + 1), (16 + length + net.pads) * (length + net.pads)
     else:
         raise BuildRefused(
             "hard attention averages over the keys it chooses, so it can't count: use --attention soft or sparse"
@@ -73,7 +74,7 @@ def count(net: Builder, value: Affine, labels: Sequence[str], high: float, *, na
             value=scaled,
             writes=writes,
             attention=net.attention,
-            error=roundings * UNIT_ROUNDOFF * (length + net.pads) * max(high, 1.0),
+            error=roundings * UNIT_ROUNDOFF * max(high, 1.0),
         )
     )
 

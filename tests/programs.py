@@ -1,0 +1,133 @@
+"""Random programs for tests, and the library at any size."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from vitrify.spec import programs as library
+from vitrify.spec.program import (
+    Expr,
+    Selector,
+    after,
+    aggregate,
+    apply,
+    before,
+    choose,
+    count,
+    everywhere,
+    first,
+    indices,
+    last,
+    marked,
+    mean,
+    select,
+    tokens,
+    upto,
+    width,
+)
+from vitrify.spec.program_file import Program, program
+
+
+def random_program(seed: int, *, letters: int = 3, length: int = 6, causal: bool | None = None) -> Program:
+    """A small program, any part of which may look at any other."""
+    rng = random.Random(seed)
+    alphabet = tuple("abcd"[:letters])
+    looks = rng.random() < 0.5 if causal is None else causal
+    maker = _Maker(rng, alphabet)
+    root = maker.number(3) if rng.random() < 0.5 else maker.flag(3)
+    return program(root, alphabet, length, causal=looks, name=f"random {seed}")
+
+
+class _Maker:
+    """Expressions of a bounded depth; numbers stay small, so that tables do."""
+
+    def __init__(self, rng: random.Random, alphabet: Sequence[str]) -> None:
+        self.rng, self.alphabet = rng, alphabet
+
+    def number(self, depth: int) -> Expr:
+        pick = self.rng.randrange(9) if depth else self.rng.randrange(2)
+        if pick == 0:
+            return indices
+        if pick == 1:
+            return apply(
+                dict(zip(self.alphabet, self.rng.sample(range(5), len(self.alphabet)), strict=True)).get, tokens
+            )
+        a, b = self.number(depth - 1), self.number(depth - 1)
+        if pick == 2:
+            return (a + b) % 5
+        if pick == 3:
+            return a - b
+        if pick == 4:
+            return apply(self.rng.choice(["min", "max"]), a, b)
+        if pick == 5:
+            return choose(self.flag(depth - 1), a, b)
+        if pick == 6:
+            return apply(lambda x, y: (x * y + 1) % 3, a % 4, b % 4)
+        if pick == 7:
+            return width(self.selector(depth - 1))
+        return self.rng.choice([first, last])(self.selector(depth - 1), a % 7, self.rng.randrange(3))
+
+    def flag(self, depth: int) -> Expr:
+        pick = self.rng.randrange(7) if depth else 0
+        if pick == 0:
+            return apply("==", tokens, self.rng.choice(self.alphabet))
+        if pick == 1:
+            return apply(self.rng.choice(["<", "<=", "==", "!="]), self.number(depth - 1), self.number(depth - 1))
+        if pick == 2:
+            return apply(self.rng.choice(["and", "or"]), *(self.flag(depth - 1) for _ in range(self.rng.randint(2, 3))))
+        if pick == 3:
+            return ~self.flag(depth - 1)
+        if pick == 4:
+            return apply(">=", count(self.flag(depth - 1)), self.rng.randrange(4))
+        if pick == 5:
+            return aggregate(everywhere & select(indices, indices - 1), self.flag(depth - 1), False)
+        return apply(">", mean(self.selector(depth - 1), self.flag(depth - 1)), 0) | self.flag(depth - 1)
+
+    def selector(self, depth: int) -> Selector:
+        pick = self.rng.randrange(7) if depth else self.rng.randrange(3)
+        if pick == 0:
+            return self.rng.choice([everywhere, before, upto, after])
+        if pick == 1:
+            return select(tokens, tokens, self.rng.choice(["==", "!="]))
+        if pick == 2:
+            return marked(self.flag(0))
+        if pick == 3:
+            relation = self.rng.choice(["==", "<", ">=", "!="])
+            return select(self.number(depth - 1) % 5, self.number(depth - 1) % 5, relation)
+        if pick == 4:
+            return self.selector(depth - 1) & self.selector(depth - 1)
+        if pick == 5:
+            return self.selector(0) | self.selector(0)
+        return ~self.selector(depth - 1)
+
+
+def usual_programs(letters: int, length: int) -> list[Program]:
+    """Every program of the library, for an alphabet of a size and words to a length."""
+    abc = tuple(f"w{i:02}" for i in range(letters))
+    pairs = [(f"({i}", f"){i}") for i in range(max(letters // 2, 1))]
+    brackets = tuple(bracket for pair in pairs for bracket in pair)
+    sums = tuple(f"{a}+{b}" for a in range(10) for b in range(10))[: max(letters, 4)]
+    made: list[tuple[str, Expr, tuple[str, ...], bool]] = [
+        ("length", library.length, abc, False),
+        ("reverse", library.reverse(), abc, False),
+        ("histogram", library.histogram(), abc, False),
+        ("running count", library.running_count(abc[0]), abc, True),
+        ("count", library.counted(abc[0]), abc, False),
+        ("shift", library.shift(1), abc, True),
+        ("detect", library.detect([abc[0], abc[1], abc[0]]), abc, True),
+        ("fraction of previous", library.fraction_of_previous(abc[0]), abc, True),
+        ("pair balance", library.pair_balance(abc[0], abc[1]), abc, True),
+        ("sort", library.sort(abc), abc, False),
+        ("sort unique", library.sort_unique(abc), abc, False),
+        ("sort by frequency", library.sort_by_frequency(), abc, False),
+        ("most frequent", library.most_frequent(), abc, False),
+        ("dyck1", library.dyck1(), ("(", ")", *abc[2:]), True),
+        ("shuffle dyck", library.shuffle_dyck(pairs), brackets, True),
+        ("dyck", library.dyck(pairs, 8), brackets, True),
+        ("last marked", library.last_marked(abc[0]), abc, True),
+        ("induction", library.induction(), abc, True),
+        ("copy", library.copy_after(abc[0]), abc, True),
+        ("addition", library.addition(10), sums, True),
+    ]
+    return [program(root, alphabet, length, causal=causal, name=name) for name, root, alphabet, causal in made]
