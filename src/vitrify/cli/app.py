@@ -38,7 +38,9 @@ Seed = Annotated[int, typer.Option(help="seed of everything random")]
 def build(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg or .pcfg"),
+        typer.Argument(
+            metavar="FILE", help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg, .pcfg or .rasp"
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")],
     shape: Annotated[

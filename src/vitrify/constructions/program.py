@@ -337,7 +337,10 @@ class _Compiler:
         """What a head brings: the code or the number of a value elsewhere."""
         selector, inner = node.args
         domain, default = self.values[node], node.data
-        if node.op == "mean" or (self.values.numeric(node) and len(domain) > FEW):
+        if self.values.boolean(node):
+            value, points = self._with_default(self.number(inner), [float(bool(default))]), _numbers(domain)
+            space = Space(self._name(node), Flag())
+        elif node.op == "mean" or (self.values.numeric(node) and len(domain) > FEW):
             numbers = _numbers(domain)
             value, points = self._with_default(self.number(inner), [float(default)]), numbers
             low, high = float(min(numbers.min(), 0)), float(max(numbers.max(), 0))

@@ -91,5 +91,5 @@ def test_mistakes_are_told_with_their_lines(case: str, tmp_path: Path) -> None:
 
 
 def test_only_rasp_files_are_read(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="must end in .rasp"):
+    with pytest.raises(SpecError, match=r"must end in \.rasp"):
         Program.read(tmp_path / "x.py")
