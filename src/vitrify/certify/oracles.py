@@ -9,11 +9,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.certify.program_oracle import ProgramOracle
+from vitrify.certify.program_oracle import FormulaOracle, ProgramOracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.run import log_probabilities
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import BEGIN, END, NGramModel
 from vitrify.spec.program_file import Program
 
@@ -240,6 +241,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextTokenOracle(spec, net)
     if isinstance(spec, Automaton):
         return StateOracle(spec, net)
+    if isinstance(spec, Formula):
+        return FormulaOracle(spec, net)
     if isinstance(spec, Program):
         return ProgramOracle(spec, net)
     if isinstance(spec, Sentences):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
+from vitrify.spec.ltl import Formula
 from vitrify.spec.program_batch import Batch
 from vitrify.spec.program_file import Program
 
@@ -24,9 +27,9 @@ class ProgramOracle:
     def __init__(self, program: Program, net: SequenceArchitecture) -> None:
         if net.inputs[1:] != program.alphabet:
             raise FolderError("the network and its program do not speak about the same symbols")
-        self.program, self.net = program, net
-        self.batch = Batch(program.root, program.values)
+        self.net = net
         self.domain = program.values[program.root]
+        self.batch: Callable[[Ids], Ids] = Batch(program.root, program.values)
 
     def tolerance(self) -> float:
         return self.TOLERANCE if self.net.output.kind == "values" else 0.5
@@ -51,7 +54,8 @@ class ProgramOracle:
         place = int(np.argmax(self.errors(word[None], logits[None])[0, 1:] > self.tolerance()))
         said = logits[place + 1]
         found = float(said[0]) if self.net.output.kind == "values" else self.net.output.symbols[int(said.argmax())]
-        return {"word": letters, "place": place, "expected": str(self.program(letters)[place]), "found": found}
+        wanted = self.domain[int(self.batch(word[None] - 1)[0, place])]
+        return {"word": letters, "place": place, "expected": str(wanted), "found": found}
 
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Words of one letter repeated, at every length that is a power of two, and at the longest."""
@@ -59,3 +63,13 @@ class ProgramOracle:
         asked = [[letter] * n for letter in range(1, len(self.net.inputs)) for n in lengths]
         picked = rng.permutation(len(asked))[:count]
         return [asked[i] for i in sorted(picked.tolist())]
+
+
+class FormulaOracle(ProgramOracle):
+    """Where a formula of temporal logic is true, by its meaning and not by way of a program."""
+
+    def __init__(self, formula: Formula, net: SequenceArchitecture) -> None:
+        super().__init__(formula.program, net)
+        where = {value: number for number, value in enumerate(self.domain)}
+        places = np.array([where.get(False, 0), where.get(True, 0)])
+        self.batch = lambda words: places[formula.holds(words).astype(np.int64)]

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from vitrify.spec.program_values import Domain
 Floats = NDArray[np.float64]
 FEW = 8  # numbers with more values than this travel as one number
 MOST_UNITS = 1 << 14  # of one table
+MOST_LEAVES = 8  # of a truth function that is made in one layer
 
 
 def program_net(program: Program, *, attention: AttentionKind = "softmax", max_length: int | None = None) -> Network:
@@ -220,10 +222,8 @@ class _Compiler:
             return self._fetched(node)
         if node.data in ("+", "-", "neg"):
             return self._sum(node)
-        if node.data in ("and", "or"):
-            total = _total([self.number(arg) for arg in node.args])
-            least = len(node.args) if node.data == "and" else 1
-            return self._flag(node, total, np.arange(len(node.args) + 1.0), lambda x: x >= least)
+        if self._connects(node):
+            return self._connected(node)
         numeric = all(self.values.numeric(arg) for arg in node.args)
         if node.data in ("<", "<=", ">", ">=", "==", "!=") and numeric:
             left, right = node.args
@@ -236,6 +236,51 @@ class _Compiler:
         if node.data == "if" and self.values.numeric(node) and len(self.values[node]) > FEW:
             return self._either(node)
         return self._table(node)
+
+    def _connects(self, node: Expr) -> bool:
+        """Whether this is a connective of truth values."""
+        named = (
+            node.op == "apply" and isinstance(node.data, str) and node.data in ("and", "or", "not", "==", "!=", "if")
+        )
+        return named and all(self.values.boolean(arg) for arg in node.args)
+
+    def _connected(self, node: Expr) -> _Form:
+        """A truth function of few others in one layer, however its connectives are nested: two units for and, or."""
+        leaves = self._leaves(node)
+        if len(leaves) > MOST_LEAVES:
+            return self._wide(node)
+        rows = list(product((False, True), repeat=len(leaves)))
+        truth = np.array([_truth(node, dict(zip(map(id, leaves), row, strict=True))) for row in rows])
+        held = np.array(rows, dtype=float)
+        for value in (True, False):  # a conjunction, or the negation of one, of leaves and negated leaves
+            rare = held[truth == value]
+            if len(rare) == 1:
+                signs = 2.0 * rare[0] - 1.0
+                total = _total([self.number(leaf) * sign for leaf, sign in zip(leaves, signs, strict=True)])
+                top = float((signs > 0).sum())
+                points = np.arange(top - len(leaves), top + 1)
+                return self._flag(node, total, points, lambda x, v=value, t=top: (x >= t) == v)
+        return self._table(node, leaves)
+
+    def _wide(self, node: Expr) -> _Form:
+        """A conjunction or disjunction of many."""
+        if node.data not in ("and", "or"):
+            return self._table(node)
+        total = _total([self.number(arg) for arg in node.args])
+        least = len(node.args) if node.data == "and" else 1
+        return self._flag(node, total, np.arange(len(node.args) + 1.0), lambda x: x >= least)
+
+    def _leaves(self, node: Expr) -> list[Expr]:
+        """The truth values that a nest of connectives is made of; constants are none."""
+        found: dict[int, Expr] = {}
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if part is node or (self._connects(part) and id(part) not in self._forms):
+                stack.extend(part.args)
+            elif len(self.values[part]) > 1:
+                found[id(part)] = part
+        return list(found.values())
 
     def _sum(self, node: Expr) -> _Form:
         signs = (-1.0,) if node.data == "neg" else (1.0, 1.0 if node.data == "+" else -1.0)
@@ -288,16 +333,19 @@ class _Compiler:
         )
         return _Form(Affine.copy(space), numbers)
 
-    def _table(self, node: Expr) -> _Form:
-        """One unit per combination of classes of arguments, but for the commonest result."""
-        args = list({id(arg): arg for arg in node.args if self.sources(arg)}.values())
+    def _table(self, node: Expr, leaves: list[Expr] | None = None) -> _Form:
+        """One unit per combination of classes of arguments, or of leaves, but for the commonest result."""
+        args = leaves or list({id(arg): arg for arg in node.args if self.sources(arg)}.values())
         domains = [self.values[arg] for arg in args]
         where = {_key(value): row for row, value in enumerate(self.values[node])}
-        function = function_of(node.data)
         grid = np.empty([len(domain) for domain in domains], dtype=np.int64)
         for index in np.ndindex(*grid.shape):
             known = {id(arg): domain[i] for arg, domain, i in zip(args, domains, index, strict=True)}
-            grid[index] = where[_key(function(*(known.get(id(a), self.values[a][0]) for a in node.args)))]
+            if leaves:
+                grid[index] = where[_key(_truth(node, known))]
+                continue
+            given = (known.get(id(arg), self.values[arg][0]) for arg in node.args)
+            grid[index] = where[_key(function_of(node.data)(*given))]
         classes = [_classes(np.moveaxis(grid, axis, 0).reshape(grid.shape[axis], -1)) for axis in range(grid.ndim)]
         reduced = grid[np.ix_(*(firsts for firsts, _ in classes))]
         common = int(np.bincount(reduced.ravel()).argmax())
@@ -451,6 +499,15 @@ class _Compiler:
     def _named(self, text: str) -> str:
         self._texts[text] = self._texts.get(text, 0) + 1
         return text if self._texts[text] == 1 else f"{text} #{self._texts[text]}"
+
+
+def _truth(node: Expr, known: dict[int, Any]) -> bool:
+    """A truth function, given its leaves."""
+    if id(node) in known:
+        return bool(known[id(node)])
+    if node.op == "const":
+        return bool(node.data)
+    return bool(function_of(node.data)(*(_truth(arg, known) for arg in node.args)))
 
 
 def _leaf(node: Expr, op: str) -> Expr:

@@ -11,11 +11,12 @@ from vitrify.errors import InputError, SpecError
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
     from vitrify.spec.grammar import Grammar
+    from vitrify.spec.ltl import Formula
     from vitrify.spec.ngram import NGramModel
     from vitrify.spec.patterns import WordPatterns
     from vitrify.spec.program_file import Program
 
-    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns | Program
+    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns | Program | Formula
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
@@ -25,6 +26,7 @@ SUFFIXES = {
     ".regex": ("regular expression", "automaton", "Automaton"),
     ".cfg": ("context-free grammar", "grammar", "Grammar"),
     ".pcfg": ("context-free grammar with probabilities", "grammar", "Grammar"),
+    ".ltl": ("formula of past-time temporal logic", "ltl", "Formula"),
     ".rasp": ("program of selections and aggregations", "program_file", "Program"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
 }

@@ -57,7 +57,8 @@ class Batch:
         if node.op == "apply" and isinstance(node.data, str) and node.data in ("and", "or"):
             held = [np.array([bool(v) for v in self.values[arg]])[x] for arg, x in zip(node.args, inner, strict=True)]
             both = np.logical_and if node.data == "and" else np.logical_or
-            return np.asarray(both.reduce(held), dtype=np.int64)  # the domain is (False, True)
+            said = np.asarray(both.reduce(held), dtype=np.int64)  # the domain is (False, True), or one of them
+            return said if len(self.values[node]) == 2 else np.zeros_like(said)
         if node.op == "apply":
             return np.asarray(self._table(node)[tuple(inner)])
         domain = self.values[node]

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from vitrify.spec.program import OPERATIONS, Expr, Pairs, Selector, Table, Value, exact, function_of, parts
+from vitrify.spec.program import Expr, Pairs, Selector, Table, Value, exact, function_of, parts
 
 MOST_VALUES = 1 << 16  # of one expression
 MOST_ROWS = 1 << 18  # of a function of several expressions
@@ -103,7 +103,10 @@ class Values:
 
     def _applied(self, node: Expr) -> Domain:
         domains = [self[arg] for arg in node.args]
-        if node.data in ("and", "or", "not", *(op for op in OPERATIONS if op in ("==", "!="))):
+        comparing = isinstance(node.data, str) and node.data in ("and", "or", "not", "==", "!=")
+        if all(len(domain) == 1 for domain in domains) and comparing:
+            return (bool(function_of(node.data)(*(domain[0] for domain in domains))),)
+        if comparing:
             return (False, True)
         if node.data == "if":
             return self._domain([*domains[0], *domains[2]], "if")

@@ -1,0 +1,62 @@
+"""Temporal logic as transformers: exact, one attention layer per nested look back."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from formulas import random_formula
+from vitrify.certify import campaign, certify
+from vitrify.constructions.temporal import temporal
+from vitrify.kit import assemble
+from vitrify.net.transformer import AttentionKind
+from vitrify.net.weights import Ledger
+from vitrify.spec.ltl import Formula
+
+ATTENTIONS: list[AttentionKind] = ["softmax", "sparsemax", "hard"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_formulas_are_exact(seed: int) -> None:
+    formula = random_formula(seed)
+    evidence = certify(assemble(temporal(formula, attention=ATTENTIONS[seed % 3])), formula, max_length=6, work=1e7)
+    assert evidence.verdict == "holds", (str(formula), evidence.witness)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(500))
+def test_500_random_formulas_are_exact(seed: int) -> None:
+    formula = random_formula(1_000 + seed, letters="ab")
+    for attention in ("softmax", "hard"):
+        weights = assemble(temporal(formula, attention=attention))
+        assert certify(weights, formula, max_length=8).verdict == "holds", str(formula)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_there_is_one_attention_layer_per_nested_look_back(seed: int) -> None:
+    plain, mixed = random_formula(seed, mod=False), random_formula(seed)
+    assert Ledger.of(assemble(temporal(plain))).attention_layers <= plain.depth
+    assert Ledger.of(assemble(temporal(mixed))).attention_layers <= mixed.depth + 1
+
+
+def test_the_bound_is_reached() -> None:
+    formula = Formula.from_text("alphabet: a b\nlength: 9\nO (a & Y (b & O (a & Y b)))")
+    assert formula.depth == 4
+    assert Ledger.of(assemble(temporal(formula))).attention_layers == 4
+
+
+def test_broken_nets_are_noticed() -> None:
+    formula = Formula.from_text("alphabet: a b c\nlength: 12\n(!c S a) & Y (b | O c)")
+    assert campaign(assemble(temporal(formula)), formula, count=60, seed=1).rate >= 0.95
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_program_says_what_the_formula_means(seed: int) -> None:
+    formula = random_formula(seed)
+    for length in (1, 3, 5):
+        words = list(product(range(3), repeat=length))
+        wanted = formula.holds(np.array(words))
+        for word, row in zip(words, wanted.tolist(), strict=True):
+            assert formula.program(["abc"[i] for i in word]) == row
