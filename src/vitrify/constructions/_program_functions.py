@@ -1,0 +1,193 @@
+"""Element-wise functions of a program's values, as ReLU units: sums are free, comparisons cost two."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from vitrify.constructions._program_stream import Floats, Form, Stream, classes_of, kind_of, numbers_of, same, total_of
+from vitrify.errors import BuildRefused
+from vitrify.kit.gadgets import steps
+from vitrify.kit.network import Affine, Space, Units
+from vitrify.net.spaces import Flag, Integers, Reals
+from vitrify.spec.program import Expr, function_of
+
+FEW = 8  # numbers with more values than this travel as one number
+MOST_UNITS = 1 << 14  # of one table
+CONNECTIVES = ("and", "or", "not", "==", "!=", "if")
+MOST_LEAVES = 8  # of a truth function that is made in one layer
+
+
+class Functions(Stream):
+    """What is made by units."""
+
+    def _made(self, node: Expr) -> Form:
+        if node.op != "apply":
+            return super()._made(node)
+        if node.data in ("+", "-", "neg"):
+            return self._sum(node)
+        if self._connects(node):
+            return self._connected(node)
+        numeric = all(self.values.numeric(arg) for arg in node.args)
+        if node.data in ("<", "<=", ">", ">=", "==", "!=") and numeric:
+            left, right = node.args
+            differences = np.unique(np.subtract.outer(numbers_of(self.values[left]), numbers_of(self.values[right])))
+            holds = function_of(node.data)
+            total = self.number(left) + self.number(right) * -1.0
+            return self._flag(node, total, differences, lambda x: holds(x, 0.0))
+        if node.data in ("min", "max") and numeric and len(node.args) == 2:
+            return self._extreme(node)
+        if node.data == "if" and self.values.numeric(node) and len(self.values[node]) > FEW:
+            return self._either(node)
+        return self._table(node)
+
+    def _connects(self, node: Expr) -> bool:
+        """Whether this is a connective of truth values."""
+        named = node.op == "apply" and isinstance(node.data, str) and node.data in CONNECTIVES
+        return named and all(self.values.boolean(arg) for arg in node.args)
+
+    def _connected(self, node: Expr) -> Form:
+        """A truth function of few others in one layer, however its connectives are nested: two units for and, or."""
+        leaves = self._leaves(node)
+        if len(leaves) > MOST_LEAVES:
+            return self._wide(node)
+        rows = list(product((False, True), repeat=len(leaves)))
+        truth = np.array([truth_of(node, dict(zip(map(id, leaves), row, strict=True))) for row in rows])
+        held = np.array(rows, dtype=float)
+        for value in (True, False):  # a conjunction, or the negation of one, of leaves and negated leaves
+            rare = held[truth == value]
+            if len(rare) == 1:
+                signs = 2.0 * rare[0] - 1.0
+                total = total_of([self.number(leaf) * sign for leaf, sign in zip(leaves, signs, strict=True)])
+                top = float((signs > 0).sum())
+                points = np.arange(top - len(leaves), top + 1)
+                return self._flag(node, total, points, lambda x, v=value, t=top: (x >= t) == v)
+        return self._table(node, leaves)
+
+    def _wide(self, node: Expr) -> Form:
+        """A conjunction or disjunction of many."""
+        if node.data not in ("and", "or"):
+            return self._table(node)
+        total = total_of([self.number(arg) for arg in node.args])
+        least = len(node.args) if node.data == "and" else 1
+        return self._flag(node, total, np.arange(len(node.args) + 1.0), lambda x: x >= least)
+
+    def _leaves(self, node: Expr) -> list[Expr]:
+        """The truth values that a nest of connectives is made of; constants are none."""
+        found: dict[int, Expr] = {}
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if part is node or (self._connects(part) and id(part) not in self.forms):
+                stack.extend(part.args)
+            elif len(self.values[part]) > 1:
+                found[id(part)] = part
+        return list(found.values())
+
+    def _sum(self, node: Expr) -> Form:
+        signs = (-1.0,) if node.data == "neg" else (1.0, 1.0 if node.data == "+" else -1.0)
+        total = total_of([self.number(arg) * sign for arg, sign in zip(node.args, signs, strict=True)])
+        return Form(total, numbers_of(self.values[node]))
+
+    def _flag(self, node: Expr, total: Affine, points: Floats, holds: Any) -> Form:
+        domain = self.values[node]
+        says = np.array([[float(bool(holds(point)))] for point in points])
+        space = Space(self.name(node), Flag())
+        steps(self.net, total, points, [(space, says)], name=f"decide: {space.name}")
+        return Form(Affine.copy(space), np.array([float(bool(value)) for value in domain]))
+
+    def _extreme(self, node: Expr) -> Form:
+        """max(a, b) = a + relu(b - a), min(a, b) = a - relu(a - b)."""
+        a, b = (self.number(arg) for arg in node.args)
+        sign = 1.0 if node.data == "max" else -1.0
+        lead = (b + a * -1.0) * sign
+        space = Space(self.name(node), Reals(("lead",), 0.0, float(lead.bound[0])))
+        gain = {s: lead.gain(s) for s in lead.spaces}
+        self.net.add(Units(f"lead: {space.name}", lead.parts, lead.bias, ((space, np.eye(1)),), gain=gain))
+        return Form(a + Affine.copy(space) * sign, numbers_of(self.values[node]))
+
+    def _either(self, node: Expr) -> Form:
+        """A number that passes where the condition holds, and another where it does not: two units each."""
+        yes, condition, no = node.args
+        flag = self.number(condition)
+        numbers = numbers_of(self.values[node])
+        limit = 2.0 * float(np.abs(numbers).max()) + 2.0
+        units = []
+        for arg, gate in ((yes, flag), (no, Affine.constant(1.0) + flag * -1.0)):
+            shut = gate * limit + Affine.constant(-limit)
+            units += [self.number(arg) + shut, self.number(arg) * -1.0 + shut]
+        read = units[0]
+        for unit in units[1:]:
+            read = read.beside(unit)
+        space = Space(self.name(node), Integers(("value",), float(min(numbers.min(), 0)), float(max(numbers.max(), 0))))
+        gain = {s: 2.0 * read.gain(s) for s in read.spaces}
+        self.net.add(
+            Units(
+                f"either: {space.name}",
+                read.parts,
+                read.bias,
+                ((space, np.array([[1.0], [-1.0], [1.0], [-1.0]])),),
+                margin=dict.fromkeys(read.spaces, 0.25),
+                gain=gain,
+            )
+        )
+        return Form(Affine.copy(space), numbers)
+
+    def _table(self, node: Expr, leaves: list[Expr] | None = None) -> Form:
+        """One unit per combination of classes of arguments, or of leaves, but for the commonest result."""
+        args = leaves or list({id(arg): arg for arg in node.args if self.sources(arg)}.values())
+        domains = [self.values[arg] for arg in args]
+        where = {same(value): row for row, value in enumerate(self.values[node])}
+        grid = np.empty([len(domain) for domain in domains], dtype=np.int64)
+        for index in np.ndindex(*grid.shape):
+            known = {id(arg): domain[i] for arg, domain, i in zip(args, domains, index, strict=True)}
+            if leaves:
+                grid[index] = where[same(truth_of(node, known))]
+                continue
+            given = (known.get(id(arg), self.values[arg][0]) for arg in node.args)
+            grid[index] = where[same(function_of(node.data)(*given))]
+        classes = [classes_of(np.moveaxis(grid, axis, 0).reshape(grid.shape[axis], -1)) for axis in range(grid.ndim)]
+        reduced = grid[np.ix_(*(firsts for firsts, _ in classes))]
+        common = int(np.bincount(reduced.ravel()).argmax())
+        rows = np.argwhere(reduced != common)
+        if len(rows) > MOST_UNITS:
+            sizes = " × ".join(str(len(firsts)) for firsts, _ in classes)
+            raise BuildRefused(
+                f"{self.text(node)} needs a table of {sizes} = {reduced.size:,} rows: a net of that size is refused; "
+                "use fewer values, or operations (sums, comparisons, minima) instead of a function of several arguments"
+            )
+        read = Affine.constant(np.full(len(rows), 1.0 - 2.0 * len(args)))
+        for axis, (arg, (firsts, member)) in enumerate(zip(args, classes, strict=True)):
+            code = self.vector(arg, np.eye(len(firsts))[member])
+            wanted = np.zeros((len(firsts), len(rows)))
+            wanted[rows[:, axis], np.arange(len(rows))] = 2.0
+            read = read + code @ wanted
+        domain = self.values[node]
+        as_line = self.values.numeric(node) and len(domain) > FEW
+        images = numbers_of(domain)[:, None] if as_line else np.eye(len(domain))
+        space = Space(self.name(node), kind_of(images, domain))
+        outputs = images[reduced[tuple(rows.T)]] - images[common]
+        reach = sum(read.gain(s) for s in read.spaces)
+        self.net.add(
+            Units(
+                f"table: {space.name}",
+                read.parts,
+                read.bias,
+                ((space, outputs),),
+                constants=((space, images[common]),),
+                margin=dict.fromkeys(read.spaces, 1.0 / max(reach, 1.0)),
+                gain={s: read.gain(s) * float(np.abs(outputs).max(initial=0.0)) for s in read.spaces},
+            )
+        )
+        return Form(Affine.copy(space), numbers_of(domain) if as_line else None)
+
+
+def truth_of(node: Expr, known: dict[int, Any]) -> bool:
+    """A truth function, given its leaves."""
+    if id(node) in known:
+        return bool(known[id(node)])
+    if node.op == "const":
+        return bool(node.data)
+    return bool(function_of(node.data)(*(truth_of(arg, known) for arg in node.args)))

@@ -1,0 +1,227 @@
+"""How the values of a program stand in the stream: a code or a line of points, and what readers take from either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.kit.gadgets import snap, steps
+from vitrify.kit.network import Affine, Builder, Space
+from vitrify.net.spaces import Flag, Kind, OneHot, Reals
+from vitrify.net.transformer import AttentionKind
+from vitrify.spec.program import Expr, Table, Value, evaluate, function_of, parts
+from vitrify.spec.program_file import BEGIN, Program
+from vitrify.spec.program_values import Domain
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """How an expression stands in the stream: a one-hot over its values, or a number with a point for each value."""
+
+    affine: Affine
+    points: Floats | None = None  # None: a one-hot
+
+
+class Stream:
+    """The spaces of a program, made when somebody asks for them."""
+
+    def __init__(self, program: Program, attention: AttentionKind, *, letters: bool = True) -> None:
+        self.letters = letters  # whether the token stands in the stream, or only what is asked about it
+        self.token_tables: dict[bytes, Floats] = {}
+        self.program, self.values, self.attention = program, program.values, attention
+        self.net = Builder(program.name, (BEGIN, *program.alphabet), program.length, attention, void=True)
+        self.forms: dict[int, Form] = {}
+        self._vectors: dict[tuple[int, bytes, bool], Affine] = {}
+        self._sources: dict[int, frozenset[str]] = {}
+        self._texts: dict[str, int] = {}
+        self.from_heads: set[Space] = set()
+        self._snapped: dict[Space, Space] = {}
+
+    def sources(self, node: Expr) -> frozenset[str]:
+        """What a value depends on: the token, the place, what stands elsewhere."""
+        if id(node) not in self._sources:
+            for part in parts(node):
+                own = {part.op} if part.op in ("tokens", "indices") else set()
+                crosses = {"elsewhere"} if part.op in ("aggregate", "mean", "width", "first", "last") else set()
+                inner = [self._sources[id(arg)] for arg in part.args]
+                self._sources[id(part)] = frozenset(own | crosses).union(*inner)
+        return self._sources[id(node)]
+
+    def number(self, node: Expr, *, clean: bool = False) -> Affine:
+        """The value itself, as one number."""
+        return self.vector(node, numbers_of(self.values[node])[:, None], clean=clean)
+
+    def vector(self, node: Expr, table: Floats, *, clean: bool = False) -> Affine:
+        """For each value of an expression a vector of one's choice, as an affine map of the stream.
+
+        What is `clean` has no error and depends, at BOS, on nothing but its bias.
+        """
+        source, rows = self.source(node)
+        table = np.ascontiguousarray(table[rows], dtype=float)
+        if source is None:
+            return Affine.constant(table[0])
+        key = (id(source), table.tobytes() + str(table.shape).encode(), clean)
+        if key not in self._vectors:
+            self._vectors[key] = self._made_vector(source, table, clean)
+        return self._vectors[key]
+
+    def _made_vector(self, node: Expr, table: Floats, clean: bool) -> Affine:
+        if node.op == "indices":
+            return self._placed(table)
+        if node.op == "tokens":
+            self.token_tables[table.tobytes()] = table
+            if not self.letters:
+                rows = np.vstack([np.zeros(table.shape[1]), table])
+                name, kind = self.named("of the token"), kind_of(table, self.program.alphabet)
+                return Affine.copy(self.net.embed(name, kind, rows))
+        form = self.form(node)
+        affine = self.cleaned(form.affine) if clean else form.affine
+        if form.points is None:
+            return affine @ table
+        slope = slope_of(form.points, table)
+        settled = not clean or not any(space in self.from_heads for space in affine.spaces)
+        if slope is not None and settled:
+            return affine @ slope[None, :] + Affine.constant(table[0] - slope * form.points[0])
+        order = np.argsort(form.points)
+        space = Space(self.name(node), kind_of(table, self.values[node]))
+        steps(self.net, form.affine, form.points[order], [(space, table[order])], name=f"values of {space.name}")
+        return Affine.copy(space)
+
+    def _placed(self, table: Floats) -> Affine:
+        slope = slope_of(np.arange(len(table), dtype=float), table)
+        if slope is not None:
+            return Affine.of({self.net.index: slope[None, :]}, table[0] - slope)
+        space = self.net.place(self.named("place"), kind_of(table, tuple(range(len(table)))), table)
+        return Affine.copy(space)
+
+    def cleaned(self, affine: Affine) -> Affine:
+        """The same with every one-hot that a head wrote made exact, and zero at BOS."""
+        found = Affine.constant(affine.bias)
+        for space, matrix in affine.parts:
+            if space in self.from_heads and isinstance(space.kind, OneHot | Flag):
+                if space not in self._snapped:
+                    self._snapped[space] = snap(self.net, space, name=self.named(f"{space.name}, exact"), void=True)
+                space = self._snapped[space]
+            found = found + Affine.of({space: matrix})
+        return found
+
+    def source(self, node: Expr) -> tuple[Expr | None, NDArray[np.int64]]:
+        """The one expression that a value depends on, with the row of the value for each value of that; or itself."""
+        sources, domain = self.sources(node), self.values[node]
+        where = {same(value): row for row, value in enumerate(domain)}
+        if not sources:
+            (found,) = evaluate(node, [self.program.alphabet[0]])
+            return None, np.array([where[same(found)]])
+        if sources == {"tokens"}:
+            each = [evaluate(node, [letter])[0] for letter in self.program.alphabet]
+            return leaf(node, "tokens"), np.array([where[same(value)] for value in each])
+        if sources == {"indices"}:
+            each = evaluate(node, [self.program.alphabet[0]] * self.program.length)
+            return leaf(node, "indices"), np.array([where[same(value)] for value in each])
+        if node.op == "apply":
+            loose = {id(arg): arg for arg in node.args if self.sources(arg)}
+            if len(loose) == 1:
+                (inner,) = loose.values()
+                function = function_of(node.data)
+                fixed = [None if id(arg) in loose else self.values[arg][0] for arg in node.args]
+                rows = []
+                for value in self.values[inner]:
+                    args = [value if id(arg) in loose else f for arg, f in zip(node.args, fixed, strict=True)]
+                    rows.append(where[same(function(*args))])
+                source, below = self.source(inner)
+                return source, np.array(rows)[below]
+        return node, np.arange(len(domain))
+
+    def form(self, node: Expr) -> Form:
+        """How an expression that is nobody's function stands in the stream."""
+        if id(node) not in self.forms:
+            self.forms[id(node)] = self._made(node)
+        return self.forms[id(node)]
+
+    def _made(self, node: Expr) -> Form:
+        """The form of an expression that is nobody's function: here the token, elsewhere what units and heads make."""
+        assert node.op == "tokens"
+        size = len(self.program.alphabet)
+        table = np.vstack([np.zeros(size), np.eye(size)])
+        return Form(Affine.copy(self.net.embed("token", OneHot(self.program.alphabet, void=True), table)))
+
+    def at_tokens(self, key: Affine) -> Affine:
+        """The same with nothing at BOS."""
+        return key + Affine.of({self.net.bos: -key.bias[None, :]}) if key.bias.any() else key
+
+    def name(self, node: Expr) -> str:
+        return self.named(self.text(node))
+
+    def text(self, node: Expr) -> str:
+        return node.data.name if isinstance(node.data, Table) else str(node.data if node.op == "apply" else node.op)
+
+    def named(self, text: str) -> str:
+        self._texts[text] = self._texts.get(text, 0) + 1
+        return text if self._texts[text] == 1 else f"{text} #{self._texts[text]}"
+
+
+def leaf(node: Expr, op: str) -> Expr:
+    return next(part for part in parts(node) if part.op == op)
+
+
+def numbers_of(domain: Domain) -> Floats:
+    return np.array([float(value) for value in domain])  # type: ignore[arg-type]
+
+
+def symbols_of(domain: Domain) -> tuple[str, ...]:
+    plain = tuple("none" if value is None else str(value) for value in domain)
+    return plain if len(set(plain)) == len(plain) else tuple(repr(value) for value in domain)
+
+
+def same(value: Value) -> Any:
+    """Truth values count as the numbers 0 and 1."""
+    return int(value) if isinstance(value, bool) else value
+
+
+def total_of(parts_of: Sequence[Affine]) -> Affine:
+    total = parts_of[0]
+    for part in parts_of[1:]:
+        total = total + part
+    return total
+
+
+def slope_of(points: Floats, table: Floats) -> Floats | None:
+    """The slope with which a table is an affine function of its points, if it is one."""
+    if len(points) == 1:
+        return np.zeros(table.shape[1])
+    far = int(np.abs(points - points[0]).argmax())
+    slope: Floats = (table[far] - table[0]) / (points[far] - points[0])
+    line = table[0] + np.outer(points - points[0], slope)
+    return slope if np.abs(line - table).max() <= 1e-12 * max(1.0, float(np.abs(table).max())) else None
+
+
+def classes_of(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first of each class of equal rows, and the class of every row, in order of appearance."""
+    _, firsts, member = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return firsts[order], rank[member.ravel()]
+
+
+def kind_of(table: Floats, domain: Domain) -> Kind:
+    """What a space of such vectors is."""
+    size = table.shape[1]
+    binary = bool(np.isin(table, (0.0, 1.0)).all())
+    if size == 1 and binary:
+        return Flag()
+    if binary and (table.sum(axis=1) == 1).all():
+        named = (
+            symbols_of(domain)
+            if size == len(domain) and (table == np.eye(size)).all()
+            else tuple(map(str, range(size)))
+        )
+        return OneHot(named, void=True)
+    labels = tuple(map(str, range(size)))
+    return Reals(labels, float(min(table.min(), 0.0)), float(max(table.max(), 0.0)))
