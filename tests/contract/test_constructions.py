@@ -17,7 +17,6 @@ from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
-from vitrify.spec.grammars import random_grammar
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram

@@ -118,7 +118,7 @@ def log_probabilities(output: Output, logits: Logits) -> Logits:
         return logits
     xp = namespace(logits)
     if output.scores == "linear":
-        with np.errstate(divide="ignore"):  # the log of probability 0
+        with np.errstate(divide="ignore", invalid="ignore"):  # the log of 0; 0/0 off the language
             return xp.log(logits / logits.sum(axis=-1, keepdims=True))
     shifted = logits - logits.max(axis=-1, keepdims=True)
     return shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))
