@@ -80,6 +80,7 @@ def test_every_command_and_option_is_documented() -> None:
         "--top",
         "--mutations",
         "--depth",
+        "--tolerance",
         "--json",
     ):
         assert option in page, option

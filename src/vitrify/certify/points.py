@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.certify.evidence import Evidence, Progress
+from vitrify.certify.words import too_soft
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Architecture
 from vitrify.net.run import outputs
@@ -70,7 +71,7 @@ class PointExamination:
         """Examine a net; stops at the first wrong answer, which becomes the witness."""
         start = time.perf_counter()
         total = sum(len(asked.inputs) for asked in self.questions)
-        worst, done, witness = 0.0, 0, None
+        worst, done, witness = 0.0, 0, too_soft(weights)
         for asked in self.questions[::-1] if hardest_first else self.questions:
             for at in range(0, len(asked.inputs) if witness is None else 0, STEP):
                 inputs = asked.inputs[at : at + STEP]
@@ -98,4 +99,9 @@ class PointExamination:
 
 def point_oracle_for(spec: object, net: Architecture) -> PointOracle:
     """The oracle of a spec for a network that was built from it and reads numbers."""
+    from vitrify.certify.maxout import MaxoutOracle
+    from vitrify.spec.maxout import Maxout
+
+    if isinstance(spec, Maxout):
+        return MaxoutOracle(spec, net)
     raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads}s")

@@ -83,7 +83,7 @@ class WordExamination:
         start = time.perf_counter()
         total = sum(domain.cases for domain in self.domains)
         worst, done = 0.0, 0
-        witness = _too_soft(weights)
+        witness = too_soft(weights)
         order = self.domains[::-1] if hardest_first else self.domains
         for domain in order:
             if witness is None:
@@ -160,7 +160,7 @@ class WordExamination:
         return spread, None
 
 
-def _too_soft(weights: Weights[Any]) -> dict[str, object] | None:
+def too_soft(weights: Weights[Any]) -> dict[str, object] | None:
     """A head whose temperature is below what its gap demands, if there is one."""
     for head in weights.labels.heads:
         beta = float(weights.arrays[f"blocks.{head.block}.attn.beta"][head.place])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
-from vitrify.net.run import encode, log_probabilities, logits, outputs
+from vitrify.net.run import encode, log_probabilities, logits, numbers, outputs
 from vitrify.net.weights import Weights
 
 Floats = NDArray[np.float64]
@@ -29,20 +29,10 @@ def answer(weights: Weights[Any], words: Sequence[str], everywhere: bool, top: i
     list, the first before any token). Functions: `values` maps names to numbers.
     """
     if weights.architecture.reads != "tokens":
-        found = outputs(weights, _numbers(weights.architecture, words))
+        found = outputs(weights, numbers(weights, words))
     else:
         (found,) = logits(weights, [encode(weights.architecture, words)])
     return _answer(weights, words, found, everywhere, top)
-
-
-def _numbers(net: Any, words: Sequence[str]) -> Floats:
-    """The vector that the words write down, as a batch of one."""
-    if len(words) != len(net.inputs):
-        raise InputError(f"this network reads {len(net.inputs)} numbers ({', '.join(net.inputs)}), not {len(words)}")
-    try:
-        return np.array([[float(word) for word in words]])
-    except ValueError as error:
-        raise InputError(f"this network reads numbers: {error}") from None
 
 
 def stream(weights: Weights[Any], lines: TextIO, everywhere: bool, top: int | None) -> Iterator[dict[str, Any]]:
@@ -50,13 +40,15 @@ def stream(weights: Weights[Any], lines: TextIO, everywhere: bool, top: int | No
     numbered = enumerate(lines, start=1)
     while chunk := list(islice(numbered, LINES)):
         sequences = [line.split() for _, line in chunk]
-        ids = []
+        read: list[Any] = []
+        tokens = weights.architecture.reads == "tokens"
         for (number, _), words in zip(chunk, sequences, strict=True):
             try:
-                ids.append(encode(weights.architecture, words))
+                read.append(encode(weights.architecture, words) if tokens else numbers(weights, words)[0])
             except InputError as error:
                 raise InputError(f"standard input, line {number}: {error}") from None
-        for words, found in zip(sequences, logits(weights, ids), strict=True):
+        answers = logits(weights, read) if tokens else outputs(weights, np.array(read))[:, None]
+        for words, found in zip(sequences, answers, strict=True):
             yield _answer(weights, words, found, everywhere, top)
 
 

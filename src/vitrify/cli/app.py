@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from vitrify.errors import InputError
 
@@ -29,6 +31,15 @@ class AttentionChoice(StrEnum):
     hard = "hard"
 
 
+class WithNumbers(TyperCommand):
+    """A command whose arguments may be negative numbers: a blank in front keeps them from being taken for options."""
+
+    NEGATIVE = re.compile(r"-(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [f" {word}" if self.NEGATIVE.fullmatch(word) else word for word in args])
+
+
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a model folder that `vitrify build` wrote")]
 AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
 Seed = Annotated[int, typer.Option(help="seed of everything random")]
@@ -39,7 +50,9 @@ def build(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg, .pcfg or .rasp"
+            metavar="FILE",
+            help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg, .pcfg, .rasp, .ltl or "
+            ".maxout.json|safetensors",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")],
@@ -47,7 +60,7 @@ def build(
         str | None,
         typer.Option(
             help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory, "
-            "register; grammar: shapes, one-pass, unambiguous, plane"
+            "register; grammar: shapes, one-pass, unambiguous, plane; maxout: maxout, convex-difference"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (
@@ -61,6 +74,9 @@ def build(
         int | None, typer.Option(help="patterns: answer from the last n-1 words; by default, as many as it takes")
     ] = None,
     depth: Annotated[int | None, typer.Option(min=1, help="grammars: drop derivations that are deeper")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="maxout: what soft attention may do to an output; 1e-6 unless said")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
@@ -74,14 +90,15 @@ def build(
     with render.status(f"reading {file}") as say:
         spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
         say("building")
-        settings = Settings(KINDS[attention.value], max_length, code_name(positions) if positions else None, window)
+        code = code_name(positions) if positions else None
+        settings = Settings(KINDS[attention.value], max_length, code, window, tolerance)
         weights = built(spec, shape, settings)
         say(f"writing {out}")
         save(weights, out, spec)
     render.built(weights, out, as_json)
 
 
-@app.command()
+@app.command(cls=WithNumbers)
 def run(
     folder: Folder,
     tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input: symbols, or numbers")] = None,

@@ -27,6 +27,7 @@ class Settings:
     max_length: int | None = None
     positions: CodeName | None = None
     window: int | None = None
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Construction:
     make: Callable[[object, Settings], Network | Weights[Any]]
     default: bool = False
     windowed: bool = False  # whether the window is a choice
+    tolerant: bool = False  # whether the error of soft attention is a choice
     sequences: bool = True  # whether it reads sequences, up to a length that may be chosen
     attends: bool = True  # whether it has heads, whose attention and position code may be chosen
 
@@ -75,6 +77,8 @@ def _chosen(spec: object, shape: str | None, settings: Settings | None) -> Const
         raise BuildRefused(f"the shape {chosen[0].shape!r} has no window to choose: leave --window out")
     if settings and not chosen[0].attends and (settings.attention != "softmax" or settings.positions):
         raise BuildRefused(f"the shape {chosen[0].shape!r} has no heads: leave --attention and --positions out")
+    if settings and settings.tolerance is not None and not chosen[0].tolerant:
+        raise BuildRefused(f"the shape {chosen[0].shape!r} has no tolerance to choose: leave --tolerance out")
     if settings and settings.max_length is not None and not chosen[0].sequences:
         raise BuildRefused(f"the shape {chosen[0].shape!r} reads no sequences: leave --max-length out")
     return chosen[0]

@@ -60,6 +60,8 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
             errors[operation.writes] = rounding + heads[operation].leak + passed
         else:
             passed = sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
+            if operation.joint is not None:
+                passed = min(passed, operation.joint * max(errors[space] for space in operation.reads))
             errors |= dict.fromkeys(written_by(operation), passed)
     _check("the readout", network.readout.needs, needs, errors)
     return Margins(heads, errors)
@@ -92,6 +94,8 @@ def _needs(network: Network) -> dict[Space, float]:
 
 def _need_of_units(units: Units, space: Space, wanted: float) -> float:
     gain = units.gain.get(space, 0.0)
+    if units.joint:
+        return min(units.margin.get(space, NO_NEED), wanted / units.joint)
     noisy = sum(1 for other in units.reads if units.gain.get(other, 0.0) > 0)
     return min(units.margin.get(space, NO_NEED), wanted / (gain * noisy) if gain else NO_NEED)
 
@@ -99,6 +103,8 @@ def _need_of_units(units: Units, space: Space, wanted: float) -> float:
 def _need_of_head(head: Attend, space: Space, wanted: float) -> float:
     """Values may use half of what the reader bears; queries and keys may move a score by an eighth of the gap."""
     gain = head.value.gain(space)
+    if head.beta is not None:  # its temperature is not to be chosen, so there is nothing to share with it
+        return wanted / gain if gain else NO_NEED
     need = wanted / (2 * gain * len(head.value.parts)) if gain else NO_NEED
     if head.gap is None:
         return need
@@ -109,6 +115,9 @@ def _need_of_head(head: Attend, space: Space, wanted: float) -> float:
 def _sharpness(
     network: Network, head: Attend, wanted: float, errors: Mapping[Space, float], arithmetic: Arithmetic
 ) -> Sharpness:
+    if head.beta is not None:
+        least = None if head.attention == "hard" else head.beta
+        return Sharpness(head.beta, least, None, None, head.shortfall, head.shortfall)
     if head.gap is None:
         return Sharpness(1.0, None, None, None, None, 0.0)
     rounding = ROUNDOFF[arithmetic] * (head.query.size + 2) * head.bound
@@ -130,7 +139,7 @@ def _sharpness(
         return Sharpness(1.0, None, head.gap, kappa, None, 0.0)
     if head.attention == "sparsemax":
         least = 1.0 / gap
-        return Sharpness(_round_up(least), least, head.gap, kappa, None, 0.0)
+        return Sharpness(round_up(least), least, head.gap, kappa, None, 0.0)
     keys = network.max_length + network.pads
     largest = float(head.value.bound.max(initial=0.0))
     if largest == 0.0:
@@ -138,10 +147,10 @@ def _sharpness(
     tolerance = min(wanted / 2, largest) if math.isfinite(wanted) else 1e-9
     scale = 2.0 * largest * max(keys - 1, 1)
     least = max(math.log(scale / tolerance), 1.0) / gap
-    beta = _round_up(least)
+    beta = round_up(least)
     return Sharpness(beta, least, head.gap, kappa, tolerance, min(scale * math.exp(-beta * gap), tolerance))
 
 
-def _round_up(beta: float) -> float:
+def round_up(beta: float) -> float:
     """The next multiple of 1/4; large temperatures stay as they are, to a whole number."""
     return math.ceil(beta * STEP) / STEP if beta < 2**40 else math.ceil(beta)

@@ -106,7 +106,8 @@ class Attend:
     The score of key $j$ for query $i$ is `query`$_i \cdot$ `key`$_j$ plus `bias`$_{i-j}$. `gap` is the smallest lead
     of the right keys over all others, over every input up to the maximum length; None says that the head averages by
     design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
-    adds to an average (in float64). `shares` says that several right keys may have to share the weight equally.
+    adds to an average (in float64). `shares` says that several right keys may have to share the weight equally. A head
+    may bring its own temperature, `beta`, and the error that it makes there, `shortfall`.
     """
 
     name: str
@@ -123,6 +124,8 @@ class Attend:
     bias: Floats | None = None
     error: float = 0.0
     shares: bool = False
+    beta: float | None = None
+    shortfall: float = 0.0
 
     @property
     def reads(self) -> tuple[Space, ...]:
@@ -134,7 +137,8 @@ class Units:
     r"""ReLU units: $\mathrm{relu}(\sum_s x_s R_s + b)$, read out linearly into some spaces.
 
     `margin` is, by space, the largest error of its coordinates that changes no decision of the units; `gain` is how
-    much of an error below that margin reaches an output coordinate: 0 where the units restore exact values.
+    much of an error below that margin reaches an output coordinate: 0 where the units restore exact values. `joint`,
+    where it is known, is what an error of 1 in all coordinates of all spaces does, less than the sum of the gains.
     """
 
     name: str
@@ -144,6 +148,7 @@ class Units:
     constants: tuple[tuple[Space, Floats], ...] = ()
     margin: Mapping[Space, float] = field(default_factory=dict)
     gain: Mapping[Space, float] = field(default_factory=dict)
+    joint: float | None = None
     rows: tuple[str, ...] = ()
 
     @property

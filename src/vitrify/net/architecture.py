@@ -33,13 +33,15 @@ class Output:
     `lm`: next-token probabilities; `scores` says whether the logits go through a softmax, are log-probabilities
     already, or are weights that are divided by their sum. `recogniser`: the likeliest symbol is the automaton's state,
     `accepting` ones say yes. `transducer`: one symbol each. `next`: a symbol may come next iff its logit is positive.
-    `class`: the likeliest symbol is the answer. `values`: the logits are the answer, real numbers named by `symbols`.
+    `class`: the likeliest symbol is the answer. `values`: the logits are the answer, real numbers named by `symbols`,
+    each within `error` of the right one.
     """
 
     kind: OutputKind
     symbols: tuple[str, ...]
     scores: Scores = "softmax"
     accepting: tuple[str, ...] = ()
+    error: float = 0.0
 
 
 class Architecture(Protocol):

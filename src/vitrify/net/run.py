@@ -1,4 +1,4 @@
-"""Running a network on words: encode, batch, forward, read."""
+"""Running a network on words or numbers: encode, batch, forward, read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vitrify.arrays import Array, Logits, namespace
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output, SequenceArchitecture
+from vitrify.net.spaces import Reals
 from vitrify.net.trace import Trace
 from vitrify.net.transformer import QUERY_CHUNK
 from vitrify.net.weights import Weights
@@ -38,6 +39,23 @@ def encode(net: SequenceArchitecture, words: Sequence[str]) -> list[int]:
             f"build it again with --max-length {len(words)}"
         )
     return [ids.get(word, fallback or 0) for word in words]
+
+
+def numbers(weights: Weights[Any], words: Sequence[str]) -> NDArray[np.float64]:
+    """The vector that words write down, as a batch of one; it must lie where the net was built to be right."""
+    net = weights.architecture
+    if len(words) != len(net.inputs):
+        raise InputError(f"this network reads {len(net.inputs)} numbers ({', '.join(net.inputs)}), not {len(words)}")
+    try:
+        found = np.array([[float(word) for word in words]])
+    except ValueError as error:
+        raise InputError(f"this network reads numbers: {error}") from None
+    kinds = [label.kind for label in weights.labels.spaces if label.born == 0 and isinstance(label.kind, Reals)]
+    low, high = next(((k.low, k.high) for k in kinds if k.labels == net.inputs), (-np.inf, np.inf))
+    for name, number in zip(net.inputs, found[0].tolist(), strict=True):
+        if not (np.isfinite(number) and low <= number <= high):
+            raise InputError(f"the network is right for numbers from {low:g} to {high:g}, but {name} is {number:g}")
+    return found
 
 
 def batch_of(net: SequenceArchitecture, sequences: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
@@ -99,11 +117,14 @@ def _batches(net: SequenceArchitecture, lengths: Sequence[int]) -> Iterator[rang
 def trace(weights: Weights[Any], words: Sequence[str]) -> Trace:
     """Every activation of one run, by name."""
     net = weights.architecture
-    tokens, _ = batch_of(net, [encode(net, words)])
+    inputs: Array
+    if net.reads == "vector":  # the same vector at every position: these are told apart by their number
+        inputs, names = numbers(weights, words), tuple(str(place + 1) for place in range(net.max_length))
+    else:
+        inputs, names = batch_of(net, [encode(net, words)])[0], (net.inputs[0],) * net.pads + tuple(words)
     seen: dict[str, Array] = {}
-    net.forward(weights.prepared, tokens, record=seen.__setitem__)
-    squeezed = {name: _first(value) for name, value in seen.items()}
-    return Trace(weights, (net.inputs[0],) * net.pads + tuple(words), squeezed)
+    net.forward(weights.prepared, inputs, record=seen.__setitem__)
+    return Trace(weights, names, {name: _first(value) for name, value in seen.items()})
 
 
 def _first(value: Array | list[Array]) -> Array:

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 WEATHER = (ROOT / "examples" / "weather.arpa").read_text()
+MAXOUT = (ROOT / "examples" / "zigzag.maxout.json").read_text()
 PARITY = json.loads((ROOT / "examples" / "parity.automaton.json").read_text())
 
 
@@ -70,6 +71,11 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("class defined twice", "x.patterns", "A = x\nA = y\nA\n", ["x.patterns:2", "defined twice"]),
     ("no patterns", "x.patterns", "A = x\n", ["x.patterns", "at least one pattern"]),
     ("open quote", "x.patterns", 'A = x\nA "b\n', ["x.patterns:2", "not closed"]),
+    ("widths differ", "n.maxout.json", MAXOUT.replace("[[1, -1]]", "[[1]]"), ["n.maxout.json:6: layer 3", "2 units"]),
+    ("not a number", "n.maxout.json", MAXOUT.replace("[[[3]", "[[[true]"), ["n.maxout.json:4: layer 1: weights"]),
+    ("points go back", "f.maxout.json", '{"points": [[0, 0], [0, 1]]}', ["f.maxout.json", "from left to right"]),
+    ("no tensors", "n.maxout.safetensors", "hello", ["n.maxout.safetensors", "safetensors"]),
+    ("too large", "n.maxout.json", MAXOUT.replace("9", "9e20"), ["activations may grow", "smaller weights"]),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 
@@ -104,11 +110,27 @@ def test_sums_slightly_off_are_a_warning_with_the_figure(tmp_path: Path) -> None
     assert json.loads(vitrify("certify", tmp_path / "net", "--json").stdout)["verdict"] == "holds"
 
 
+def test_numbers_that_a_network_does_not_read(tmp_path: Path) -> None:
+    assert vitrify("build", ROOT / "examples" / "zigzag.maxout.json", "-o", tmp_path / "net").returncode == 0
+    refusals: list[tuple[list[object], str | None, str]] = [
+        (["-1.5"], None, "from -1 to 1, but x1 is -1.5"),
+        (["--stdin"], "0.5\n2\n", "standard input, line 2: the network is right for numbers from -1 to 1"),
+    ]
+    for words, given, said in refusals:
+        done = vitrify("run", tmp_path / "net", *words, given=given)
+        assert done.returncode == 2, words
+        assert said in done.stderr
+    done = vitrify("run", tmp_path / "net", "--tarce", "0.5")
+    assert done.returncode == 2
+    assert "No such option: --tarce" in done.stderr
+
+
 def test_refusals_of_a_construction(tmp_path: Path) -> None:
     regex = ROOT / "examples" / "abba.regex"
     refusals: list[tuple[list[object], str]] = [
         (["--shape", "commutative"], "letters must commute"),
         (["--shape", "heads"], "log-depth"),
+        (["--tolerance", "0.1"], "leave --tolerance out"),
         (["--positions", "fourier"], "dyadic"),
         (["--positions", "sqrt", "--max-length", 1_000_000], "smaller --max-length"),
     ]

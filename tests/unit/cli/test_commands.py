@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.maxout import Maxout
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.patterns import WordPatterns
 
@@ -268,3 +269,21 @@ def test_a_register_builds_runs_traces_and_certifies(tmp_path: Path) -> None:
     shown = vitrify("info", tmp_path / "register").stdout
     assert "recurrence 0" in shown
     assert "least beta" not in shown
+
+
+def test_numbers_negative_ones_too_on_the_command_line(tmp_path: Path) -> None:
+    report = answer("build", EXAMPLES / "zigzag.maxout.json", "-o", tmp_path / "net", "--tolerance", "1e-4")
+    assert report["about"]["error bound"] <= 1e-4
+    assert report["about"]["maxout parameters"] == 23
+    spec = Maxout.read(EXAMPLES / "zigzag.maxout.json")
+    for word in ("-0.25", "-.5", "-1", "-2.5e-1", "0.75"):
+        found = answer("run", tmp_path / "net", word)
+        assert found["kind"] == "values"
+        assert found["values"]["y1"] == pytest.approx(spec(np.array([[float(word)]]))[0, 0], abs=1e-4)
+    given = "0.25\n-0.75\n"
+    lines = vitrify("run", tmp_path / "net", "--stdin", given=given).stdout.splitlines()
+    assert [json.loads(line)["values"]["y1"] for line in lines] == pytest.approx([-0.25, 0.75], abs=1e-4)
+    assert "maximum: unit 1.1" in vitrify("run", tmp_path / "net", "-0.25", "--trace").stdout
+    evidence = answer("certify", tmp_path / "net", "--mutations", 20)
+    assert evidence["verdict"] == "holds"
+    assert evidence["mutations"]["rate"] == 1.0

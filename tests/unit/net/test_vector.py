@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from vitrify.cli.answers import answer
+from vitrify.cli.answers import answer, stream
 from vitrify.errors import InputError
 from vitrify.kit import assemble
 from vitrify.kit.network import Builder, Readout, Space, Units
-from vitrify.net import load, outputs, save
+from vitrify.net import load, outputs, save, trace
 from vitrify.net.architecture import Output
 from vitrify.net.spaces import Reals
 from vitrify.net.weights import Weights
@@ -56,3 +57,23 @@ def test_it_answers_numbers_and_refuses_words() -> None:
         answer(sum_of_relus(), ["1"], False, None)
     with pytest.raises(InputError, match="'a'"):
         answer(sum_of_relus(), ["1", "a"], False, None)
+
+
+@pytest.mark.parametrize("word", ["1.0000001", "-2", "nan", "inf"])
+def test_numbers_must_lie_where_the_net_was_built_for(word: str) -> None:
+    with pytest.raises(InputError, match="right for numbers from -1 to 1, but y is"):
+        answer(sum_of_relus(), ["0", word], False, None)
+    assert answer(sum_of_relus(), ["1", "-1"], False, None)["values"] == {"z": 2.0}
+
+
+def test_lines_of_numbers_are_answered_one_by_one() -> None:
+    found = list(stream(sum_of_relus(), io.StringIO("0.5 0.25\n1 0\n"), False, None))
+    assert [line["values"]["z"] for line in found] == [0.75, 1.0]
+    with pytest.raises(InputError, match="standard input, line 2: this network reads 2 numbers"):
+        list(stream(sum_of_relus(), io.StringIO("0.5 0.25\n1\n"), False, None))
+
+
+def test_a_trace_names_positions_by_their_number() -> None:
+    seen = trace(sum_of_relus(), ["0.5", "0.25"])
+    assert seen.tokens == ("1", "2", "3")
+    assert seen.read("total") == [[0.75]] * 3

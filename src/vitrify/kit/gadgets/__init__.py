@@ -1,5 +1,6 @@
 """MLP gadgets: each adds ReLU units to a builder and returns the space (or spaces) that they write."""
 
+from vitrify.kit.gadgets.affine import AffineCase, affine_where
 from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.gate import Case, choose, gate
@@ -8,9 +9,11 @@ from vitrify.kit.gadgets.table import ANY, table
 
 __all__ = [
     "ANY",
+    "AffineCase",
     "Asked",
     "Case",
     "Clause",
+    "affine_where",
     "choose",
     "clauses",
     "cpwl",

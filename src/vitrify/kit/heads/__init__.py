@@ -2,6 +2,7 @@
 
 from vitrify.kit.heads.average import count, mean, window
 from vitrify.kit.heads.match import last_marked, lookup, recent_match
+from vitrify.kit.heads.maximum import maximum, shortfall
 from vitrify.kit.heads.shift import shift
 
-__all__ = ["count", "last_marked", "lookup", "mean", "recent_match", "shift", "window"]
+__all__ = ["count", "last_marked", "lookup", "maximum", "mean", "recent_match", "shift", "shortfall", "window"]

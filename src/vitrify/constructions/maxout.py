@@ -1,0 +1,275 @@
+r"""A maxout network becomes a transformer: attention takes the maxima, the MLPs are the affine pieces.
+
+In the spirit of Gu, Yang & Zhou (2026, arXiv 2603.03084). The input vector stands at every position. Position $j$
+stands for piece $j$ of every unit, in every layer; all positions hold all activations $z$. Before layer $l$ the MLP
+writes $w_{ij} \cdot z + b_{ij}$ at position $j$ into coordinate $i$ of a space, and a number below all pieces of unit
+$i$ where it has no piece $j$ (`affine_where`). Head $i$ has the constant query 1 and takes coordinate $i$ as key and as
+value: hard attention finds the largest, $z_i$, and every position gets it. An affine last layer is the unembedding and
+costs nothing.
+
+For $L$ layers that take maxima, $n_l$ units with $k_{li}$ pieces that differ, $n = \max n_l$, $k = \max k_{li}$:
+
+| part | size |
+| --- | --- |
+| positions | $k$ |
+| blocks | $L + 1$, the first without heads, the last without MLP |
+| heads | $n_l$, of dimension 1 |
+| hidden units | $\sum_i k_{li}$ for layer $l$'s pieces, and one per dimension used again: $nk + 2n$ for equal layers |
+| residual stream | $2n + k$ for equal layers: $z$, the pieces, and which pieces a position does not stand for |
+
+(`sizes` has the formulas for unequal layers.) The maxout network itself has $nk(n+1)$ numbers per layer; the MLP has
+them too, and no others that depend on the data.
+
+**Soft attention** falls short of a maximum by $c_k/\beta$ at most (`kit.heads.maximum`), and later layers steepen that
+by $\Lambda = \max_{ij} |w_{ij}|_1$ each: $\text{error} \le \frac1\beta \sum_l c_{k_l} \prod_{l' > l} \Lambda_{l'}$. The
+temperature is chosen from the tolerance by this formula.
+
+The shape `convex-difference` writes a function of one variable, whatever network it comes from, as $g - h$ with $g$ and
+$h$ convex: two heads in one attention layer, whose pieces are one more than the function has itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.errors import BuildRefused, InputError
+from vitrify.kit.gadgets import AffineCase, affine_where
+from vitrify.kit.heads.maximum import APART, maximum, shortfall
+from vitrify.kit.margins import round_up
+from vitrify.kit.network import Builder, Network, Readout, Space
+from vitrify.net.architecture import Output
+from vitrify.net.spaces import MultiHot, Reals
+from vitrify.net.transformer import AttentionKind
+from vitrify.spec.maxout import Layer, Maxout
+from vitrify.spec.regions import regions
+
+Floats = NDArray[np.float64]
+
+TOLERANCE = 1e-6  # what soft attention may do to an output, unless said
+ROUNDING = 1e-12  # what rounding may do to an output, for activations up to 1
+LARGEST = 2.0**40  # activations beyond this lose what the tolerance promises
+
+
+def maxout(
+    spec: Maxout, *, attention: AttentionKind = "softmax", tolerance: float | None = None, shape: str = "maxout"
+) -> Network:
+    """A transformer that computes a maxout network, within the tolerance under soft attention."""
+    layers, last = _split(spec)
+    positions = _positions(layers)
+    rounding = _rounding(spec, positions)
+    if attention == "hard" and tolerance is not None:
+        raise BuildRefused("hard attention takes maxima without error: leave --tolerance out")
+    if tolerance is not None and not tolerance >= rounding:
+        raise BuildRefused(f"--tolerance must be at least {rounding:.3g}, what rounding may do, got {tolerance:.3g}")
+    beta = temperature(spec, attention, TOLERANCE if tolerance is None else tolerance)
+    error = bound(spec, attention, beta)
+    net = Builder(
+        name=f"{shape} network of {len(spec.layers)} layers, {attention}",
+        inputs=[f"x{i + 1}" for i in range(spec.inputs)],
+        max_length=positions,
+        attention=attention,
+        reads="vector",
+    )
+    values = [net.numbers("input", -spec.radius, spec.radius)]
+    others = []  # a single piece needs no telling apart
+    if positions > 1:
+        others = [net.place("other pieces", MultiHot(_names(positions)), 1 - np.eye(positions))]
+    margins = [0.0, *(2 * e + rounding for e in _errors(layers, attention, beta, positions))]
+    for number, layer in enumerate(layers, start=1):
+        computed = affine_where(
+            net,
+            values,
+            [
+                AffineCase(
+                    [(space, j) for space in others], weights[j], float(biases[j]), i, f"unit {i + 1}, piece {j + 1}"
+                )
+                for i, (weights, biases) in enumerate(layer.pieces)
+                for j in range(len(biases))
+            ],
+            _names(layer.units),
+            apart=APART[attention] / beta,
+            margin=margins[number - 1],
+            name=f"pieces {number}",
+        )
+        low, high = spec.ranges[number]
+        values = [
+            maximum(
+                net,
+                computed,
+                i,
+                Reals(("z",), float(low[i]), float(high[i])),
+                rivals=layer.ranks[i] - 1,
+                beta=beta,
+                name=f"unit {number}.{i + 1}",
+            )
+            for i in range(layer.units)
+        ]
+    return net.network(
+        Output("values", tuple(f"y{i + 1}" for i in range(spec.outputs)), error=error + rounding),
+        _readout(values, last, error + rounding),
+        {
+            "construction": "maxout network",
+            "shape": shape,
+            "attention": attention,
+            "temperature": beta,
+            "error bound": error,
+            "rounding allowed": rounding,
+            "maxout layers": len(spec.layers),
+            "maxout parameters": spec.parameters,
+            "source": "in the spirit of Gu, Yang & Zhou 2026, arXiv 2603.03084",
+        },
+    )
+
+
+def _readout(values: list[Space], last: Layer | None, error: float) -> Readout:
+    """The last layer, if it is affine; else the units as they are."""
+    size = sum(space.size for space in values)
+    matrix = np.eye(size) if last is None else last.weights[:, 0].T
+    bias = np.zeros(size) if last is None else last.biases[:, 0]
+    ends = list(accumulate(space.size for space in values))
+    parts = [(space, matrix[end - space.size : end]) for space, end in zip(values, ends, strict=True)]
+    steepness = 1.0 if last is None else last.steepness
+    return Readout(tuple(parts), bias, {space: error / steepness for space, _ in parts} if steepness else {})
+
+
+def _split(spec: Maxout) -> tuple[tuple[Layer, ...], Layer | None]:
+    """The layers that take maxima, and the last one if it is affine: that one is the unembedding."""
+    affine = max(spec.layers[-1].ranks) == 1
+    return (spec.layers[:-1], spec.layers[-1]) if affine else (spec.layers, None)
+
+
+def _positions(layers: tuple[Layer, ...]) -> int:
+    """One for each piece of the units that have most."""
+    return max((rank for layer in layers for rank in layer.ranks), default=1)
+
+
+def _names(count: int) -> tuple[str, ...]:
+    return tuple(str(number + 1) for number in range(count))
+
+
+def _rounding(spec: Maxout, positions: int) -> float:
+    """What rounding may do to an output: a share of the largest number that a piece can be."""
+    pieces = [layer.bounds(*box) for layer, box in zip(spec.layers, spec.ranges, strict=False)]
+    scale = max(1.0, spec.radius, *(float(np.abs(ends).max()) for ends in pieces))
+    if not scale <= LARGEST:
+        raise BuildRefused(
+            f"activations may grow to {scale:.3g}, more than the {LARGEST:.3g} that double precision carries: "
+            "use smaller weights or a smaller radius"
+        )
+    return scale * max(ROUNDING, 8 * 2.0**-53 * positions * len(spec.layers))
+
+
+# The error of soft attention
+
+
+def _amplified(spec: Maxout, attention: AttentionKind) -> Iterator[float]:
+    r"""$c_{k_l} \prod_{l' > l} \Lambda_{l'}$, layer by layer."""
+    layers, last = _split(spec)
+    positions = _positions(layers)
+    for place, layer in enumerate(layers):
+        later = [*layers[place + 1 :], *([last] if last else [])]
+        yield _short(layer, attention, positions) * float(np.prod([other.steepness for other in later]))
+
+
+def _short(layer: Layer, attention: AttentionKind, positions: int) -> float:
+    """How far a unit of a layer may fall short, times the temperature."""
+    return max(shortfall(attention, rank - 1, positions - rank) for rank in layer.ranks)
+
+
+def bound(spec: Maxout, attention: AttentionKind, beta: float) -> float:
+    """What soft attention at a temperature can do to an output at most."""
+    return sum(_amplified(spec, attention)) / beta
+
+
+def temperature(spec: Maxout, attention: AttentionKind, tolerance: float) -> float:
+    """The temperature that keeps the error below the tolerance; 1 for hard attention, which has none."""
+    return 1.0 if attention == "hard" else max(1.0, round_up(sum(_amplified(spec, attention)) / tolerance))
+
+
+def _errors(layers: tuple[Layer, ...], attention: AttentionKind, beta: float, positions: int) -> list[float]:
+    """The error that the activations of every layer may have, with room for rounding."""
+    errors, error = [], 0.0
+    for layer in layers:
+        error = error * layer.steepness + _short(layer, attention, positions) / beta
+        errors.append(error)
+    return errors
+
+
+# Sizes
+
+
+def sizes(spec: Maxout) -> dict[str, int]:
+    r"""What the formulas promise.
+
+    Layer $l$ needs $2n_l$ dimensions for its pieces and its units, and takes them from those that are free: the
+    input's $n_0$ at first, at last also the $k$ that say which pieces a position does not stand for ($k > 1$).
+    """
+    layers, _ = _split(spec)
+    positions = _positions(layers)
+    hidden, pool, marks = 0, spec.inputs, positions if positions > 1 else 0
+    for number, layer in enumerate(layers, start=1):
+        last = marks if number == len(layers) else 0
+        hidden += sum(layer.ranks) + min(2 * layer.units, pool + last)
+        pool = max(pool, 2 * layer.units - last)
+    return {
+        "positions": positions,
+        "layers": len(layers) + 1 if layers else 0,
+        "heads": sum(layer.units for layer in layers),
+        "units": hidden,
+        "width": pool + marks,
+    }
+
+
+# Functions of one variable
+
+
+def convex_difference(spec: Maxout) -> Maxout:
+    """The same function of one variable as a difference of two convex ones: one layer of two units."""
+    if (spec.inputs, spec.outputs) != (1, 1):
+        raise BuildRefused(
+            "the shape 'convex-difference' is for functions of one variable, this network has "
+            f"{spec.inputs} inputs and {spec.outputs} outputs: leave --shape out"
+        )
+    try:
+        cells = regions(spec).cells
+    except InputError as error:
+        raise BuildRefused(str(error)) from None
+    ends = sorted({corner[0] for cell in cells for corner in cell.corners})
+    return Maxout.from_points([(x, spec.exactly([x])[0]) for x in ends], spec.radius)
+
+
+def _make(spec: object, settings: Settings) -> Network:
+    assert isinstance(spec, Maxout)
+    return maxout(spec, attention=settings.attention, tolerance=settings.tolerance)
+
+
+def _make_difference(spec: object, settings: Settings) -> Network:
+    assert isinstance(spec, Maxout)
+    flat = convex_difference(spec)
+    return maxout(flat, attention=settings.attention, tolerance=settings.tolerance, shape="convex-difference")
+
+
+CONSTRUCTIONS = (
+    Construction(
+        "maxout",
+        Maxout,
+        "one attention layer for the maxima of each layer, the pieces in its MLPs",
+        _make,
+        default=True,
+        sequences=False,
+        tolerant=True,
+    ),
+    Construction(
+        "convex-difference",
+        Maxout,
+        "functions of one variable: two heads in one attention layer",
+        _make_difference,
+        sequences=False,
+        tolerant=True,
+    ),
+)

@@ -1,0 +1,76 @@
+r"""Maximum: a head whose score is its value, so that it looks at the largest.
+
+Let $k$ keys compete, *rivals* of the largest being $k-1$, with values $a_1 \ge a_2 \ge \dots$ and scores $\beta a_j$;
+all other keys score at least $F$ below the least of these. The output falls short of $a_1$ by at most
+
+| attention | shortfall |
+| --- | --- |
+| hard | 0 |
+| sparsemax | $\frac{k-1}{4k\beta}$, if $\beta F \ge 1$ |
+| softmax | $\frac1\beta W\!\big(\frac{k-1}{e}\big) + mFe^{-\beta F}$, if $\beta F \ge 1$; $m$ other keys |
+
+where $W$ is Lambert's function, $We^W = x$.
+
+**Softmax.** With gaps $g_j = \beta(a_1 - a_j)$ the shortfall, times $\beta$, is $D = \sum_j g_j e^{-g_j} / (1 + \sum_j
+e^{-g_j})$ over the rivals. $\partial D/\partial g_j = 0$ says $g_j = 1 + D$, so the worst gaps are all equal: $g = 1 +
+(k-1)ge^{-g}/(1 + (k-1)e^{-g})$, that is $(g-1)e^{g-1} = (k-1)/e$, so $D = g - 1 = W((k-1)/e)$. Any other key adds at
+most $ge^{-g}$ with $g \ge \beta F \ge 1$, where that falls. **Sparsemax.** On a support of $m$ keys with mean gap
+$\bar g$ the weights are $1/m + \bar g - g_j$, so $D = \bar g + m\bar g^2 - \sum g_j^2 \le \bar g - \bar g^2 m/(m-1)$
+with equality for equal gaps of the rivals, at most $(m-1)/(4m)$.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from vitrify.kit.heads.average import rounding_of_mean
+from vitrify.kit.network import Affine, Attend, Builder, Space
+from vitrify.net.spaces import Kind
+from vitrify.net.transformer import AttentionKind
+
+APART: dict[AttentionKind, float] = {"softmax": 40.0, "sparsemax": 1.0, "hard": 0.0}  # $\beta F$
+
+
+def shortfall(attention: AttentionKind, rivals: int, others: int) -> float:
+    """How far a maximum may fall short, times the temperature.
+
+    >>> [round(shortfall("softmax", k - 1, 0), 4) for k in (1, 2, 3, 5, 10)]
+    [0.0, 0.2785, 0.4631, 0.7178, 1.101]
+    """
+    if attention == "hard":
+        return 0.0
+    if attention == "sparsemax":
+        return rivals / (4 * (rivals + 1))
+    from scipy.special import lambertw
+
+    apart = APART[attention]
+    return float(lambertw(rivals / math.e).real) + others * apart * math.exp(-apart)
+
+
+def maximum(
+    net: Builder, value: Space, coordinate: int, kind: Kind, *, rivals: int, beta: float = 1.0, name: str
+) -> Space:
+    r"""The largest value of a coordinate over all positions.
+
+    `rivals` is how many keys besides the best may come near it; those of all others must lie `APART` / $\beta$ below.
+    The temperature is the construction's to choose, from `shortfall` and the error that it allows.
+    """
+    others = net.max_length + net.pads - 1 - rivals
+    copy = Affine.of({value: np.eye(value.size)[:, [coordinate]]})
+    return net.add(
+        Attend(
+            name=f"maximum: {name}",
+            query=Affine.of({}, [1.0]),
+            key=copy,
+            value=copy,
+            writes=Space(name, kind),
+            attention=net.attention,
+            mask="none",
+            ties="left",
+            beta=beta,
+            shortfall=shortfall(net.attention, rivals, others) / beta,
+            error=rounding_of_mean(net, value),
+        )
+    )
