@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.certify.evidence import Evidence, Progress, upper_failure_rate
-from vitrify.certify.oracles import Language, Oracle, oracle_for
+from vitrify.certify.oracles import KnowsNumbers, Language, Oracle, oracle_for
 from vitrify.certify.rounding import decided
 from vitrify.errors import InputError
 from vitrify.net.architecture import SequenceArchitecture
@@ -143,17 +143,32 @@ class WordExamination:
         for tokens in self._batches(Domain("", (longest[:PROVED_WORDS],), "sampled", 0)):
             yield decided(weights, tokens, precision)[:, self.net.pads - 1 :]
 
+    @cached_property
+    def _exercise(self) -> Domain:
+        """The words on which named spaces are looked at: random ones, of any language if the oracle knows all."""
+        if not isinstance(self.oracle, KnowsNumbers):
+            return self.domains[-1]
+        strange = _random_words(self.net, np.random.default_rng(self.seed), SAMPLES * self.net.max_length)
+        return replace(strange, words=(*self.domains[-1].words, *strange.words))
+
     def _spaces(self, weights: Weights[Any]) -> tuple[float, dict[str, object] | None]:
-        """The largest distance of a named space from a legal value; one beyond its proved error is a failure."""
+        """The largest distance of a named space from a legal value, or from the right one where the oracle knows it.
+
+        One beyond the space's proved error is a failure.
+        """
         spread = 0.0
-        checked = [label for label in weights.labels.spaces if label.kind.tag != "reals" and label.born > 0]
-        for tokens in self._batches(self.domains[-1]) if checked else ():
+        knows = isinstance(self.oracle, KnowsNumbers)
+        checked = [label for label in weights.labels.spaces if label.born > 0 and (label.kind.tag != "reals" or knows)]
+        for tokens in self._batches(self._exercise) if checked else ():
             seen: dict[str, NDArray[np.float64]] = {}
             self.net.forward(weights.prepared, tokens, record=seen.__setitem__)
             trace = Trace(weights, (), seen)
             for label in checked:
                 vectors = trace.residual(label.born)[:, self.net.pads - 1 :, list(label.dims)]
-                far = float(label.kind.deviation(vectors).max())
+                far = None
+                if isinstance(self.oracle, KnowsNumbers):
+                    far = self.oracle.strayed(tokens[:, self.net.pads :], label, vectors)
+                far = float(label.kind.deviation(vectors).max()) if far is None else far
                 spread = max(spread, far)
                 if not far <= label.error + ROUNDING:
                     return spread, {"space": label.name, "expected": f"legal within {label.error:.3g}", "found": far}

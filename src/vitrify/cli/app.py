@@ -60,7 +60,7 @@ def build(
         str | None,
         typer.Option(
             help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory, "
-            "register; grammar: shapes, one-pass, unambiguous, plane; maxout: maxout, convex-difference"
+            "register; grammar: shapes, one-pass, unambiguous, plane, probabilities; maxout: maxout, convex-difference"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (

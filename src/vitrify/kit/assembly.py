@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vitrify.arrays import Matrix
 from vitrify.kit.layout import Erasure, Layout, layout
 from vitrify.kit.margins import Arithmetic, Margins, margins
-from vitrify.kit.network import Affine, Attend, Network, Space, Units
+from vitrify.kit.network import Affine, Attend, Network, Space, Units, heads_of
 from vitrify.kit.schedule import Schedule, schedule
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
 from vitrify.net.sparse import from_entries
@@ -34,7 +34,7 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
     }
     blocks, heads, units = [], [], []
     for index in range(plan.blocks):
-        attends = [op for op in network.operations if isinstance(op, Attend) and plan.moments[op] == 2 * index + 1]
+        attends = [head for op in network.operations if plan.moments[op] == 2 * index + 1 for head in heads_of(op)]
         works = [op for op in network.operations if isinstance(op, Units) and plan.moments[op] == 2 * index + 2]
         erased = [erasure for erasure in place.erasures if erasure.block == index]
         blocks.append(_block(attends, works, erased))
@@ -92,7 +92,7 @@ def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: 
     for number, op in enumerate(attends):
         for letter, affine in (("Q", op.query), ("K", op.key), ("V", op.value)):
             _put(arrays[f"W_{letter}"][number], arrays[f"b_{letter}"][number], affine, place)
-        dims = list(place.dims[op.writes])
+        dims = [place.dims[op.writes][at] for at in (range(op.writes.size) if op.onto is None else op.onto)]
         arrays["W_O"][number, np.arange(len(dims)), dims] = 1.0
     if block.window:
         arrays["b_rel"] = np.zeros((count, block.window))

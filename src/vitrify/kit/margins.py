@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitrify.errors import BuildRefused
-from vitrify.kit.network import Attend, Network, Space, Units, written_by
+from vitrify.kit.network import Attend, Bank, Network, Space, Units, heads_of, written_by
 
 Arithmetic = Literal["float64", "float32"]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}
@@ -53,16 +53,21 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
     heads: dict[Attend, Sharpness] = {}
     for operation in network.operations:
         _check(repr(operation.name), operation.reads, needs, errors)
+        wanted = min(needs[space] for space in written_by(operation))
+        for head in heads_of(operation):
+            heads[head] = _sharpness(network, head, wanted, errors, arithmetic)
+        rounding = operation.error * ROUNDOFF[arithmetic] / ROUNDOFF["float64"]
         if isinstance(operation, Attend):
-            heads[operation] = _sharpness(network, operation, needs[operation.writes], errors, arithmetic)
+            own = heads[operation].leak
             passed = sum(operation.value.gain(space) * errors[space] for space in operation.value.spaces)
-            rounding = operation.error * ROUNDOFF[arithmetic] / ROUNDOFF["float64"]
-            errors[operation.writes] = rounding + heads[operation].leak + passed
+        elif isinstance(operation, Bank) or operation.passes:
+            own = operation.truncation if isinstance(operation, Bank) else 0.0
+            passed = max(affine.moved(errors) for affine in operation.passes)
         else:
-            passed = sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
+            own, passed = 0.0, sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
             if operation.joint is not None:
                 passed = min(passed, operation.joint * max(errors[space] for space in operation.reads))
-            errors |= dict.fromkeys(written_by(operation), passed)
+        errors |= dict.fromkeys(written_by(operation), rounding + own + passed)
     _check("the readout", network.readout.needs, needs, errors)
     return Margins(heads, errors)
 
@@ -72,7 +77,7 @@ def _check(reader: str, reads: Iterable[Space], needs: Mapping[Space, float], er
         if errors[space] > needs[space]:
             raise BuildRefused(
                 f"{reader} needs {space.name!r} within {needs[space]:.3g}, but only {errors[space]:.3g} can be "
-                "promised: choose a smaller --max-length"
+                "promised: choose a smaller --max-length, or more precise arithmetic"
             )
 
 
@@ -86,6 +91,8 @@ def _needs(network: Network) -> dict[Space, float]:
         for space in operation.reads:
             if isinstance(operation, Attend):
                 need = _need_of_head(operation, space, wanted)
+            elif isinstance(operation, Bank):
+                need = operation.margin.get(space, NO_NEED)
             else:
                 need = _need_of_units(operation, space, wanted)
             needs[space] = min(needs[space], need)
@@ -144,7 +151,7 @@ def _sharpness(
     largest = float(head.value.bound.max(initial=0.0))
     if largest == 0.0:
         return Sharpness(1.0, None, head.gap, kappa, None, 0.0)
-    tolerance = min(wanted / 2, largest) if math.isfinite(wanted) else 1e-9
+    tolerance = min(wanted / 2, largest) if math.isfinite(wanted) else head.leak
     scale = 2.0 * largest * max(keys - 1, 1)
     least = max(math.log(scale / tolerance), 1.0) / gap
     beta = round_up(least)

@@ -8,95 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
+from vitrify.kit.affine import Affine, Space
 from vitrify.net.architecture import Output, Reads
 from vitrify.net.spaces import Kind
 from vitrify.net.transformer import AttentionKind, Mask, Ties
 
 Floats = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Space:
-    """A named part of the residual stream, written once and read by name."""
-
-    name: str
-    kind: Kind
-
-    @property
-    def size(self) -> int:
-        return self.kind.size
-
-
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """A map from some spaces to vectors: the sum of `space @ matrix`, plus a bias."""
-
-    parts: tuple[tuple[Space, Matrix], ...]
-    bias: Floats
-
-    @classmethod
-    def of(cls, parts: Mapping[Space, Any], bias: Any = None) -> Affine:
-        """From matrices [space, out] by space."""
-        matrices = tuple((space, np.asarray(matrix, dtype=float)) for space, matrix in parts.items())
-        size = matrices[0][1].shape[1] if matrices else len(bias)
-        return cls(matrices, np.zeros(size) if bias is None else np.asarray(bias, dtype=float))
-
-    @classmethod
-    def copy(cls, space: Space, scale: float = 1.0) -> Affine:
-        """The space itself, scaled."""
-        return cls.of({space: scale * np.eye(space.size)})
-
-    @classmethod
-    def constant(cls, values: Any) -> Affine:
-        """The same vector everywhere."""
-        return cls((), np.atleast_1d(np.asarray(values, dtype=float)))
-
-    def __add__(self, other: Affine) -> Affine:
-        matrices: dict[Space, Matrix] = dict(self.parts)
-        for space, matrix in other.parts:
-            matrices[space] = matrices[space] + matrix if space in matrices else matrix
-        return Affine(tuple(matrices.items()), self.bias + other.bias)
-
-    def __matmul__(self, matrix: Any) -> Affine:
-        """The map followed by a matrix [size, out]."""
-        after = np.asarray(matrix, dtype=float)
-        return Affine(tuple((space, part @ after) for space, part in self.parts), self.bias @ after)
-
-    def __mul__(self, scale: float) -> Affine:
-        return Affine(tuple((space, scale * part) for space, part in self.parts), scale * self.bias)
-
-    def beside(self, other: Affine) -> Affine:
-        """Both vectors, one after the other."""
-        left = np.eye(self.size, self.size + other.size)
-        right = np.eye(other.size, self.size + other.size, k=self.size)
-        return self @ left + other @ right
-
-    @property
-    def size(self) -> int:
-        return len(self.bias)
-
-    @property
-    def spaces(self) -> tuple[Space, ...]:
-        return tuple(space for space, _ in self.parts)
-
-    @cached_property
-    def bound(self) -> Floats:
-        """Largest absolute value of each output coordinate, from the ranges of the spaces."""
-        bound = np.abs(self.bias)
-        for space, matrix in self.parts:
-            bound = bound + max(abs(space.kind.low), abs(space.kind.high)) * np.abs(matrix).sum(axis=0)
-        return bound
-
-    def gain(self, space: Space) -> float:
-        """How much an error of 1 in every coordinate of a space can move an output coordinate."""
-        return max((float(np.abs(m).sum(axis=0).max(initial=0.0)) for s, m in self.parts if s == space), default=0.0)
+__all__ = ["Affine", "Attend", "Bank", "Builder", "Network", "Operation", "Readout", "Space", "Units"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +33,8 @@ class Attend:
     design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
     adds to an average (in float64). `shares` says that several right keys may have to share the weight equally. A head
     may bring its own temperature, `beta`, and the error that it makes there, `shortfall`.
+    `leak` is what a soft head may be off where no reader says what it bears. `onto` names the coordinates of the space
+    that the value fills, where it does not fill all of them.
     """
 
     name: str
@@ -126,10 +53,34 @@ class Attend:
     shares: bool = False
     beta: float | None = None
     shortfall: float = 0.0
+    leak: float = 1e-9
+    onto: tuple[int, ...] | None = None
 
     @property
     def reads(self) -> tuple[Space, ...]:
         return tuple(dict.fromkeys(self.query.spaces + self.key.spaces + self.value.spaces))
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Heads that average by design and whose outputs add up in one space.
+
+    What they write is meant to be a number; it is off by `truncation` (the method's own error), plus `error` (rounding,
+    in float64), plus what errors of the spaces read make of it: at most the worst coordinate of `passes`. `margin` is,
+    by space, the largest error for which this holds.
+    """
+
+    name: str
+    heads: tuple[Attend, ...]
+    writes: Space
+    passes: tuple[Affine, ...]
+    truncation: float
+    error: float
+    margin: Mapping[Space, float] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> tuple[Space, ...]:
+        return tuple(dict.fromkeys(space for head in self.heads for space in head.reads))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +90,8 @@ class Units:
     `margin` is, by space, the largest error of its coordinates that changes no decision of the units; `gain` is how
     much of an error below that margin reaches an output coordinate: 0 where the units restore exact values. `joint`,
     where it is known, is what an error of 1 in all coordinates of all spaces does, less than the sum of the gains.
+    Units that pass on what they read say so more closely by `passes`, the map whose worst coordinate errors move as
+    far. `error` is what rounding adds (in float64).
     """
 
     name: str
@@ -150,6 +103,8 @@ class Units:
     gain: Mapping[Space, float] = field(default_factory=dict)
     joint: float | None = None
     rows: tuple[str, ...] = ()
+    passes: tuple[Affine, ...] = ()
+    error: float = 0.0
 
     @property
     def count(self) -> int:
@@ -162,6 +117,9 @@ class Units:
     @property
     def writes(self) -> tuple[Space, ...]:
         return tuple(dict.fromkeys([s for s, _ in self.writes_by] + [s for s, _ in self.constants]))
+
+
+Operation = Attend | Bank | Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +147,7 @@ class Network:
     max_length: int
     embedded: tuple[tuple[Space, Matrix], ...]
     placed: tuple[tuple[Space, Floats], ...]
-    operations: tuple[Attend | Units, ...]
+    operations: tuple[Operation, ...]
     readout: Readout
     pads: int = 1
     reuse: bool = True
@@ -213,15 +171,25 @@ def _lines(network: Network) -> Iterator[str]:
             yield f"  {space.name} ← {source}  [{space.kind.tag} {space.size}]"
     for operation in network.operations:
         reads = ", ".join(space.name for space in operation.reads) or "nothing"
-        what = "head" if isinstance(operation, Attend) else f"{operation.count} units"
+        if isinstance(operation, Units):
+            what = f"{operation.count} units"
+        else:
+            what = "head" if isinstance(operation, Attend) else f"{len(operation.heads)} heads"
         for space in written_by(operation):
             yield f"  {space.name} ← {what} {operation.name!r} of {reads}  [{space.kind.tag} {space.size}]"
     yield f"  {network.output.kind} of {', '.join(space.name for space, _ in network.readout.parts) or 'a constant'}"
 
 
-def written_by(operation: Attend | Units) -> tuple[Space, ...]:
+def written_by(operation: Operation) -> tuple[Space, ...]:
     """The spaces that an operation writes."""
-    return (operation.writes,) if isinstance(operation, Attend) else operation.writes
+    return operation.writes if isinstance(operation, Units) else (operation.writes,)
+
+
+def heads_of(operation: Operation) -> tuple[Attend, ...]:
+    """The heads that an operation needs."""
+    if isinstance(operation, Units):
+        return ()
+    return operation.heads if isinstance(operation, Bank) else (operation,)
 
 
 def _with_idle_unit(units: Units) -> Units:
@@ -293,7 +261,7 @@ class Builder:
         self.max_length, self.attention = max_length, attention
         self._embedded: list[tuple[Space, Matrix]] = []
         self._placed: list[tuple[Space, Floats]] = []
-        self._operations: list[Attend | Units] = []
+        self._operations: list[Operation] = []
         self._bos: Space | None = None
         self._index: Space | None = None
 
@@ -342,7 +310,7 @@ class Builder:
             self._index = self.place("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
         return self._index
 
-    def add(self, operation: Attend | Units) -> Space:
+    def add(self, operation: Operation) -> Space:
         """Append an operation; returns the (first) space that it writes."""
         if isinstance(operation, Units) and not operation.count:
             operation = _with_idle_unit(operation)
@@ -352,7 +320,7 @@ class Builder:
     def network(self, output: Output, readout: Readout, about: Mapping[str, Any], *, reuse: bool = True) -> Network:
         """The frozen network."""
         if self.void:
-            heads = [op for op in self._operations if isinstance(op, Attend)]
+            heads = [head for op in self._operations for head in heads_of(op)]
             seen = {space for head in heads for space in (*head.key.spaces, *head.value.spaces)}
             self._operations = [
                 _void_at_bos(op, self.bos) if isinstance(op, Units) and seen & set(op.writes) else op

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vitrify.kit.network import Attend, Network, Space, Units, written_by
+from vitrify.kit.network import Network, Operation, Space, Units, written_by
 
 # Moments: 0 after embedding, 2i+1 after the attention of block i, 2i+2 after its MLP. An operation at moment m reads
 # the residual stream of moment m-1.
@@ -15,7 +15,7 @@ from vitrify.kit.network import Attend, Network, Space, Units, written_by
 class Schedule:
     """The moment of each operation, and of the birth and the last reading of each space."""
 
-    moments: Mapping[Attend | Units, int]
+    moments: Mapping[Operation, int]
     born: Mapping[Space, int]
     last_read: Mapping[Space, int]
     blocks: int
@@ -33,10 +33,10 @@ def schedule(network: Network) -> Schedule:
     _check(network)
     born = {space: 0 for space, _ in (*network.embedded, *network.placed)}
     last_read: dict[Space, int] = {}
-    moments: dict[Attend | Units, int] = {}
+    moments: dict[Operation, int] = {}
     for operation in network.operations:
         after = max((born[space] for space in operation.reads), default=0)
-        parity = 1 if isinstance(operation, Attend) else 0
+        parity = 0 if isinstance(operation, Units) else 1
         moment = after + 1 if (after + 1) % 2 == parity else after + 2
         moments[operation] = moment
         for space in operation.reads:

@@ -134,6 +134,14 @@ class Grammar:
         """The same grammar without probabilities."""
         return self._with(Rule(rule.lhs, rule.rhs) for rule in self.rules)
 
+    def proper(self) -> Grammar:
+        """The same sentences with probabilities that sum to one exactly, equal ones where there were none.
+
+        Whole derivations keep the ratios of their probabilities; what no sentence uses is left out.
+        """
+        given = self if self.probabilistic else self.uniform()
+        return self._with(rule for rules in given._proper_rules.values() for rule in rules)
+
     def _with(self, rules: Iterable[Rule]) -> Grammar:
         return Grammar(self.start, tuple(rules))
 

@@ -6,18 +6,28 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, answers, expected, probabilities, random_words, walked
-from vitrify.certify.oracles import NextSetOracle, NextTokenOracle, StateOracle, oracle_for
+from vitrify.certify.oracles import (
+    KnowsNumbers,
+    NextSetOracle,
+    NextTokenOracle,
+    NextWordOracle,
+    StateOracle,
+    oracle_for,
+)
 from vitrify.certify.words import WordExamination
 from vitrify.constructions.commutative import commutative
+from vitrify.constructions.grammar_probabilities import grammar_probabilities
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
 from vitrify.constructions.word_classes import word_classes
 from vitrify.errors import FolderError, InputError
 from vitrify.kit import assemble
+from vitrify.net.run import trace
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import cyclic, divisibility, random_automaton, symmetric_group
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.estimate import estimate
+from vitrify.spec.grammar import Grammar
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
 from vitrify.spec.word_languages import waking_up
@@ -247,7 +257,7 @@ def test_questions_about_a_language_are_sentences_of_it() -> None:
     asked = oracle.questions(rng, 1_000)
     assert {net.inputs[i] for word in asked for i in word} == set(spec.vocabulary)
     assert len(oracle.questions(rng, 7)) == 7
-    for word in [*asked, *(oracle.draw(rng) for _ in range(20))]:
+    for word in [*asked, *(oracle.language.draw(rng) for _ in range(20))]:
         assert len(word) <= 6
         assert spec.next_words([net.inputs[i] for i in word])
     with pytest.raises(FolderError, match="the same words"):
@@ -264,3 +274,49 @@ def test_beginnings_are_asked_by_whole_lengths() -> None:
     assert few.cases == sum(level[: longest + 1])
     with pytest.raises(InputError, match="longer than the network reads"):
         WordExamination(net, spec, max_length=99).domains  # noqa: B018
+
+
+def test_next_words_of_a_grammar_by_exact_probabilities() -> None:
+    grammar = Grammar.from_text("S -> 'a' A [0.25] | 'a' [0.75]\nA -> 'b' [1/3] | 'a' [2/3]")
+    weights = assemble(grammar_probabilities(grammar))
+    net = weights.architecture
+    oracle = oracle_for(grammar, net)
+    assert isinstance(oracle, NextWordOracle)
+    assert net.output.symbols == ("a", "b", "</s>")
+    word = np.array([[1, 2]])
+    right = np.log(np.maximum(np.array([[[1, 0, 0], [1 / 6, 1 / 12, 3 / 4], [0, 0, 1]]]), 1e-300))
+    assert oracle.errors(word, right).max() <= 2e-16
+    assert oracle.errors(word, answers(weights, word)).max() <= 1e-14
+    wrong = right.copy()
+    wrong[0, 1, 1] += 1e-8
+    wrong[0, 2, 0] = np.nan
+    assert (oracle.errors(word, wrong)[0] > oracle.tolerance()).tolist() == [False, False, True]
+    wrong[0, 1, 1] += 1e-7
+    assert (oracle.errors(word, wrong)[0] > oracle.tolerance()).tolist() == [False, True, True]
+    witness = oracle.witness(word[0, :1], right[0, :2] + [[0, 0, 0], [0, 3, 0]])
+    assert (witness["history"], witness["next"], witness["expected"]) == (["a"], "b", 1 / 12)
+    with pytest.raises(FolderError, match="the same words"):
+        NextWordOracle(Grammar.from_text("S -> 'a' [1.0]"), net)
+
+
+def test_numbers_on_the_way_of_a_grammar_are_known() -> None:
+    grammar = Grammar.from_text("S -> A A [0.5] | A [0.5]\nA -> 'a' [0.25] | 'a' 'b' [0.75]")
+    weights = assemble(grammar_probabilities(grammar))
+    oracle = oracle_for(grammar, weights.architecture)
+    assert isinstance(oracle, KnowsNumbers)
+    words = np.array([[1, 2, 1]])
+    run = trace(weights, ["a", "b", "a"])
+    known = 0
+    for label in weights.labels.spaces:
+        held = run.space(label.name)[None, weights.architecture.pads - 1 :].copy()
+        far = oracle.strayed(words, label, held)
+        if far is None:
+            assert label.name in ("bos", "position", "sink", "summand", "words read")
+            continue
+        known += 1
+        assert far <= label.error + 1e-12, label.name
+        for t, coordinate in [(2, 0), (3, held.shape[-1] - 1)]:
+            moved = held.copy()
+            moved[0, t, coordinate] += 30.0
+            assert (oracle.strayed(words, label, moved) or 0.0) > 15, (label.name, t)
+    assert known >= 8

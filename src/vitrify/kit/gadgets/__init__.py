@@ -4,7 +4,7 @@ from vitrify.kit.gadgets.affine import AffineCase, affine_where
 from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.gate import Case, choose, gate
-from vitrify.kit.gadgets.steps import cpwl, digits, int_lookup, snap, step, steps
+from vitrify.kit.gadgets.steps import at_least, cpwl, digits, int_lookup, snap, step, steps
 from vitrify.kit.gadgets.table import ANY, table
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Case",
     "Clause",
     "affine_where",
+    "at_least",
     "choose",
     "clauses",
     "cpwl",

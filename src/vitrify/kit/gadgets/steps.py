@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.kit.affine import UNIT_ROUNDOFF
 from vitrify.kit.network import Affine, Builder, Space, Units
 from vitrify.net.spaces import Bits, Categorical, Flag, OneHot
 
@@ -119,6 +120,26 @@ def digits(net: Builder, space: Space, base: float, names: Sequence[str], kind: 
     choices = np.array(list(product((kind.low, kind.high), repeat=len(names))))[order]
     outputs = [(Space(name, kind), choices[:, place]) for place, name in enumerate(names)]
     return steps(net, space, sums[order], outputs, name=f"digits: {', '.join(names)}", each=True)
+
+
+def at_least(net: Builder, value: Affine, floor: float, writes: Space, *, rows: Sequence[str] = ()) -> Space:
+    r"""$\max(x, \text{floor})$ of every coordinate of a map, as $\text{floor} + \mathrm{relu}(x - \text{floor})$.
+
+    One unit per coordinate. Errors pass through.
+    """
+    bound = float(value.bound.max(initial=0.0)) + abs(floor)
+    return net.add(
+        Units(
+            name=f"at least {floor:g}: {writes.name}",
+            reads_by=value.parts,
+            bias=value.bias - floor,
+            writes_by=((writes, np.eye(value.size)),),
+            constants=((writes, np.full(value.size, floor)),),
+            rows=tuple(rows),
+            passes=(value,),
+            error=UNIT_ROUNDOFF * (value.terms + 4) * bound,
+        )
+    )
 
 
 def cpwl(net: Builder, space: Space, points: Floats, values: Floats, writes: Space) -> Space:

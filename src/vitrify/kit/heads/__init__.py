@@ -1,8 +1,22 @@
 """Head primitives: each adds one attention head to a builder and returns the space that it writes."""
 
 from vitrify.kit.heads.average import count, mean, window
+from vitrify.kit.heads.logsum import alternatives, floor_below, log_sum
 from vitrify.kit.heads.match import last_marked, lookup, recent_match
 from vitrify.kit.heads.maximum import maximum, shortfall
 from vitrify.kit.heads.shift import shift
 
-__all__ = ["count", "last_marked", "lookup", "maximum", "mean", "recent_match", "shift", "shortfall", "window"]
+__all__ = [
+    "alternatives",
+    "count",
+    "floor_below",
+    "last_marked",
+    "log_sum",
+    "lookup",
+    "maximum",
+    "mean",
+    "recent_match",
+    "shift",
+    "shortfall",
+    "window",
+]

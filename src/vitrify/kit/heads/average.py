@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 
 from vitrify.errors import BuildRefused
+from vitrify.kit.affine import UNIT_ROUNDOFF
 from vitrify.kit.network import Affine, Attend, Builder, Space
 from vitrify.net.spaces import Integers, Reals
-
-UNIT_ROUNDOFF = 2.0**-53
 
 
 def mean(net: Builder, value: Space, *, mask: Literal["none", "causal"] = "causal", name: str | None = None) -> Space:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
 from vitrify.kit.positions import Finder
 from vitrify.net.spaces import Kind
@@ -20,10 +21,14 @@ def shift(
     *,
     name: str | None = None,
     only: tuple[Sequence[int], Kind] | None = None,
+    sink: Space | None = None,
+    leak: float | None = None,
 ) -> Space:
     r"""The value `offset` places back; before the first token, the value at BOS.
 
-    `only` copies some coordinates of the value, which together have the given kind.
+    `only` copies some coordinates of the value, which together have the given kind. `sink` is the flag of the keys that
+    are read where there is no such place, if it is not that of BOS. `leak` is for values that are no codes but numbers
+    to be kept: no reader bears a part of it, so the head says itself how far it may be off.
 
     Queries and keys come from the position code; one more feature, a constant in the query times the BOS flag in the
     key, is the sink. The head's gap is the code's. With offset 0 the head sees nothing but its own position (a window
@@ -47,16 +52,18 @@ def shift(
         return net.add(head)
     query, bias = code.query(offset)
     key = code.key(offset)
-    sink, level = code.sink(offset)
+    level_by, level = code.sink(offset)
     flag = np.eye(query.shape[1] + 1)[-1:]
     head = Attend(
         name=f"shift by {offset}: {writes.name}",
-        query=Affine.of({positions: np.column_stack([query, sink])}, [*bias, level]),
-        key=Affine.of({positions: np.column_stack([key, np.zeros(len(key))]), net.bos: flag}),
+        query=Affine.of({positions: np.column_stack([query, level_by])}, [*bias, level]),
+        key=Affine.of({positions: np.column_stack([key, np.zeros(len(key))]), sink or net.bos: flag}),
         value=copied,
         writes=writes,
         attention=net.attention,
         gap=code.gap(offset),
         bound=code.bound(offset),
+        leak=1e-9 if leak is None else leak,
+        error=0.0 if leak is None else rounding_of_mean(net, value),
     )
     return net.add(head)
