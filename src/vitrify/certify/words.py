@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -147,7 +148,7 @@ class WordExamination:
         """The largest distance of a named space from a legal value; one beyond its proved error is a failure."""
         spread = 0.0
         checked = [label for label in weights.labels.spaces if label.kind.tag != "reals" and label.born > 0]
-        for tokens in self._batches(self.domains[-1]) if checked else ():
+        for tokens in chain(*map(self._batches, self.domains[1:])) if checked else ():
             seen: dict[str, NDArray[np.float64]] = {}
             self.net.forward(weights.prepared, tokens, record=seen.__setitem__)
             trace = Trace(weights, (), seen)

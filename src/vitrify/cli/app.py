@@ -59,8 +59,9 @@ def build(
     shape: Annotated[
         str | None,
         typer.Option(
-            help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory, "
-            "register; grammar: shapes, one-pass, unambiguous, plane; maxout: maxout, convex-difference"
+            help="n-gram: heads, layers, single; automaton: log-depth, cascade, commutative, gridworld; "
+            "patterns: classes, memory, register; grammar: shapes, one-pass, unambiguous, plane; "
+            "maxout: maxout, convex-difference"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (
@@ -96,6 +97,21 @@ def build(
         say(f"writing {out}")
         save(weights, out, spec)
     render.built(weights, out, as_json)
+
+
+@app.command()
+def analyse(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="an automaton: .automaton.json or .regex")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what an automaton is, algebraically, and how deep each construction would be."""
+    from vitrify.cli import render
+    from vitrify.spec import read_spec
+    from vitrify.spec.analysis import analyse as analysed
+
+    with render.status(f"analysing {file}"):
+        report = analysed(read_spec(file))
+    render.analysis(report, as_json)
 
 
 @app.command(cls=WithNumbers)
