@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, product
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -141,9 +141,13 @@ def _furthest(net: SequenceArchitecture, word: Ids, logits: Floats, expected: Fl
 
 
 class StateOracle:
-    """An automaton's state after every letter: the distance is 0 or 1."""
+    """An automaton's state after every letter: the distance is 0 or 1.
+
+    A tie of the two largest logits counts as wrong: rounding would decide it.
+    """
 
     language = None
+    TIE = 1e-6  # logits nearer to each other than this are tied
 
     def __init__(self, automaton: Automaton, net: SequenceArchitecture) -> None:
         if net.inputs[1:] != automaton.alphabet or not set(net.output.symbols) <= set(automaton.states):
@@ -159,7 +163,12 @@ class StateOracle:
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
         right = logits.argmax(axis=-1) == self._symbol[self.automaton.run_batch(words - 1)]
-        return np.where(right & np.isfinite(logits).all(axis=-1), 0.0, 1.0)
+        right &= np.isfinite(logits).all(axis=-1)
+        if logits.shape[-1] > 1:
+            known = np.where(np.isfinite(logits), logits, 0.0)
+            second, first = np.moveaxis(np.partition(known, -2, axis=-1)[..., -2:], -1, 0)
+            right &= first - second > self.TIE
+        return np.where(right, 0.0, 1.0)
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         letters = [self.net.inputs[i] for i in word]
@@ -169,12 +178,40 @@ class StateOracle:
             "found": self.net.output.symbols[int(logits[-1].argmax())],
         }
 
-    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:  # noqa: ARG002
-        """Full-length words of one letter, and of one letter and then another: they drive counts to their ends."""
+    REPEATED = 60  # at most so many short words are repeated
+    WANDERING = 16  # so many random words stay out of traps
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Full-length words that random ones are not: repeated short words, one letter and then another, wanderers.
+
+        Repetitions and changes drive counts to their ends; wanderers keep to the states from which most others can be
+        reached, so that no sink swallows them.
+        """
         letters, length = range(1, len(self.net.inputs)), self.net.max_length
-        words = [[a] * length for a in letters]
-        words += [[a] * (length // 2) + [b] * (length - length // 2) for a in letters for b in letters if a != b]
-        return words[:count]
+        shorts = [[*short] for size in (1, 2) for short in product(letters, repeat=size)]
+        words = [(first + short * length)[:length] for short in shorts for first in ([], *([a] for a in letters))]
+        for cut in sorted({length // 2, max(length - 2, 0)}):
+            words += [[a] * cut + [b] * (length - cut) for a in letters for b in letters if a != b]
+        size = 3
+        while len(letters) > 1 and len(letters) ** size <= self.REPEATED and size <= length:
+            words += [(list(short) * length)[:length] for short in product(letters, repeat=size)]
+            size += 1
+        return [*words, *self._wanderers(rng)][:count]
+
+    def _wanderers(self, rng: np.random.Generator) -> Iterator[list[int]]:
+        table = self.automaton.table
+        within = np.eye(len(table), dtype=bool)
+        for _ in range(len(table)):
+            within = within | within[table].any(axis=1)
+        room = within.sum(axis=1)
+        for _ in range(self.WANDERING):
+            state, word = self.automaton.initial, []
+            for _ in range(self.net.max_length):
+                best = np.flatnonzero(room[table[state]] == room[table[state]].max())
+                letter = int(rng.choice(best))
+                word.append(letter + 1)
+                state = int(table[state, letter])
+            yield word
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -147,7 +148,7 @@ class WordExamination:
     def _exercise(self) -> Domain:
         """The words on which named spaces are looked at: random ones, of any language if the oracle knows all."""
         if not isinstance(self.oracle, KnowsNumbers):
-            return self.domains[-1]
+            return replace(self.domains[-1], words=tuple(chain(*(domain.words for domain in self.domains[1:]))))
         strange = _random_words(self.net, np.random.default_rng(self.seed), SAMPLES * self.net.max_length)
         return replace(strange, words=(*self.domains[-1].words, *strange.words))
 

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from vitrify.errors import InputError
+from vitrify.spec import SUFFIXES
 
 app = typer.Typer(
     name="vitrify",
@@ -49,18 +50,13 @@ Seed = Annotated[int, typer.Option(help="seed of everything random")]
 def build(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg, .pcfg, .rasp, .ltl or "
-            ".maxout.json|safetensors",
-        ),
+        typer.Argument(metavar="FILE", help=f"a spec; the end of its name says what it is: {', '.join(SUFFIXES)}"),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")],
     shape: Annotated[
         str | None,
         typer.Option(
-            help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory, "
-            "register; grammar: shapes, one-pass, unambiguous, plane, probabilities; maxout: maxout, convex-difference"
+            help="the construction, by name (docs/commands.md has them all; a wrong name is told the right ones)"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (
@@ -96,6 +92,21 @@ def build(
         say(f"writing {out}")
         save(weights, out, spec)
     render.built(weights, out, as_json)
+
+
+@app.command()
+def analyse(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="an automaton: .automaton.json or .regex")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what an automaton is, algebraically, and how deep each construction would be."""
+    from vitrify.cli import render
+    from vitrify.spec import read_spec
+    from vitrify.spec.analysis import analyse as analysed
+
+    with render.status(f"analysing {file}"):
+        report = analysed(read_spec(file))
+    render.analysis(report, as_json)
 
 
 @app.command(cls=WithNumbers)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vitrify.net.trace import Trace
     from vitrify.net.weights import Weights
     from vitrify.registry import Headline
+    from vitrify.spec.analysis import Analysis
 
 COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 SHOWN = 12
@@ -72,6 +73,33 @@ def built(weights: Weights[Any], folder: Path, as_json: bool) -> None:
         return
     console().print(f"[bold]{weights.architecture.name}[/bold] → {folder}")
     _ledger(weights)
+
+
+def analysis(report: Analysis, as_json: bool) -> None:
+    """What an automaton is."""
+    if as_json:
+        json_line(report.to_json())
+        return
+    out = console()
+    table = _table("", "", title="language")
+    table.add_row("states", f"{report.states} (minimal: {report.minimal_states}), {report.letters} letters")
+    table.add_row("syntactic monoid", _value(report.monoid))
+    for name in ("finite", "commutative", "star_free", "solvable"):
+        verdict = getattr(report, name)
+        table.add_row(name.replace("_", "-"), "unknown" if verdict is None else "yes" if verdict else "no")
+    out.print(table)
+    levels = _table("level", "sets", "tiles", "group", "order", "attention layers", title="holonomy levels")
+    for level in report.levels or ():
+        numbers = (level.level, level.sets, level.tiles, level.group, level.order, level.attention_layers)
+        levels.add_row(*map(_value, numbers))
+    out.print(levels)
+    depths = _table("shape", "attention layers", "", title="depth")
+    for depth in report.depths:
+        pays = f"less than log depth for T > {depth.crossover}" if depth.crossover else depth.why
+        depths.add_row(depth.shape, _value(depth.attention_layers), pays)
+    out.print(depths)
+    for note in report.notes:
+        out.print(note, markup=False)
 
 
 def answer(found: dict[str, Any], trace: Trace | None, as_json: bool) -> None:

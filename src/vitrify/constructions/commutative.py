@@ -34,8 +34,8 @@ from vitrify.net.architecture import Output
 from vitrify.net.spaces import Flag, Integers, OneHot
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.groups import Group, Permutation, basis, then
 
-Permutation = tuple[int, ...]
 MOST_ROWS = 1 << 16
 
 
@@ -174,56 +174,18 @@ def group_counters(machine: Automaton) -> tuple[tuple[Counter, ...], dict[tuple[
     r"""One counter per cyclic factor of the letters' group, and the state of every tuple of remainders.
 
     An abelian group of permutations that reaches every state is regular: its elements are the states, by $g \mapsto
-    g(q_0)$. Take an element of the largest order, then again and again one of the largest order among those whose
-    powers meet the subgroup so far only in the identity: in a finite abelian group this ends in a basis.
+    g(q_0)$. A basis of the group gives the factors.
     """
-    elements = _elements(machine)
-    identity: Permutation = tuple(range(len(machine.states)))
-    basis: list[tuple[Permutation, int]] = []
-    span: dict[Permutation, tuple[int, ...]] = {identity: ()}
-    while len(span) < len(elements):
-        best: list[Permutation] = []
-        for element in elements:
-            powers = _powers(element)
-            if len(powers) > len(best) and not any(power in span for power in powers[1:]):
-                best = powers
-        basis.append((best[1], len(best)))
-        span = {_then(h, power): (*e, k) for h, e in span.items() for k, power in enumerate(best)}
+    group = Group(len(machine.states), tuple(machine.maps().values()))
+    cyclic, span = basis(group.elements, then)
     letters = [span[action] for action in machine.maps().values()]
     counters = []
-    for j, (_, order) in enumerate(basis):
+    for j, (_, order) in enumerate(cyclic):
         name = "+".join(
             f"{e[j]}·#{a}" if e[j] > 1 else f"#{a}" for e, a in zip(letters, machine.alphabet, strict=True) if e[j]
         )
         counters.append(Counter(name, tuple(e[j] for e in letters), 0, order))
     return tuple(counters), {exponents: g[machine.initial] for g, exponents in span.items()}
-
-
-def _elements(machine: Automaton) -> list[Permutation]:
-    """The group that the letters generate, in order of discovery."""
-    start: Permutation = tuple(range(len(machine.states)))
-    found = {start: None}
-    queue = [start]
-    for element in queue:
-        for action in machine.maps().values():
-            after = _then(element, action)
-            if after not in found:
-                found[after] = None
-                queue.append(after)
-    return list(found)
-
-
-def _then(first: Permutation, second: Permutation) -> Permutation:
-    return tuple(second[q] for q in first)
-
-
-def _powers(element: Permutation) -> list[Permutation]:
-    identity: Permutation = tuple(range(len(element)))
-    powers, power = [identity], element
-    while power != identity:
-        powers.append(power)
-        power = _then(power, element)
-    return powers
 
 
 def _make(spec: object, settings: Settings) -> Network:

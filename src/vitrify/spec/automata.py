@@ -4,7 +4,7 @@ cyclic(n)             count modulo n                        flip_flop()         
 divisibility(k)       numbers divisible by k                gridworld(n)             a corridor with walls
 symmetric_group(n)    all permutations of n points          product(a, b)            two automata side by side
 alternating_group(n)  the even ones                         random_automaton(…)      a table drawn at random
-permutation_group(…)  what given permutations generate
+permutation_group(…)  what given permutations generate      corridor(a)              is it a gridworld, renamed?
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import numpy as np
 
 from vitrify.errors import SpecError
 from vitrify.spec.automaton import Automaton
-
-Permutation = tuple[int, ...]
-"""The images of the points 0, 1, …"""
+from vitrify.spec.groups import Permutation
 
 
 def cyclic(n: int, letters: int = 2) -> Automaton:
@@ -65,6 +63,34 @@ def gridworld(n: int) -> Automaton:
     _at_least("n", n, 1)
     table = tuple((max(cell - 1, 0), min(cell + 1, n - 1)) for cell in range(n))
     return Automaton(tuple(map(str, range(n))), ("L", "R"), table, 0, frozenset({n - 1}))
+
+
+def corridor(automaton: Automaton) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The cells of a gridworld in order and the move of each letter, -1, 0 or 1; None for other automata.
+
+    Every letter must move one cell down or up and stop at the wall, or stay; at least one moves. The names and the
+    order of states and letters do not matter, nor does the initial cell; which end comes first is chosen.
+
+    >>> corridor(gridworld(3)), corridor(cyclic(3))
+    (((0, 1, 2), (-1, 1)), None)
+    """
+    n = len(automaton.states)
+    actions = list(automaton.maps().values())
+    still = tuple(range(n))
+    mover = next((action for action in actions if action != still), None)
+    if mover is None:
+        return None
+    ends = [cell for cell in range(n) if cell not in mover]  # the far end is the one cell that nothing moves to
+    order = ends[:1]
+    while order and mover[order[-1]] not in order:
+        order.append(mover[order[-1]])
+    if len(order) < n:
+        return None
+    order.reverse()
+    down, up = ({cell: order[min(max(k + d, 0), n - 1)] for k, cell in enumerate(order)} for d in (-1, 1))
+    kinds = {still: 0, tuple(down[q] for q in range(n)): -1, tuple(up[q] for q in range(n)): 1}
+    moves = [kinds.get(action) for action in actions]
+    return None if None in moves else (tuple(order), tuple(move for move in moves if move is not None))
 
 
 def symmetric_group(n: int, *, regular: bool = False) -> Automaton:

@@ -11,15 +11,18 @@ import numpy as np
 import pytest
 
 from built import all_words, answers, expected, probabilities, random_words, walked
+from small_automata import corridors, full_transformations
 from vitrify.certify.mutate import campaign, mutations
+from vitrify.constructions.cascade import cascade
 from vitrify.constructions.commutative import commutative
+from vitrify.constructions.gridworld import gridworld
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
 from vitrify.kit import assemble
 from vitrify.kit.network import Network
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
-from vitrify.spec.automata import cyclic, divisibility, product, symmetric_group
+from vitrify.spec.automata import cyclic, divisibility, flip_flop, product, symmetric_group
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
@@ -107,6 +110,47 @@ def test_harm_is_recognised() -> None:
         bias = built(name).arrays["unembed.b_U"].copy()
         bias[0] += 1e3
         assert not harmless(case.spec, built(name).with_array("unembed.b_U", bias)), name
+
+
+LENGTH = 16
+ABBA = Automaton.from_regex("(ab|ba)*")
+CORRIDOR = corridors(4, 1, (-1, 1), [0, 1, 2, 3])
+CASCADES: dict[str, Callable[[], tuple[Automaton, Network]]] = {
+    "(ab|ba)*, soft": lambda: (ABBA, cascade(ABBA, max_length=LENGTH)),
+    "S3, soft": lambda: (symmetric_group(3), cascade(symmetric_group(3), max_length=LENGTH)),
+    "all maps of 3, hard": lambda: (
+        full_transformations(3),
+        cascade(full_transformations(3), attention="hard", max_length=LENGTH),
+    ),
+    "flip-flop, hard": lambda: (flip_flop(), cascade(flip_flop(), attention="hard", max_length=LENGTH)),
+    "corridor of 4, sparse": lambda: (CORRIDOR, cascade(CORRIDOR, attention="sparsemax", max_length=LENGTH)),
+    "corridor of 4 in two layers, soft": lambda: (CORRIDOR, gridworld(CORRIDOR, max_length=LENGTH)),
+}
+EXPLAINED = {
+    f"pos_embed.W_pos[{LENGTH}] zeroed": "heads look strictly back, so nobody looks for the last position",
+    "pos_embed.W_pos[1] zeroed": "the first position still comes before all others when its number is 0",
+}
+
+
+def check_cascade(name: str, count: int, seed: int) -> None:
+    """At least 99 % of the mutations are rejected or explained, and those that are not rejected do no harm."""
+    spec, network = CASCADES[name]()
+    weights = assemble(network)
+    rate, survivors = check_campaign(spec, weights, count, seed)
+    unexplained = sum(m.what in survivors - set(EXPLAINED) for m in mutations(weights, count, seed))
+    assert unexplained <= (1 - REJECTED) * count
+    assert rate >= 0.9
+
+
+@pytest.mark.parametrize("name", ["S3, soft", "flip-flop, hard", "corridor of 4, sparse"])
+def test_mutations_of_cascades(name: str) -> None:
+    check_cascade(name, 60, seed=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASCADES)
+def test_more_mutations_of_cascades(name: str) -> None:
+    check_cascade(name, 200, seed=4)
 
 
 @pytest.mark.parametrize("attention", ["softmax", "sparsemax", "hard"])

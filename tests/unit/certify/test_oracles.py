@@ -175,12 +175,38 @@ def test_states_of_a_net_that_speaks_of_the_reachable_ones_only() -> None:
 def test_questions_about_an_automaton_drive_counts_to_their_ends() -> None:
     machine = random_automaton(3, 3, seed=0)
     net = assemble(log_depth(machine, max_length=7)).architecture
-    questions = StateOracle(machine, net).questions(np.random.default_rng(0), 100)
+    questions = StateOracle(machine, net).questions(np.random.default_rng(0), 1000)
     assert {len(word) for word in questions} == {7}
-    assert [[a] * 7 for a in (1, 2, 3)] == questions[:3]
-    assert [1, 1, 1, 3, 3, 3, 3] in questions
-    assert len(questions) == 9
+    for word in (
+        [2] * 7,
+        [1, 1, 1, 3, 3, 3, 3],
+        [1, 1, 1, 1, 1, 2, 2],
+        [3, 1, 1, 1, 1, 1, 1],
+        [1, 3, 1, 3, 1, 3, 1],
+        [1, 2, 1, 1, 2, 1, 1],
+    ):
+        assert word in questions
+    # 12 words of one or two letters behind nothing or a letter, 12 changes, 27 of three letters, and the wanderers
+    assert len(questions) == 12 * 4 + 12 + 27 + StateOracle.WANDERING
     assert len(StateOracle(machine, net).questions(np.random.default_rng(0), 2)) == 2
+
+
+def test_some_questions_about_an_automaton_avoid_its_traps() -> None:
+    machine = Automaton.from_regex("(ab|ba)*")
+    net = assemble(log_depth(machine, max_length=30)).architecture
+    questions = StateOracle(machine, net).questions(np.random.default_rng(0), 1000)
+    trap = next(q for q, row in enumerate(machine.transitions) if set(row) == {q})
+    ends = [walked(machine, np.array([word]))[0, -1] for word in questions[-StateOracle.WANDERING :]]
+    assert trap not in ends
+    assert len({tuple(word) for word in questions[-StateOracle.WANDERING :]}) == StateOracle.WANDERING
+
+
+def test_tied_states_are_wrong() -> None:
+    machine = cyclic(2)
+    oracle = StateOracle(machine, assemble(log_depth(machine, max_length=4)).architecture)
+    words = np.array([[1]])
+    assert oracle.errors(words, np.array([[[1.0, 0.0], [1.0, 0.0]]])).tolist() == [[0.0, 0.0]]
+    assert oracle.errors(words, np.array([[[1.0, 0.0], [1.0, 1.0]]])).tolist() == [[0.0, 1.0]]
 
 
 def test_a_wrong_net_gives_a_witness_that_is_wrong_by_hand() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vitrify.spec.automata import symmetric_group
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.maxout import Maxout
 from vitrify.spec.ngram import NGramModel
@@ -287,3 +288,44 @@ def test_numbers_negative_ones_too_on_the_command_line(tmp_path: Path) -> None:
     evidence = answer("certify", tmp_path / "net", "--mutations", 20)
     assert evidence["verdict"] == "holds"
     assert evidence["mutations"]["rate"] == 1.0
+
+
+def test_analyse_says_what_an_automaton_is() -> None:
+    report = answer("analyse", EXAMPLES / "abba.regex")
+    assert report["star_free"] is True
+    assert [level["group"] for level in report["levels"]] == ["trivial"] * 3
+    assert {depth["shape"]: depth["attention_layers"] for depth in report["depths"]} == {
+        "commutative": None,
+        "gridworld": None,
+        "cascade": 3,
+        "log-depth": "⌈log₂ T⌉",
+    }
+    told = vitrify("analyse", EXAMPLES / "parity.automaton.json")
+    assert told.returncode == 0
+    assert "star-free" in told.stdout
+    assert "Z2" in told.stdout
+
+
+@pytest.mark.parametrize(("name", "kind"), [("phrases.pcfg", "Grammar"), ("weather.arpa", "NGramModel")])
+def test_what_can_not_be_analysed_yet_is_said_in_a_sentence(name: str, kind: str) -> None:
+    done = vitrify("analyse", EXAMPLES / name)
+    assert done.returncode == 2
+    assert not done.stdout
+    assert f"a spec of type {kind} not yet" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_cascades_are_built_or_refused_by_the_command_line(tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    report = answer("build", EXAMPLES / "abba.regex", "-o", net, "--shape", "cascade", "--max-length", 20)
+    assert report["ledger"]["heads_per_layer"] == [1, 1, 1]
+    assert answer("run", net, "a", "b", "b", "a")["accept"] is True
+    assert vitrify("certify", net, "--max-length", 6).returncode == 0
+    symmetric_group(5).write(tmp_path / "s5.automaton.json")
+    done = vitrify("build", tmp_path / "s5.automaton.json", "-o", tmp_path / "s5", "--shape", "cascade")
+    assert done.returncode == 2
+    assert "has the group S5 of 120 permutations" in done.stderr
+    assert not (tmp_path / "s5").exists()
+    done = vitrify("build", EXAMPLES / "abba.regex", "-o", tmp_path / "grid", "--shape", "gridworld")
+    assert done.returncode == 2
+    assert "this automaton is none" in done.stderr

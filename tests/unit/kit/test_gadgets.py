@@ -11,8 +11,22 @@ import pytest
 from numpy.typing import NDArray
 
 from tiny_nets import EXACT, ROUNDING, Floats, evaluate
-from vitrify.kit.gadgets import ANY, Case, choose, cpwl, digits, gate, int_compose, int_lookup, snap, step, steps, table
-from vitrify.kit.network import Builder, Space, Units
+from vitrify.kit.gadgets import (
+    ANY,
+    Case,
+    choose,
+    cpwl,
+    digits,
+    gate,
+    int_compose,
+    int_lookup,
+    minimum,
+    snap,
+    step,
+    steps,
+    table,
+)
+from vitrify.kit.network import Affine, Builder, Space, Units
 from vitrify.net.spaces import Bits, Categorical, Flag, Integers, Kind, OneHot, Reals
 from vitrify.net.weights import Weights
 
@@ -177,6 +191,23 @@ def test_void_spaces_agree_with_nothing() -> None:
                 [(kind, void)], lambda net, x, s=snapped, p=patterns, o=outputs: table(net, [x], p, writes, o, snap=s)
             )
             assert found[0, 0] == 0.0
+
+
+@pytest.mark.parametrize("snapped", [False, True])
+def test_a_table_may_write_a_second_space_with_the_same_units(snapped: bool) -> None:
+    kind, patterns = OneHot(("a", "b", "c")), np.array([[0], [1], [ANY]])
+    first, second = np.array([[1.0], [2.0], [4.0]]), np.array([[0.0, 5.0], [-7.0, 0.0], [0.0, 0.0]])
+
+    def gadget(net: Builder, x: Space) -> list[Space]:
+        one, two = Space("one", Reals(("x",), 0.0, 9.0)), Space("two", Reals(("y", "z"), -9.0, 9.0))
+        table(net, [x], patterns, one, first, also=(two, second), snap=snapped)
+        return [one, two]
+
+    found, weights = evaluate([(kind, np.eye(3))], gadget)
+    assert found.tolist() == [[5.0, 0.0, 5.0], [6.0, -7.0, 0.0], [4.0, 0.0, 0.0]]
+    assert units(weights) == (6 if snapped else 3)
+    made = operation(lambda net: gadget(net, net.embed("x", kind, np.zeros((2, 3)))))
+    assert set(made.gain.values()) == {0.0 if snapped else 7.0 * 2.0}  # the largest output of either space
 
 
 def test_table_reads_categories_only() -> None:
@@ -422,3 +453,30 @@ def test_int_compose_wants_maps() -> None:
     for first, then in ((small, large), (other, small), (small, other)):
         with pytest.raises(TypeError, match="must hold whole numbers, the second a map of its 2 coordinates"):
             int_compose(net, first, then, name="gf")
+
+
+# --- minimum ---------------------------------------------------------------------------------------------------------
+
+
+def test_minimum_of_linear_functions() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, size=(50, 2)), rng.uniform(-2, 2, size=(50, 1))
+    m, n, k = np.array([[1.0, -2.0], [0.5, 1.0]]), np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[1.0, -1.0]])
+    writes = Space("least", Reals(("p", "q"), -20.0, 20.0))
+
+    def gadget(net: Builder, a: Space, b: Space) -> Space:
+        left, right = Affine.of({a: m}, [0.5, -8.0]), Affine.of({a: n, b: k}, [0.0, 1.0])
+        return minimum(net, left, right, writes)
+
+    given: list[tuple[Kind, Floats]] = [(Reals(("x", "y"), -2.0, 2.0), x), (Reals(("z",), -2.0, 2.0), y)]
+    found, weights = evaluate(given, gadget)
+    expected = np.minimum(x @ m + [0.5, -8.0], x @ n + y @ k + [0.0, 1.0])
+    assert np.abs(found - expected).max() < ROUNDING
+    assert units(weights) == 4
+    made = operation(
+        lambda net: gadget(net, *(net.embed(f"x{i}", kd, np.zeros((2, kd.size))) for i, (kd, _) in enumerate(given)))
+    )
+    assert list(made.gain.values()) == [3.0, 1.0]  # the largest sum of a column on either side
+    for seed in range(20):  # noise passes no more than that
+        noisy = [(kd, v + 0.01 * signs(v, seed=seed + i)) for i, (kd, v) in enumerate(given)]
+        assert np.abs(evaluate(noisy, gadget)[0] - expected).max() <= 0.01 * 4.0 + ROUNDING

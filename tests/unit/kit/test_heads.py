@@ -158,8 +158,26 @@ def test_count_gives_every_token_the_same_weight() -> None:
             assert pattern[t, 0] == pytest.approx((8 - t) / 8)
 
 
-def test_hard_attention_can_not_count() -> None:
-    net = Builder("count", letters(1), 7, "hard")
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("length", [1, 2, 9])
+def test_a_strict_count_leaves_out_this_token_and_may_go_below_zero(attention: AttentionKind, length: int) -> None:
+    steps = np.array([[0.0], [-1.0], [1.0]])
+    net = Builder("count", letters(2), length, attention, pads=length if attention == "hard" else 1)
+    value = Affine.copy(net.embed("step", Integers(("s",), -1.0, 1.0), steps))
+    made = [
+        count(net, value, ("s",), float(length), low=-float(length), name="all"),
+        count(net, value, ("s",), float(length), low=-float(length), mask="strict", name="before"),
+    ]
+    weights = built(net, *made, need=0.2)
+    some = [*words(2, min(length, 4)), (1,) * length, (2,) * length, *random_words(2, length, 3, seed=2)]
+    for word, rows in zip(some, held(weights, some), strict=True):
+        sums = np.cumsum(steps[[0, *word], 0])
+        assert np.abs(rows[:, 0] - sums).max() <= weights.labels.space("all").error
+        assert np.abs(rows[1:, 1] - sums[:-1]).max(initial=0.0) <= weights.labels.space("before").error
+
+
+def test_hard_attention_can_not_count_behind_too_few_pads() -> None:
+    net = Builder("count", letters(1), 7, "hard", pads=6)
     value = net.embed("one", Flag(), np.array([[0.0], [1.0]]))
     with pytest.raises(BuildRefused, match=r"hard attention averages.*can't count: use --attention soft or sparse"):
         count(net, Affine.copy(value), ("a",), 7.0, name="count")
@@ -338,6 +356,38 @@ def test_matches_work_behind_several_pads(attention: AttentionKind) -> None:
     net = Builder("marked", letters(2), 5, attention, pads=3)
     flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0]]))
     check_choice(built(net, last_marked(net, flag, where(net))), words(2, 5), choice)
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("mask", ["causal", "strict"])
+@pytest.mark.parametrize("sink", [True, False])
+def test_flags_and_values_may_be_linear_functions(attention: AttentionKind, mask: Mask, sink: bool) -> None:
+    """The letters b and c are marks with the values 1 and 2; a has neither, so no sink is needed."""
+    net = Builder("marked", letters(3), 6, attention)
+    token = net.embed("token", OneHot(("a", "b", "c"), void=True), np.vstack([np.zeros(3), np.eye(3)]))
+    value = Affine.of({token: [[0.0], [1.0], [2.0]]}), Integers(("n",), 0.0, 2.0)
+    flag = Affine.of({token: [[0.0], [1.0], [1.0]]})
+    weights = built(net, last_marked(net, flag, value, mask=mask, sink=sink, name="mark"), need=0.2)
+    (head,) = weights.labels.heads
+    assert head.gap == (0.5 if sink else 1.0)
+    for word, rows in zip(words(3, 6), held(weights, words(3, 6)), strict=True):
+        for t in range(1, len(word) + 1):
+            marks = [letter - 1 for letter in word[: t if mask == "causal" else t - 1] if letter > 1]
+            assert abs(rows[t, 0] - (marks[-1] if marks else 0)) <= weights.labels.space("mark").error + ROUNDING
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_a_key_may_be_a_linear_function(attention: AttentionKind) -> None:
+    """BOS holds the code of x, which the key takes away: it is void there, and BOS is the sink."""
+    kind = Bits(("x", "y", "z"))
+    net = Builder("match", letters(3), 5, attention)
+    token = net.embed("token", kind, np.vstack([kind.codes[0], kind.codes]))
+    key = Affine.of({token: np.eye(kind.size), net.bos: -kind.codes[:1]})
+    weights = built(net, recent_match(net, token, key, net.index, mask="strict", name="before"), need=0.2)
+    for word, rows in zip(words(3, 5), held(weights, words(3, 5)), strict=True):
+        for t in range(1, len(word) + 1):
+            before = [j for j in range(1, t) if word[j - 1] == word[t - 1]]
+            assert abs(rows[t, 0] - (before[-1] if before else 0)) <= weights.labels.space("before").error + ROUNDING
 
 
 @pytest.mark.parametrize("attention", KINDS)

@@ -3,6 +3,7 @@
 from vitrify.kit.gadgets.affine import AffineCase, affine_where
 from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
+from vitrify.kit.gadgets.extremes import minimum
 from vitrify.kit.gadgets.gate import Case, choose, gate
 from vitrify.kit.gadgets.steps import at_least, cpwl, digits, int_lookup, snap, step, steps
 from vitrify.kit.gadgets.table import ANY, table
@@ -22,6 +23,7 @@ __all__ = [
     "gate",
     "int_compose",
     "int_lookup",
+    "minimum",
     "snap",
     "step",
     "steps",

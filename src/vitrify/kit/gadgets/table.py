@@ -21,6 +21,7 @@ def table(
     writes: Space,
     outputs: Matrix,
     *,
+    also: tuple[Space, Matrix] | None = None,
     constant: NDArray[np.float64] | None = None,
     snap: bool = False,
     matches: int = 1,
@@ -35,7 +36,8 @@ def table(
     unit is 0, with a whole unit to spare. So it is a conjunction that tolerates noise on the side of 0. With `snap`
     a second unit per row cuts the other side, $\mathrm{relu}(z + \tfrac12) - \mathrm{relu}(z - \tfrac12)$ for
     $z = \pm 1$, and noise below the margin is removed altogether. `matches` is how many rows can agree at once: only
-    those pass noise on. Units: one per row, two with `snap`.
+    those pass noise on. `also` is a second space with output rows of its own, written by the same units. Units: one
+    per row, two with `snap`.
     """
     gaps = np.array([_gap(space) for space in reads])
     looked = patterns != ANY
@@ -48,21 +50,21 @@ def table(
     columns = [(space, _columns(space, patterns[:, place], slope)) for place, space in enumerate(reads)]
     coordinates = np.array([1.0 if isinstance(s.kind, OneHot | MultiHot | Flag) else float(s.size) for s in reads])
     reach = float((slope * (looked @ coordinates)).max(initial=1.0))  # error of z for an error of 1 per coordinate
+    written = [(writes, outputs), *([also] if also else [])]
     if snap:
         columns = [(space, _twice(matrix)) for space, matrix in columns]
         bias = np.concatenate([bias + 0.5, bias - 0.5])
-        written = _opposite(outputs)
         margin, gain = 0.5 / reach, 0.0
         rows = [*rows, *(f"{row} (cut)" for row in rows)]
     else:
-        written = outputs
-        margin, gain = 1.0 / reach, matches * reach * float(abs(outputs).max()) if outputs.shape[0] else 0.0
+        largest = max((float(abs(out).max()) for _, out in written if out.shape[0]), default=0.0)
+        margin, gain = 1.0 / reach, matches * reach * largest
     return net.add(
         Units(
             name=name or f"table: {writes.name}",
             reads_by=tuple(columns),
             bias=bias,
-            writes_by=((writes, written),),
+            writes_by=tuple((space, _opposite(out) if snap else out) for space, out in written),
             constants=() if constant is None else ((writes, constant),),
             margin=dict.fromkeys(reads, margin),
             gain=dict.fromkeys(reads, gain),

@@ -40,40 +40,58 @@ def rounding_of_mean(net: Builder, value: Space) -> float:
     return 4 * UNIT_ROUNDOFF * (net.max_length + net.pads) * max(abs(value.kind.low), abs(value.kind.high))
 
 
-def count(net: Builder, value: Affine, labels: Sequence[str], high: float, *, name: str) -> Space:
-    r"""Exact sums of a value over the tokens read so far, not only their mean.
+def count(
+    net: Builder,
+    value: Affine,
+    labels: Sequence[str],
+    high: float,
+    *,
+    name: str,
+    low: float = 0.0,
+    mask: Literal["causal", "strict"] = "causal",
+) -> Space:
+    r"""Exact sums of a value over the tokens read so far (with a strict mask: before this one), not only their mean.
 
     With $t$ tokens visible and each of the $p$ BOS pads given the score $s_t$, every token gets the same weight
     $1/(T+1)$ if $s_t = \ln\frac{T+1-t}{p}$ under softmax ($p e^{s_t} + t = T+1$), and if $s_t = \frac{T+1-t}{p(T+1)} -
     \frac1{T+1}$ under sparsemax (all keys are in the support with $\tau = -1/(T+1)$). The value, 0 at BOS, is
     multiplied by $T+1$. Under softmax the sum of $n$ weights and the weighted sum round by $n$ units each, in the last
-    place of the result. Hard attention can only give equal weights to all keys it chooses, $1/(t+p)$, which depends on
-    $t$: it is refused. Sparsemax finds $\tau$ by a running sum over up to $T+p$ keys, and every weight inherits its
-    rounding.
+    place of the result. Sparsemax finds $\tau$ by a running sum over up to $T+p$ keys, and every weight inherits its
+    rounding. Hard attention can only give equal weights to all keys it chooses. Behind $T$ pads it chooses the last
+    $T$ keys, tokens and pads, each with the weight $1/T$; with fewer pads the weight would depend on $t$, and it is
+    refused.
     """
-    length = net.max_length
-    left = (length + 1 - np.arange(1.0, length + 1)) / net.pads
-    if net.attention == "softmax":
-        sink, roundings = np.log(left), 16 + 2 * (length + net.pads)
-    elif net.attention == "sparsemax":
-        sink, roundings = (left - 1) / (length + 1), (16 + length + net.pads) * (length + net.pads)
+    length, strict = net.max_length, mask == "strict"
+    seen = np.arange(1.0, length + 1) - strict
+    left = (length + 1 - seen) / net.pads
+    query, key, total, window = Affine.of({}, [0.0]), Affine.of({}, [0.0]), length + 1, None
+    if net.attention == "hard":
+        if net.pads < length:
+            raise BuildRefused(
+                "hard attention averages over the keys it chooses, so it can't count: use --attention soft or sparse"
+            )
+        total, window, roundings = length, length + strict, 16 + 2 * (length + net.pads)
     else:
-        raise BuildRefused(
-            "hard attention averages over the keys it chooses, so it can't count: use --attention soft or sparse"
-        )
-    kind = Reals(("s_t",), min(float(sink.min()), 0.0), max(float(sink.max()), 0.0))
-    weight = net.place(f"sink of {name}", kind, sink[:, None])
-    writes = Space(name, Integers(tuple(labels), 0.0, high))
-    scaled = Affine(tuple((s, (length + 1) * m) for s, m in value.parts), (length + 1) * value.bias)
+        if net.attention == "softmax":
+            sink, roundings = np.log(left), 16 + 2 * (length + net.pads)
+        else:
+            sink, roundings = (left - 1) / (length + 1), (16 + length + net.pads) * (length + net.pads)
+        kind = Reals(("s_t",), min(float(sink.min()), 0.0), max(float(sink.max()), 0.0))
+        query = Affine.of({net.place(f"sink of {name}", kind, sink[:, None]): [[1.0]]})
+        key = Affine.of({net.bos: [[1.0]]})
+    writes = Space(name, Integers(tuple(labels), low, high))
     return net.add(
         Attend(
             name=f"count: {name}",
-            query=Affine.of({weight: [[1.0]]}),
-            key=Affine.of({net.bos: [[1.0]]}),
-            value=scaled,
+            query=query,
+            key=key,
+            value=Affine(tuple((s, total * m) for s, m in value.parts), total * value.bias),
             writes=writes,
             attention=net.attention,
-            error=roundings * UNIT_ROUNDOFF * max(high, 1.0),
+            mask=mask,
+            window=window,
+            bias=None if window is None else np.zeros(window),
+            error=roundings * UNIT_ROUNDOFF * max(high, -low, 1.0),
         )
     )
 

@@ -1,17 +1,18 @@
 r"""Lookup, RecentMatch and LastMarked: heads that choose their keys by content.
 
-The key space must be void (all zeros) at BOS: BOS is the sink, read when nothing matches, and its value is the default.
+The key must be void (all zeros) at BOS: BOS is the sink, read when nothing matches, and its value is the default.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.net.spaces import Bits, Flag, OneHot
+from vitrify.net.spaces import Bits, Flag, Kind, OneHot
 from vitrify.net.transformer import Mask
 
 Which = Literal["last", "first"]
@@ -59,7 +60,7 @@ def lookup(
 def recent_match(
     net: Builder,
     query: Space,
-    key: Space,
+    key: Space | Affine,
     value: Space,
     *,
     which: Which = "last",
@@ -67,6 +68,8 @@ def recent_match(
     name: str | None = None,
 ) -> Space:
     r"""`value` at the last (or first) position whose key equals the query; the value at BOS when there is none.
+
+    The key may be a linear function of spaces, as long as it is a code of the query's kind.
 
     Score $C\, c_q \cdot c_k \pm j$ with $C = T/\text{gap}$: a match scores at least $C\,\text{norm} + \min \pm j$, a
     mismatch at most one less, whatever its place; the sink stands half way. Two matches differ by at least 1. So the
@@ -78,18 +81,14 @@ def recent_match(
     lowest = scale * norm + (1.0 if which == "last" else -float(length))
     eye, zero = np.eye(query.size), np.zeros((query.size, 2))
     features = query.size + 2
-    writes = Space(name or f"{which} {value.name}@{key.name}={query.name}", value.kind)
+    matched = Affine.copy(key) if isinstance(key, Space) else key
+    known = "+".join(space.name for space in matched.spaces)
+    writes = Space(name or f"{which} {value.name}@{known}={query.name}", value.kind)
     return net.add(
         Attend(
             name=f"{which} match: {writes.name}",
             query=Affine.of({query: np.hstack([scale * eye, zero])}, [*np.zeros(query.size), sign, lowest - 0.5]),
-            key=Affine.of(
-                {
-                    key: np.hstack([eye, zero]),
-                    net.index: np.eye(features)[-2:-1],
-                    net.bos: np.eye(features)[-1:],
-                }
-            ),
+            key=_beside(matched, {net.index: np.eye(features)[-2:-1], net.bos: np.eye(features)[-1:]}, features),
             value=Affine.copy(value),
             writes=writes,
             attention=net.attention,
@@ -101,27 +100,50 @@ def recent_match(
 
 
 def last_marked(
-    net: Builder, flag: Space, value: Space, *, which: Which = "last", mask: Mask = "causal", name: str | None = None
+    net: Builder,
+    flag: Space | Affine,
+    value: Space | tuple[Affine, Kind],
+    *,
+    which: Which = "last",
+    mask: Mask = "causal",
+    sink: bool = True,
+    name: str | None = None,
 ) -> Space:
     r"""`value` at the last (or first) position whose flag is 1; the value at BOS when there is none.
 
-    The recent match with a constant query: score $T\,\text{flag}_j \pm j$, sink half way between the worst marked and
-    the best unmarked position, gap 1/2.
+    The flag and the value may be linear functions of spaces, the value with the kind that it has. The recent match
+    with a constant query: score $T\,\text{flag}_j \pm j$, sink half way between the worst marked and the best
+    unmarked position, gap 1/2. Where the value is 0 at all unmarked positions and at BOS, or where nobody but BOS comes
+    before the first mark, no `sink` is needed, and the gap is 1.
     """
     length = net.max_length
     sign = 1.0 if which == "last" else -1.0
     lowest = length + (1.0 if which == "last" else -float(length))
-    writes = Space(name or f"{which} {value.name}@{flag.name}", value.kind)
+    features = 3 if sink else 2
+    places: dict[Space, Any] = {net.index: np.eye(features)[1:2]} | ({net.bos: np.eye(3)[2:]} if sink else {})
+    marked = Affine.copy(flag) if isinstance(flag, Space) else flag
+    read, kind = (Affine.copy(value), value.kind) if isinstance(value, Space) else value
+    known = ["+".join(space.name for space in affine.spaces) for affine in (read, marked)]
+    writes = Space(name or f"{which} {known[0]}@{known[1]}", kind)
     return net.add(
         Attend(
             name=f"{which} marked: {writes.name}",
-            query=Affine.of({}, [float(length), sign, lowest - 0.5]),
-            key=Affine.of({flag: [[1.0, 0.0, 0.0]], net.index: [[0.0, 1.0, 0.0]], net.bos: [[0.0, 0.0, 1.0]]}),
-            value=Affine.copy(value),
+            query=Affine.of({}, [float(length), sign, lowest - 0.5][:features]),
+            key=_beside(marked, places, features),
+            value=read,
             writes=writes,
             attention=net.attention,
-            gap=0.5,
+            gap=0.5 if sink else 1.0,
             bound=2.0 * length,
             mask=mask,
         )
     )
+
+
+def _beside(first: Affine, others: Mapping[Space, Any], features: int) -> Affine:
+    """The features of an affine map, and beside them those of some spaces."""
+    parts = {space: np.asarray(matrix, dtype=float) for space, matrix in others.items()}
+    for space, matrix in first.parts:
+        wide = np.hstack([np.asarray(matrix), np.zeros((space.size, features - first.size))])
+        parts[space] = parts.get(space, 0.0) + wide
+    return Affine.of(parts, [*first.bias, *np.zeros(features - first.size)])
