@@ -4,6 +4,7 @@ from vitrify.kit.gadgets.affine import AffineCase, affine_where
 from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.gate import Case, choose, gate
+from vitrify.kit.gadgets.some import some
 from vitrify.kit.gadgets.steps import cpwl, digits, int_lookup, snap, step, steps
 from vitrify.kit.gadgets.table import ANY, table
 
@@ -22,6 +23,7 @@ __all__ = [
     "int_compose",
     "int_lookup",
     "snap",
+    "some",
     "step",
     "steps",
     "table",
