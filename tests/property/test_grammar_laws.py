@@ -6,14 +6,19 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from next_words import answers
+from vitrify.constructions.grammar_spans import grammar_spans, sizes
 from vitrify.errors import BuildRefused, SpecError
+from vitrify.kit import assemble
+from vitrify.net import Ledger
+from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import END, Grammar, Rule, Symbol
 from vitrify.spec.grammar_checks import NAME, unproductive
 from vitrify.spec.grammar_levels import Levelled
@@ -338,3 +343,14 @@ def test_samples_are_sentences_and_repeat_with_the_seed(grammar: Grammar, seed: 
     drawn = grammar.sample(5, seed)
     assert drawn == grammar.sample(5, seed)
     assert all(grammar.accepts(sentence) for sentence in drawn)
+
+
+@settings(max_examples=40, deadline=None)
+@given(acyclic(), st.sampled_from(["softmax", "sparsemax", "hard"]))
+def test_nets_over_spans_agree_with_the_chart(grammar: Grammar, attention: AttentionKind) -> None:
+    weights = assemble(grammar_spans(grammar, attention=attention))
+    prefixes = list(islice(grammar.prefixes(), 300))
+    assert answers(weights, prefixes) == [set(grammar.next_words(words)) for words in prefixes]
+    promised, size = sizes(grammar), Ledger.of(weights)
+    assert (size.units, size.heads, size.layers) == (promised["units"], promised["heads"], promised["layers"])
+    assert size.layers <= promised["most_layers"]

@@ -27,13 +27,19 @@ class Examination(Protocol):
 
 
 def examination(
-    net: Architecture, spec: object, *, max_length: int | None = None, seed: int = 0, work: float = WORK
+    net: Architecture,
+    spec: object,
+    *,
+    max_length: int | None = None,
+    seed: int = 0,
+    work: float = WORK,
+    samples: int | None = None,
 ) -> Examination:
     """The examination of a net built from a spec."""
     if net.reads == "tokens":
-        return WordExamination(net, spec, max_length, seed, work)  # type: ignore[arg-type]  # it reads tokens
-    if max_length is not None:
-        raise InputError(f"this network reads no words but {net.reads}s: leave --max-length out")
+        return WordExamination(net, spec, max_length, seed, work, samples)  # type: ignore[arg-type]  # it reads tokens
+    if max_length is not None or samples is not None:
+        raise InputError(f"this network reads no words but {net.reads}s: leave --max-length and --samples out")
     return PointExamination(net, spec, seed)
 
 
@@ -44,14 +50,15 @@ def certify(
     max_length: int | None = None,
     seed: int = 0,
     work: float = WORK,
+    samples: int | None = None,
     progress: Progress | None = None,
 ) -> Evidence:
     """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
 
-    `work` bounds the cost of what is not asked for explicitly, in multiplications. Nets that read numbers are asked at
-    the points that their oracle chooses.
+    `samples` is how many random ones; `work` bounds the cost of what is not asked for explicitly, in multiplications.
+    Nets that read numbers are asked at the points that their oracle chooses.
     """
-    questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work)
+    questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
     evidence = questions.run(weights, progress)
     if evidence.verdict != "holds" or not supports(weights.architecture):
         return evidence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from typing import Protocol, runtime_checkable
 
@@ -221,7 +221,7 @@ class Sentences(Protocol):
     @property
     def vocabulary(self) -> tuple[str, ...]: ...
 
-    def next_words(self, history: Sequence[str]) -> frozenset[str]: ...
+    def next_words_along(self, sentence: Sequence[str]) -> tuple[frozenset[str], ...]: ...
 
     def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]: ...
 
@@ -264,21 +264,25 @@ class NextSetOracle:
 
     SHOWN = 5  # words of each kind in a witness
     TIE = 1e-6  # logits nearer to 0 than this are none
+    REMEMBERED = 1 << 12  # sentences whose answers are kept for the next variant of the net
 
     def __init__(self, spec: Sentences, net: SequenceArchitecture) -> None:
         self.language = Beginnings(spec, net)
         self.spec, self.net = spec, net
         self._symbol = {word: place for place, word in enumerate(net.output.symbols)}
+        self._remembered = lru_cache(maxsize=self.REMEMBERED)(self._legal)
 
     def tolerance(self) -> float:
         return 0.0
 
     def _expected(self, word: Ids) -> NDArray[np.bool_]:
         """Which symbols may come next [prefix, symbol]."""
-        words = [self.net.inputs[i] for i in word]
-        legal = np.zeros((len(words) + 1, len(self._symbol)), dtype=bool)
-        for place, row in enumerate(legal):
-            row[[self._symbol[symbol] for symbol in self.spec.next_words(words[:place])]] = True
+        return self._remembered(tuple(word.tolist()))
+
+    def _legal(self, word: tuple[int, ...]) -> NDArray[np.bool_]:
+        legal = np.zeros((len(word) + 1, len(self._symbol)), dtype=bool)
+        for row, allowed in zip(legal, self.spec.next_words_along([self.net.inputs[i] for i in word]), strict=True):
+            row[[self._symbol[symbol] for symbol in allowed]] = True
         return legal
 
     def errors(self, words: Ids, logits: Floats) -> Floats:

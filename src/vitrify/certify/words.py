@@ -29,7 +29,7 @@ FEW_WORDS = 1 << 13  # where nobody says how far to go, all words of a length ar
 MOST_WORDS = 1 << 22  # an exhaustive run over more words than this is refused
 ROUNDING = 1e-9  # what rounding may add to the proved error of a space
 PROVED_WORDS = 4  # random words along which the effect of lower precision is bounded
-SAMPLES = 64  # random words of full length, so that every position is asked about
+SAMPLES = 64  # random words, of full length so that every position is asked about, or random sentences
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class WordExamination:
     max_length: int | None = None
     seed: int = 0
     work: float = WORK
+    samples: int | None = None
     oracle: Oracle = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,11 +71,20 @@ class WordExamination:
         else:
             short = _all_beginnings(self.net, language, self.max_length, positions // 2)
         listed = self.oracle.questions(rng, max(200, positions // 8))
-        random = _random_sentences(language, rng) if language else _random_words(self.net, rng, positions // 4)
+        random = self._random(rng, positions // 4)
         if not listed:
             return short, random
         name = f"every prefix of {len(listed)} words that exercise the listed parts"
         return short, Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed)), random
+
+    def _random(self, rng: np.random.Generator, positions: int) -> Domain:
+        """Random sentences where there is a language; else random words of full length, as many as are affordable."""
+        net, language = self.net, self.oracle.language
+        if language is not None:
+            sentences = [language.draw(rng) for _ in range(self.samples or SAMPLES)]
+            name = f"every prefix of {len(sentences)} random sentences"
+            return Domain(name, _by_length(sentences), "sampled", sum(len(word) + 1 for word in sentences))
+        return _random_words(net, rng, positions, self.samples)
 
     def run(self, weights: Weights[Any], progress: Progress | None = None, *, hardest_first: bool = False) -> Evidence:
         """Examine a net; stops at the first wrong answer, which becomes the witness.
@@ -130,11 +140,11 @@ class WordExamination:
                 witness = self.oracle.witness(words[row, :end], logits[row, : end + 1])
             yield asked / every, float(errors.max()), witness
 
-    def _batches(self, domain: Domain) -> Iterator[Ids]:
+    def _batches(self, domain: Domain, floats: int = FLOATS) -> Iterator[Ids]:
         for words in domain.words:
             pads = np.zeros((len(words), self.net.pads), dtype=np.int64)
             tokens = np.concatenate([pads, words], axis=1)
-            step = max(1, FLOATS // self.net.activations(tokens.shape[1]))
+            step = max(1, floats // self.net.activations(tokens.shape[1]))
             for at in range(0, len(tokens), step):
                 yield tokens[at : at + step]
 
@@ -160,7 +170,8 @@ class WordExamination:
         spread = 0.0
         knows = isinstance(self.oracle, KnowsNumbers)
         checked = [label for label in weights.labels.spaces if label.born > 0 and (label.kind.tag != "reals" or knows)]
-        for tokens in self._batches(self._exercise) if checked else ():
+        floats = FLOATS // max(1, len(self.net.units_per_layer))  # the activations of all layers are kept
+        for tokens in self._batches(self._exercise, floats) if checked else ():
             seen: dict[str, NDArray[np.float64]] = {}
             self.net.forward(weights.prepared, tokens, record=seen.__setitem__)
             trace = Trace(weights, (), seen)
@@ -227,18 +238,15 @@ def _all_beginnings(net: SequenceArchitecture, language: Language, max_length: i
     return Domain(f"all {len(found)} beginnings of sentences to length {longest}", words, "exhaustive", len(found))
 
 
-def _random_words(net: SequenceArchitecture, rng: np.random.Generator, positions: int) -> Domain:
+def _random_words(
+    net: SequenceArchitecture, rng: np.random.Generator, positions: int, samples: int | None = None
+) -> Domain:
+    """Random words of full length, as many as asked for or as are affordable."""
     length = min(net.max_length, max(1, positions)) if len(net.inputs) > 1 else 0
-    count = min(SAMPLES, max(4, positions // max(length, 1)))
+    count = samples or min(SAMPLES, max(4, positions // max(length, 1)))
     words = rng.integers(1, max(len(net.inputs), 2), size=(count, length))
     name = f"every prefix of {count} random words of length {length}"
     return Domain(name, (words,), "sampled", count * (length + 1))
-
-
-def _random_sentences(language: Language, rng: np.random.Generator) -> Domain:
-    words = [language.draw(rng) for _ in range(SAMPLES)]
-    name = f"every prefix of {SAMPLES} random sentences"
-    return Domain(name, _by_length(words), "sampled", sum(len(word) + 1 for word in words))
 
 
 def _words_of_length(letters: int, length: int) -> Ids:

@@ -144,6 +144,9 @@ def certify(
         int | None,
         typer.Option("--max-length", min=0, help="try all words up to this length; by default, by cost"),
     ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="ask about every prefix of this many random words or sentences")
+    ] = None,
     mutations: Annotated[int, typer.Option(min=0, help="also break the net this many times and see it noticed")] = 0,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -157,7 +160,7 @@ def certify(
 
     weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
     with render.progress("examining") as tick:
-        evidence = examine(weights, spec, max_length=max_length, seed=seed, progress=tick)
+        evidence = examine(weights, spec, max_length=max_length, seed=seed, samples=samples, progress=tick)
     broken = None
     if mutations and evidence.verdict == "holds":
         with render.progress("breaking it on purpose") as tick:

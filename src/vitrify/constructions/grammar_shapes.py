@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vitrify.constructions import grammar_spans
 from vitrify.constructions._parses import (
     ANSWERS,
     SHAPES,
@@ -38,6 +39,7 @@ from vitrify.constructions._parses import (
 )
 from vitrify.constructions._programs import Bit, Group, Literal, Program
 from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.errors import BuildRefused
 from vitrify.kit.network import Network
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.grammar import END, Grammar
@@ -124,6 +126,17 @@ def _make(spec: object, settings: Settings) -> Network:
     return grammar_shapes(spec, attention=settings.attention, max_length=settings.max_length)
 
 
+def _choose(spec: object, settings: Settings) -> Network:
+    """Over shapes where they can be listed, else over spans."""
+    assert isinstance(spec, Grammar)
+    try:
+        Parses.of(spec)
+    except BuildRefused:
+        return grammar_spans.make(spec, settings)
+    return _make(spec, settings)
+
+
 CONSTRUCTIONS = (
-    Construction("shapes", Grammar, "bounded-depth grammars, one state per shape of a tree", _make, default=True),
+    Construction("auto", Grammar, "shapes, or spans where there are too many shapes", _choose, default=True),
+    Construction("shapes", Grammar, "bounded-depth grammars, one state per shape of a tree", _make),
 )

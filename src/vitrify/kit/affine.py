@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
 from vitrify.net.spaces import Kind
+from vitrify.net.sparse import is_sparse
 
 Floats = NDArray[np.float64]
 UNIT_ROUNDOFF = 2.0**-53
@@ -38,8 +39,8 @@ class Affine:
 
     @classmethod
     def of(cls, parts: Mapping[Space, Any], bias: Any = None) -> Affine:
-        """From matrices [space, out] by space."""
-        matrices = tuple((space, np.asarray(matrix, dtype=float)) for space, matrix in parts.items())
+        """From matrices [space, out] by space, dense or sparse."""
+        matrices = tuple((s, m if is_sparse(m) else np.asarray(m, dtype=float)) for s, m in parts.items())
         size = matrices[0][1].shape[1] if matrices else len(bias)
         return cls(matrices, np.zeros(size) if bias is None else np.asarray(bias, dtype=float))
 
@@ -86,12 +87,12 @@ class Affine:
         """Largest absolute value of each output coordinate, from the ranges of the spaces."""
         bound = np.abs(self.bias)
         for space, matrix in self.parts:
-            bound = bound + max(abs(space.kind.low), abs(space.kind.high)) * np.abs(matrix).sum(axis=0)
+            bound = bound + max(abs(space.kind.low), abs(space.kind.high)) * abs(matrix).sum(axis=0)
         return bound
 
     def gain(self, space: Space) -> float:
         """How much an error of 1 in every coordinate of a space can move an output coordinate."""
-        return max((float(np.abs(m).sum(axis=0).max(initial=0.0)) for s, m in self.parts if s == space), default=0.0)
+        return max((float(abs(m).sum(axis=0).max(initial=0.0)) for s, m in self.parts if s == space), default=0.0)
 
     @property
     def terms(self) -> int:
@@ -101,5 +102,5 @@ class Affine:
 
     def moved(self, errors: Mapping[Space, float]) -> float:
         """How far an output coordinate can be off when every space has its own error."""
-        moves = sum((errors[space] * np.abs(matrix).sum(axis=0) for space, matrix in self.parts), np.zeros(self.size))
+        moves = sum((errors[space] * abs(matrix).sum(axis=0) for space, matrix in self.parts), np.zeros(self.size))
         return float(moves.max(initial=0.0))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vitrify.arrays import Matrix
 from vitrify.kit.layout import Erasure, Layout, layout
 from vitrify.kit.margins import Arithmetic, Margins, margins
-from vitrify.kit.network import Affine, Attend, Network, Space, Units, heads_of
+from vitrify.kit.network import Attend, Network, Space, Units, heads_of
 from vitrify.kit.schedule import Schedule, schedule
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
 from vitrify.net.sparse import from_entries
@@ -79,33 +79,28 @@ def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: 
     if not attends:
         return {}
     count, width = len(attends), place.width
-    arrays: dict[str, Matrix] = {
-        "W_Q": np.zeros((count, width, block.d_head)),
-        "b_Q": np.zeros((count, block.d_head)),
-        "W_K": np.zeros((count, width, block.d_head)),
-        "b_K": np.zeros((count, block.d_head)),
-        "W_V": np.zeros((count, width, block.d_value)),
-        "b_V": np.zeros((count, block.d_value)),
-        "W_O": np.zeros((count, block.d_value, width)),
-        "beta": np.array([sharp.heads[op].beta for op in attends]),
-    }
+    arrays: dict[str, Matrix] = {"beta": np.array([sharp.heads[op].beta for op in attends])}
+    sizes = {"Q": block.d_head, "K": block.d_head, "V": block.d_value}
+    for letter, size in sizes.items():
+        entries, bias = _Entries(), np.zeros((count, size))
+        for number, op in enumerate(attends):
+            affine = {"Q": op.query, "K": op.key, "V": op.value}[letter]
+            for space, part in affine.parts:
+                entries.add(part, number * width + np.array(place.dims[space]), np.arange(affine.size))
+            bias[number, : affine.size] = affine.bias
+        arrays |= {f"W_{letter}": entries.matrix((count, width, size)), f"b_{letter}": bias}
+    written = _Entries()
     for number, op in enumerate(attends):
-        for letter, affine in (("Q", op.query), ("K", op.key), ("V", op.value)):
-            _put(arrays[f"W_{letter}"][number], arrays[f"b_{letter}"][number], affine, place)
-        dims = [place.dims[op.writes][at] for at in (range(op.writes.size) if op.onto is None else op.onto)]
-        arrays["W_O"][number, np.arange(len(dims)), dims] = 1.0
+        onto = range(op.writes.size) if op.onto is None else op.onto
+        dims = np.array([place.dims[op.writes][at] for at in onto])
+        written.add(np.eye(len(dims)), number * block.d_value + np.arange(len(dims)), dims)
+    arrays["W_O"] = written.matrix((count, block.d_value, width))
     if block.window:
         arrays["b_rel"] = np.zeros((count, block.window))
         for number, op in enumerate(attends):
             if op.bias is not None:
                 arrays["b_rel"][number, : len(op.bias)] = op.bias
     return arrays
-
-
-def _put(matrix: Floats, bias: Floats, affine: Affine, place: Layout) -> None:
-    for space, part in affine.parts:
-        matrix[np.ix_(place.dims[space], range(affine.size))] += part
-    bias[: affine.size] = affine.bias
 
 
 def _mlp(works: Sequence[Units], erased: Sequence[Erasure], place: Layout) -> dict[str, Matrix]:
@@ -165,8 +160,8 @@ class _Entries:
         self.columns.append(np.array([column]))
         self.values.append(np.array([value]))
 
-    def matrix(self, shape: tuple[int, int]) -> Matrix:
-        """The sum of all that was added, dense or sparse, whichever suits it."""
+    def matrix(self, shape: tuple[int, ...]) -> Matrix:
+        """The sum of all that was added, dense or sparse; with three axes, rows count through the first two."""
         rows = np.concatenate([*self.rows, np.zeros(0, dtype=np.int64)])
         columns = np.concatenate([*self.columns, np.zeros(0, dtype=np.int64)])
         values = np.concatenate([*self.values, np.zeros(0)])

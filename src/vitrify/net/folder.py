@@ -22,7 +22,7 @@ from vitrify.errors import FolderError
 from vitrify.net.architecture import from_json, to_json
 from vitrify.net.card import card
 from vitrify.net.labels import labels_from_json, labels_to_json
-from vitrify.net.sparse import is_sparse
+from vitrify.net.sparse import Stack, is_sparse
 from vitrify.net.weights import Weights
 
 FORMAT = 1
@@ -151,8 +151,9 @@ def _read_arrays(path: Path) -> dict[str, Matrix]:
         for name, shape in shapes.items():
             try:
                 parts = [flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr")]
-                arrays[name] = csr_array(tuple(parts), shape=tuple(shape))
-                arrays[name].check_format(full_check=True)
+                csr = csr_array(tuple(parts), shape=(int(np.prod(shape[:-1])), shape[-1]))
+                csr.check_format(full_check=True)
+                arrays[name] = csr if len(shape) == 2 else Stack(shape[0], csr)
             except (KeyError, TypeError, ValueError) as error:
                 raise FolderError(f"{path}: the sparse array {name} is damaged: {error}") from None
     arrays |= flat

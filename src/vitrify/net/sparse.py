@@ -1,12 +1,14 @@
 """Products with matrices that are mostly zero: dense, on the non-zero rows only, or sparse, whichever is cheaper.
 
-Weights keep large, mostly empty matrices as SciPy CSR arrays. Before a run each matrix is put into the form in which
-its product is cheapest; `matmul` and `rows` then hide the difference from the forward pass.
+Weights keep large, mostly empty matrices as SciPy CSR arrays, and such arrays [head, in, out] as a `Stack` of them.
+Before a run each is put into the form in which its product is cheapest; `matmul`, `matmul_heads` and `rows` then hide
+the difference from the forward pass.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +18,69 @@ DENSE_ENTRIES = 1 << 20  # below 8 MiB a dense array is always the simplest form
 DENSE_DENSITY = 0.02  # a BLAS product beats a CSR product above about this share of non-zeros
 
 
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """A mostly empty array [head, in, out]: the matrices of the heads, one below the other, as one CSR array.
+
+    It looks like a CSR array to all that only goes through its non-zero entries.
+    """
+
+    heads: int
+    csr: Any
+
+    ndim = 3
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.heads, self.csr.shape[0] // self.heads, self.csr.shape[1]
+
+    @property
+    def data(self) -> Array:
+        return self.csr.data
+
+    @property
+    def indices(self) -> Array:
+        return self.csr.indices
+
+    @property
+    def indptr(self) -> Array:
+        return self.csr.indptr
+
+    def __getitem__(self, head: int) -> Any:
+        """The matrix of one head."""
+        rows = self.shape[1]
+        return self.csr[head * rows : (head + 1) * rows]
+
+    def __abs__(self) -> Stack:
+        return Stack(self.heads, abs(self.csr))
+
+    def tocsr(self) -> Stack:
+        return self
+
+    def toarray(self) -> Array:
+        return self.csr.toarray().reshape(self.shape)
+
+    def count_nonzero(self) -> int:
+        return int(self.csr.count_nonzero())
+
+    def eliminate_zeros(self) -> None:
+        self.csr.eliminate_zeros()
+
+    def copy(self) -> Stack:
+        return Stack(self.heads, self.csr.copy())
+
+    def beside(self) -> Any:
+        """The matrices side by side, [in, head * out], as one CSR array."""
+        from scipy.sparse import coo_array
+
+        heads, rows, out = self.shape
+        entries = self.csr.tocoo()
+        head, row = np.divmod(entries.row.astype(np.int64), rows)
+        return coo_array((entries.data, (row, head * out + entries.col)), shape=(rows, heads * out)).tocsr()
+
+
 def is_sparse(matrix: Matrix) -> bool:
-    """Whether this is a SciPy sparse array (asked without importing SciPy)."""
+    """Whether this is a SciPy sparse array or a stack of them (asked without importing SciPy)."""
     return hasattr(matrix, "tocsr")
 
 
@@ -31,44 +94,55 @@ def nonzeros(matrix: Matrix) -> int:
     return int(matrix.count_nonzero()) if is_sparse(matrix) else int(np.count_nonzero(matrix))
 
 
-def from_entries(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> Matrix:
+def from_entries(rows: Array, columns: Array, values: Array, shape: tuple[int, ...]) -> Matrix:
     """The matrix with these entries (those at one place are added up) and zeros elsewhere.
 
-    Dense where that is small or well filled, else CSR with sorted indices and no explicit zeros.
+    Dense where that is small or well filled, else CSR with sorted indices and no explicit zeros. With three axes, rows
+    count through the first two.
     """
-    size = shape[0] * shape[1]
+    flat = (int(np.prod(shape[:-1])), shape[-1])
+    size = flat[0] * flat[1]
     if size <= DENSE_ENTRIES or len(values) > DENSE_DENSITY * size:
-        matrix = np.zeros(shape)
+        matrix = np.zeros(flat)
         np.add.at(matrix, (rows, columns), values)
-        return matrix
+        return matrix.reshape(shape)
     from scipy.sparse import coo_array
 
-    csr = coo_array((values, (rows, columns)), shape=shape).tocsr()
+    csr = coo_array((values, (rows, columns)), shape=flat).tocsr()
     csr.sum_duplicates()
     csr.eliminate_zeros()
-    return csr
+    return csr if len(shape) == 2 else Stack(shape[0], csr)
 
 
 @dataclass(frozen=True, eq=False)
 class OnRows:
-    """A matrix whose non-zero rows are few: only they are stored and multiplied."""
+    """A matrix whose non-zero rows are few: only they are stored and multiplied; `heads` matrices lie side by side."""
 
     index: Array
-    block: Array
+    block: Matrix
+    heads: int | None = None
 
 
 def prepare(matrix: Matrix) -> Matrix | OnRows:
-    """The form of a [in, out] matrix in which `matmul` is cheapest."""
+    """The form of a matrix [in, out] or a stack [head, in, out] in which `matmul` is cheapest."""
     if not is_sparse(matrix):
         if matrix.ndim < 2 or matrix.size < DENSE_ENTRIES:
             return matrix
         index = np.flatnonzero(matrix.any(axis=(0, -1) if matrix.ndim == 3 else -1))
-        return OnRows(index, np.ascontiguousarray(np.take(matrix, index, axis=-2)))
-    csr = matrix.tocsr()
+        block = np.take(matrix, index, axis=-2)
+        return OnRows(index, np.ascontiguousarray(block)) if matrix.ndim == 2 else OnRows(index, *_beside(block))
+    heads = matrix.heads if isinstance(matrix, Stack) else None
+    csr = matrix.beside() if isinstance(matrix, Stack) else matrix.tocsr()
     index = np.flatnonzero(np.diff(csr.indptr))
     if csr.nnz >= DENSE_DENSITY * len(index) * csr.shape[1]:
-        return OnRows(index, csr[index].toarray())
-    return csr
+        return OnRows(index, csr[index].toarray(), heads)
+    return OnRows(index, csr[index], heads) if heads else csr
+
+
+def _beside(stack: Array) -> tuple[Array, int]:
+    """A dense stack [head, in, out] as [in, head * out], and the number of heads."""
+    heads, width, out = stack.shape
+    return stack.transpose(1, 0, 2).reshape(width, heads * out), heads
 
 
 def matmul(x: Array, matrix: Matrix | OnRows) -> Array:
@@ -77,14 +151,25 @@ def matmul(x: Array, matrix: Matrix | OnRows) -> Array:
     The leading axes are made one first: products of two matrices, in any memory order, are what BLAS is fast at.
     """
     flat = x.reshape(-1, x.shape[-1])
+    heads = None
+    if isinstance(matrix, Stack):
+        matrix, heads = matrix.beside(), matrix.heads
+    elif not isinstance(matrix, OnRows) and not is_sparse(matrix) and matrix.ndim == 3:
+        matrix, heads = _beside(matrix)
     if isinstance(matrix, OnRows):
-        flat, matrix = flat[:, matrix.index], matrix.block
-        if matrix.ndim == 2:  # stored column by column, so that a sparse product that follows reads it without a copy
+        flat, matrix, heads = flat[:, matrix.index], matrix.block, matrix.heads
+        if not heads:  # stored column by column, so that a sparse product that follows reads it without a copy
             return (matrix.T @ flat.T).T.reshape(*x.shape[:-1], matrix.shape[1])
-    if is_sparse(matrix) or matrix.ndim == 2:
-        return (flat @ matrix).reshape(*x.shape[:-1], matrix.shape[1])
-    heads, width, out = matrix.shape
-    return (flat @ matrix.transpose(1, 0, 2).reshape(width, heads * out)).reshape(*x.shape[:-1], heads, out)
+    out = (heads, matrix.shape[1] // heads) if heads else (matrix.shape[1],)
+    return (flat @ matrix).reshape(*x.shape[:-1], *out)
+
+
+def matmul_heads(x: Array, stack: Matrix) -> Array:
+    """The sum over heads of `x[..., head, :] @ stack[head]`, as one product."""
+    heads, width, out = stack.shape
+    flat = x.reshape(-1, heads * width)
+    matrix = stack.csr if isinstance(stack, Stack) else stack.reshape(heads * width, out)
+    return (flat @ matrix).reshape(*x.shape[:-2], out)
 
 
 def affine(x: Array, matrix: Matrix | OnRows, bias: Array) -> Array:

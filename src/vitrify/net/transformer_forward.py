@@ -10,7 +10,7 @@ import numpy as np
 from vitrify.arrays import Array, Logits, Residual, namespace
 from vitrify.net.architecture import Record
 from vitrify.net.attention import allowed_keys, weigh
-from vitrify.net.sparse import affine, matmul, rows
+from vitrify.net.sparse import affine, matmul, matmul_heads, rows
 from vitrify.net.transformer import Block, Head, Transformer
 
 
@@ -100,15 +100,20 @@ def _attention(
     for head, members in _alike(block.heads):
         index = xp.asarray(members)
         rel = bias[index] if bias is not None and head.window is not None else None
-        pattern, z = _head(head, q[:, index], k[:, index], v[:, index], rel, visible, query_chunk, keep)
+        pattern, read = _head(head, q[:, index], k[:, index], v[:, index], rel, visible, query_chunk, keep)
         for place, member in enumerate(members):
-            mixed[member] = z[:, place]
+            mixed[member] = read[:, place]
             patterns[member] = pattern[:, place] if keep else None
+    z = xp.stack(mixed, axis=2)
     if keep:
         part.record("attn.hook_pattern", xp.stack(patterns, axis=1))
-        part.record("attn.hook_z", xp.stack(mixed, axis=2))
-    outputs = [z @ part["attn.W_O"][member] for member, z in enumerate(mixed)]
-    part.record("hook_attn_out", sum(outputs[1:], start=outputs[0]) if net.residual == "add" else outputs)
+        part.record("attn.hook_z", z)
+    if net.residual == "add":
+        outputs = [matmul_heads(z, part["attn.W_O"])]
+        part.record("hook_attn_out", outputs[0])
+    else:
+        outputs = [matmul(z[:, :, place], part["attn.W_O"][place]) for place in range(len(block.heads))]
+        part.record("hook_attn_out", outputs)
     return outputs
 
 

@@ -26,7 +26,8 @@ A = TypeVar("A", bound=Architecture, default=Transformer)
 class Weights(Generic[A]):
     """Plain named arrays with their layout and labels; a built net and a trained net are the same type.
 
-    Large, mostly empty matrices are SciPy CSR arrays; all others are dense. `about` says where the net comes from.
+    Large, mostly empty matrices are SciPy CSR arrays, or stacks of them; all others are dense. `about` says where the
+    net comes from.
     """
 
     architecture: A

@@ -107,6 +107,10 @@ class WordPatterns:
                 legal |= {END} if ends else self.members[pattern[len(history)]]
         return frozenset(legal)
 
+    def next_words_along(self, sentence: Sequence[str]) -> tuple[frozenset[str], ...]:
+        """The words that may come after each beginning, from the empty one to the whole."""
+        return tuple(self.next_words(sentence[:place]) for place in range(len(sentence) + 1))
+
     def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]:
         """Every beginning of a sentence once, short ones first, each made when it is asked for."""
         return beginnings(lambda words: self._in_order(self.next_words(words)), longest)

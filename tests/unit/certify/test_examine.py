@@ -79,6 +79,14 @@ def test_how_far_to_go_is_chosen_by_cost(lm: Weights) -> None:
     assert words.shape[1] == 2
 
 
+def test_more_random_words_are_asked_about_on_request(lm: Weights) -> None:
+    few, many = certify(lm, MODEL, max_length=2), certify(lm, MODEL, max_length=2, samples=100)
+    assert "100 random words" in many.domain
+    assert many.cases - few.cases == (100 - 64) * (LENGTH + 1)
+    rate = "rate of random words with an error (95 % upper bound)"
+    assert many.measured[rate] == upper_failure_rate(0, 100)
+
+
 def test_too_many_words_are_refused() -> None:
     machine = cyclic(3, 9)
     net = assemble(log_depth(machine, max_length=9))

@@ -70,6 +70,8 @@ def test_the_hardest_questions_may_come_first() -> None:
 def test_there_is_no_length_to_ask_for() -> None:
     with pytest.raises(InputError, match="reads no words but vectors"):
         examination(NET, "x + y", max_length=3)
+    with pytest.raises(InputError, match="leave --max-length and --samples out"):
+        examination(NET, "x + y", samples=3)
 
 
 def test_a_spec_without_oracle_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,10 +126,11 @@ def test_trace_shows_heads_and_spaces(weather: Path) -> None:
 
 
 def test_certify_holds_and_says_on_what(abba: Path) -> None:
-    found = answer("certify", abba, "--max-length", "8")
+    found = answer("certify", abba, "--max-length", "8", "--samples", "70")
     assert found["verdict"] == "holds"
     assert found["method"] == "exhaustive+sampled"
     assert "all 511 words of length 0 to 8" in found["domain"]
+    assert "70 random words" in found["domain"]
     assert found["witness"] is None
     assert found["cases"] > 511
 

@@ -22,12 +22,13 @@ from vitrify.kit.gadgets import (
     int_lookup,
     minimum,
     snap,
+    some,
     step,
     steps,
     table,
 )
 from vitrify.kit.network import Affine, Builder, Space, Units
-from vitrify.net.spaces import Bits, Categorical, Flag, Integers, Kind, OneHot, Reals
+from vitrify.net.spaces import Bits, Categorical, Flag, Integers, Kind, MultiHot, OneHot, Reals
 from vitrify.net.weights import Weights
 
 BELOW = 0.999  # noise just below a margin
@@ -271,6 +272,32 @@ def test_numbers_have_nothing_to_snap_to() -> None:
     net = Builder("snap", ("^", "a"), 1)
     with pytest.raises(TypeError, match="number has no exact codes to snap to"):
         snap(net, net.embed("number", Integers(("n",), 0.0, 1.0), np.zeros((2, 1))))
+
+
+def test_some_is_the_bit_of_a_sum() -> None:
+    """Three counts of two spaces in two groups: the second and third, and all of them."""
+    pairs = [(a, b, c) for a in range(3) for b in range(3) for c in range(2)]
+    first, second = (
+        np.array([[a, b] for a, b, _ in pairs], dtype=float),
+        np.array([[c] for *_, c in pairs], dtype=float),
+    )
+    kinds = Integers(("a", "b"), 0.0, 2.0), Integers(("c",), 0.0, 1.0)
+    wanted = np.array([[min(1, b + c), min(1, a + b + c)] for a, b, c in pairs], dtype=float)
+
+    def gadget(net: Builder, x: Space, y: Space) -> Space:
+        groups = {x: np.array([[0.0, 1.0], [1.0, 1.0]]), y: np.array([[1.0, 1.0]])}
+        return some(net, groups, Space("bits", MultiHot(("two", "three"))), rows=("two", "three"))
+
+    op = operation(lambda net: gadget(net, *(net.embed(k.labels[0], k, np.zeros((2, k.size))) for k in kinds)))
+    margin = 0.25 / 3
+    assert set(op.margin.values()) == {margin}
+    assert op.count == 4
+    assert op.rows == ("two", "two (cut)", "three", "three (cut)")
+    for noise in (0.0, -BELOW * margin, BELOW * margin):
+        found, _ = evaluate([(kinds[0], first + noise), (kinds[1], second + noise)], gadget)
+        assert np.abs(found - wanted).max() < EXACT
+    found, _ = evaluate([(kinds[0], first + 1.2 * margin), (kinds[1], second + 1.2 * margin)], gadget)
+    assert np.abs(found - wanted).max() > 0.05
 
 
 def test_step_is_exact_outside_its_grid() -> None:

@@ -5,6 +5,7 @@ from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.extremes import minimum
 from vitrify.kit.gadgets.gate import Case, choose, gate
+from vitrify.kit.gadgets.some import some
 from vitrify.kit.gadgets.steps import at_least, cpwl, digits, int_lookup, snap, step, steps
 from vitrify.kit.gadgets.table import ANY, table
 
@@ -25,6 +26,7 @@ __all__ = [
     "int_lookup",
     "minimum",
     "snap",
+    "some",
     "step",
     "steps",
     "table",

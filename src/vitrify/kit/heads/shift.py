@@ -34,9 +34,12 @@ def shift(
     key, is the sink. The head's gap is the code's. With offset 0 the head sees nothing but its own position (a window
     of one) and needs no code.
     """
+    from scipy.sparse import csc_array
+
     chosen, kind = only or (range(value.size), value.kind)
     writes = Space(name or f"{value.name}[t-{offset}]", kind)
-    copied = Affine.of({value: np.eye(value.size)[:, list(chosen)]})
+    picked = csc_array((np.ones(len(chosen)), (list(chosen), range(len(chosen)))), shape=(value.size, len(chosen)))
+    copied = Affine.of({value: picked})
     if offset == 0:
         alone = Affine.of({}, [0.0])
         head = Attend(

@@ -1,0 +1,35 @@
+"""Some: counts become bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from vitrify.arrays import Matrix
+from vitrify.kit.network import Builder, Space, Units
+
+
+def some(net: Builder, counts: Mapping[Space, Matrix], writes: Space, *, rows: Sequence[str] = ()) -> Space:
+    r"""A bit for each group of counts that says whether at least one of them is not 0: $\min(1, \sum_i c_i)$.
+
+    `counts` says by 0 and 1, [count, bit], which of a space's whole numbers belong to which bit. Two units per bit,
+    $\mathrm{relu}(2x - \tfrac12) - \mathrm{relu}(2x - \tfrac32)$ for the sum $x$; its errors below 1/4 disappear, so
+    each count may have that much divided by the size of the largest group.
+    """
+    from scipy.sparse import csc_array, kron
+
+    pair = np.ones((1, 2))
+    groups = {space: csc_array(matrix) for space, matrix in counts.items()}
+    largest = float(np.sum([matrix.sum(axis=0) for matrix in groups.values()], axis=0).max())
+    return net.add(
+        Units(
+            name=f"some: {writes.name}",
+            reads_by=tuple((space, kron(matrix, 2 * pair, format="csc")) for space, matrix in groups.items()),
+            bias=np.tile([-0.5, -1.5], writes.size),
+            writes_by=((writes, kron(np.eye(writes.size), [[1.0], [-1.0]], format="csr")),),
+            margin=dict.fromkeys(groups, 0.25 / largest),
+            gain=dict.fromkeys(groups, 0.0),
+            rows=tuple(text for row in rows for text in (row, f"{row} (cut)")),
+        )
+    )
