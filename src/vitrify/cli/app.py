@@ -51,7 +51,7 @@ def build(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg, .pcfg, .rasp, .ltl or "
+            help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg, .pcfg, .rasp, .ltl, .scene.toml or "
             ".maxout.json|safetensors",
         ),
     ],
@@ -60,7 +60,8 @@ def build(
         str | None,
         typer.Option(
             help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory, "
-            "register; grammar: shapes, one-pass, unambiguous, plane, probabilities; maxout: maxout, convex-difference"
+            "register; grammar: shapes, one-pass, unambiguous, plane, probabilities, cnn; maxout: maxout, "
+            "convex-difference; scene: features, binary"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (
@@ -102,20 +103,30 @@ def build(
 def run(
     folder: Folder,
     tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input: symbols, or numbers")] = None,
+    image: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="an image, .npy or .csv, instead of tokens")
+    ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="also print every head's attention and every space")] = False,
     everywhere: Annotated[bool, typer.Option("--all", help="answer at every position, not only at the last")] = False,
     stdin: Annotated[bool, typer.Option("--stdin", help="one sequence per line in, one JSON line each out")] = False,
     top: Annotated[int | None, typer.Option(min=1, help="only the most probable next tokens")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a network on a sequence of tokens."""
+    """Run a network on a sequence of tokens, on numbers, or on an image."""
     from vitrify.cli import answers, render
     from vitrify.net.folder import load
     from vitrify.net.run import trace as traced
 
     if stdin and (tokens or trace):
         raise InputError("--stdin reads the sequences from standard input: leave the tokens and --trace out")
+    if image and (tokens or trace or stdin or everywhere):
+        raise InputError("--input takes one image: leave the tokens, --trace, --all and --stdin out")
     weights = load(folder)
+    if trace and weights.architecture.reads != "tokens":
+        raise InputError("--trace shows a run over tokens, and this network reads none: leave it out")
+    if image:
+        render.answer(answers.of_image(weights, image), None, as_json)
+        return
     if stdin:
         for answer in answers.stream(weights, sys.stdin, everywhere, top):
             render.json_line(answer)
