@@ -123,7 +123,7 @@ def run(
         raise InputError("--input takes one image: leave the tokens, --trace, --all and --stdin out")
     weights = load(folder)
     if trace and weights.architecture.reads != "tokens":
-        raise InputError("--trace shows a run over tokens, and this network reads none: leave it out")
+        raise InputError("--trace is for networks that go from token to token: leave it out")
     if image:
         render.answer(answers.of_image(weights, image), None, as_json)
         return
