@@ -1,7 +1,7 @@
 r"""Attacks: inputs near a given one that get another answer, looked for by projected gradient descent.
 
-The detectors of a built net are flat almost everywhere, so true gradients would show nothing. On the way back every
-ReLU counts with the slope $\tfrac12(1 + z/(\tau + |z|))$ instead, which is never 0 and grows with $z$; the forward pass
+The detectors of a built net are flat around an image: the true gradient is zero there. On the way back every ReLU
+counts with the slope $\tfrac12(1 + z/(\tau + |z|))$ instead, which is never 0 and grows with $z$; the forward pass
 stays the network's own, so what is found is real. An attack that finds nothing proves nothing: that is what
 `vitrify.certify.robust` is for.
 """

@@ -25,7 +25,7 @@ class Hierarchy:
     >>> tree = Hierarchy.of(random_hierarchy(3, 2, 2, 2, seed=0, classes=2))
     >>> tree.classes, tree.arities, [len(rules) for rules in tree.levels]
     (('L2_0', 'L2_1'), (2, 2), [6, 4])
-    >>> tree.classify("caab"), tree.classify("aaaa")
+    >>> tree.classify("aaaa"), tree.classify("aaac")
     ('L2_0', None)
     """
 

@@ -30,8 +30,8 @@ PLAIN, COMPOSED = small_scene(0), small_scene(2, composites=1)
     [
         (PLAIN, "features"),
         (COMPOSED, "features"),
-        (random_bitmaps(0), "features"),
-        (random_bitmaps(2, composites=1), "binary"),
+        pytest.param(random_bitmaps(0), "features", marks=pytest.mark.slow),
+        pytest.param(random_bitmaps(2, composites=1), "binary", marks=pytest.mark.slow),
     ],
 )
 def test_scenes_hold_and_their_mutations_are_noticed(scene: Scene, shape: str) -> None:
@@ -45,7 +45,7 @@ def test_scenes_hold_and_their_mutations_are_noticed(scene: Scene, shape: str) -
     radius = [value for name, value in evidence.measured.items() if name.startswith("certified radius")]
     assert len(radius) == (3 if shape == "features" else 0)
     assert radius == sorted(radius)
-    found = campaign(weights, scene, count=80)
+    found = campaign(weights, scene, count=60)
     assert found.rate >= 0.99, found.survivors
 
 
