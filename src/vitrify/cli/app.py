@@ -122,8 +122,8 @@ def run(
     if image and (tokens or trace or stdin or everywhere):
         raise InputError("--input takes one image: leave the tokens, --trace, --all and --stdin out")
     weights = load(folder)
-    if trace and weights.architecture.reads != "tokens":
-        raise InputError("--trace is for networks that go from token to token: leave it out")
+    if trace and weights.architecture.reads == "image":
+        raise InputError("--trace shows heads and spaces, which this network has not: leave it out")
     if image:
         render.answer(answers.of_image(weights, image), None, as_json)
         return

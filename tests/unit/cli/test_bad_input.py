@@ -276,7 +276,7 @@ def test_images_that_can_not_be_read(faces: Path, net: Path, tmp_path: Path) -> 
         ([faces, "--input", tmp_path / "text.npy"], "can't be read as an image"),
         ([faces, "--input", tmp_path / "image.png"], "must end in .npy or .csv"),
         ([faces, "--stdin"], "line 1: this network reads images"),
-        ([faces, "--trace"], "from token to token"),
+        ([faces, "--trace"], "heads and spaces"),
         ([faces, "--input", tmp_path / "small.csv", "--all"], "leave the tokens"),
         ([net, "--input", tmp_path / "small.csv"], "reads no images"),
     ):
