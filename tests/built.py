@@ -15,8 +15,12 @@ from vitrify.net.run import batch_logits, encode, log_probabilities, logits
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.grammar import Grammar
+from vitrify.spec.grammar_rules import descendants, grouped
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.patterns import WordPatterns
+from vitrify.spec.scene import Scene
+from vitrify.spec.scenes import random_scene
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -115,3 +119,14 @@ def listed_contexts(ngrams: dict[tuple[str, ...], tuple[float, float]]) -> set[t
     order = max(map(len, ngrams))
     weighty = {gram for gram, (_, backoff) in ngrams.items() if len(gram) < order and backoff != 0}
     return {gram for gram in extended | weighty if gram[-1] != "</s>"}
+
+
+def rooted(grammar: Grammar, name: str) -> Grammar:
+    """What a nonterminal derives, as a grammar of its own."""
+    kept = set(descendants(name, grouped(grammar.rules)))
+    return Grammar(name, tuple(rule for rule in grammar.rules if rule.lhs in kept))
+
+
+def small_scene(seed: int, composites: int = 0) -> Scene:
+    """A random scene of images of 12×12 pixels."""
+    return random_scene(seed, composites=composites, features=4, size=3, classes=3, per_class=2, image=12)

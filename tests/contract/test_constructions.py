@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from built import small_scene
 from vitrify.certify import certify
 from vitrify.constructions.catalogue import KINDS, Attention, Construction, Settings, build, constructions
 from vitrify.errors import BuildRefused
@@ -24,6 +25,8 @@ from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
 from vitrify.spec.patterns import WordPatterns
 from vitrify.spec.program_file import Program, program
+from vitrify.spec.scene import Scene
+from vitrify.spec.scenes import random_bitmaps
 from vitrify.spec.word_languages import random_patterns, waking_up
 
 PACKAGE = "vitrify.constructions"
@@ -35,6 +38,7 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     Program: [program(library.reverse(), "abc", 12), program(library.dyck1("a", "b"), "ab", 12, causal=True)],
     Formula: [Formula.from_text("alphabet: a b\nlength: 12\nb -> Y (a S b)")],
     Maxout: [zigzag(3, 2), random_relu((2, 3, 1), 0), random_maxout((2, 3, 2), 3, 0), random_maxout((2, 1), 1, 0)],
+    Scene: [small_scene(0), random_bitmaps(2, composites=1)],
     WordPatterns: [waking_up(2), random_patterns(1), WordPatterns((), (('"a"',),))],
 }
 ENTRIES = {entry.shape: entry for entry in constructions()}
@@ -112,7 +116,12 @@ def test_every_part_is_named(entry: Construction) -> None:
     """Every dimension belongs to a space, every head and every unit to a label."""
     for spec in SAMPLES[entry.spec]:
         weights = built(entry, spec, "soft")
-        if weights is None or not isinstance(weights.architecture, Transformer):
+        if weights is None:
+            continue
+        if not isinstance(weights.architecture, Transformer):
+            named = [(label.block, u) for label in weights.labels.units for u in range(label.start, label.stop)]
+            layers = enumerate(weights.architecture.units_per_layer)
+            assert sorted(named) == [(layer, u) for layer, units in layers for u in range(units)]
             continue
         net, labels = weights.architecture, weights.labels
         assert {dim for space in labels.spaces for dim in space.dims} == set(range(net.d_model))

@@ -9,12 +9,15 @@ import numpy as np
 
 from vitrify.certify.evidence import Evidence, Progress
 from vitrify.certify.points import PointExamination
+from vitrify.certify.robust import radii
 from vitrify.certify.rounding import supports
 from vitrify.certify.words import WORK, WordExamination
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
+from vitrify.net.conv import Convolutional
 from vitrify.net.weights import Weights
 
+IMAGES = 64  # whose robustness radius is worked out
 FLOAT32 = "share of answers that float32 must give too"
 
 
@@ -56,12 +59,25 @@ def certify(
     """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
 
     `samples` is how many random ones; `work` bounds the cost of what is not asked for explicitly, in multiplications.
-    Nets that read numbers are asked at the points that their oracle chooses.
+    Nets that read numbers are asked at the points that their oracle chooses; those that read images get a robustness
+    radius, too.
     """
     questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
     evidence = questions.run(weights, progress)
+    if evidence.verdict == "holds" and isinstance(questions, PointExamination):
+        return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict != "holds" or not supports(weights.architecture):
         return evidence
     assert isinstance(questions, WordExamination)
     share = float(np.mean([part.mean() for part in questions.decided(weights, "float32")]))
     return replace(evidence, measured={**evidence.measured, FLOAT32: share})
+
+
+def _radius_of(weights: Weights[Any], questions: PointExamination) -> dict[str, float]:
+    """How far every pixel of an image may move, for some of the images that a net of intensities was asked about."""
+    net = weights.architecture
+    if not isinstance(net, Convolutional) or net.pixels != "numbers":
+        return {}
+    found = radii(weights, questions.questions[0].inputs[:IMAGES])
+    parts = {"smallest": found.min(), "median": np.median(found), "largest": found.max()}
+    return {f"certified radius, {part} of {len(found)} images": float(value) for part, value in parts.items()}

@@ -14,8 +14,11 @@ from vitrify.certify.evidence import Evidence, Progress
 from vitrify.certify.words import too_soft
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Architecture
+from vitrify.net.conv import Convolutional
 from vitrify.net.run import outputs
 from vitrify.net.weights import Weights
+from vitrify.spec.grammar import Grammar
+from vitrify.spec.scene import Scene
 
 Floats = NDArray[np.float64]
 STEP = 256  # inputs between two reports of progress
@@ -99,9 +102,14 @@ class PointExamination:
 
 def point_oracle_for(spec: object, net: Architecture) -> PointOracle:
     """The oracle of a spec for a network that was built from it and reads numbers."""
+    from vitrify.certify.classes import hierarchy_oracle, scene_oracle
     from vitrify.certify.maxout import MaxoutOracle
     from vitrify.spec.maxout import Maxout
 
     if isinstance(spec, Maxout):
         return MaxoutOracle(spec, net)
+    if isinstance(net, Convolutional) and isinstance(spec, Scene):
+        return scene_oracle(spec, net)
+    if isinstance(net, Convolutional) and isinstance(spec, Grammar):
+        return hierarchy_oracle(spec, net)
     raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads}s")

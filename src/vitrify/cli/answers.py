@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
+from vitrify.net.conv import Convolutional, image_planes, symbol_planes
 from vitrify.net.run import encode, log_probabilities, logits, numbers, outputs
 from vitrify.net.weights import Weights
 
@@ -28,6 +30,8 @@ def answer(weights: Weights[Any], words: Sequence[str], everywhere: bool, top: i
     `everywhere`: a list of such lists). Classifiers: `class` is the likeliest symbol at the end (with `everywhere`: a
     list, the first before any token). Functions: `values` maps names to numbers.
     """
+    if isinstance(weights.architecture, Convolutional):
+        return {"tokens": list(words)} | _seen(weights, symbol_planes(weights.architecture, [words]))
     if weights.architecture.reads != "tokens":
         found = outputs(weights, numbers(weights, words))
     else:
@@ -35,18 +39,63 @@ def answer(weights: Weights[Any], words: Sequence[str], everywhere: bool, top: i
     return _answer(weights, words, found, everywhere, top)
 
 
+def of_image(weights: Weights[Any], path: Path) -> dict[str, Any]:
+    """The answer to an image in a file: the `class`, the `logits`, and what was `found` where."""
+    if not isinstance(weights.architecture, Convolutional):
+        raise InputError("this network reads no images: give its input as tokens")
+    return {"input": str(path)} | _seen(weights, image_planes(weights.architecture, _image(path)[None]))
+
+
+def _image(path: Path) -> NDArray[Any]:
+    """The numbers of a .npy or .csv file."""
+    try:
+        if path.name.endswith(".npy"):
+            return np.asarray(np.load(path, allow_pickle=False))
+        if path.name.endswith(".csv"):
+            return np.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read as an image: {error}") from None
+    raise InputError(f"{path}: the name of an image file must end in .npy or .csv")
+
+
+def _seen(weights: Weights[Convolutional], planes: Floats) -> dict[str, Any]:
+    """A convolutional network's answer: the class, all logits, and what its last convolution found where."""
+    net = weights.architecture
+    seen: dict[str, Floats] = {}
+    logits = net.forward(weights.prepared, planes, record=seen.__setitem__)[0]
+    found: dict[str, list[list[int]]] = {}
+    if net.convolutions:
+        last = len(net.convolutions) - 1
+        layer, maps = net.convolutions[last], seen[f"conv.{last}.hook_post"][0]
+        named = [row for label in weights.labels.units if label.block == last for row in label.rows]
+        for name, places in zip(named, maps, strict=False):
+            corners = np.argwhere(places > 0.5) * layer.stride - layer.pad
+            found |= {name: corners.tolist()} if len(corners) else {}
+    said = net.output.symbols[int(logits.argmax())]
+    values = dict(zip(net.output.symbols, logits.tolist(), strict=True))
+    return {"kind": net.output.kind, "class": said, "logits": values, "found": found}
+
+
 def stream(weights: Weights[Any], lines: TextIO, everywhere: bool, top: int | None) -> Iterator[dict[str, Any]]:
     """Answers to one sequence per line, run in batches, in order."""
     numbered = enumerate(lines, start=1)
+    net = weights.architecture
+    whole = isinstance(net, Convolutional)
     while chunk := list(islice(numbered, LINES)):
         sequences = [line.split() for _, line in chunk]
         read: list[Any] = []
         tokens = weights.architecture.reads == "tokens"
         for (number, _), words in zip(chunk, sequences, strict=True):
             try:
-                read.append(encode(weights.architecture, words) if tokens else numbers(weights, words)[0])
+                if whole:
+                    read.append(symbol_planes(net, [words]))
+                else:
+                    read.append(encode(net, words) if tokens else numbers(weights, words)[0])
             except InputError as error:
                 raise InputError(f"standard input, line {number}: {error}") from None
+        if whole:
+            yield from ({"tokens": words} | _seen(weights, x) for words, x in zip(sequences, read, strict=True))
+            continue
         answers = logits(weights, read) if tokens else outputs(weights, np.array(read))[:, None]
         for words, found in zip(sequences, answers, strict=True):
             yield _answer(weights, words, found, everywhere, top)

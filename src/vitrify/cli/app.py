@@ -113,20 +113,30 @@ def analyse(
 def run(
     folder: Folder,
     tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input: symbols, or numbers")] = None,
+    image: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="an image, .npy or .csv, instead of tokens")
+    ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="also print every head's attention and every space")] = False,
     everywhere: Annotated[bool, typer.Option("--all", help="answer at every position, not only at the last")] = False,
     stdin: Annotated[bool, typer.Option("--stdin", help="one sequence per line in, one JSON line each out")] = False,
     top: Annotated[int | None, typer.Option(min=1, help="only the most probable next tokens")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a network on a sequence of tokens."""
+    """Run a network on a sequence of tokens, on numbers, or on an image."""
     from vitrify.cli import answers, render
     from vitrify.net.folder import load
     from vitrify.net.run import trace as traced
 
     if stdin and (tokens or trace):
         raise InputError("--stdin reads the sequences from standard input: leave the tokens and --trace out")
+    if image and (tokens or trace or stdin or everywhere):
+        raise InputError("--input takes one image: leave the tokens, --trace, --all and --stdin out")
     weights = load(folder)
+    if trace and weights.architecture.reads == "image":
+        raise InputError("--trace shows heads and spaces, which this network has not: leave it out")
+    if image:
+        render.answer(answers.of_image(weights, image), None, as_json)
+        return
     if stdin:
         for answer in answers.stream(weights, sys.stdin, everywhere, top):
             render.json_line(answer)

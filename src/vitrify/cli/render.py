@@ -138,6 +138,9 @@ def answer(found: dict[str, Any], trace: Trace | None, as_json: bool) -> None:
     else:
         said = found["class"] if found["kind"] == "class" else found["output"]
         out.print(said if isinstance(said, str) else " ".join(said), markup=False)
+        for name, places in found.get("found", {}).items():
+            where = ", ".join(f"row {row} column {column}" for row, column in places[:SHOWN])
+            out.print(f"  {name}: {where}{' …' if len(places) > SHOWN else ''}", markup=False)
 
 
 def certificate(folder: Path, evidence: Evidence, broken: Campaign | None, as_json: bool) -> None:
@@ -240,7 +243,8 @@ def info(weights: Weights[Any], as_json: bool) -> None:
     for s in weights.labels.spaces:
         moments = (_moment(moment, first) for moment in (s.born, s.dies))
         spaces.add_row(s.name, s.kind.tag, _ranges(s.dims), *moments, _value(s.error))
-    out.print(spaces)
+    if weights.labels.spaces:
+        out.print(spaces)
     units = _table("block", "units", "compute", "write", title="MLP")
     for u in weights.labels.units:
         units.add_row(str(u.block), f"{u.start}–{u.stop - 1}", u.name, ", ".join(u.writes))

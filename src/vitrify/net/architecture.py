@@ -23,6 +23,7 @@ Record = Callable[[str, Any], None]
 ARCHITECTURES = {
     "transformer": ("transformer", "Transformer"),
     "recurrent": ("recurrent", "Recurrent"),
+    "convolutional": ("conv", "Convolutional"),
 }
 
 

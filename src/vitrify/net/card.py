@@ -18,7 +18,7 @@ def card(weights: Weights[Any]) -> str:
     )
     title = "| head | does | writes | gap | kappa | beta |\n| --- | --- | --- | --- | --- | --- |\n"
     heads = f"{title}{rows}\n" if rows else ""
-    given = "TOKEN…" if net.reads == "tokens" else "NUMBER…"
+    given = {"tokens": "TOKEN…", "vector": "NUMBER…", "image": "--input IMAGE.npy"}[net.reads]
     return f"""---
 library_name: vitrify
 tags: [vitrify, {net.output.kind}]

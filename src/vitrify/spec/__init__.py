@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from vitrify.spec.ngram import NGramModel
     from vitrify.spec.patterns import WordPatterns
     from vitrify.spec.program_file import Program
+    from vitrify.spec.scene import Scene
 
-    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns | Program | Formula | Maxout
+    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns | Program | Formula | Maxout | Scene
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
@@ -32,6 +33,7 @@ SUFFIXES = {
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
+    ".scene.toml": ("scene of features in images", "scene", "Scene"),
 }
 
 

@@ -76,6 +76,13 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("points go back", "f.maxout.json", '{"points": [[0, 0], [0, 1]]}', ["f.maxout.json", "from left to right"]),
     ("no tensors", "n.maxout.safetensors", "hello", ["n.maxout.safetensors", "safetensors"]),
     ("too large", "n.maxout.json", MAXOUT.replace("9", "9e20"), ["activations may grow", "smaller weights"]),
+    ("not TOML", "x.scene.toml", "image = [8, 8\n", ["x.scene.toml:2", "TOML"]),
+    (
+        "two problems of a scene",
+        "x.scene.toml",
+        'image = [4, 4]\neps = 0.1\ngamma = 0\n[features]\nf = [[[1]]]\n[classes]\na = ["f"]\nb = ["f", "g"]\n',
+        ["x.scene.toml:3: gamma must be", "x.scene.toml:8: the class 'b' has 'g'"],
+    ),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 
@@ -249,3 +256,43 @@ def test_build_does_not_overwrite_what_is_not_ours(tmp_path: Path) -> None:
     assert "name another one" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
     assert (tmp_path / "precious" / "thesis.tex").exists()
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scenes") / "faces"
+    assert vitrify("build", ROOT / "examples" / "faces.scene.toml", "-o", folder).returncode == 0
+    return folder
+
+
+def test_images_that_can_not_be_read(faces: Path, net: Path, tmp_path: Path) -> None:
+    (tmp_path / "small.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "ragged.csv").write_text("1,2\n3\n")
+    (tmp_path / "text.npy").write_text("hello")
+    (tmp_path / "image.png").write_text("hello")
+    for words, said in (
+        ([faces, "--input", tmp_path / "small.csv"], "16×16 pixels, not 2×2"),
+        ([faces, "--input", tmp_path / "ragged.csv"], "can't be read as an image"),
+        ([faces, "--input", tmp_path / "text.npy"], "can't be read as an image"),
+        ([faces, "--input", tmp_path / "image.png"], "must end in .npy or .csv"),
+        ([faces, "--stdin"], "line 1: this network reads images"),
+        ([faces, "--trace"], "heads and spaces"),
+        ([faces, "--input", tmp_path / "small.csv", "--all"], "leave the tokens"),
+        ([net, "--input", tmp_path / "small.csv"], "reads no images"),
+    ):
+        done = vitrify("run", *words, given="a b\n")
+        assert done.returncode == 2, done.stdout
+        assert "Traceback" not in done.stderr
+        assert said in done.stderr
+
+
+def test_shapes_that_a_scene_or_grammar_does_not_have(tmp_path: Path) -> None:
+    for spec, words, said in (
+        ("faces.scene.toml", ["--shape", "binary"], "zeros and ones"),
+        ("faces.scene.toml", ["--max-length", 3], "leave --max-length out"),
+        ("ambiguous.cfg", ["--shape", "cnn"], "no hierarchy"),
+    ):
+        done = vitrify("build", ROOT / "examples" / spec, "-o", tmp_path / "net", *words)
+        assert done.returncode == 2, words
+        assert said in done.stderr
+        assert not list(tmp_path.iterdir())

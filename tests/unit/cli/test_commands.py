@@ -13,9 +13,13 @@ import pytest
 
 from vitrify.spec.automata import symmetric_group
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.grammar import Grammar
+from vitrify.spec.hierarchy import Hierarchy
 from vitrify.spec.maxout import Maxout
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.patterns import WordPatterns
+from vitrify.spec.scene import Scene
+from vitrify.spec.scene_images import draw_images
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
@@ -330,3 +334,40 @@ def test_cascades_are_built_or_refused_by_the_command_line(tmp_path: Path) -> No
     done = vitrify("build", EXAMPLES / "abba.regex", "-o", tmp_path / "grid", "--shape", "gridworld")
     assert done.returncode == 2
     assert "this automaton is none" in done.stderr
+
+
+def test_scenes_are_built_run_and_certified(tmp_path: Path) -> None:
+    scene = Scene.read(EXAMPLES / "faces.scene.toml")
+    for name in ("one", "two"):
+        assert vitrify("build", EXAMPLES / "faces.scene.toml", "-o", tmp_path / name).returncode == 0
+    for written in (tmp_path / "one").iterdir():
+        assert written.read_bytes() == (tmp_path / "two" / written.name).read_bytes(), written.name
+    images, labels = draw_images(scene, 2, seed=0)
+    np.save(tmp_path / "x.npy", images[0])
+    np.savetxt(tmp_path / "x.csv", images[1], delimiter=",")
+    for image, label, file in zip(images, labels, ("x.npy", "x.csv"), strict=True):
+        found = answer("run", tmp_path / "one", "--input", tmp_path / file)
+        assert (found["class"], found["kind"], found["logits"][label]) == (label, "class", 1.0)
+        places = scene.places(image)
+        wanted = {name: [list(place) for place in places[name]] for name in scene.names if places[name]}
+        assert found["found"] == wanted
+    said = vitrify("run", tmp_path / "one", "--input", tmp_path / "x.npy").stdout
+    assert said.startswith("face\n  head: row ")
+    report = answer("certify", tmp_path / "one", "--mutations", 20)
+    assert report["verdict"] == "holds"
+    assert report["mutations"]["rate"] == 1.0
+    assert report["measured"]["certified radius, smallest of 64 images"] > 0.05
+    assert "templates" in vitrify("info", tmp_path / "one").stdout
+
+
+def test_hierarchies_are_classified_token_by_token(tmp_path: Path) -> None:
+    assert vitrify("build", EXAMPLES / "hierarchy.pcfg", "-o", tmp_path / "net", "--shape", "cnn").returncode == 0
+    tree = Hierarchy.of(Grammar.read(EXAMPLES / "hierarchy.pcfg"))
+    rng = np.random.default_rng(0)
+    strings = [tree.draw(rng) for _ in range(3)] + [("a",) * tree.length]
+    wanted = [tree.classify(words) or "(none)" for words in strings]
+    assert wanted[-1] == "(none)"
+    assert answer("run", tmp_path / "net", *strings[0])["class"] == wanted[0]
+    done = vitrify("run", tmp_path / "net", "--stdin", given="".join(" ".join(words) + "\n" for words in strings))
+    assert [json.loads(line)["class"] for line in done.stdout.splitlines()] == wanted
+    assert answer("certify", tmp_path / "net")["verdict"] == "holds"

@@ -1,0 +1,134 @@
+"""Oracles of classifiers: scenes and hierarchies say what the answer must be, networks say what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.certify.points import Questions
+from vitrify.errors import FolderError
+from vitrify.net.conv import Convolutional, image_planes, symbol_planes
+from vitrify.spec.grammar import Grammar
+from vitrify.spec.hierarchy import Hierarchy
+from vitrify.spec.scene import Scene
+from vitrify.spec.scene_files import NONE
+from vitrify.spec.scene_images import draw_images, near_hits, near_misses, scattered
+
+Floats = NDArray[np.float64]
+
+DRAWN = 256  # images of a scene, or sentences of a hierarchy
+EDGE = 64  # images at the edge of presence, and with scattered parts
+MISSES = 1024  # near misses at most
+ALL = 1 << 14  # strings up to which all are asked about
+
+
+class ClassOracle:
+    """The right class, or `(none)`; the distance is 0 or 1, and an answer that hardly leads counts as wrong."""
+
+    TIE = 1e-6  # leads up to this are none
+
+    def __init__(
+        self,
+        net: Convolutional,
+        classify: Callable[[Floats], str],
+        ask: Callable[[np.random.Generator], list[Questions]],
+        show: Callable[[Floats], object],
+    ) -> None:
+        self.net, self.classify, self.questions, self.show = net, classify, ask, show
+        self._known: dict[bytes, int] = {}  # mutations are asked the same questions again and again
+
+    def tolerance(self) -> float:
+        """Nothing but the right answer."""
+        return 0.0
+
+    def expected(self, inputs: Floats) -> NDArray[np.int64]:
+        """The number of the right answer to each input."""
+        found = []
+        for point in inputs:
+            key = point.tobytes()
+            if key not in self._known:
+                self._known[key] = self.net.output.symbols.index(self.classify(point))
+            found.append(self._known[key])
+        return np.array(found, dtype=np.int64)
+
+    def errors(self, inputs: Floats, outputs: Floats) -> Floats:
+        """0 where the right answer leads, 1 elsewhere."""
+        right = self.expected(inputs)[:, None]
+        own = np.take_along_axis(outputs, right, axis=1)[:, 0]
+        others = outputs.copy()
+        np.put_along_axis(others, right, -np.inf, axis=1)
+        return np.where(own > others.max(axis=1) + self.TIE, 0.0, 1.0)  # not a number never leads
+
+    def witness(self, point: Floats, output: Floats) -> dict[str, object]:
+        """The input, what is right and what came."""
+        symbols = self.net.output.symbols
+        return {
+            "input": self.show(point),
+            "expected": self.classify(point),
+            "found": symbols[int(output.argmax())],
+            "logits": dict(zip(symbols, output.tolist(), strict=True)),
+        }
+
+
+def scene_oracle(scene: Scene, net: Convolutional) -> ClassOracle:
+    """Images that the scene draws, near misses, and composites that are taken apart."""
+    if net.output.symbols != (*dict(scene.classes), NONE) or (net.rows, net.columns) != scene.image:
+        raise FolderError("the network and its spec do not speak about the same images and classes")
+
+    def ask(rng: np.random.Generator) -> list[Questions]:
+        drawn, _ = draw_images(scene, DRAWN, int(rng.integers(2**31)))
+        bits = net.pixels == "bits"
+        groups = {
+            "images of all classes": drawn,
+            "images with features at the edge of presence": near_hits(scene, rng, 0 if bits else EDGE),
+            "images with the parts of composites scattered": scattered(scene, rng, EDGE),
+            "images with one wrong pixel": near_misses(scene, rng, MISSES, bits=bits),
+        }
+        asked = {name: [i for i in images if _told_apart(scene, i)] for name, images in groups.items()}
+        return [
+            Questions(f"{len(images)} {name}", image_planes(net, np.array(images)))
+            for name, images in asked.items()
+            if images
+        ]
+
+    return ClassOracle(net, lambda point: scene.reading(point[0]).label or NONE, ask, lambda point: point[0].tolist())
+
+
+def _told_apart(scene: Scene, image: Floats) -> bool:
+    """Whether an image has a right answer: a class, or none because features are missing."""
+    reading = scene.reading(image)
+    found = [members for _, members in scene.classes if all(reading.features[member] for member in members)]
+    return len(found) < 2
+
+
+def hierarchy_oracle(grammar: Grammar, net: Convolutional) -> ClassOracle:
+    """All strings of words if they are few; else sentences in which all rules meet, and the same with a wrong word."""
+    tree = Hierarchy.of(grammar)
+    if net.output.symbols != (*tree.classes, NONE) or (net.symbols, net.columns) != (tree.words, tree.length):
+        raise FolderError("the network and its spec do not speak about the same words and classes")
+
+    def ask(rng: np.random.Generator) -> list[Questions]:
+        if len(tree.words) ** tree.length <= ALL:
+            strings = list(product(tree.words, repeat=tree.length))
+            return [Questions(f"all {len(strings)} strings", symbol_planes(net, strings), "exhaustive")]
+        listed = list(tree.examples(rng))
+        drawn = [tree.draw(rng) for _ in range(DRAWN)]
+        wrong = [_one_changed(rng, words, tree.words) for words in drawn]
+        return [
+            Questions(f"{len(drawn)} random sentences", symbol_planes(net, drawn)),
+            Questions(f"{len(wrong)} sentences with one word changed", symbol_planes(net, wrong)),
+            Questions(f"{len(listed)} sentences in which all rules meet", symbol_planes(net, listed)),
+        ]
+
+    def words(point: Floats) -> list[str]:
+        return [tree.words[i] for i in point[:, 0].argmax(axis=0)]
+
+    return ClassOracle(net, lambda point: tree.classify(words(point)) or NONE, ask, words)
+
+
+def _one_changed(rng: np.random.Generator, words: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    place, word = int(rng.integers(len(words))), str(rng.choice(known))
+    return (*words[:place], word, *words[place + 1 :])

@@ -1,0 +1,201 @@
+r"""A feature scene becomes a convolutional network: intensities, templates, features, classes.
+
+In the spirit of Nandakumar, Tagade & Liu (2023, arXiv 2307.00919); the weights are our own derivation. With $q$
+distinct intensities in the templates, templates $T$ of $h \times w$ pixels, $F$ the features that classes ask for:
+
+1. **Clipped intensities**, a 1×1 convolution: for each intensity $t$ one channel $\mathrm{relu}(x - (t + \epsilon))$,
+   how far a pixel is above it, and one $\mathrm{relu}((t - \epsilon) - x)$, how far below.
+2. **Templates**, an $h \times w$ convolution: one channel per template, $\varphi_T = \mathrm{relu}(1 - e_T/\gamma)$,
+   $e_T = \sum_u [x_u - T_u - \epsilon]_+ + [T_u - \epsilon - x_u]_+$. It is exactly 1 where $T$ is present and 0 where
+   the gap condition says that it is absent.
+3. **Composites**, one more convolution, only where there are some: the parts of a composite, moved back by their
+   offsets, are added up with bias $1 - k$ for $k$ parts; a plain feature is passed on as the sum of its variants.
+   No patch is within $\epsilon$ of two variants of a part, so every sum is a bit.
+4. **Missing features**, one dense unit each, on the sum of the maps over all places: $u_f = \mathrm{relu}(1 - \sum
+   \varphi)$ is 0 iff $f$ is somewhere, else 1.
+5. **Classes**: the logit of $y$ is $1 - \sum_{f \in F_y} u_f$, one minus the number of its features that are missing.
+   The answer `(none)` has the constant logit ½, so the right answer always leads by ½.
+
+| layer | size |
+| --- | --- |
+| intensities | $2q$ channels |
+| templates | one channel each |
+| composites | $\lvert F\rvert$ channels, if there are composites |
+| dense | $\lvert F\rvert$ units, then one logit per class and one for `(none)` |
+
+Shape `binary`, for scenes whose images are zeros and ones: steps 1 and 2 are one convolution, $\mathrm{relu}(1 -
+\lvert T\rvert + \sum_u (2T_u - 1) x_u)$, which is 1 iff the patch equals $T$, else 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.errors import BuildRefused
+from vitrify.net.architecture import Output
+from vitrify.net.conv import Convolution, Convolutional
+from vitrify.net.labels import Labels, UnitsLabel
+from vitrify.net.weights import Weights
+from vitrify.spec.scene import Scene
+from vitrify.spec.scene_files import NONE
+
+Floats = NDArray[np.float64]
+Layer = tuple[Convolution, Floats, Floats, UnitsLabel]  # its shape, kernel, biases and the names of its channels
+
+FINEST = 1e-9  # gamma over the sum of intensities of a patch: below, rounding moves a detector by more than 1e-6
+
+
+def scene_cnn(scene: Scene) -> Weights[Convolutional]:
+    """A network whose answer is the class of every image that satisfies the gap condition."""
+    largest = max(abs(t) for t in scene.intensities) + scene.eps
+    finest = FINEST * largest * scene.size[0] * scene.size[1]
+    if scene.gamma < finest:
+        raise BuildRefused(f"gamma must be at least {finest:.3g} here, or rounding decides, got {scene.gamma:.3g}")
+    layers = [_clipped_intensities(scene), _templates(scene)]
+    return _network(scene, layers, "numbers", "features")
+
+
+def binary_cnn(scene: Scene) -> Weights[Convolutional]:
+    """The same for a binary scene, with one convolution less."""
+    if not scene.binary:
+        raise BuildRefused(
+            "the shape 'binary' needs a scene of zeros and ones: intensities and background 0 or 1, no noise, and "
+            "eps + gamma at most 1; the shape 'features' builds any scene"
+        )
+    return _network(scene, [_bitmaps(scene)], "bits", "binary")
+
+
+def sizes(scene: Scene, shape: str = "features") -> dict[str, int]:
+    """What the formulas promise: channels of each convolution, dense units and logits."""
+    channels = {"intensity channels": 2 * len(scene.intensities)} if shape == "features" else {}
+    channels["template channels"] = len(scene.templates)
+    if scene.composites:
+        channels["composite channels"] = len(scene.names)
+    return channels | {"dense units": len(scene.names), "logits": len(scene.classes) + 1}
+
+
+def _clipped_intensities(scene: Scene) -> Layer:
+    """Above and below each intensity, by turns."""
+    q, t = len(scene.intensities), np.array(scene.intensities)
+    kernel = np.tile([1.0, -1.0], q).reshape(2 * q, 1, 1, 1)
+    bias = np.stack([-(t + scene.eps), t - scene.eps], axis=1).ravel()
+    rows = tuple(f"{side} {value:g}" for value in scene.intensities for side in ("above", "below"))
+    return (
+        Convolution(2 * q, (1, 1)),
+        kernel,
+        bias,
+        UnitsLabel("clipped intensities", 0, 0, 2 * q, ("templates",), rows),
+    )
+
+
+def _templates(scene: Scene) -> Layer:
+    kernel: Floats = np.zeros((len(scene.templates), len(scene.intensities), 2, *scene.size))
+    place = {value: number for number, value in enumerate(scene.intensities)}
+    for detector, (_, grid) in zip(kernel, scene.templates, strict=True):
+        for pixel in np.ndindex(grid.shape):
+            detector[place[float(grid[pixel])], :, *pixel] = -1.0 / scene.gamma
+    kernel = kernel.reshape(len(scene.templates), -1, *scene.size)
+    return _detectors(scene, kernel, np.ones(len(scene.templates)))
+
+
+def _bitmaps(scene: Scene) -> Layer:
+    grids = np.array([grid for _, grid in scene.templates])
+    return _detectors(scene, 2.0 * grids[:, None] - 1.0, 1.0 - grids.sum(axis=(1, 2)))
+
+
+def _detectors(scene: Scene, kernel: Floats, bias: Floats) -> Layer:
+    rows = tuple(f"{name}, variant {number + 1}" for name, grids in scene.features for number in range(len(grids)))
+    label = UnitsLabel("templates", 0, 0, len(bias), ("features",), rows)
+    return Convolution(len(bias), scene.size), kernel, bias, label
+
+
+def _composites(scene: Scene) -> Layer:
+    parts = {name: scene.parts(name) for name in scene.names}
+    down = max(part[1] for found in parts.values() for part in found)
+    right = max(part[2] for found in parts.values() for part in found)
+    kernel = np.zeros((len(parts), len(scene.templates), down + 1, right + 1))
+    for row, found in zip(kernel, parts.values(), strict=True):
+        for base, d, r in found:
+            row[[owner == base for owner, _ in scene.templates], d, r] = 1.0
+    bias = np.array([1.0 - len(found) for found in parts.values()])
+    label = UnitsLabel("features at places", 0, 0, len(parts), ("missing features",), scene.names)
+    return Convolution(len(parts), (down + 1, right + 1), pad=(down, right)), kernel, bias, label
+
+
+def _network(scene: Scene, layers: list[Layer], pixels: Any, shape: str) -> Weights[Convolutional]:
+    """The detectors, and above them what is the same in every shape: composites, missing features, classes."""
+    owners = [owner for owner, _ in scene.templates]
+    if scene.composites:
+        layers.append(_composites(scene))
+        owners = list(scene.names)
+    classes = dict(scene.classes)
+    net = Convolutional(
+        planes=1,
+        rows=scene.image[0],
+        columns=scene.image[1],
+        output=Output("class", (*classes, NONE)),
+        convolutions=tuple(layer for layer, _, _, _ in layers),
+        dense=(len(scene.names),),
+        pixels=pixels,
+        name=f"scene of {len(classes)} classes, {shape}",
+    )
+    arrays = {f"conv.{index}.W": kernel for index, (_, kernel, _, _) in enumerate(layers)}
+    arrays |= {f"conv.{index}.b": bias for index, (_, _, bias, _) in enumerate(layers)}
+    asked = [[float(name in members) for members in classes.values()] + [0.0] for name in scene.names]
+    arrays |= {
+        "dense.0.W_in": -np.array([[float(owner == name) for name in scene.names] for owner in owners]),
+        "dense.0.b_in": np.ones(len(scene.names)),
+        "unembed.W_U": 0.0 - np.array(asked),
+        "unembed.b_U": np.array([1.0] * len(classes) + [0.5]),
+    }
+    missing = UnitsLabel("missing features", 0, 0, len(scene.names), ("classes",), scene.names)
+    named = [*(label for _, _, _, label in layers), missing]
+    about = {
+        "construction": "scene",
+        "shape": shape,
+        "features": len(scene.names),
+        "templates": len(scene.templates),
+        "intensities": len(scene.intensities),
+        "composites": len(scene.composites),
+        "eps": scene.eps,
+        "gamma": scene.gamma,
+        "exact": "on images that satisfy the gap condition and show at most one class",
+        "source": "in the spirit of Nandakumar, Tagade & Liu 2023, arXiv 2307.00919",
+    }
+    return Weights(net, arrays, Labels(units=_in_layers(named)), about)
+
+
+def _in_layers(labels: list[UnitsLabel]) -> tuple[UnitsLabel, ...]:
+    """Labels of whole layers, numbered from the first."""
+    return tuple(
+        UnitsLabel(label.name, layer, 0, label.stop, label.writes, label.rows) for layer, label in enumerate(labels)
+    )
+
+
+def _make(spec: object, settings: Settings) -> Weights[Convolutional]:
+    del settings  # nothing to choose
+    assert isinstance(spec, Scene)
+    return scene_cnn(spec)
+
+
+def _make_binary(spec: object, settings: Settings) -> Weights[Convolutional]:
+    del settings
+    assert isinstance(spec, Scene)
+    return binary_cnn(spec)
+
+
+CONSTRUCTIONS = (
+    Construction(
+        "features",
+        Scene,
+        "clipped intensities, templates, missing features, classes: any scene",
+        _make,
+        default=True,
+        sequences=False,
+    ),
+    Construction("binary", Scene, "one convolution for scenes of zeros and ones", _make_binary, sequences=False),
+)

@@ -1,0 +1,238 @@
+r"""Convolutional networks: a stack of 2-D convolutions with ReLU, a sum over all places, dense layers with ReLU.
+
+An input is a batch of planes [batch, plane, row, column]: one plane of intensities for an image, one plane per symbol
+for a sequence of symbols. The arrays have the layout that deep-learning libraries use: `conv.i.W` [out, in, row,
+column], and a convolution is the correlation $z_{o,p} = b_o + \sum_{c,d} W_{o,c,d}\, x_{c,\,p \cdot \text{stride} + d}$
+over the planes with `pad` zeros around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.arrays import Array, namespace
+from vitrify.errors import InputError
+from vitrify.net.architecture import Output, Reads, Record
+from vitrify.net.sparse import affine
+
+Pixels = Literal["numbers", "bits", "symbols"]
+Pair = tuple[int, int]  # along rows and along columns
+
+CACHED = 256  # a batch of some megabytes runs twice as fast as one of hundreds
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One layer: how many channels it writes and how its window moves; `pad` zeros are put on every side."""
+
+    channels: int
+    kernel: Pair
+    stride: Pair = (1, 1)
+    pad: Pair = (0, 0)
+
+    def places(self, rows: int, columns: int) -> Pair:
+        """Rows and columns of the maps that it makes of maps of this size."""
+        down, right = (
+            (size + 2 * pad - kernel) // stride + 1
+            for size, pad, kernel, stride in zip((rows, columns), self.pad, self.kernel, self.stride, strict=True)
+        )
+        return down, right
+
+
+@dataclass(frozen=True)
+class Convolutional:
+    """A convolutional network; `pixels` says what its input planes hold.
+
+    `numbers`: any intensities. `bits`: zeros and ones only. `symbols`: a sequence in one row, a one in the plane of the
+    symbol that stands at a place; `symbols` names the planes.
+    """
+
+    tag: ClassVar[str] = "convolutional"
+
+    planes: int
+    rows: int
+    columns: int
+    output: Output
+    convolutions: tuple[Convolution, ...] = ()
+    dense: tuple[int, ...] = ()
+    pixels: Pixels = "numbers"
+    symbols: tuple[str, ...] = ()
+    name: str = field(default="convolutional", compare=False)
+
+    @property
+    def reads(self) -> Reads:
+        """Images, or sequences drawn as planes."""
+        return "image"
+
+    @property
+    def heads_per_layer(self) -> tuple[int, ...]:
+        """No layer has heads."""
+        return (0,) * len(self.units_per_layer)
+
+    @property
+    def units_per_layer(self) -> tuple[int, ...]:
+        """Channels of each convolution, then units of each dense layer."""
+        return (*(layer.channels for layer in self.convolutions), *self.dense)
+
+    @property
+    def width(self) -> int:
+        """The most channels or units that a layer has."""
+        return max((self.planes, *self.units_per_layer))
+
+    @property
+    def d_head(self) -> int:
+        """No layer has heads."""
+        return 0
+
+    @property
+    def maps(self) -> tuple[tuple[int, int, int], ...]:
+        """Channels, rows and columns before each convolution and after the last."""
+        sizes = [(self.planes, self.rows, self.columns)]
+        for layer in self.convolutions:
+            sizes.append((layer.channels, *layer.places(*sizes[-1][1:])))
+        return tuple(sizes)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every array."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        width = self.planes
+        for index, layer in enumerate(self.convolutions):
+            shapes |= {
+                f"conv.{index}.W": (layer.channels, width, *layer.kernel),
+                f"conv.{index}.b": (layer.channels,),
+            }
+            width = layer.channels
+        for index, units in enumerate(self.dense):
+            shapes |= {f"dense.{index}.W_in": (width, units), f"dense.{index}.b_in": (units,)}
+            width = units
+        return shapes | {
+            "unembed.W_U": (width, len(self.output.symbols)),
+            "unembed.b_U": (len(self.output.symbols),),
+        }
+
+    def activations(self, positions: int) -> int:
+        """Numbers that a run holds at once for one input, counted so often that a batch stays in the cache."""
+        del positions  # the size of the input is fixed
+        return CACHED * max(channels * rows * columns for channels, rows, columns in self.maps)
+
+    def forward(
+        self,
+        arrays: Mapping[str, Any],
+        inputs: Array,
+        *,
+        lengths: Array | None = None,
+        record: Record | None = None,
+        query_chunk: int | None = None,
+    ) -> Array:
+        r"""Logits [batch, out] of planes [batch, plane, row, column], for NumPy and JAX arrays alike.
+
+        $x \leftarrow \mathrm{relu}(W * x + b)$ for each convolution, then the sum over all places, then $x \leftarrow
+        \mathrm{relu}(x W + b)$ for each dense layer; logits $= x W_U + b_U$. `record(name, value)` sees every layer
+        before and after its ReLU.
+        """
+        del lengths, query_chunk  # for networks that read sequences
+        seen = record or (lambda _name, _value: None)
+        xp = namespace(inputs)
+        x = inputs
+        for index, layer in enumerate(self.convolutions):
+            bias = arrays[f"conv.{index}.b"][:, None, None]
+            x = _relu(xp, convolve(x, arrays[f"conv.{index}.W"], layer) + bias, f"conv.{index}", seen)
+        x = x.sum(axis=(2, 3))
+        seen("hook_pooled", x)
+        for index in range(len(self.dense)):
+            before = affine(x, arrays[f"dense.{index}.W_in"], arrays[f"dense.{index}.b_in"])
+            x = _relu(xp, before, f"dense.{index}", seen)
+        return affine(x, arrays["unembed.W_U"], arrays["unembed.b_U"])
+
+
+def _relu(xp: Any, x: Array, name: str, seen: Record) -> Array:
+    seen(f"{name}.hook_pre", x)
+    x = xp.maximum(x, 0.0)
+    seen(f"{name}.hook_post", x)
+    return x
+
+
+def convolve(x: Array, kernel: Array, layer: Convolution) -> Array:
+    """The linear part of a convolution: maps [batch, in, row, column] to [batch, out, row, column].
+
+    One matrix product for each pixel of the kernel; pixels that are zero throughout are left out where that is known.
+    """
+    xp = namespace(x)
+    batch, channels, *size = x.shape
+    rows, columns = layer.places(*size)
+    if any(layer.pad):
+        down, right = layer.pad
+        x = xp.pad(x, ((0, 0), (0, 0), (down, down), (right, right)))
+    taps = kernel.reshape(layer.channels, channels, -1)
+    total = xp.zeros((batch, layer.channels, rows * columns), dtype=x.dtype)
+    for number, window in enumerate(_windows(layer, rows, columns)):
+        tap = taps[:, :, number]
+        if not isinstance(tap, np.ndarray) or tap.any():
+            total = total + xp.matmul(tap, x[:, :, *window].reshape(batch, channels, rows * columns))
+    return total.reshape(batch, layer.channels, rows, columns)
+
+
+def transposed(
+    g: NDArray[np.float64], kernel: NDArray[np.float64], layer: Convolution, size: Pair
+) -> NDArray[np.float64]:
+    """The adjoint of `convolve` on maps of a size: what gradients go back through."""
+    batch, _, rows, columns = g.shape
+    flat = g.reshape(batch, layer.channels, rows * columns)
+    taps = kernel.reshape(layer.channels, kernel.shape[1], -1)
+    down, right = layer.pad
+    x = np.zeros((batch, kernel.shape[1], size[0] + 2 * down, size[1] + 2 * right))
+    for number, window in enumerate(_windows(layer, rows, columns)):
+        if taps[:, :, number].any():
+            x[:, :, *window] += np.matmul(taps[:, :, number].T, flat).reshape(batch, -1, rows, columns)
+    return x[:, :, down : down + size[0], right : right + size[1]]
+
+
+def _windows(layer: Convolution, rows: int, columns: int) -> list[tuple[slice, slice]]:
+    """For each pixel of the kernel, the pixels of the input that it meets."""
+    (down, right), (height, width) = layer.stride, layer.kernel
+    return [
+        (slice(i, i + down * (rows - 1) + 1, down), slice(j, j + right * (columns - 1) + 1, right))
+        for i in range(height)
+        for j in range(width)
+    ]
+
+
+def image_planes(net: Convolutional, images: NDArray[Any]) -> NDArray[np.float64]:
+    """Images [batch, row, column] as planes; those that the network does not read are refused."""
+    if net.pixels == "symbols":
+        raise InputError(f"this network reads sequences of {net.columns} symbols, no images")
+    if images.ndim != 3 or images.shape[1:] != (net.rows, net.columns):
+        given = "×".join(map(str, images.shape[1:]))
+        raise InputError(f"this network reads images of {net.rows}×{net.columns} pixels, not {given}")
+    try:
+        pixels = images.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"an image must hold numbers, not {images.dtype}") from None
+    if not np.isfinite(pixels).all():
+        raise InputError("every pixel of an image must be a finite number")
+    if net.pixels == "bits" and not np.isin(pixels, (0.0, 1.0)).all():
+        raise InputError("this network reads binary images: every pixel must be 0 or 1")
+    return pixels[:, None]
+
+
+def symbol_planes(net: Convolutional, sequences: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+    """Sequences of symbols as planes, one per symbol; those that the network does not read are refused."""
+    if net.pixels != "symbols":
+        raise InputError(f"this network reads images of {net.rows}×{net.columns} pixels, no symbols")
+    place = {symbol: number for number, symbol in enumerate(net.symbols)}
+    planes = np.zeros((len(sequences), net.planes, net.rows, net.columns))
+    for plane, sequence in zip(planes, sequences, strict=True):
+        unknown = sorted({symbol for symbol in sequence if symbol not in place})
+        if unknown:
+            raise InputError(
+                f"this network does not read {', '.join(map(repr, unknown))}; it reads: {' '.join(net.symbols)}"
+            )
+        if len(sequence) != net.columns:
+            raise InputError(f"this network reads sequences of {net.columns} symbols, not {len(sequence)}")
+        plane[[place[symbol] for symbol in sequence], 0, np.arange(net.columns)] = 1.0
+    return planes

@@ -1,0 +1,137 @@
+"""Convolutional networks: the forward pass, its adjoint, JAX, and what they refuse to read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from oracles import naive_scene
+from vitrify.errors import FolderError, InputError
+from vitrify.net import Ledger, load, outputs, save
+from vitrify.net.architecture import Output, from_json, to_json
+from vitrify.net.conv import Convolution, Convolutional, convolve, image_planes, symbol_planes, transposed
+from vitrify.net.weights import Weights
+
+LAYERS = (
+    Convolution(3, (2, 3)),
+    Convolution(4, (3, 2), stride=(2, 1), pad=(1, 2)),
+    Convolution(2, (1, 1), stride=(1, 2)),
+)
+NET = Convolutional(2, 6, 7, Output("class", ("a", "b", "c")), LAYERS, dense=(5, 4))
+
+
+def random_weights(net: Convolutional, seed: int) -> Weights[Convolutional]:
+    rng = np.random.default_rng(seed)
+    return Weights(net, {name: rng.normal(size=shape) for name, shape in net.shapes().items()})
+
+
+def random_planes(net: Convolutional, count: int, seed: int) -> Any:
+    return np.random.default_rng(seed).normal(size=(count, net.planes, net.rows, net.columns))
+
+
+@pytest.mark.parametrize(
+    "net",
+    [
+        NET,
+        replace(NET, dense=()),
+        replace(NET, convolutions=LAYERS[:1]),
+        Convolutional(1, 2, 2, Output("class", ("a", "b"))),
+    ],
+    ids=["all", "no dense", "one", "none"],
+)
+def test_the_forward_pass_is_that_of_plain_loops(net: Convolutional) -> None:
+    weights, planes = random_weights(net, 0), random_planes(net, 3, 1)
+    found = outputs(weights, planes)
+    for row, plane in zip(found, planes, strict=True):
+        np.testing.assert_allclose(row, naive_scene.logits(weights, plane), atol=1e-12)
+
+
+def test_empty_taps_of_a_kernel_are_left_out_without_a_difference() -> None:
+    weights = random_weights(NET, 3)
+    kernel = weights.arrays["conv.1.W"].copy()
+    kernel[:, :, 1] = 0.0
+    weights = weights.with_array("conv.1.W", kernel)
+    planes = random_planes(NET, 2, 1)
+    np.testing.assert_allclose(outputs(weights, planes)[1], naive_scene.logits(weights, planes[1]), atol=1e-12)
+
+
+def test_double_precision_on_jax_gives_the_same_logits() -> None:
+    weights, planes = random_weights(NET, 5), random_planes(NET, 4, 2)
+    with jax.enable_x64(True):
+        arrays = {name: jnp.asarray(array) for name, array in weights.arrays.items()}
+        run = jax.jit(NET.forward)
+        np.testing.assert_allclose(np.asarray(run(arrays, jnp.asarray(planes))), outputs(weights, planes), atol=1e-12)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_transposed_is_the_adjoint(layer: Convolution) -> None:
+    rng = np.random.default_rng(0)
+    x, kernel = rng.normal(size=(2, 3, 6, 7)), rng.normal(size=(layer.channels, 3, *layer.kernel))
+    g = rng.normal(size=convolve(x, kernel, layer).shape)
+    assert np.vdot(convolve(x, kernel, layer), g) == pytest.approx(np.vdot(x, transposed(g, kernel, layer, (6, 7))))
+
+
+def test_every_activation_is_recorded() -> None:
+    seen: dict[str, Any] = {}
+    NET.forward(random_weights(NET, 0).arrays, random_planes(NET, 2, 0), record=seen.__setitem__)
+    layers = [*(f"conv.{i}" for i in range(3)), *(f"dense.{i}" for i in range(2))]
+    assert set(seen) == {f"{name}.hook_{side}" for name in layers for side in ("pre", "post")} | {"hook_pooled"}
+    for name in layers:
+        np.testing.assert_array_equal(seen[f"{name}.hook_post"], np.maximum(seen[f"{name}.hook_pre"], 0))
+    assert [seen[f"conv.{i}.hook_post"].shape[1:] for i in range(3)] == list(NET.maps[1:])
+
+
+def test_sizes() -> None:
+    size = Ledger.of(random_weights(NET, 0))
+    assert (size.layers, size.units_per_layer, size.heads, size.d_model) == (5, (3, 4, 2, 5, 4), 0, 5)
+    assert NET.reads == "image"
+
+
+def test_it_survives_json_and_a_folder(tmp_path: Path) -> None:
+    assert from_json(to_json(NET)) == NET
+    weights = random_weights(NET, 0)
+    save(weights, tmp_path / "net")
+    again = load(tmp_path / "net")
+    assert again.digest == weights.digest
+    assert "--input" in (tmp_path / "net" / "README.md").read_text()
+    with pytest.raises(FolderError, match=r"convolutional: net.planes must be int, is 'x'"):
+        from_json(to_json(NET) | {"planes": "x"})
+
+
+GREY = Convolutional(1, 2, 3, Output("class", ("a", "b")))
+
+
+def test_images_that_are_not_read() -> None:
+    image = np.arange(6).reshape(1, 2, 3)
+    np.testing.assert_array_equal(image_planes(GREY, image), image[:, None])
+    for bad, said in (
+        (image[:, :, :2], "2×3 pixels, not 2×2"),
+        (image[0], "2×3 pixels"),
+        (image * np.nan, "finite"),
+        (image.astype("U3"), None),
+        (np.array([[["x"] * 3] * 2]), "numbers"),
+    ):
+        if said:
+            with pytest.raises(InputError, match=said):
+                image_planes(GREY, bad)
+    with pytest.raises(InputError, match="0 or 1"):
+        image_planes(replace(GREY, pixels="bits"), image)
+    with pytest.raises(InputError, match="no images"):
+        image_planes(replace(GREY, pixels="symbols"), image)
+    with pytest.raises(InputError, match="no symbols"):
+        symbol_planes(GREY, ["ab"])
+
+
+def test_sequences_become_one_plane_per_symbol() -> None:
+    net = Convolutional(2, 1, 3, Output("class", ("a", "b")), pixels="symbols", symbols=("x", "y"))
+    np.testing.assert_array_equal(symbol_planes(net, ["xyx"])[0, :, 0], [[1, 0, 1], [0, 1, 0]])
+    with pytest.raises(InputError, match="does not read 'z'; it reads: x y"):
+        symbol_planes(net, ["xyz"])
+    with pytest.raises(InputError, match="sequences of 3 symbols, not 2"):
+        symbol_planes(net, ["xy"])
