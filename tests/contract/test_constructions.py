@@ -17,6 +17,7 @@ from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
+from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
 from vitrify.spec.maxout import Maxout
 from vitrify.spec.maxout_nets import random_maxout, random_relu, zigzag
@@ -25,6 +26,7 @@ from vitrify.spec.ngrams import random_ngram
 from vitrify.spec.patterns import WordPatterns
 from vitrify.spec.program_file import Program, program
 from vitrify.spec.word_languages import random_patterns, waking_up
+from vitrify.spec.worlds import random_world, xor_world
 
 PACKAGE = "vitrify.constructions"
 LENGTH = 12
@@ -34,6 +36,7 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'"), random_hierarchy(3, 2, 2, 2, 1).plain()],
     Program: [program(library.reverse(), "abc", 12), program(library.dyck1("a", "b"), "ab", 12, causal=True)],
     Formula: [Formula.from_text("alphabet: a b\nlength: 12\nb -> Y (a S b)")],
+    Knowledge: [random_world(1, tasks=(2, 3), long_keys=0.3), xor_world()],
     Maxout: [zigzag(3, 2), random_relu((2, 3, 1), 0), random_maxout((2, 3, 2), 3, 0), random_maxout((2, 1), 1, 0)],
     WordPatterns: [waking_up(2), random_patterns(1), WordPatterns((), (('"a"',),))],
 }
@@ -119,8 +122,15 @@ def test_every_part_is_named(entry: Construction) -> None:
         for index, block in enumerate(net.blocks):
             heads = [head.place for head in labels.heads if head.block == index]
             assert sorted(heads) == list(range(len(block.heads)))
-            units = [u for label in labels.units if label.block == index for u in range(label.start, label.stop)]
-            assert sorted(units) == list(range(block.units))
+            wanted = {"mlp": block.units, "moe.router": block.router}
+            wanted |= {f"moe.experts.{number}": expert.units for number, expert in enumerate(block.experts)}
+            named: dict[str, list[int]] = {part: [] for part in wanted}
+            for label in labels.units:
+                if label.block == index:
+                    named[label.part] += range(label.start, label.stop)
+            assert {part: sorted(units) for part, units in named.items()} == {
+                part: list(range(count)) for part, count in wanted.items()
+            }
 
 
 def test_it_is_found_by_its_shape(entry: Construction) -> None:

@@ -51,7 +51,7 @@ def build(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .cfg, .pcfg, .rasp, .ltl or "
+            help="a spec: .arpa[.gz], .automaton.json, .regex, .patterns, .knowledge.toml, .cfg, .pcfg, .rasp, .ltl or "
             ".maxout.json|safetensors",
         ),
     ],
@@ -60,7 +60,8 @@ def build(
         str | None,
         typer.Option(
             help="n-gram: heads, layers, single; automaton: log-depth, commutative; patterns: classes, memory, "
-            "register; grammar: shapes, one-pass, unambiguous, plane, probabilities; maxout: maxout, convex-difference"
+            "register; grammar: shapes, one-pass, unambiguous, plane, probabilities; knowledge: hidden, linear; "
+            "maxout: maxout, convex-difference"
         ),
     ] = None,
     attention: Annotated[AttentionChoice, typer.Option(help="soft (softmax), sparse (sparsemax) or hard")] = (

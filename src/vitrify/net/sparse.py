@@ -13,6 +13,7 @@ import numpy as np
 from vitrify.arrays import Array, Matrix
 
 DENSE_ENTRIES = 1 << 20  # below 8 MiB a dense array is always the simplest form
+SMALL_ENTRIES = 1 << 16  # below 512 KiB no product is worth preparing
 DENSE_DENSITY = 0.02  # a BLAS product beats a CSR product above about this share of non-zeros
 
 
@@ -60,10 +61,14 @@ class OnRows:
 def prepare(matrix: Matrix) -> Matrix | OnRows:
     """The form of a [in, out] matrix in which `matmul` is cheapest."""
     if not is_sparse(matrix):
-        if matrix.ndim < 2 or matrix.size < DENSE_ENTRIES:
+        if matrix.ndim < 2 or matrix.size < min(SMALL_ENTRIES, DENSE_ENTRIES):
             return matrix
         index = np.flatnonzero(matrix.any(axis=(0, -1) if matrix.ndim == 3 else -1))
-        return OnRows(index, np.ascontiguousarray(np.take(matrix, index, axis=-2)))
+        if matrix.ndim == 3 or np.count_nonzero(matrix) >= DENSE_DENSITY * len(index) * matrix.shape[1]:
+            return OnRows(index, np.ascontiguousarray(np.take(matrix, index, axis=-2)))
+        from scipy.sparse import csr_array
+
+        return csr_array(matrix)
     csr = matrix.tocsr()
     index = np.flatnonzero(np.diff(csr.indptr))
     if csr.nnz >= DENSE_DENSITY * len(index) * csr.shape[1]:

@@ -11,13 +11,14 @@ from vitrify.errors import InputError, SpecError
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
     from vitrify.spec.grammar import Grammar
+    from vitrify.spec.knowledge import Knowledge
     from vitrify.spec.ltl import Formula
     from vitrify.spec.maxout import Maxout
     from vitrify.spec.ngram import NGramModel
     from vitrify.spec.patterns import WordPatterns
     from vitrify.spec.program_file import Program
 
-    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns | Program | Formula | Maxout
+    Spec: TypeAlias = NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Maxout
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
@@ -30,6 +31,7 @@ SUFFIXES = {
     ".ltl": ("formula of past-time temporal logic", "ltl", "Formula"),
     ".rasp": ("program of selections and aggregations", "program_file", "Program"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
+    ".knowledge.toml": ("tasks, templates and facts", "knowledge", "Knowledge"),
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
 }

@@ -36,7 +36,9 @@ def shift(
     """
     chosen, kind = only or (range(value.size), value.kind)
     writes = Space(name or f"{value.name}[t-{offset}]", kind)
-    copied = Affine.of({value: np.eye(value.size)[:, list(chosen)]})
+    selection = np.zeros((value.size, len(chosen)))
+    selection[list(chosen), np.arange(len(chosen))] = 1.0
+    copied = Affine.of({value: selection})
     if offset == 0:
         alone = Affine.of({}, [0.0])
         head = Attend(
