@@ -18,6 +18,7 @@ from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
+from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
 from vitrify.spec.maxout import Maxout
 from vitrify.spec.maxout_nets import random_maxout, random_relu, zigzag
@@ -28,6 +29,7 @@ from vitrify.spec.program_file import Program, program
 from vitrify.spec.scene import Scene
 from vitrify.spec.scenes import random_bitmaps
 from vitrify.spec.word_languages import random_patterns, waking_up
+from vitrify.spec.worlds import random_world, xor_world
 
 PACKAGE = "vitrify.constructions"
 LENGTH = 12
@@ -37,6 +39,7 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'"), random_hierarchy(3, 2, 2, 2, 1).plain()],
     Program: [program(library.reverse(), "abc", 12), program(library.dyck1("a", "b"), "ab", 12, causal=True)],
     Formula: [Formula.from_text("alphabet: a b\nlength: 12\nb -> Y (a S b)")],
+    Knowledge: [random_world(1, tasks=(2, 3), long_keys=0.3), xor_world()],
     Maxout: [zigzag(3, 2), random_relu((2, 3, 1), 0), random_maxout((2, 3, 2), 3, 0), random_maxout((2, 1), 1, 0)],
     Scene: [small_scene(0), random_bitmaps(2, composites=1)],
     WordPatterns: [waking_up(2), random_patterns(1), WordPatterns((), (('"a"',),))],
@@ -119,17 +122,24 @@ def test_every_part_is_named(entry: Construction) -> None:
         if weights is None:
             continue
         if not isinstance(weights.architecture, Transformer):
-            named = [(label.block, u) for label in weights.labels.units for u in range(label.start, label.stop)]
+            told = [(label.block, u) for label in weights.labels.units for u in range(label.start, label.stop)]
             layers = enumerate(weights.architecture.units_per_layer)
-            assert sorted(named) == [(layer, u) for layer, units in layers for u in range(units)]
+            assert sorted(told) == [(layer, u) for layer, units in layers for u in range(units)]
             continue
         net, labels = weights.architecture, weights.labels
         assert {dim for space in labels.spaces for dim in space.dims} == set(range(net.d_model))
         for index, block in enumerate(net.blocks):
             heads = [head.place for head in labels.heads if head.block == index]
             assert sorted(heads) == list(range(len(block.heads)))
-            units = [u for label in labels.units if label.block == index for u in range(label.start, label.stop)]
-            assert sorted(units) == list(range(block.units))
+            wanted = {"mlp": block.units, "moe.router": block.router}
+            wanted |= {f"moe.experts.{number}": expert.units for number, expert in enumerate(block.experts)}
+            named: dict[str, list[int]] = {part: [] for part in wanted}
+            for label in labels.units:
+                if label.block == index:
+                    named[label.part] += range(label.start, label.stop)
+            assert {part: sorted(units) for part, units in named.items()} == {
+                part: list(range(count)) for part, count in wanted.items()
+            }
 
 
 def test_it_is_found_by_its_shape(entry: Construction) -> None:

@@ -33,8 +33,8 @@ def logits(net: Transformer, arrays: Mapping[str, Any], tokens: Sequence[int]) -
             seen = [_norm(net, part, "ln1", x) for x in stream]
             written = [_head(block, place, part, seen) for place in range(len(block.heads))]
             stream = [_join(net, x, [head[i] for head in written]) for i, x in enumerate(stream)]
-        if block.units:
-            stream = [_join(net, x, [_mlp(part, _norm(net, part, "ln2", x))]) for x in stream]
+        if block.units or block.experts:
+            stream = [_join(net, x, _second_half(net, block, part, _norm(net, part, "ln2", x))) for x in stream]
     final = [_norm(net, numbers, "ln_final", x) for x in stream]
     return [_affine(x, numbers["unembed.W_U"], numbers["unembed.b_U"]) for x in final]
 
@@ -89,6 +89,25 @@ def _head(block: Block, place: int, part: Mapping[str, Any], stream: Rows) -> Ro
         mixed = [math.fsum(share * v[j][n] for j, share in shares.items()) for n in range(block.d_value)]
         written.append(_affine(mixed, part["attn.W_O"][place], [0.0] * len(part["attn.W_O"][place][0])))
     return written
+
+
+def _second_half(net: Transformer, block: Block, part: Mapping[str, Any], x: Vector) -> Rows:
+    """What the MLP and the experts write, as far as there are any."""
+    width = block.d_out if net.residual == "concatenate" else net.d_model
+    return ([_mlp(part, x)] if block.units else []) + ([_experts(block, part, x, width)] if block.experts else [])
+
+
+def _experts(block: Block, part: Mapping[str, Any], x: Vector, width: int) -> Vector:
+    seen = x
+    if block.router:
+        seen = [max(number, 0.0) for number in _affine(x, part["moe.router.W_in"], part["moe.router.b_in"])]
+    scores = _affine(seen, part["moe.router.W_out"], part["moe.router.b_out"])
+    best = scores.index(max(scores))
+    expert, name = block.experts[best], f"moe.experts.{best}"
+    read = [x[dim] for dim in expert.reads]
+    hidden = [max(number, 0.0) for number in _affine(read, part[f"{name}.W_in"], part[f"{name}.b_in"])]
+    written = dict(zip(expert.writes, _affine(hidden, part[f"{name}.W_out"], part[f"{name}.b_out"]), strict=True))
+    return [written.get(dim, 0.0) for dim in range(width)]
 
 
 def _mlp(part: Mapping[str, Any], x: Vector) -> Vector:

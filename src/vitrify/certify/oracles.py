@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice, product
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.program_oracle import FormulaOracle, ProgramOracle
 from vitrify.errors import FolderError
 from vitrify.kit.heads.logsum import floor_below, guessed, stepped
@@ -17,9 +18,11 @@ from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
 from vitrify.net.run import log_probabilities
 from vitrify.net.spaces import Reals
+from vitrify.net.weights import Weights
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammar_sums import Sums, log, sums
+from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import BEGIN, END, NGramModel
 from vitrify.spec.program_file import Program
@@ -69,6 +72,15 @@ class KnowsNumbers(Protocol):
 
     def strayed(self, words: Ids, label: SpaceLabel, vectors: Floats) -> float | None:
         """How far a space [word, prefix, coordinate] is at most from what its name says; None if it is not known."""
+        ...
+
+
+@runtime_checkable
+class Insider(Protocol):
+    """An oracle that also knows what must hold inside a network."""
+
+    def inside(self, weights: Weights[Any], seed: int) -> tuple[dict[str, object], dict[str, object] | None]:
+        """What was measured inside, and a witness if it is wrong."""
         ...
 
 
@@ -394,4 +406,6 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextWordOracle(spec, net)
     if isinstance(spec, Sentences):
         return NextSetOracle(spec, net)
+    if isinstance(spec, Knowledge):
+        return AnswerOracle(spec, net)
     raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__}")

@@ -174,4 +174,6 @@ def _lead(scores: Floats, allowed: NDArray[np.bool_], best: Floats, resolution: 
 
 def supports(net: Architecture) -> bool:
     """Whether this analysis covers the architecture."""
-    return isinstance(net, Transformer) and net.reads == "tokens" and not net.norm and net.residual == "add"
+    if not isinstance(net, Transformer) or net.reads != "tokens" or any(block.experts for block in net.blocks):
+        return False
+    return not net.norm and net.residual == "add"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.certify.evidence import Evidence, Progress, upper_failure_rate
-from vitrify.certify.oracles import KnowsNumbers, Language, Oracle, oracle_for
+from vitrify.certify.oracles import Insider, KnowsNumbers, Language, Oracle, oracle_for
 from vitrify.certify.rounding import decided
 from vitrify.errors import InputError
 from vitrify.net.architecture import SequenceArchitecture
@@ -108,6 +108,9 @@ class WordExamination:
         measured: dict[str, object] = {"largest error": worst}
         if witness is None:
             measured["largest distance of a named space from a legal value"], witness = self._spaces(weights)
+        if witness is None and isinstance(self.oracle, Insider):
+            inside, witness = self.oracle.inside(weights, self.seed)
+            measured |= inside
         if witness is None:
             random = sum(len(words) for words in self.domains[-1].words)
             measured["rate of random words with an error (95 % upper bound)"] = upper_failure_rate(0, random)

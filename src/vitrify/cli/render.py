@@ -245,9 +245,9 @@ def info(weights: Weights[Any], as_json: bool) -> None:
         spaces.add_row(s.name, s.kind.tag, _ranges(s.dims), *moments, _value(s.error))
     if weights.labels.spaces:
         out.print(spaces)
-    units = _table("block", "units", "compute", "write", title="MLP")
+    units = _table("block", "part", "units", "compute", "write", title="hidden units")
     for u in weights.labels.units:
-        units.add_row(str(u.block), f"{u.start}–{u.stop - 1}", u.name, ", ".join(u.writes))
+        units.add_row(str(u.block), u.part, f"{u.start}–{u.stop - 1}", u.name, ", ".join(u.writes))
     out.print(units)
 
 

@@ -6,17 +6,20 @@ The passes, in order: schedule (which layer), layout (which dimensions), margins
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
+from vitrify.errors import BuildRefused
 from vitrify.kit.layout import Erasure, Layout, layout
 from vitrify.kit.margins import Arithmetic, Margins, margins
-from vitrify.kit.network import Attend, Network, Space, Units, heads_of
+from vitrify.kit.network import Affine, Attend, Experts, Network, Space, Units, heads_of
 from vitrify.kit.schedule import Schedule, schedule
+from vitrify.net.experts import Expert
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
-from vitrify.net.sparse import from_entries
+from vitrify.net.sparse import from_entries, is_sparse
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 
@@ -36,12 +39,15 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
     for index in range(plan.blocks):
         attends = [head for op in network.operations if plan.moments[op] == 2 * index + 1 for head in heads_of(op)]
         works = [op for op in network.operations if isinstance(op, Units) and plan.moments[op] == 2 * index + 2]
+        mixes = [op for op in network.operations if isinstance(op, Experts) and plan.moments[op] == 2 * index + 2]
         erased = [erasure for erasure in place.erasures if erasure.block == index]
-        blocks.append(_block(attends, works, erased))
+        experts, router, mixed = _mixture(mixes, place)
+        blocks.append(replace(_block(attends, works, erased), experts=experts, router=router))
+        arrays |= {f"blocks.{index}.moe.{k}": v for k, v in mixed.items()}
         arrays |= {f"blocks.{index}.attn.{k}": v for k, v in _attention(attends, place, sharp, blocks[-1]).items()}
         arrays |= {f"blocks.{index}.mlp.{k}": v for k, v in _mlp(works, erased, place).items()}
         heads += [_head_label(op, index, number, sharp) for number, op in enumerate(attends)]
-        units += _units_labels(works, erased, index)
+        units += [*_units_labels(works, erased, index), *_expert_labels(mixes, index)]
     arrays |= {"unembed.W_U": _unembed(network, place), "unembed.b_U": network.readout.bias}
     architecture = Transformer(
         inputs=network.inputs,
@@ -134,6 +140,62 @@ def _mlp(works: Sequence[Units], erased: Sequence[Erasure], place: Layout) -> di
     }
 
 
+def _mixture(mixes: Sequence[Experts], place: Layout) -> tuple[tuple[Expert, ...], int, dict[str, Matrix]]:
+    """The experts of a block, how many hidden units their router has, and the arrays of both."""
+    if not mixes:
+        return (), 0, {}
+    if len(mixes) > 1:
+        raise BuildRefused(f"a block has one set of experts, not {' and '.join(repr(op.name) for op in mixes)}")
+    (op,) = mixes
+    made = [_expert(expert, place) for expert in op.experts]
+    arrays = {f"experts.{number}.{key}": array for number, (_, part) in enumerate(made) for key, array in part.items()}
+    scores = _Entries()
+    if isinstance(op.router, Affine):
+        hidden, bias = 0, op.router.bias
+        for space, matrix in op.router.parts:
+            scores.add(matrix, np.array(place.dims[space]), np.arange(len(made)))
+    else:
+        hidden, bias = op.router.count, np.zeros(len(made))
+        inward = _Entries()
+        for space, matrix in op.router.reads_by:
+            inward.add(matrix, np.array(place.dims[space]), np.arange(hidden))
+        for _, matrix in op.router.writes_by:
+            scores.add(matrix, np.arange(hidden), np.arange(len(made)))
+        arrays |= {"router.W_in": inward.matrix((place.width, hidden)), "router.b_in": op.router.bias}
+    arrays |= {"router.W_out": scores.matrix((hidden or place.width, len(made))), "router.b_out": bias}
+    return tuple(expert for expert, _ in made), hidden, arrays
+
+
+def _expert(op: Units, place: Layout) -> tuple[Expert, dict[str, Matrix]]:
+    """One expert and its arrays, in the order of its own spaces: whatever else is in the stream leaves no trace."""
+    inward, outward, units = _Entries(), _Entries(), np.arange(op.count)
+    reads: list[int] = []
+    for space, matrix in op.reads_by:
+        used = np.flatnonzero(abs(matrix).sum(axis=1))
+        rows = matrix.tocsr() if is_sparse(matrix) else matrix
+        inward.add(rows[used], np.arange(len(used)) + len(reads), units)
+        reads += [place.dims[space][i] for i in used.tolist()]
+    column: dict[int, int] = {}  # of each dimension that is written
+    for space, matrix in op.writes_by:
+        dims = np.array(place.dims[space])
+        used = np.flatnonzero(abs(matrix).sum(axis=0))
+        columns = [column.setdefault(dim, len(column)) for dim in dims[used].tolist()]
+        outward.add(matrix[:, used], units, np.array(columns, dtype=np.int64))
+    given = [(place.dims[s][i], float(v[i])) for s, v in op.constants for i in np.flatnonzero(v).tolist()]
+    for dim, _ in given:
+        column.setdefault(dim, len(column))
+    constant = np.zeros(len(column))
+    for dim, value in given:
+        constant[column[dim]] += value
+    arrays = {
+        "W_in": inward.matrix((len(reads), op.count)),
+        "b_in": op.bias,
+        "W_out": outward.matrix((op.count, len(column))),
+        "b_out": constant,
+    }
+    return Expert(tuple(reads), op.count, tuple(column)), arrays
+
+
 class _Entries:
     """Non-zero entries of a matrix, collected before its form is chosen."""
 
@@ -196,6 +258,18 @@ def _units_labels(works: Sequence[Units], erased: Sequence[Erasure], block: int)
     if erased:
         rows = tuple(f"dimension {erasure.dim}" for erasure in erased)
         labels.append(UnitsLabel("erase", block, at, at + len(erased), (), rows))
+    return labels
+
+
+def _expert_labels(mixes: Sequence[Experts], block: int) -> list[UnitsLabel]:
+    labels = []
+    for op in mixes:
+        parts = [(f"moe.experts.{number}", expert) for number, expert in enumerate(op.experts)]
+        if isinstance(op.router, Units):
+            parts.insert(0, ("moe.router", op.router))
+        for part, units in parts:
+            writes = tuple(space.name for space in units.writes)
+            labels.append(UnitsLabel(units.name, block, 0, units.count, writes, units.rows, part))
     return labels
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitrify.errors import BuildRefused
-from vitrify.kit.network import Attend, Bank, Network, Space, Units, heads_of, written_by
+from vitrify.kit.network import Affine, Attend, Bank, Experts, Network, Operation, Space, Units, heads_of, written_by
 
 Arithmetic = Literal["float64", "float32"]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}
@@ -56,20 +56,32 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
         wanted = min(needs[space] for space in written_by(operation))
         for head in heads_of(operation):
             heads[head] = _sharpness(network, head, wanted, errors, arithmetic)
-        rounding = operation.error * ROUNDOFF[arithmetic] / ROUNDOFF["float64"]
-        if isinstance(operation, Attend):
-            own = heads[operation].leak
-            passed = sum(operation.value.gain(space) * errors[space] for space in operation.value.spaces)
-        elif isinstance(operation, Bank) or operation.passes:
-            own = operation.truncation if isinstance(operation, Bank) else 0.0
-            passed = max(affine.moved(errors) for affine in operation.passes)
-        else:
-            own, passed = 0.0, sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
-            if operation.joint is not None:
-                passed = min(passed, operation.joint * max(errors[space] for space in operation.reads))
-        errors |= dict.fromkeys(written_by(operation), rounding + own + passed)
+        works = operation.experts if isinstance(operation, Experts) else (operation,)
+        error = max(_error(work, heads, errors, arithmetic) for work in works)
+        errors |= dict.fromkeys(written_by(operation), error)
     _check("the readout", network.readout.needs, needs, errors)
     return Margins(heads, errors)
+
+
+def _error(
+    operation: Attend | Bank | Units,
+    heads: Mapping[Attend, Sharpness],
+    errors: Mapping[Space, float],
+    arithmetic: Arithmetic,
+) -> float:
+    """How far the spaces that an operation writes may be off: rounding, its own error, and what it passes on."""
+    rounding = operation.error * ROUNDOFF[arithmetic] / ROUNDOFF["float64"]
+    if isinstance(operation, Attend):
+        own = heads[operation].leak
+        passed = sum(operation.value.gain(space) * errors[space] for space in operation.value.spaces)
+    elif isinstance(operation, Bank) or operation.passes:
+        own = operation.truncation if isinstance(operation, Bank) else 0.0
+        passed = max(affine.moved(errors) for affine in operation.passes)
+    else:
+        own, passed = 0.0, sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
+        if operation.joint is not None:
+            passed = min(passed, operation.joint * max(errors[space] for space in operation.reads))
+    return rounding + own + passed
 
 
 def _check(reader: str, reads: Iterable[Space], needs: Mapping[Space, float], errors: Mapping[Space, float]) -> None:
@@ -89,14 +101,27 @@ def _needs(network: Network) -> dict[Space, float]:
     for operation in reversed(network.operations):
         wanted = min(needs[space] for space in written_by(operation))
         for space in operation.reads:
-            if isinstance(operation, Attend):
-                need = _need_of_head(operation, space, wanted)
-            elif isinstance(operation, Bank):
-                need = operation.margin.get(space, NO_NEED)
-            else:
-                need = _need_of_units(operation, space, wanted)
-            needs[space] = min(needs[space], need)
+            needs[space] = min(needs[space], _need(operation, space, wanted))
     return needs
+
+
+def _need(operation: Operation, space: Space, wanted: float) -> float:
+    if isinstance(operation, Attend):
+        return _need_of_head(operation, space, wanted)
+    if isinstance(operation, Bank):
+        return operation.margin.get(space, NO_NEED)
+    if isinstance(operation, Units):
+        return _need_of_units(operation, space, wanted)
+    router = _need_of_router(operation, space)
+    return min(router, *(_need_of_units(expert, space, wanted) for expert in operation.experts))
+
+
+def _need_of_router(experts: Experts, space: Space) -> float:
+    """Every score may move by a quarter of the lead."""
+    if isinstance(experts.router, Affine):
+        gain = experts.router.gain(space)
+        return experts.lead / (4 * gain * len(experts.router.parts)) if gain else NO_NEED
+    return _need_of_units(experts.router, space, experts.lead / 4)
 
 
 def _need_of_units(units: Units, space: Space, wanted: float) -> float:

@@ -21,7 +21,7 @@ from vitrify.net.transformer import AttentionKind, Mask, Ties
 
 Floats = NDArray[np.float64]
 
-__all__ = ["Affine", "Attend", "Bank", "Builder", "Network", "Operation", "Readout", "Space", "Units"]
+__all__ = ["Affine", "Attend", "Bank", "Builder", "Experts", "Network", "Operation", "Readout", "Space", "Units"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,30 @@ class Units:
         return tuple(dict.fromkeys([s for s, _ in self.writes_by] + [s for s, _ in self.constants]))
 
 
-Operation = Attend | Bank | Units
+@dataclass(frozen=True, eq=False)
+class Experts:
+    """Experts of which one works at each position, and the router that chooses it: the one with the best score.
+
+    The router is affine, one score for each expert, or hidden units that write them (into a space of their own, which
+    is not in the residual stream). `lead` is the least lead of the right expert, where it matters which one works.
+    """
+
+    name: str
+    router: Affine | Units
+    experts: tuple[Units, ...]
+    lead: float
+
+    @property
+    def reads(self) -> tuple[Space, ...]:
+        router = self.router.spaces if isinstance(self.router, Affine) else self.router.reads
+        return tuple(dict.fromkeys((*router, *(space for expert in self.experts for space in expert.reads))))
+
+    @property
+    def writes(self) -> tuple[Space, ...]:
+        return tuple(dict.fromkeys(space for expert in self.experts for space in expert.writes))
+
+
+Operation = Attend | Bank | Units | Experts
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +196,8 @@ def _lines(network: Network) -> Iterator[str]:
         reads = ", ".join(space.name for space in operation.reads) or "nothing"
         if isinstance(operation, Units):
             what = f"{operation.count} units"
+        elif isinstance(operation, Experts):
+            what = f"{len(operation.experts)} experts"
         else:
             what = "head" if isinstance(operation, Attend) else f"{len(operation.heads)} heads"
         for space in written_by(operation):
@@ -182,12 +207,12 @@ def _lines(network: Network) -> Iterator[str]:
 
 def written_by(operation: Operation) -> tuple[Space, ...]:
     """The spaces that an operation writes."""
-    return operation.writes if isinstance(operation, Units) else (operation.writes,)
+    return operation.writes if isinstance(operation, Units | Experts) else (operation.writes,)
 
 
 def heads_of(operation: Operation) -> tuple[Attend, ...]:
     """The heads that an operation needs."""
-    if isinstance(operation, Units):
+    if isinstance(operation, Units | Experts):
         return ()
     return operation.heads if isinstance(operation, Bank) else (operation,)
 

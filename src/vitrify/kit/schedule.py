@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vitrify.kit.network import Network, Operation, Space, Units, written_by
+from vitrify.kit.network import Experts, Network, Operation, Space, Units, written_by
 
 # Moments: 0 after embedding, 2i+1 after the attention of block i, 2i+2 after its MLP. An operation at moment m reads
 # the residual stream of moment m-1.
@@ -28,7 +28,7 @@ class Schedule:
 def schedule(network: Network) -> Schedule:
     """Longest path in the order of making: an operation comes right after the last of the spaces it reads.
 
-    Heads work at odd moments, units at even ones. Linear in the size of the network.
+    Heads work at odd moments, units and experts at even ones. Linear in the size of the network.
     """
     _check(network)
     born = {space: 0 for space, _ in (*network.embedded, *network.placed)}
@@ -36,7 +36,7 @@ def schedule(network: Network) -> Schedule:
     moments: dict[Operation, int] = {}
     for operation in network.operations:
         after = max((born[space] for space in operation.reads), default=0)
-        parity = 0 if isinstance(operation, Units) else 1
+        parity = 0 if isinstance(operation, Units | Experts) else 1
         moment = after + 1 if (after + 1) % 2 == parity else after + 2
         moments[operation] = moment
         for space in operation.reads:

@@ -43,7 +43,10 @@ class HeadLabel:
 
 @dataclass(frozen=True)
 class UnitsLabel:
-    """What a run of hidden units computes together: units `start` to `stop` of a block's MLP."""
+    """What a run of hidden units computes together: units `start` to `stop` of a block's MLP, router or expert.
+
+    `part` is how the names of their arrays begin: `mlp`, `moe.router` or `moe.experts.3`.
+    """
 
     name: str
     block: int
@@ -51,6 +54,7 @@ class UnitsLabel:
     stop: int
     writes: tuple[str, ...]
     rows: tuple[str, ...] = ()
+    part: str = "mlp"
 
 
 @dataclass(frozen=True)

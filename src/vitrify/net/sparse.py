@@ -15,6 +15,7 @@ import numpy as np
 from vitrify.arrays import Array, Matrix
 
 DENSE_ENTRIES = 1 << 20  # below 8 MiB a dense array is always the simplest form
+SMALL_ENTRIES = 1 << 16  # below 512 KiB no product is worth preparing
 DENSE_DENSITY = 0.02  # a BLAS product beats a CSR product above about this share of non-zeros
 
 
@@ -126,11 +127,17 @@ class OnRows:
 def prepare(matrix: Matrix) -> Matrix | OnRows:
     """The form of a matrix [in, out] or a stack [head, in, out] in which `matmul` is cheapest."""
     if not is_sparse(matrix):
-        if matrix.ndim < 2 or matrix.size < DENSE_ENTRIES:
+        if matrix.ndim < 2 or matrix.size < min(SMALL_ENTRIES, DENSE_ENTRIES):
             return matrix
         index = np.flatnonzero(matrix.any(axis=(0, -1) if matrix.ndim == 3 else -1))
         block = np.take(matrix, index, axis=-2)
-        return OnRows(index, np.ascontiguousarray(block)) if matrix.ndim == 2 else OnRows(index, *_beside(block))
+        if matrix.ndim == 3:
+            return OnRows(index, *_beside(block))
+        if np.count_nonzero(matrix) >= DENSE_DENSITY * len(index) * matrix.shape[1]:
+            return OnRows(index, np.ascontiguousarray(block))
+        from scipy.sparse import csr_array
+
+        return csr_array(matrix)
     heads = matrix.heads if isinstance(matrix, Stack) else None
     csr = matrix.beside() if isinstance(matrix, Stack) else matrix.tocsr()
     index = np.flatnonzero(np.diff(csr.indptr))

@@ -56,10 +56,18 @@ class Trace:
             lines.append(f"{token:>{width}} |{cells}| {pointer}")
         return "\n".join(lines)
 
+    def _experts(self, block: int) -> str:
+        """Which expert worked at every position, by name where they have one."""
+        named = {label.part: label.name for label in self.weights.labels.units if label.block == block}
+        chosen = self[f"blocks.{block}.moe.hook_expert"][:, 0].tolist()
+        return f"block {block} expert: " + "  ".join(named.get(f"moe.experts.{e}", str(e)) for e in chosen)
+
     def __str__(self) -> str:
         """All heads as text, then what the named spaces say, position by position; long lists of reals are left out."""
         heads = self.weights.architecture.heads_per_layer
         parts = [self.attention(block, head) for block, count in enumerate(heads) for head in range(count)]
+        mixed = [block for block in range(len(heads)) if f"blocks.{block}.moe.hook_expert" in self.activations]
+        parts += [self._experts(block) for block in mixed]
         for label in self.weights.labels.spaces:
             if label.kind.tag != "reals" or label.kind.size <= SHOWN_REALS:
                 said = "  ".join(_text(value) for value in self.read(label.name))

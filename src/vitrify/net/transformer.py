@@ -1,4 +1,4 @@
-"""What a transformer looks like, without its numbers: blocks of attention heads and ReLU units."""
+"""What a transformer looks like, without its numbers: blocks of attention heads, ReLU units and experts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from vitrify.arrays import Array
 from vitrify.net.architecture import Output, Reads, Record
+from vitrify.net.experts import Expert, expert_shapes
 
 AttentionKind = Literal["softmax", "sparsemax", "hard"]
 Ties = Literal["left", "right", "average"]
@@ -37,18 +38,30 @@ class Head:
 
 @dataclass(frozen=True)
 class Block:
-    """One layer: heads in parallel, then an MLP of ReLU units; either may be absent."""
+    """One layer: heads in parallel, then side by side an MLP of ReLU units and experts; any may be absent."""
 
     heads: tuple[Head, ...] = ()
     d_head: int = 0
     d_value: int = 0
     units: int = 0
-    d_out: int = 0  # concatenating residual only: width that each head and the MLP append
+    d_out: int = 0  # concatenating residual only: width that each head, the MLP and the experts append
+    experts: tuple[Expert, ...] = ()
+    router: int = 0  # hidden units that choose the expert; without any the choice is linear
 
     @property
     def window(self) -> int:
         """Width of the block's table of relative biases: the largest window of its heads."""
         return max((head.window or 0 for head in self.heads), default=0)
+
+    @property
+    def halves(self) -> int:
+        """How many parts write after attention: the MLP, the experts."""
+        return bool(self.units) + bool(self.experts)
+
+    @property
+    def busy(self) -> int:
+        """Hidden units that work at one position, at most: of the experts only one does."""
+        return self.units + self.router + max((expert.units for expert in self.experts), default=0)
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,7 @@ class Transformer:
         for block in self.blocks:
             grow = block.d_out if self.residual == "concatenate" else 0
             widths.append(widths[-1] + grow * len(block.heads))
-            widths.append(widths[-1] + (grow if block.units else 0))
+            widths.append(widths[-1] + grow * block.halves)
         return tuple(widths)
 
     @property
@@ -117,8 +130,8 @@ class Transformer:
 
     @property
     def units_per_layer(self) -> tuple[int, ...]:
-        """Hidden units of each block's MLP."""
-        return tuple(block.units for block in self.blocks)
+        """Hidden units of each block: those of its MLP, its router and all its experts."""
+        return tuple(b.units + b.router + sum(expert.units for expert in b.experts) for b in self.blocks)
 
     @property
     def d_head(self) -> int:
@@ -141,12 +154,13 @@ class Transformer:
         cost = float(self.width + len(self.output.symbols))
         for block in self.blocks:
             cost += len(block.heads) * (block.d_head + block.d_value) * (2 * self.d_model + self.max_length / 2)
-            cost += block.units * (min(self.d_model, 64) + 16)
+            cost += block.busy * (min(self.d_model, 64) + 16) + len(block.experts)
         return cost
 
     def activations(self, positions: int) -> int:
         """Numbers that a run holds at once for one sequence; long ones attend in chunks of queries."""
-        stream = 4 * self.width + 2 * max(self.units_per_layer, default=0) + 4 * len(self.output.symbols)
+        busy = max((block.busy + len(block.experts) for block in self.blocks), default=0)
+        stream = 4 * self.width + 2 * busy + 4 * len(self.output.symbols)
         scores = 4 * max(self.heads_per_layer, default=0) * min(positions, QUERY_CHUNK)
         return positions * (stream + scores)
 
@@ -197,8 +211,11 @@ class Transformer:
                     f"{name}.mlp.W_out": (units, out),
                     f"{name}.mlp.b_out": (out,),
                 }
-                if self.norm:
-                    shapes |= {f"{name}.ln2.w": (at_mlp,), f"{name}.ln2.b": (at_mlp,)}
+            if block.experts:
+                layer = expert_shapes(block.experts, block.router, at_mlp)
+                shapes |= {f"{name}.moe.{key}": shape for key, shape in layer.items()}
+            if self.norm and block.halves:
+                shapes |= {f"{name}.ln2.w": (at_mlp,), f"{name}.ln2.b": (at_mlp,)}
         last = self.widths[-1]
         if self.norm:
             shapes |= {"ln_final.w": (last,), "ln_final.b": (last,)}

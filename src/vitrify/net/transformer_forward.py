@@ -10,6 +10,7 @@ import numpy as np
 from vitrify.arrays import Array, Logits, Residual, namespace
 from vitrify.net.architecture import Record
 from vitrify.net.attention import allowed_keys, weigh
+from vitrify.net.experts import mixture
 from vitrify.net.sparse import affine, matmul, matmul_heads, rows
 from vitrify.net.transformer import Block, Head, Transformer
 
@@ -27,9 +28,10 @@ def forward(
 
     $x^0 = W_E[\text{tokens}] + W_{pos}$, or $x^0 = vW_E + W_{pos}$ where the inputs are vectors $v$; each block adds
     (or appends) its heads' outputs $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and then its MLP's
-    $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$; logits $= x W_U + b_U$. Rows shorter than the batch are padded
-    on the right: `lengths` (pads included) hides the padding from heads that look ahead. `record(name, value)` sees
-    every activation; `query_chunk` bounds memory on long sequences.
+    $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$ and that of its experts (see `experts.py`); logits
+    $= x W_U + b_U$. Rows shorter than the batch are padded on the right: `lengths` (pads included) hides the padding
+    from heads that look ahead. `record(name, value)` sees every activation; `query_chunk` bounds memory on long
+    sequences.
     """
     xp = namespace(inputs)
     vector = net.reads == "vector"
@@ -50,8 +52,13 @@ def forward(
             seen = _normed(net, part, "ln1", x)
             x = _join(net, x, _attention(net, block, part, seen, visible, query_chunk))
         part.record("hook_resid_mid", x)
-        if block.units:
-            x = _join(net, x, [mlp(part, _normed(net, part, "ln2", x))])
+        if block.halves:
+            seen = _normed(net, part, "ln2", x)
+            outputs = [mlp(part, seen)] if block.units else []
+            if block.experts:
+                width = block.d_out if net.residual == "concatenate" else net.d_model
+                outputs.append(mixture(block.experts, block.router, part, seen, width))
+            x = _join(net, x, outputs)
         part.record("hook_resid_post", x)
     logits = affine(_normed(net, whole, "ln_final", x), whole["unembed.W_U"], whole["unembed.b_U"])
     whole.record("hook_logits", logits)

@@ -11,6 +11,7 @@ from vitrify.errors import InputError, SpecError
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
     from vitrify.spec.grammar import Grammar
+    from vitrify.spec.knowledge import Knowledge
     from vitrify.spec.ltl import Formula
     from vitrify.spec.maxout import Maxout
     from vitrify.spec.ngram import NGramModel
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
 
-    Spec: TypeAlias = NGramModel | Automaton | Grammar | WordPatterns | Program | Formula | Maxout | Scene
+    Spec: TypeAlias = NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Maxout | Scene
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
@@ -31,6 +32,7 @@ SUFFIXES = {
     ".ltl": ("formula of past-time temporal logic", "ltl", "Formula"),
     ".rasp": ("program of selections and aggregations", "program_file", "Program"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
+    ".knowledge.toml": ("tasks, templates and facts", "knowledge", "Knowledge"),
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
     ".scene.toml": ("scene of features in images", "scene", "Scene"),

@@ -71,6 +71,20 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("class defined twice", "x.patterns", "A = x\nA = y\nA\n", ["x.patterns:2", "defined twice"]),
     ("no patterns", "x.patterns", "A = x\n", ["x.patterns", "at least one pattern"]),
     ("open quote", "x.patterns", 'A = x\nA "b\n', ["x.patterns:2", "not closed"]),
+    ("not TOML", "w.knowledge.toml", "[t]\ntemplates = [\n", ["w.knowledge.toml", "TOML"]),
+    (
+        "no slot",
+        "w.knowledge.toml",
+        '[t]\ntemplates = ["a b"]\nfacts = {k = "1"}\n',
+        ["w.knowledge.toml:2", "one slot #"],
+    ),
+    ("no facts", "w.knowledge.toml", '# x\n[t]\ntemplates = ["a #"]\n', ["w.knowledge.toml:2", "at least one fact"]),
+    (
+        "two readings",
+        "w.knowledge.toml",
+        '[t]\ntemplates = ["a #"]\nfacts = {k = "1"}\n[u]\ntemplates = ["# k"]\nfacts = {a = "2"}\n',
+        ["w.knowledge.toml:5", "the query 'a k' can be read as 'a #' of 't' and as '# k' of 'u'"],
+    ),
     ("widths differ", "n.maxout.json", MAXOUT.replace("[[1, -1]]", "[[1]]"), ["n.maxout.json:6: layer 3", "2 units"]),
     ("not a number", "n.maxout.json", MAXOUT.replace("[[[3]", "[[[true]"), ["n.maxout.json:4: layer 1: weights"]),
     ("points go back", "f.maxout.json", '{"points": [[0, 0], [0, 1]]}', ["f.maxout.json", "from left to right"]),
@@ -166,6 +180,16 @@ def test_unknown_symbols_and_words_that_are_too_long(net: Path) -> None:
     line = vitrify("run", net, "--stdin", given="a b\na x\n")
     assert line.returncode == 2
     assert "line 2" in line.stderr
+
+
+def test_a_linear_router_that_can_not_be(tmp_path: Path) -> None:
+    text = '[t]\ntemplates = ["a b #", "c d #"]\nfacts.k = "1"\n[u]\ntemplates = ["a d #", "c b #"]\nfacts.k = "2"\n'
+    (tmp_path / "xor.knowledge.toml").write_text(text)
+    done = vitrify("build", tmp_path / "xor.knowledge.toml", "-o", tmp_path / "net", "--shape", "linear")
+    assert done.returncode == 2
+    assert "no linear router sends every query to its task" in done.stderr
+    assert "--shape hidden" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["xor.knowledge.toml"]
 
 
 def test_windows_that_can_not_be(tmp_path: Path) -> None:

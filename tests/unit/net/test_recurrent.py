@@ -89,7 +89,7 @@ def test_a_large_sparse_transition_is_multiplied_sparsely() -> None:
     full = weights.arrays["blocks.0.rec.W_A"] * (np.random.default_rng(1).random((1_100, 1_100)) < 0.001)
     sparse = weights.with_array("blocks.0.rec.W_A", csr_array(full))
     assert is_sparse(sparse.prepared["blocks.0.rec.W_A"])
-    few = np.where(np.arange(1_100)[:, None] < 9, full, 0.0)  # and one with few rows on these alone
+    few = weights.arrays["blocks.0.rec.W_A"] * (np.arange(1_100)[:, None] < 9)  # and one with few rows on these alone
     assert isinstance(weights.with_array("blocks.0.rec.W_A", few).prepared["blocks.0.rec.W_A"], OnRows)
     for one, two in zip(
         logits(sparse, SEQUENCES), logits(weights.with_array("blocks.0.rec.W_A", full), SEQUENCES), strict=True

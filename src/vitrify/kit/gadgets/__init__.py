@@ -1,6 +1,7 @@
-"""MLP gadgets: each adds ReLU units to a builder and returns the space (or spaces) that they write."""
+"""MLP gadgets: each adds ReLU units to a builder and returns what they write; `asking` makes them for experts."""
 
 from vitrify.kit.gadgets.affine import AffineCase, affine_where
+from vitrify.kit.gadgets.asking import Question, asking
 from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.extremes import minimum
@@ -15,7 +16,9 @@ __all__ = [
     "Asked",
     "Case",
     "Clause",
+    "Question",
     "affine_where",
+    "asking",
     "at_least",
     "choose",
     "clauses",

@@ -1,0 +1,134 @@
+"""Mixtures of experts: the forward pass against the definition, one number at a time, under NumPy and JAX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from nets import LETTERS, random_arrays, random_net
+from oracles import naive_transformer
+from vitrify.net import Ledger, forward, load, save, trace
+from vitrify.net.architecture import Output, from_json, to_json
+from vitrify.net.experts import Expert
+from vitrify.net.transformer import Block, Head, Transformer
+
+EXPERTS = (
+    Expert((0, 1, 2, 3, 4), 3, (4, 0)),
+    Expert((3, 1), 2, (1, 2, 3)),
+    Expert((2,), 1, (0,)),
+    Expert((4, 0), 4, (2,)),
+)
+
+
+def moe(**changes: Any) -> Transformer:
+    """Two blocks: experts beside an MLP with a hidden router, and experts alone with a linear one."""
+    fields: dict[str, Any] = {
+        "inputs": LETTERS,
+        "output": Output("class", ("x", "y", "z")),
+        "max_length": 6,
+        "d_model": 5,
+        "blocks": (
+            Block((Head(),), d_head=2, d_value=3, units=4, experts=EXPERTS, router=3, d_out=5),
+            Block(experts=EXPERTS[:2], d_out=5),
+        ),
+    }
+    return Transformer(**{**fields, **changes})
+
+
+NETS = {
+    "adding": moe(),
+    "concatenating": moe(residual="concatenate"),
+    "with norms": moe(norm=True, eps=1e-3),
+    "one expert": moe(blocks=(Block(experts=EXPERTS[:1]),)),
+}
+TOKENS = np.random.default_rng(5).integers(1, 4, size=(6, 7))
+TOKENS[:, 0] = 0
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_the_forward_pass_is_the_definition(name: str) -> None:
+    net = NETS[name]
+    chosen: set[int] = set()
+    for seed in range(8):
+        arrays = random_arrays(net, seed)
+        got = net.forward(arrays, TOKENS, record=lambda key, value: _note(chosen, key, value))
+        wanted = [naive_transformer.logits(net, arrays, row) for row in TOKENS.tolist()]
+        np.testing.assert_allclose(got, wanted, atol=1e-10)
+    assert len(chosen) == len(net.blocks[0].experts)  # all of them worked
+
+
+def _note(chosen: set[int], key: str, value: Any) -> None:
+    if key == "blocks.0.moe.hook_expert":
+        chosen.update(value.ravel().tolist())
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_jax_gives_the_same(name: str) -> None:
+    net, arrays = NETS[name], random_arrays(NETS[name], 1)
+    with jax.enable_x64(True):
+        compiled = jax.jit(forward, static_argnums=0)
+        got = compiled(net, {key: jnp.asarray(array) for key, array in arrays.items()}, jnp.asarray(TOKENS))
+        np.testing.assert_allclose(np.asarray(got), net.forward(arrays, TOKENS), atol=1e-10)
+
+
+def test_sparse_arrays_give_the_same() -> None:
+    net, arrays = NETS["adding"], random_arrays(NETS["adding"], 2)
+    thin = {
+        key: csr_array(a) if a.ndim == 2 and a.size and ("W_in" in key or "W_out" in key) else a
+        for key, a in arrays.items()
+    }
+    np.testing.assert_allclose(net.forward(thin, TOKENS), net.forward(arrays, TOKENS), atol=1e-12)
+
+
+def test_of_equal_scores_the_first_wins() -> None:
+    net = moe(blocks=(Block(experts=EXPERTS[:2]),))
+    arrays = random_arrays(net, 3)
+    arrays["blocks.0.moe.router.W_out"][:] = 0
+    arrays["blocks.0.moe.router.b_out"][:] = 1
+    seen: dict[str, Any] = {}
+    net.forward(arrays, TOKENS, record=seen.__setitem__)
+    assert not seen["blocks.0.moe.hook_expert"].any()
+    arrays["blocks.0.moe.router.b_out"][1] = 2
+    net.forward(arrays, TOKENS, record=seen.__setitem__)
+    assert (seen["blocks.0.moe.hook_expert"] == 1).all()
+
+
+def test_activations_are_recorded() -> None:
+    seen = trace(random_net(NETS["adding"]), ["a", "b"])
+    assert seen["blocks.0.moe.hook_scores"].shape == (3, 4)
+    assert seen["blocks.0.moe.router.hook_post"].shape == (3, 3)
+    assert seen["blocks.0.moe.hook_expert"].shape == (3, 1)
+    assert seen["blocks.0.hook_moe_out"].shape == (3, 5)
+    assert "blocks.1.moe.router.hook_post" not in seen.activations
+    np.testing.assert_array_equal(
+        seen["blocks.0.moe.hook_scores"].argmax(axis=-1), seen["blocks.0.moe.hook_expert"][:, 0]
+    )
+    total = seen["blocks.0.hook_resid_mid"] + seen["blocks.0.hook_mlp_out"] + seen["blocks.0.hook_moe_out"]
+    np.testing.assert_allclose(total, seen["blocks.0.hook_resid_post"])
+
+
+def test_sizes_and_shapes() -> None:
+    net = NETS["adding"]
+    shapes = net.shapes()
+    assert shapes["blocks.0.moe.router.W_in"] == (5, 3)
+    assert shapes["blocks.0.moe.router.W_out"] == (3, 4)
+    assert shapes["blocks.1.moe.router.W_out"] == (5, 2)
+    assert "blocks.1.moe.router.W_in" not in shapes
+    assert shapes["blocks.0.moe.experts.1.W_in"] == (2, 2)
+    assert shapes["blocks.0.moe.experts.1.W_out"] == (2, 3)
+    assert Ledger.of(random_net(net)).units_per_layer == (4 + 3 + 3 + 2 + 1 + 4, 3 + 2)
+    assert NETS["concatenating"].widths == (5, 10, 20, 20, 25)
+
+
+def test_a_net_with_experts_survives_its_folder(tmp_path: Path) -> None:
+    for name, net in NETS.items():
+        assert from_json(to_json(net)) == net
+        weights = random_net(net)
+        save(weights, tmp_path / name)
+        assert load(tmp_path / name).digest == weights.digest
