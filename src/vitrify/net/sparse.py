@@ -146,6 +146,17 @@ def prepare(matrix: Matrix) -> Matrix | OnRows:
     return OnRows(index, csr[index], heads) if heads else csr
 
 
+def prepare_heads(stack: Matrix) -> Matrix:
+    """The form of a stack [head, in, out] in which `matmul_heads` is cheapest."""
+    if isinstance(stack, Stack) or stack.size < min(SMALL_ENTRIES, DENSE_ENTRIES):
+        return stack
+    if np.count_nonzero(stack) >= DENSE_DENSITY * stack.size:
+        return stack
+    from scipy.sparse import csr_array
+
+    return Stack(stack.shape[0], csr_array(stack.reshape(-1, stack.shape[-1])))
+
+
 def _beside(stack: Array) -> tuple[Array, int]:
     """A dense stack [head, in, out] as [in, head * out], and the number of heads."""
     heads, width, out = stack.shape

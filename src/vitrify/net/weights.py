@@ -16,7 +16,7 @@ from vitrify.arrays import Matrix
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Architecture
 from vitrify.net.labels import Labels
-from vitrify.net.sparse import is_sparse, nonzeros, prepare
+from vitrify.net.sparse import is_sparse, nonzeros, prepare, prepare_heads
 from vitrify.net.transformer import Transformer
 
 A = TypeVar("A", bound=Architecture, default=Transformer)
@@ -60,10 +60,10 @@ class Weights(Generic[A]):
     @cached_property
     def prepared(self) -> Mapping[str, Any]:
         """The arrays in the form in which a NumPy run is cheapest."""
-        # These are multiplied by `matmul`, W_O head by head; all others are used as they are.
+        # These are multiplied by `matmul`, W_O by `matmul_heads`; all others are used as they are.
         multiplied = ("W_Q", "W_K", "W_V", "W_A", "W_B", "W_in", "W_out", "W_U")
         ready = {name: prepare(array) if name.endswith(multiplied) else array for name, array in self.arrays.items()}
-        return ready | {name: [*map(prepare, array)] for name, array in self.arrays.items() if name.endswith("W_O")}
+        return ready | {name: prepare_heads(array) for name, array in self.arrays.items() if name.endswith("W_O")}
 
     def map(self, convert: Callable[[Matrix], Any]) -> Weights[A]:
         """The same net with every array converted, for example to JAX or to another precision."""

@@ -90,7 +90,7 @@ def test_nets_of_another_spec_are_refused() -> None:
     for other in (replace(PLAIN, image=(13, 12)), random_bitmaps(0), random_hierarchy(2, 1, 2, 2, seed=0), "a word"):
         with pytest.raises(FolderError):
             certify(weights, other)
-    with pytest.raises(InputError, match="leave --max-length out"):
+    with pytest.raises(InputError, match="leave --max-length and --samples out"):
         certify(weights, PLAIN, max_length=3)
     grammar = random_hierarchy(3, 2, 2, 2, seed=0, classes=2)
     with pytest.raises(FolderError, match="same words"):

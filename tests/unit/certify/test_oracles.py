@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, answers, expected, probabilities, random_words, walked
-from vitrify.certify.oracles import (
-    KnowsNumbers,
-    NextSetOracle,
-    NextTokenOracle,
-    NextWordOracle,
-    StateOracle,
-    oracle_for,
-)
+from vitrify.certify.oracles import KnowsNumbers, StateOracle, oracle_for
+from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
+from vitrify.certify.sentence_oracles import NextSetOracle
 from vitrify.certify.words import WordExamination
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.grammar_probabilities import grammar_probabilities

@@ -1,0 +1,110 @@
+"""Oracles of specs that have sentences: which words may come next after every beginning of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.errors import FolderError
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.spec.ngram import END
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class Sentences(Protocol):
+    """A spec that says which words may come next, and what its sentences are."""
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]: ...
+
+    def next_words_along(self, sentence: Sequence[str]) -> tuple[frozenset[str], ...]: ...
+
+    def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]: ...
+
+    def examples(self) -> Iterator[tuple[str, ...]]: ...
+
+    def draw(self, rng: np.random.Generator) -> tuple[str, ...]: ...
+
+
+class Beginnings:
+    """What may be asked of a net whose spec has sentences: beginnings of these."""
+
+    def __init__(self, spec: Sentences, net: SequenceArchitecture) -> None:
+        if net.inputs[1:] != spec.vocabulary or net.output.symbols != (*spec.vocabulary, END):
+            raise FolderError("the network and its spec do not speak about the same words")
+        self.spec, self.net = spec, net
+        self._input = {word: place for place, word in enumerate(net.inputs)}
+
+    def beginnings(self) -> Iterator[list[int]]:
+        return map(self._cut, self.spec.prefixes(self.net.max_length))
+
+    def draw(self, rng: np.random.Generator) -> list[int]:
+        return self._cut(self.spec.draw(rng))
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Sentences that have every word at every place where it may stand; a random part if they are many."""
+        asked = [self._cut(sentence) for sentence in islice(self.spec.examples(), 100 * count)]
+        if len(asked) > count:
+            asked = [asked[i] for i in sorted(rng.choice(len(asked), size=count, replace=False).tolist())]
+        return asked
+
+    def _cut(self, words: Sequence[str]) -> list[int]:
+        return [self._input[word] for word in words[: self.net.max_length]]
+
+
+class NextSetOracle:
+    """The set of words that may come next: the distance is 0 or 1; asked about beginnings of sentences only.
+
+    A logit of 0 counts as wrong on either side: rounding would decide it.
+    """
+
+    SHOWN = 5  # words of each kind in a witness
+    TIE = 1e-6  # logits nearer to 0 than this are none
+    REMEMBERED = 1 << 12  # sentences whose answers are kept for the next variant of the net
+
+    def __init__(self, spec: Sentences, net: SequenceArchitecture) -> None:
+        self.language = Beginnings(spec, net)
+        self.spec, self.net = spec, net
+        self._symbol = {word: place for place, word in enumerate(net.output.symbols)}
+        self._remembered = lru_cache(maxsize=self.REMEMBERED)(self._legal)
+
+    def tolerance(self) -> float:
+        return 0.0
+
+    def _expected(self, word: Ids) -> NDArray[np.bool_]:
+        """Which symbols may come next [prefix, symbol]."""
+        return self._remembered(tuple(word.tolist()))
+
+    def _legal(self, word: tuple[int, ...]) -> NDArray[np.bool_]:
+        legal = np.zeros((len(word) + 1, len(self._symbol)), dtype=bool)
+        for row, allowed in zip(legal, self.spec.next_words_along([self.net.inputs[i] for i in word]), strict=True):
+            row[[self._symbol[symbol] for symbol in allowed]] = True
+        return legal
+
+    def errors(self, words: Ids, logits: Floats) -> Floats:
+        right = [((found > 0) == self._expected(word)).all(axis=-1) for word, found in zip(words, logits, strict=True)]
+        clear = (np.isfinite(logits) & (np.abs(logits) > self.TIE)).all(axis=-1)
+        return np.where(np.array(right) & clear, 0.0, 1.0)
+
+    def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
+        found, expected = logits[-1] > 0, self._expected(word)[-1]
+        return {
+            "history": [self.net.inputs[i] for i in word],
+            "missing": self._some(expected & ~found),
+            "too many": self._some(found & ~expected),
+            "undecided": self._some(~(np.abs(logits[-1]) > self.TIE)),
+        }
+
+    def _some(self, chosen: NDArray[np.bool_]) -> list[str]:
+        return [self.net.output.symbols[i] for i in np.flatnonzero(chosen)[: self.SHOWN].tolist()]
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        return self.language.questions(rng, count)
