@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
@@ -16,6 +16,7 @@ from vitrify.net.weights import Weights
 from vitrify.registry import load, names
 
 Attention = Literal["soft", "sparse", "hard"]
+Choice = Literal["attention", "max_length", "positions", "window", "tolerance"]
 KINDS: dict[Attention, AttentionKind] = {"soft": "softmax", "sparse": "sparsemax", "hard": "hard"}
 
 
@@ -42,10 +43,12 @@ class Construction:
     summary: str
     make: Callable[[object, Settings], Network | Weights[Any]]
     default: bool = False
-    windowed: bool = False  # whether the window is a choice
-    tolerant: bool = False  # whether the error of soft attention is a choice
-    sequences: bool = True  # whether it reads sequences, up to a length that may be chosen
-    attends: bool = True  # whether it has heads, whose attention and position code may be chosen
+    choices: tuple[Choice, ...] = ("attention", "max_length")  # which settings mean something to it
+
+    @property
+    def sequences(self) -> bool:
+        """Whether it reads sequences, up to a length that may be chosen."""
+        return "max_length" in self.choices
 
 
 def constructions() -> tuple[Construction, ...]:
@@ -73,12 +76,13 @@ def _chosen(spec: object, shape: str | None, settings: Settings | None) -> Const
     if not chosen:
         offered = ", ".join(c.shape for c in fitting)
         raise BuildRefused(f"a spec of type {type(spec).__name__} is built in the shape {offered}, not {shape!r}")
-    if settings and settings.window is not None and not chosen[0].windowed:
-        raise BuildRefused(f"the shape {chosen[0].shape!r} has no window to choose: leave --window out")
-    if settings and not chosen[0].attends and (settings.attention != "softmax" or settings.positions):
-        raise BuildRefused(f"the shape {chosen[0].shape!r} has no heads: leave --attention and --positions out")
-    if settings and settings.tolerance is not None and not chosen[0].tolerant:
-        raise BuildRefused(f"the shape {chosen[0].shape!r} has no tolerance to choose: leave --tolerance out")
-    if settings and settings.max_length is not None and not chosen[0].sequences:
-        raise BuildRefused(f"the shape {chosen[0].shape!r} reads no sequences: leave --max-length out")
+    odd = [f"--{choice.replace('_', '-')}" for choice in _made_by(settings) if choice not in chosen[0].choices]
+    if odd:
+        raise BuildRefused(f"the shape {chosen[0].shape!r} has no such choice: leave {' and '.join(odd)} out")
     return chosen[0]
+
+
+def _made_by(settings: Settings | None) -> list[Choice]:
+    """The choices that differ from what a construction would take by itself."""
+    given, usual = settings or Settings(), Settings()
+    return [choice for choice in get_args(Choice) if getattr(given, choice) != getattr(usual, choice)]

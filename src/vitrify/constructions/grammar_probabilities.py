@@ -264,5 +264,11 @@ def _make(spec: object, settings: Settings) -> Network:
 
 
 CONSTRUCTIONS = (
-    Construction("probabilities", Grammar, "grammars with probabilities, by sums of exponentials in attention", _make),
+    Construction(
+        "probabilities",
+        Grammar,
+        "grammars with probabilities, by sums of exponentials in attention",
+        _make,
+        choices=("attention", "max_length", "positions"),
+    ),
 )

@@ -137,6 +137,13 @@ def _choose(spec: object, settings: Settings) -> Network:
 
 
 CONSTRUCTIONS = (
-    Construction("auto", Grammar, "shapes, or spans where there are too many shapes", _choose, default=True),
+    Construction(
+        "auto",
+        Grammar,
+        "shapes, or spans where there are too many shapes",
+        _choose,
+        default=True,
+        choices=("attention", "max_length", "positions"),
+    ),
     Construction("shapes", Grammar, "bounded-depth grammars, one state per shape of a tree", _make),
 )

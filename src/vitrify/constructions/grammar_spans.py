@@ -352,4 +352,12 @@ def make(spec: object, settings: Settings) -> Network:
     )
 
 
-CONSTRUCTIONS = (Construction("spans", Grammar, "bounded-depth grammars, one state per span of words", make),)
+CONSTRUCTIONS = (
+    Construction(
+        "spans",
+        Grammar,
+        "bounded-depth grammars, one state per span of words",
+        make,
+        choices=("attention", "max_length", "positions"),
+    ),
+)

@@ -94,6 +94,6 @@ CONSTRUCTIONS = (
         Grammar,
         "classes of sentences by one convolution per level, for hierarchies",
         _make,
-        sequences=False,
+        choices=(),
     ),
 )

@@ -291,11 +291,13 @@ CONSTRUCTIONS = (
         "an expert for each task, chosen by one hidden unit per template",
         lambda spec, settings: _make("hidden", spec, settings),
         default=True,
+        choices=("attention", "max_length", "positions"),
     ),
     Construction(
         "linear",
         Knowledge,
         "an expert for each task, chosen by votes of single words",
         lambda spec, settings: _make("linear", spec, settings),
+        choices=("attention", "max_length", "positions"),
     ),
 )

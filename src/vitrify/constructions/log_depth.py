@@ -132,4 +132,13 @@ def _make(spec: object, settings: Settings) -> Network:
     )
 
 
-CONSTRUCTIONS = (Construction("log-depth", Automaton, "any automaton in ⌈log₂ T⌉ layers", _make, default=True),)
+CONSTRUCTIONS = (
+    Construction(
+        "log-depth",
+        Automaton,
+        "any automaton in ⌈log₂ T⌉ layers",
+        _make,
+        default=True,
+        choices=("attention", "max_length", "positions"),
+    ),
+)

@@ -261,15 +261,13 @@ CONSTRUCTIONS = (
         "one attention layer for the maxima of each layer, the pieces in its MLPs",
         _make,
         default=True,
-        sequences=False,
-        tolerant=True,
+        choices=("attention", "tolerance"),
     ),
     Construction(
         "convex-difference",
         Maxout,
         "functions of one variable: two heads in one attention layer",
         _make_difference,
-        sequences=False,
-        tolerant=True,
+        choices=("attention", "tolerance"),
     ),
 )

@@ -305,7 +305,26 @@ def _maker(shape: Shape) -> Callable[[object, Settings], Network]:
 
 
 CONSTRUCTIONS = (
-    Construction("heads", NGramModel, "n-1 heads in one layer", _maker("heads"), default=True),
-    Construction("layers", NGramModel, "one head in each of n-1 layers", _maker("layers")),
-    Construction("single", NGramModel, "one head in one layer, and MLPs that take its mixture apart", _maker("single")),
+    Construction(
+        "heads",
+        NGramModel,
+        "n-1 heads in one layer",
+        _maker("heads"),
+        default=True,
+        choices=("attention", "max_length", "positions"),
+    ),
+    Construction(
+        "layers",
+        NGramModel,
+        "one head in each of n-1 layers",
+        _maker("layers"),
+        choices=("attention", "max_length", "positions"),
+    ),
+    Construction(
+        "single",
+        NGramModel,
+        "one head in one layer, and MLPs that take its mixture apart",
+        _maker("single"),
+        choices=("attention", "max_length", "positions"),
+    ),
 )

@@ -195,7 +195,7 @@ CONSTRUCTIONS = (
         "clipped intensities, templates, missing features, classes: any scene",
         _make,
         default=True,
-        sequences=False,
+        choices=(),
     ),
-    Construction("binary", Scene, "one convolution for scenes of zeros and ones", _make_binary, sequences=False),
+    Construction("binary", Scene, "one convolution for scenes of zeros and ones", _make_binary, choices=()),
 )

@@ -118,6 +118,6 @@ CONSTRUCTIONS = (
         "an embedding of word classes and one hidden unit per context",
         from_settings(word_classes),
         default=True,
-        windowed=True,
+        choices=("attention", "max_length", "positions", "window"),
     ),
 )

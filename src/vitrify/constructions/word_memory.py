@@ -138,6 +138,6 @@ CONSTRUCTIONS = (
         WordPatterns,
         "one number per word, and units that interpolate",
         from_settings(word_memory),
-        windowed=True,
+        choices=("attention", "max_length", "positions", "window"),
     ),
 )

@@ -137,7 +137,6 @@ CONSTRUCTIONS = (
         WordPatterns,
         "a shift register of word classes and one hidden unit per context",
         _make,
-        windowed=True,
-        attends=False,
+        choices=("max_length", "window"),
     ),
 )

@@ -196,8 +196,8 @@ def test_windows_that_can_not_be(tmp_path: Path) -> None:
     for spec, words, said in (
         ("awoke.patterns", ["--window", 1], "at least 2"),
         ("awoke.patterns", ["--shape", "heads"], "the shape classes, memory, register, not 'heads'"),
-        ("awoke.patterns", ["--shape", "register", "--attention", "hard"], "has no heads: leave --attention"),
-        ("awoke.patterns", ["--shape", "register", "--positions", "sqrt"], "has no heads: leave --attention"),
+        ("awoke.patterns", ["--shape", "register", "--attention", "hard"], "has no such choice: leave --attention out"),
+        ("awoke.patterns", ["--shape", "register", "--positions", "sqrt"], "has no such choice: leave --positions out"),
         ("weather.arpa", ["--window", 3], "leave --window out"),
     ):
         done = vitrify("build", ROOT / "examples" / spec, "-o", tmp_path / "net", *words)
