@@ -124,6 +124,6 @@ def test_refusals() -> None:
     with pytest.raises(BuildRefused, match="--window must be at least 2"):
         word_register(AWOKE, window=1)
     for settings in (Settings(attention="hard"), Settings(positions="sqrt")):
-        with pytest.raises(BuildRefused, match="'register' has no such choice: leave --(attention|positions)"):
+        with pytest.raises(BuildRefused, match=r"'register' has no such choice: leave --(attention|positions)"):
             catalogue.build(AWOKE, "register", settings)
     assert catalogue.build(AWOKE, "register", Settings(window=5)).digest == word_register(AWOKE).digest
