@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
-from vitrify.certify.program_oracle import FormulaOracle, ProgramOracle
+from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
 from vitrify.certify.sentence_oracles import NextSetOracle, Sentences
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
@@ -20,6 +20,7 @@ from vitrify.net.weights import Weights
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.knowledge import Knowledge
+from vitrify.spec.crasp import Crasp
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.program_file import Program
@@ -161,8 +162,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextTokenOracle(spec, net)
     if isinstance(spec, Automaton):
         return StateOracle(spec, net)
-    if isinstance(spec, Formula):
-        return FormulaOracle(spec, net)
+    if isinstance(spec, Formula | Crasp):
+        return TruthOracle(spec, net)
     if isinstance(spec, Program):
         return ProgramOracle(spec, net)
     if isinstance(spec, Grammar) and net.output.kind == "lm":

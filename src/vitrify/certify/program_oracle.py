@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
+from vitrify.spec.crasp import Crasp
 from vitrify.spec.ltl import Formula
 from vitrify.spec.program_batch import Batch
 from vitrify.spec.program_file import Program
@@ -65,11 +66,17 @@ class ProgramOracle:
         return [asked[i] for i in sorted(picked.tolist())]
 
 
-class FormulaOracle(ProgramOracle):
-    """Where a formula of temporal logic is true, by its meaning and not by way of a program."""
+class TruthOracle(ProgramOracle):
+    """Where a formula or a counting program is true, by its meaning and not by way of a program."""
 
-    def __init__(self, formula: Formula, net: SequenceArchitecture) -> None:
+    def __init__(self, formula: Formula | Crasp, net: SequenceArchitecture) -> None:
         super().__init__(formula.program, net)
         where = {value: number for number, value in enumerate(self.domain)}
         places = np.array([where.get(False, 0), where.get(True, 0)])
         self.batch = lambda words: places[formula.holds(words).astype(np.int64)]
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Also words of one letter, then as often another: counts that cancel, far from the beginning."""
+        letters, half = range(1, len(self.net.inputs)), self.net.max_length // 2
+        pairs = [[a] * half + [b] * half for a in letters for b in letters if a != b]
+        return [*pairs[:count], *super().questions(rng, count)]

@@ -16,6 +16,7 @@ value); what a reader needs is taken from either by a linear map where that is e
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -31,8 +32,10 @@ from vitrify.net.transformer import AttentionKind
 from vitrify.spec.program_file import Program
 
 
-def program_net(program: Program, *, attention: AttentionKind = "softmax", max_length: int | None = None) -> Network:
-    """The transformer of a program."""
+def program_net(
+    program: Program, *, attention: AttentionKind = "softmax", max_length: int | None = None, gather: bool = False
+) -> Network:
+    """The transformer of a program; `gather` puts all heads of one nesting into one layer."""
     if max_length is not None and max_length != program.length:
         raise BuildRefused(f"the program is for words to length {program.length}: change it there, or leave it out")
     word = program.ambiguous()
@@ -44,8 +47,8 @@ def program_net(program: Program, *, attention: AttentionKind = "softmax", max_l
     draft = _Compiler(program, attention)
     network = draft.network()
     if sum(table.shape[1] for table in draft.token_tables.values()) < len(program.alphabet):
-        return _Compiler(program, attention, letters=False).network()
-    return network
+        network = _Compiler(program, attention, letters=False).network()
+    return replace(network, gather=gather)
 
 
 class _Compiler(Looks):

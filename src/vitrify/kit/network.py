@@ -160,8 +160,9 @@ class Network:
 
     `embedded` tables are [inputs, space]; row 0 is the beginning-of-sequence token. `placed` tables are [pads +
     max_length, space], its first `pads` rows being those of that token. `reuse` lets dimensions of dead spaces be
-    used again, at the price of one unit per dimension to erase them. A network that `reads` a vector has no tokens:
-    its `inputs` name the numbers, and `embedded` tables are the linear maps from them.
+    used again, at the price of one unit per dimension to erase them; `gather` puts all heads of one nesting into one
+    layer. A network that `reads` a vector has no tokens: its `inputs` name the numbers, and `embedded` tables are the
+    linear maps from them.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Network:
     readout: Readout
     pads: int = 1
     reuse: bool = True
+    gather: bool = False
     reads: Reads = "tokens"
     about: Mapping[str, Any] = field(default_factory=dict)
 

@@ -28,27 +28,45 @@ class Schedule:
 def schedule(network: Network) -> Schedule:
     """Longest path in the order of making: an operation comes right after the last of the spaces it reads.
 
-    Heads work at odd moments, units and experts at even ones. Linear in the size of the network.
+    Heads work at odd moments, units and experts at even ones. Linear in the size of the network. Where heads are to
+    be gathered, all of one nesting (how many heads their input has passed one after the other) work when the last of
+    them can.
     """
     _check(network)
+    floors: dict[int, int] = {}  # the moment before which no head of a nesting works
+    while True:
+        plan, latest = _earliest(network, floors)
+        if not network.gather or latest == floors:
+            return plan
+        floors = latest
+
+
+def _earliest(network: Network, floors: Mapping[int, int]) -> tuple[Schedule, dict[int, int]]:
+    """The schedule, and the last moment at which heads of each nesting work."""
     born = {space: 0 for space, _ in (*network.embedded, *network.placed)}
     last_read: dict[Space, int] = {}
     moments: dict[Operation, int] = {}
+    nesting = dict.fromkeys(born, 0)
+    latest: dict[int, int] = {}
     for operation in network.operations:
         after = max((born[space] for space in operation.reads), default=0)
         parity = 0 if isinstance(operation, Units | Experts) else 1
         moment = after + 1 if (after + 1) % 2 == parity else after + 2
+        level = max((nesting[space] for space in operation.reads), default=0) + parity
+        if parity:
+            moment = max(moment, floors.get(level, 0))
+            latest[level] = max(latest.get(level, 0), moment)
         moments[operation] = moment
         for space in operation.reads:
             last_read[space] = max(last_read.get(space, 0), moment)
         for space in written_by(operation):
-            born[space] = moment
+            born[space], nesting[space] = moment, level
     blocks = (max(moments.values(), default=0) + 1) // 2
     for space, _ in network.readout.parts:
         last_read[space] = 2 * blocks + 1
     for space in born:
         last_read.setdefault(space, born[space])
-    return Schedule(moments, born, last_read, blocks)
+    return Schedule(moments, born, last_read, blocks), latest
 
 
 def _check(network: Network) -> None:

@@ -10,6 +10,7 @@ from vitrify.errors import InputError, SpecError
 
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
+    from vitrify.spec.crasp import Crasp
     from vitrify.spec.grammar import Grammar
     from vitrify.spec.knowledge import Knowledge
     from vitrify.spec.ltl import Formula
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
 
-    Spec: TypeAlias = NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Maxout | Scene
+    Spec: TypeAlias = (
+        NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Crasp | Maxout | Scene
+    )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
@@ -30,6 +33,7 @@ SUFFIXES = {
     ".cfg": ("context-free grammar", "grammar", "Grammar"),
     ".pcfg": ("context-free grammar with probabilities", "grammar", "Grammar"),
     ".ltl": ("formula of past-time temporal logic", "ltl", "Formula"),
+    ".crasp": ("counting program", "crasp", "Crasp"),
     ".rasp": ("program of selections and aggregations", "program_file", "Program"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
     ".knowledge.toml": ("tasks, templates and facts", "knowledge", "Knowledge"),

@@ -1,0 +1,155 @@
+r"""Counting programs, in the manner of C-RASP: `.crasp` files, what they mean, and the program that says the same.
+
+    // balanced brackets
+    alphabet: ( )
+    length: 100
+    height := #"(" - #")"
+    #(height < 0) = 0 & height = 0
+
+Every expression has a value at each position of a word. Truth values are letters (true where they stand, in double
+quotes or bare), `true`, `false`, `MOD(r, m)` (the number of the position, from 0, leaves r when divided by m), what
+`!`, `&`, `|`, `->` and `<->` make of them, and comparisons of counts by `= != < <= > >=`. Counts are whole numbers,
+`#φ` (at how many positions up to and including this one φ is true), and what `+`, `-`, `*` with a constant, `min`,
+`max` and `condition ? yes : no` make of them. `!` binds looser than comparisons and tighter than `&`; `#` takes what
+stands right behind it. A line `name := expression` gives a name; the last line is the result, a truth value. Lines
+that begin with `//` are comments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.spec.crasp_text import Steps, parse, references, text_of
+from vitrify.spec.files import refuse_suffix
+from vitrify.spec.files import text_of as file_text
+from vitrify.spec.program import Expr, apply, choose, count, expression, indices, tokens
+from vitrify.spec.program_file import Program
+
+Ids = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Crasp:
+    """A counting program, for words over an alphabet, up to a length: steps, of which each reads earlier ones."""
+
+    steps: Steps
+    alphabet: tuple[str, ...]
+    length: int
+    name: str = field(default="counting program", compare=False)
+    suffix: ClassVar[str] = ".crasp"
+
+    @classmethod
+    def read(cls, path: Path) -> Crasp:
+        """The program in a `.crasp` file."""
+        if not path.name.endswith(cls.suffix):
+            raise refuse_suffix(path, cls.suffix)
+        return cls._parsed(file_text(path), str(path), path.name.removesuffix(cls.suffix))
+
+    @classmethod
+    def from_text(cls, text: str, name: str = "counting program") -> Crasp:
+        """The program that a `.crasp` text describes."""
+        return cls._parsed(text, None, name)
+
+    @classmethod
+    def _parsed(cls, text: str, file: str | None, name: str) -> Crasp:
+        lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
+        return cls(*parse([(n, line) for n, line in lines if line and not line.startswith("//")], file), name)
+
+    def to_text(self) -> str:
+        """The program as a `.crasp` text."""
+        return f"alphabet: {' '.join(self.alphabet)}\nlength: {self.length}\n{text_of(self.steps, self.alphabet)}"
+
+    def write(self, path: Path) -> None:
+        """Write a `.crasp` file."""
+        path.write_text(self.to_text(), encoding="utf-8")
+
+    @cached_property
+    def depth(self) -> int:
+        """How deep counts are nested."""
+        found: list[int] = []
+        for step in self.steps:
+            found.append(max((found[i] for i in references(step)), default=0) + (step[0] == "#"))
+        return found[-1]
+
+    @property
+    def counts(self) -> int:
+        """How many different counts there are."""
+        return sum(step[0] == "#" for step in self.steps)
+
+    def holds(self, words: Ids) -> Flags:
+        """Where the result is true [word, position], by its meaning: counts are running sums."""
+        found: list[NDArray[Any]] = []
+        for step in self.steps:
+            found.append(self._value(str(step[0]), step[1:], [found[i] for i in references(step)], words))
+        return found[-1].astype(bool)
+
+    def _value(self, operator: str, data: tuple[str | int, ...], inner: list[NDArray[Any]], words: Ids) -> NDArray[Any]:
+        if operator == "letter":
+            return np.asarray(words == self.alphabet.index(str(data[0])))
+        if operator in ("true", "false"):
+            return np.full(words.shape, operator == "true")
+        if operator == "number":
+            return np.full(words.shape, int(data[0]), dtype=np.int64)
+        if operator == "MOD":
+            return np.broadcast_to(np.arange(words.shape[1]) % int(data[1]) == int(data[0]), words.shape)
+        if operator == "#":
+            return np.cumsum(inner[0], axis=1, dtype=np.int64)
+        result: NDArray[Any] = MEANINGS[operator](*inner)
+        return result
+
+    @cached_property
+    def program(self) -> Program:
+        """The program of selections that says the same: each count is the width of one selection."""
+        found: list[Expr] = []
+        for step in self.steps:
+            found.append(_expression(str(step[0]), step[1:], [found[i] for i in references(step)]))
+        return Program(found[-1], self.alphabet, self.length, causal=True, name=self.name)
+
+
+MEANINGS: dict[str, Any] = {
+    "not": np.logical_not,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "implies": lambda a, b: ~a | b,
+    "iff": np.equal,
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "+": np.add,
+    "-": np.subtract,
+    "neg": np.negative,
+    "*": np.multiply,
+    "min": lambda *parts: reduce(np.minimum, parts),
+    "max": lambda *parts: reduce(np.maximum, parts),
+    "if": np.where,
+}
+
+
+def _expression(operator: str, data: tuple[str | int, ...], inner: list[Expr]) -> Expr:
+    if operator == "letter":
+        return apply("==", tokens, data[0])
+    if operator in ("true", "false"):
+        return expression(operator == "true")
+    if operator == "number":
+        return expression(data[0])
+    if operator == "MOD":
+        return apply("==", indices % int(data[1]), data[0])
+    if operator == "#":
+        return count(inner[0])
+    if operator == "implies":
+        return ~inner[0] | inner[1]
+    if operator == "if":
+        return choose(*inner)
+    if operator in ("min", "max"):
+        return reduce(lambda a, b: apply(operator, a, b), inner)
+    return apply({"=": "==", "iff": "=="}.get(operator, operator), *inner)
