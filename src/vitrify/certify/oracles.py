@@ -18,9 +18,9 @@ from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
 from vitrify.net.weights import Weights
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.crasp import Crasp
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.knowledge import Knowledge
-from vitrify.spec.crasp import Crasp
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.program_file import Program

@@ -7,7 +7,7 @@ error. They are compiled by way of programs (`program.py`), with heads of one ne
 | | formula |
 | --- | --- |
 | attention layers | at most the nesting of `#` |
-| heads | at most one per different count; `#true` under soft attention is known from the place and takes none |
+| heads | at most one per different count; `#true` is known from the place and takes none |
 """
 
 from __future__ import annotations

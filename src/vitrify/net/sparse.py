@@ -8,6 +8,7 @@ the difference from the forward pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,7 @@ def matmul(x: Array, matrix: Matrix | OnRows) -> Array:
 
     The leading axes are made one first: products of two matrices, in any memory order, are what BLAS is fast at.
     """
-    flat = x.reshape(-1, x.shape[-1])
+    flat = x.reshape(prod(x.shape[:-1]), x.shape[-1])  # also where there are no columns
     heads = None
     if isinstance(matrix, Stack):
         matrix, heads = matrix.beside(), matrix.heads

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
+
 from vitrify.errors import SpecError
 from vitrify.spec.crasp import Crasp
 
@@ -47,10 +49,17 @@ def stateless_counters(moves: Mapping[str, Sequence[int]], accepting: Collection
 
 
 def random_counting(seed: int, depth: int = 3, *, alphabet: Sequence[str] = "abc", length: int = 12) -> Crasp:
-    """A random counting program, whose counts are nested to a depth at most; some of its parts have names."""
-    maker = _Maker(random.Random(seed), tuple(alphabet))
-    result = maker.truth(depth, 3)
-    return _crasp(alphabet, length, [*maker.lines, result], f"random counting program {seed}")
+    """A random counting program whose counts, nested to a depth at most, decide: letter and place alone do not."""
+    rng = random.Random(seed)
+    words = np.indices((len(alphabet),) * min(length, 6)).reshape(min(length, 6), -1).T
+    while True:
+        maker = _Maker(rng, tuple(alphabet))
+        result = maker.truth(depth, 3)
+        made = _crasp(alphabet, length, [*maker.lines, result], f"random counting program {seed}")
+        true = made.holds(words)
+        shares = [true[words[:, t] == letter, t].mean() for t in range(words.shape[1]) for letter in set(words[:, t])]
+        if any(0 < share < 1 for share in shares):
+            return made
 
 
 def _crasp(alphabet: Sequence[str], length: int, lines: Sequence[str], name: str) -> Crasp:

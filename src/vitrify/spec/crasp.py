@@ -80,8 +80,8 @@ class Crasp:
 
     @property
     def counts(self) -> int:
-        """How many different counts there are."""
-        return sum(step[0] == "#" for step in self.steps)
+        """How many different counts there are, but for `#true`, which is told by the place."""
+        return sum(step[0] == "#" and self.steps[int(step[1])] != ("true",) for step in self.steps)
 
     def holds(self, words: Ids) -> Flags:
         """Where the result is true [word, position], by its meaning: counts are running sums."""
@@ -106,7 +106,10 @@ class Crasp:
 
     @cached_property
     def program(self) -> Program:
-        """The program of selections that says the same: each count is the width of one selection."""
+        """The program of selections that says the same: each count is the width of one selection.
+
+        The count of all positions is the place, from 1.
+        """
         found: list[Expr] = []
         for step in self.steps:
             found.append(_expression(str(step[0]), step[1:], [found[i] for i in references(step)]))
@@ -145,7 +148,7 @@ def _expression(operator: str, data: tuple[str | int, ...], inner: list[Expr]) -
     if operator == "MOD":
         return apply("==", indices % int(data[1]), data[0])
     if operator == "#":
-        return count(inner[0])
+        return indices + 1 if inner[0] is expression(True) else count(inner[0])
     if operator == "implies":
         return ~inner[0] | inner[1]
     if operator == "if":

@@ -172,7 +172,7 @@ def _header(draft: Draft, lines: list[tuple[int, str]]) -> list[tuple[int, str]]
             draft.tell("symbols can't have double quotes in them", number)
     if "length" in said:
         number, text = said["length"]
-        if text.isdecimal() and text.isascii() and 1 <= int(text[:9]) and len(text) < 9:
+        if text.isdecimal() and text.isascii() and int(text[:9]) >= 1 and len(text) < 9:
             draft.length = int(text)
         else:
             draft.tell(f"the length must be a whole number from 1 to 99,999,999, is {text!r}", number)
@@ -294,6 +294,8 @@ class _Parser:
 
     def _named(self, token: str) -> int:
         draft, letter = self.draft, token.strip('"')
+        if token.count('"') == 1:
+            self._stop("a quotation mark is not closed")
         if token.startswith('"') or token in draft.alphabet:
             if letter not in draft.alphabet:
                 self._stop(f"{letter!r} is not in the alphabet")
@@ -354,7 +356,7 @@ def text_of(steps: Steps, alphabet: tuple[str, ...]) -> str:
             uses[i] += 1
     texts: list[str] = []
     heights: list[int] = []
-    lines = []
+    lines: list[str] = []
     for at, step in enumerate(steps):
         inner = references(step)
         text = _text(step, [texts[i] for i in inner])
@@ -382,8 +384,9 @@ def _text(step: Step, inner: list[str]) -> str:
         return f"MOD({step[1]}, {step[2]})"
     if operator in ("min", "max"):
         return f"{operator}({', '.join(inner)})"
+    inner = [text if re.fullmatch(r'\w+|"[^"]*"', text) else f"({text})" for text in inner]
     if operator == "if":
-        return f"({inner[0]}) ? ({inner[1]}) : ({inner[2]})"
+        return f"{inner[0]} ? {inner[1]} : {inner[2]}"
     if len(inner) == 1:
-        return f"{ {'#': '#', 'not': '!', 'neg': '-'}[operator] }({inner[0]})"
-    return f"({inner[0]}) {SIGNS[operator]} ({inner[1]})"
+        return {"#": "#", "not": "!", "neg": "-"}[operator] + inner[0]
+    return f"{inner[0]} {SIGNS[operator]} {inner[1]}"

@@ -103,21 +103,23 @@ class Values:
 
     def _applied(self, node: Expr) -> Domain:
         domains = [self[arg] for arg in node.args]
-        comparing = isinstance(node.data, str) and node.data in ("and", "or", "not", "==", "!=")
-        if all(len(domain) == 1 for domain in domains) and comparing:
-            return (bool(function_of(node.data)(*(domain[0] for domain in domains))),)
-        if comparing:
-            return (False, True)
+        alone = all(len(domain) == 1 for domain in domains)  # readers rely on it: constants have one value
+        if isinstance(node.data, str) and node.data in ("and", "or", "not", "==", "!="):
+            return (bool(function_of(node.data)(*(domain[0] for domain in domains))),) if alone else (False, True)
         if node.data == "if":
-            return self._domain([*domains[0], *domains[2]], "if")
+            chosen = [domains[2 * (not held)] for held in domains[1]] if len(domains[1]) == 1 else domains[::2]
+            return self._domain([value for domain in chosen for value in domain], "if")
         if isinstance(node.data, Table):
             return self._domain(node.data.rows.values(), node.data.name) or (None,)
         if not all(self.numeric(arg) for arg in node.args):
             odd = next(v for d in domains for v in d if not isinstance(v, int | Fraction))
             self.problems.append(f"{node.data!r} is for numbers, but one of its arguments can be {odd!r}")
             return (0,)
-        if node.data in ("<", "<=", ">", ">="):
+        if node.data in ("<", "<=", ">", ">=") and not alone:
             return (False, True)
+        if node.data in ("+", "-") and all(map(_in_a_row, domains)):
+            ends = [int(function_of(node.data)(a, b)) for a in _ends(domains[0]) for b in _ends(domains[1])]
+            return self._domain(range(min(ends), max(ends) + 1), repr(node.data))
         if self._too_many(domains, repr(node.data)):
             return (0,)
         try:
@@ -158,6 +160,15 @@ def _order(value: Value) -> tuple[int, Any]:
     if value is None:
         return (2, 0)
     return (1, value) if isinstance(value, str) else (0, value)
+
+
+def _in_a_row(domain: Domain) -> bool:
+    """Whether these are all whole numbers from the first to the last; sums of such are such."""
+    return all(type(v) is int for v in domain) and int(domain[-1]) - int(domain[0]) == len(domain) - 1  # type: ignore[arg-type]
+
+
+def _ends(domain: Domain) -> tuple[Value, Value]:
+    return domain[0], domain[-1]
 
 
 def _name(function: Any) -> str:

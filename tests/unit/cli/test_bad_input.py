@@ -47,6 +47,8 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("two problems", "g.cfg", "S -> NP\nVP 'x'\n", ["g.cfg:1", "NP", "g.cfg:2", "arrow"]),
     ("sums of rules off", "g.pcfg", "# x\nS -> 'a' [0.5] | 'b' [0.4]\n", ["g.pcfg:2", "0.9"]),
     ("recursive", "g.cfg", "S -> 'a' S | 'b'\n", ["S → S leads back to itself", "--depth"]),
+    ("two mistakes", "c.crasp", "alphabet: a b\nlength: 9\nx := #a & b\n#c", ["c.crasp:3: & takes", "c.crasp:4: 'c'"]),
+    ("too many values", "c.crasp", "alphabet: a\nlength: 40000\n#a + #a - 1 > 0", ["values"]),
     ("not ARPA", "lm.arpa", "hello\n", ["lm.arpa"]),
     ("empty", "lm.arpa", "", ["lm.arpa"]),
     (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,13 @@ def test_a_space_is_written_before_it_is_read() -> None:
     net, _ = start()
     with pytest.raises(ValueError, match="'snap: y' reads the space 'x', which nothing has written before"):
         schedule(network(net, snap(net, Space("x", Flag()), name="y")))
+
+
+def test_gathered_heads_of_one_nesting_work_at_one_moment() -> None:
+    net, flag = start()
+    x = mean(net, flag, name="early")
+    y = mean(net, snap(net, snap(net, flag, name="1"), name="2"), name="late")
+    z = mean(net, step(net, x, 0.5, 0.1, name="3"), name="above early")
+    made = network(net, x, y, z)
+    assert moments(made) == [1, 2, 4, 5, 2, 3]
+    assert moments(replace(made, gather=True)) == [5, 2, 4, 5, 6, 7]

@@ -1,0 +1,113 @@
+"""Counting programs as transformers: exact, one attention layer per nested count."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vitrify.certify import campaign, certify
+from vitrify.constructions.counting import counting
+from vitrify.errors import BuildRefused, InputError
+from vitrify.kit import assemble
+from vitrify.net.run import encode, logits
+from vitrify.net.transformer import AttentionKind
+from vitrify.net.weights import Ledger, Weights
+from vitrify.spec.counting_languages import dyck1, majority, random_counting, shuffle_dyck
+from vitrify.spec.crasp import Crasp
+
+ATTENTIONS: list[AttentionKind] = ["softmax", "sparsemax", "hard"]
+PAIRS = [("(", ")"), ("[", "]")]
+
+
+def says(net: Weights[Any], word: str) -> bool:
+    """The answer at the last position."""
+    (found,) = logits(net, [encode(net.architecture, list(word))])
+    return bool(net.architecture.output.symbols[int(found[-1].argmax())] == "True")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs_are_exact(seed: int) -> None:
+    spec = random_counting(seed)
+    net = assemble(counting(spec, attention=ATTENTIONS[seed % 3]))
+    evidence = certify(net, spec, max_length=6)
+    assert evidence.verdict == "holds", (spec.to_text(), evidence.witness)
+    size = Ledger.of(net)
+    assert (size.attention_layers, size.heads) == (spec.depth, spec.counts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_200_random_programs_are_exact(seed: int) -> None:
+    spec = random_counting(1_000 + seed, 1 + seed % 4, alphabet="abc"[: 2 + seed % 2], length=12 + seed % 14)
+    for attention in ("softmax", "hard"):
+        net = assemble(counting(spec, attention=attention))
+        evidence = certify(net, spec, max_length=8, samples=200)
+        assert evidence.verdict == "holds", (spec.to_text(), evidence.witness)
+        size = Ledger.of(net)
+        assert size.attention_layers <= spec.depth
+        assert size.heads <= spec.counts
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_program_says_what_the_text_means(seed: int) -> None:
+    spec = random_counting(seed, length=5)
+    for length in (1, 3, 4):
+        words = list(product(range(3), repeat=length))
+        wanted = spec.holds(np.array(words))
+        for word, row in zip(words, wanted.tolist(), strict=True):
+            assert spec.program(["abc"[i] for i in word]) == row
+
+
+def test_heads_of_one_nesting_share_a_layer() -> None:
+    """Though one of them waits for a minimum, and another for a letter at a place."""
+    text = "alphabet: a b\nlength: 9\n#(#a > 1) + #(min(#a, #b) + 1 > max(#b, 2)) > #(MOD(0, 2) & a)"
+    spec = Crasp.from_text(text)
+    size = Ledger.of(assemble(counting(spec)))
+    assert (size.attention_layers, size.heads) == (2, 5) == (spec.depth, spec.counts)
+
+
+SMALL = [
+    "true",
+    "a",
+    "MOD(1, 2)",
+    "#true > 3",
+    "#(a & !a) = 0",
+    "1 < 2 & b",
+    "!(#b >= 0)",
+    "#b > 0 <-> (false <-> 1 < 0)",
+]
+
+
+@pytest.mark.parametrize("text", SMALL)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_the_smallest_programs(text: str, attention: AttentionKind) -> None:
+    spec = Crasp.from_text(f"alphabet: a b\nlength: 7\n{text}")
+    assert certify(assemble(counting(spec, attention=attention)), spec, max_length=6).verdict == "holds"
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_languages_of_counters(attention: AttentionKind) -> None:
+    for spec in (majority("a", "abc", 200), dyck1(200), shuffle_dyck(PAIRS, 100)):
+        net = assemble(counting(spec, attention=attention))
+        assert certify(net, spec, max_length=6).verdict == "holds"
+
+
+def test_a_height_below_zero_is_remembered() -> None:
+    net = assemble(counting(dyck1(512)))
+    for word, wanted in (("(" * 256 + ")" * 256, True), (")(" + "(" * 255 + ")" * 255, False), ("()" * 256, True)):
+        assert says(net, word) == wanted
+
+
+def test_broken_nets_are_noticed() -> None:
+    spec = shuffle_dyck(PAIRS, 12)
+    assert campaign(assemble(counting(spec)), spec, count=60, seed=1).rate >= 0.95
+
+
+def test_other_lengths_are_refused() -> None:
+    with pytest.raises(BuildRefused, match="for words to length 12"):
+        counting(dyck1(12), max_length=20)
+    with pytest.raises(InputError, match="at most 12"):
+        says(assemble(counting(dyck1(12))), "(" * 13)
