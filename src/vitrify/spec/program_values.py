@@ -7,10 +7,13 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from vitrify.spec.program import Expr, Pairs, Selector, Table, Value, exact, function_of, parts
 
 MOST_VALUES = 1 << 16  # of one expression
 MOST_ROWS = 1 << 18  # of a function of several expressions
+MOST_SPAN = 1 << 20  # from the smallest to the largest of sums that are found without trying all pairs
 
 Domain = tuple[Value, ...]
 
@@ -117,9 +120,10 @@ class Values:
             return (0,)
         if node.data in ("<", "<=", ">", ">=") and not alone:
             return (False, True)
-        if node.data in ("+", "-") and all(map(_in_a_row, domains)):
-            ends = [int(function_of(node.data)(a, b)) for a in _ends(domains[0]) for b in _ends(domains[1])]
-            return self._domain(range(min(ends), max(ends) + 1), repr(node.data))
+        signs = {"+": 1, "-": -1}
+        sums = _sums(domains[0], domains[1], signs[node.data]) if node.data in signs else None
+        if sums is not None:
+            return self._domain(sums, repr(node.data))
         if self._too_many(domains, repr(node.data)):
             return (0,)
         try:
@@ -162,13 +166,22 @@ def _order(value: Value) -> tuple[int, Any]:
     return (1, value) if isinstance(value, str) else (0, value)
 
 
-def _in_a_row(domain: Domain) -> bool:
-    """Whether these are all whole numbers from the first to the last; sums of such are such."""
-    return all(type(v) is int for v in domain) and int(domain[-1]) - int(domain[0]) == len(domain) - 1  # type: ignore[arg-type]
-
-
-def _ends(domain: Domain) -> tuple[Value, Value]:
-    return domain[0], domain[-1]
+def _sums(first: Domain, second: Domain, sign: int) -> list[int] | None:
+    """All sums, or differences, of whole numbers that lie close together: one shifted copy of a set after the other."""
+    numbers = [[v for v in domain if type(v) is int] for domain in (first, second)]
+    if len(numbers[0]) < len(first) or len(numbers[1]) < len(second):
+        return None
+    many, few = sorted((numbers[0], [sign * v for v in numbers[1]]), key=len, reverse=True)
+    low, span = min(many), max(many) - min(many) + 1
+    start, size = low + min(few), span + max(few) - min(few)
+    if size > MOST_SPAN:
+        return None
+    held, found = np.zeros(span, dtype=bool), np.zeros(size, dtype=bool)
+    held[np.array(many) - low] = True
+    for number in few:
+        at = number - min(few)
+        found[at : at + span] |= held
+    return [start + at for at in np.flatnonzero(found).tolist()]
 
 
 def _name(function: Any) -> str:
