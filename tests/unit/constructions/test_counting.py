@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from vitrify.certify import campaign, certify
+from vitrify.certify.program_oracle import TruthOracle
 from vitrify.constructions.counting import counting
 from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
@@ -99,6 +100,13 @@ def test_a_height_below_zero_is_remembered() -> None:
     net = assemble(counting(dyck1(512)))
     for word, wanted in (("(" * 256 + ")" * 256, True), (")(" + "(" * 255 + ")" * 255, False), ("()" * 256, True)):
         assert says(net, word) == wanted
+
+
+def test_counts_that_cancel_are_asked_about_at_full_length() -> None:
+    net = assemble(counting(dyck1(12)))
+    asked = TruthOracle(dyck1(12), net.architecture).questions(np.random.default_rng(0), 200)
+    assert [1] * 6 + [2] * 6 in asked
+    assert [1] * 12 in asked
 
 
 def test_broken_nets_are_noticed() -> None:
