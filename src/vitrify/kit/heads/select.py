@@ -43,9 +43,9 @@ def select(
 
     The scores of the tests add up: $M = \sum \text{top}$ where all hold, at most $M - 1$ elsewhere. BOS stands at
     $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`). With
-    `which`, the scores are multiplied by $T$ and the position is added or subtracted, so that two matches differ by at
-    least 1, and any match beats any mismatch by at least 1. `shares` says that equal weights matter, so that queries
-    and keys must be exact.
+    `which`, hard attention breaks ties to the right or to the left; for other kinds the scores are multiplied by $T$
+    and the position is added or subtracted, so that two matches differ by at least 1, and any match beats any mismatch
+    by at least 1. `shares` says that equal weights matter, so that queries and keys must be exact.
     """
     length = float(net.max_length)
     total = sum(test.top for test in tests)
@@ -53,7 +53,8 @@ def select(
     for test in tests:
         query, key = query.beside(test.query), key.beside(test.key)
     bound = float(np.dot(query.bound, key.bound))
-    if which is not None:
+    by_ties = which is not None and net.attention == "hard"
+    if which is not None and not by_ties:
         sign = 1.0 if which == "last" else -1.0
         query = (query * length).beside(Affine.constant(sign))
         key = key.beside(Affine.of({net.index: [[1.0]]}))
@@ -74,6 +75,7 @@ def select(
             gap=1.0 if sink == "join" and which is None else 0.5,
             bound=max(bound, abs(level)),
             mask=mask,
+            ties={"last": "right", "first": "left"}[which] if which is not None and by_ties else "average",
             error=rounding_of_mean(net, writes) if which is None else 0.0,
             shares=shares and which is None,
         )
