@@ -190,4 +190,3 @@ class Functions(Stream):
             )
         )
         return Form(Affine.copy(space), numbers_of(domain) if as_line else None)
-

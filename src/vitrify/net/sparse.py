@@ -7,6 +7,7 @@ the difference from the forward pass.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,7 +169,7 @@ def matmul(x: Array, matrix: Matrix | OnRows) -> Array:
 
     The leading axes are made one first: products of two matrices, in any memory order, are what BLAS is fast at.
     """
-    flat = x.reshape(-1, x.shape[-1])
+    flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])  # no -1: the stream of a constant net has no width
     heads = None
     if isinstance(matrix, Stack):
         matrix, heads = matrix.beside(), matrix.heads

@@ -39,6 +39,7 @@ class World:
         self.nodes: list[Node] = []
         self.sizes: list[int] = []
         self._places: dict[bytes, Fact] = {}
+        self._said: Flags = np.zeros(0, dtype=bool)  # what the last split followed
         self.true = self._fact(np.ones(size, dtype=bool), "true")
         self.false = self._fact(np.zeros(size, dtype=bool), "false")
         self.letters = [self._fact(row, "letter", word=w) for row, w in zip(np.eye(size) > 0, alphabet, strict=True)]
@@ -61,23 +62,27 @@ class World:
 
     def yesterday(self, fact: Fact) -> Fact:
         """It was so one position before."""
-        self._split(np.zeros(len(self.step), dtype=bool), lambda before, said, here: self.sets[fact][before])
+        self._split(np.zeros(len(self.step), dtype=bool), lambda before, _said, _here: self.sets[fact][before])
         return self._fact(self._said, "Y", fact)
 
     def once(self, fact: Fact) -> Fact:
         """It is or was so."""
         held = self.sets[fact]
-        self._split(held, lambda before, said, here: held[here] | said)
-        return self._fact(self._said, "O", fact)
+        self._split(held, lambda _before, said, here: held[here] | said)
+        found = self._fact(self._said, "O", fact)
+        self._fact(~self.sets[found], "H", self.negated(fact))
+        return found
 
     def since(self, left: Fact, right: Fact) -> Fact:
         """The right is or was so, and ever since then the left."""
         if left == self.true:
             return self.once(right)
         x, y = self.sets[left], self.sets[right]
-        fits = [f for f in self._shortest() if not (x & ~y & ~self.sets[f]).any() and not (self.sets[f] & ~x & ~y).any()]
+        fits = [
+            f for f in self._shortest() if not (x & ~y & ~self.sets[f]).any() and not (self.sets[f] & ~x & ~y).any()
+        ]
         left = min([left, *fits], key=lambda f: self.sizes[f])
-        self._split(y, lambda before, said, here: y[here] | (x[here] & said))
+        self._split(y, lambda _before, said, here: y[here] | (x[here] & said))
         return self._fact(self._said, "S", left, right)
 
     def short(self, fact: Fact) -> Fact:
@@ -93,6 +98,10 @@ class World:
                     made = self.sets[x] & self.sets[y] if operator == "and" else self.sets[x] | self.sets[y]
                     if self.sizes[x] + self.sizes[y] + 1 < self.sizes[fact] and (made == wanted).all():
                         self._fact(made, operator, x, y)
+        for x in known:
+            other = self._places.get((~(wanted ^ self.sets[x])).tobytes())
+            if other is not None and self.true not in (x, other):
+                self._fact(wanted, "iff", x, other)
         return fact
 
     def _shortest(self) -> list[Fact]:
@@ -139,4 +148,4 @@ class World:
         self.start, self.step = start, np.array(rows)
         self.sets = [held[origin] for held in self.sets]
         self._places = {held.tobytes(): place for place, held in enumerate(self.sets)}
-        self._said: Flags = np.array([said for _, said in reached])
+        self._said = np.array([said for _, said in reached])

@@ -10,7 +10,7 @@ import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.net.transformer import Mask
+from vitrify.net.transformer import Mask, Ties
 
 Sink = Literal["default", "join"]
 Which = Literal["last", "first"]
@@ -53,8 +53,10 @@ def select(
     for test in tests:
         query, key = query.beside(test.query), key.beside(test.key)
     bound = float(np.dot(query.bound, key.bound))
-    by_ties = which is not None and net.attention == "hard"
-    if which is not None and not by_ties:
+    ties: Ties = "average"
+    if which is not None and net.attention == "hard":
+        ties = "right" if which == "last" else "left"
+    if which is not None and net.attention != "hard":
         sign = 1.0 if which == "last" else -1.0
         query = (query * length).beside(Affine.constant(sign))
         key = key.beside(Affine.of({net.index: [[1.0]]}))
@@ -75,7 +77,7 @@ def select(
             gap=1.0 if sink == "join" and which is None else 0.5,
             bound=max(bound, abs(level)),
             mask=mask,
-            ties={"last": "right", "first": "left"}[which] if which is not None and by_ties else "average",
+            ties=ties,
             error=rounding_of_mean(net, writes) if which is None else 0.0,
             shares=shares and which is None,
         )
