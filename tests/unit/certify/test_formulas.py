@@ -65,6 +65,13 @@ def test_a_formula_survives_the_way_to_a_net_and_back(seed: int) -> None:
     assert (says_true(assemble(temporal(found)), words) == formula.holds(words)).all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_200_formulas_of_depth_5_survive(seed: int) -> None:
+    formula, words = plain(500 + seed, depth=5), all_words(2, 10)
+    assert (formula_of(assemble(temporal(formula))).holds(words) == formula.holds(words)).all()
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_random_hard_nets_are_read_right(seed: int) -> None:
     net, words = random_net(seed), all_words(2, 8)
