@@ -19,7 +19,12 @@ from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 from vitrify.spec.ltl import Formula
 
-HEADS = [Head("hard", mask, None, ties) for mask in ("causal", "strict") for ties in ("left", "right")]
+HEADS = [
+    Head("hard", mask, None, ties, resolution)
+    for mask in ("causal", "strict")
+    for ties in ("left", "right")
+    for resolution in (0.0, 1.0)
+]
 
 
 def all_words(letters: int, length: int) -> np.ndarray:
@@ -86,7 +91,7 @@ def read_or_refused(net: Weights) -> Formula | str:
 
 
 def test_averages_are_read_where_they_are_of_equal_values() -> None:
-    words, kinds = all_words(2, 8), [HEADS[0], HEADS[3], Head("hard"), Head("hard", "strict", resolution=0.5)]
+    words, kinds = all_words(2, 8), [HEADS[0], HEADS[-1], Head("hard"), Head("hard", "strict", resolution=0.5)]
     nets = [random_net(seed, kinds) for seed in range(12)]
     found = [read_or_refused(net) for net in nets]
     refused = [text for text in found if isinstance(text, str)]
@@ -113,6 +118,9 @@ def test_a_certificate_judges_the_formula_of_a_net() -> None:
     assert certify(net, formula_of(net), max_length=8).verdict == "holds"
     assert certify(net, Formula.from_text("alphabet: a b\nlength: 9\nO b"), max_length=8).verdict == "fails"
     assert certify(net, Formula.from_text("alphabet: a b\nlength: 9\ntrue"), max_length=8).verdict == "fails"
+    truth, other = (Formula.from_text(f"alphabet: a b\nlength: 9\n{text}") for text in ("true", "a"))
+    assert certify(assemble(temporal(truth)), truth, max_length=4).verdict == "holds"
+    assert certify(assemble(temporal(truth)), other, max_length=4).verdict == "fails"
     always = Formula.from_text("alphabet: a b\nlength: 9\nO (a | b)")
     assert certify(assemble(temporal(always)), formula_of(assemble(temporal(always))), max_length=8).verdict == "holds"
 

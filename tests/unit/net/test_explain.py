@@ -54,11 +54,8 @@ def test_an_ngram_model() -> None:
 @pytest.mark.parametrize("positions", ["dyadic", "quadratic"])
 def test_shifts_of_an_automaton_are_read_from_the_position_code(positions: str) -> None:
     found = explained("abba.regex", max_length=8, positions=positions)
-    assert [h.looks[0].split(" before")[0] for h in found.heads] == [
-        "the position 1",
-        "the position 2",
-        "the position 4",
-    ]
+    code = "position" if positions == "dyadic" else next(s.name for s in found.spaces if s.given == "by position")
+    assert [h.looks for h in found.heads] == [(f"the position {n} before its own (by {code})",) for n in (1, 2, 4)]
     assert head(found, "1.0").brings == ("older map 1 ← map 1",)
     assert "unit 0: relu(map 0[1] + 16·older map 0[0] − 8) × (map 1[0] +1)" in found.units[0].rows
 
