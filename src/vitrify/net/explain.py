@@ -22,6 +22,7 @@ from vitrify.net.weights import Weights
 
 Floats = NDArray[np.float64]
 SHOWN = 12  # rows of a table, unless all are asked for
+PARTS = 4  # times as many spaces, heads and runs of units
 TRIED = 64  # positions on which a position code is tried
 
 
@@ -72,7 +73,7 @@ class Explanation:
     heads: tuple[HeadLines, ...]
     units: tuple[UnitsLines, ...]
     readout: tuple[str, ...]
-    readout_left_out: int
+    left_out: dict[str, int]  # how many spaces, heads, units (runs of them) and symbols of the readout are not shown
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -85,10 +86,9 @@ class Explanation:
 def explain(weights: Weights[Any], *, shown: int | None = SHOWN) -> Explanation:
     """What every part of a net does; tables longer than `shown` are cut, None shows all."""
     net, labels = weights.architecture, weights.labels
-    heads = [_head(weights, label, shown) for label in labels.heads] if isinstance(net, Transformer) else []
-    units = [_units(weights, label, shown) for label in labels.units]
-    readout = _readout(weights)
-    cut = readout[:shown]
+    some = None if shown is None else PARTS * shown
+    kept = {"spaces": labels.spaces[:some], "heads": labels.heads[:some], "units": labels.units[:some]}
+    readout, unread = _readout(weights, shown)
     last = max((space.dies for space in labels.spaces), default=0)
     return Explanation(
         name=net.name,
@@ -96,12 +96,12 @@ def explain(weights: Weights[Any], *, shown: int | None = SHOWN) -> Explanation:
         what=_what(net),
         moments=1 + 2 * len(net.blocks) if isinstance(net, Transformer) else last + 1,
         spaces=tuple(
-            SpaceLine(s.name, _kind(s), runs(s.dims), s.born, s.dies, _given(weights, s)) for s in labels.spaces
+            SpaceLine(s.name, _kind(s), runs(s.dims), s.born, s.dies, _given(weights, s)) for s in labels.spaces[:some]
         ),
-        heads=tuple(heads),
-        units=tuple(units),
-        readout=tuple(cut),
-        readout_left_out=len(readout) - len(cut),
+        heads=tuple(_head(weights, label, shown) for label in labels.heads[:some]),
+        units=tuple(_units(weights, label, shown) for label in labels.units[:some]),
+        readout=tuple(readout),
+        left_out={name: len(getattr(labels, name)) - len(parts) for name, parts in kept.items()} | {"readout": unread},
     )
 
 
@@ -311,8 +311,8 @@ def _changes(row: Floats, made: Sequence[Source]) -> str:
     return ", ".join(f"{name} {signed(weight)}" for name, weight in terms[:6]) + many
 
 
-def _readout(weights: Weights[Any]) -> list[str]:
-    """The answer, symbol by symbol."""
+def _readout(weights: Weights[Any], shown: int | None) -> tuple[list[str], int]:
+    """The answer, symbol by symbol, and how many symbols are left out."""
     matrix, bias = weights.arrays["unembed.W_U"], weights.arrays["unembed.b_U"]
     symbols = weights.architecture.output.symbols
     last = 2 * len(weights.architecture.blocks) if isinstance(weights.architecture, Transformer) else 2
@@ -325,11 +325,12 @@ def _readout(weights: Weights[Any]) -> list[str]:
         table = dense(matrix[list(whole.dims)])
         rest = np.setdiff1d(np.arange(matrix.shape[0]), whole.dims)
         if np.array_equal(table, np.eye(len(symbols))) and not np.any(dense(matrix[rest])):
-            return [f"each symbol has the logit that {whole.name} gives it"]
-    return [
+            return [f"each symbol has the logit that {whole.name} gives it"], 0
+    lines = [
         f"{symbol} ← {added(terms_of(dense(matrix[:, [i]])[:, 0], given), float(bias[i]))}"
-        for i, symbol in enumerate(symbols)
+        for i, symbol in enumerate(symbols[:shown])
     ]
+    return lines, len(symbols) - len(lines)
 
 
 def _cut(lines: Sequence[str], shown: int | None) -> list[str]:

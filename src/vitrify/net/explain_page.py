@@ -30,21 +30,21 @@ def page(found: Explanation) -> Iterator[str]:
         ):
             for i, line in enumerate(lines):
                 yield from _folded(f"  {title if i == 0 else '':<10}", line)
+    yield from _more("heads", found.left_out["heads"])
     for units in found.units:
         yield ""
         yield from _folded("", f"{units.place}: {units.name}")
         for line in units.rows:
             yield from _folded("  ", line)
-        if units.left_out:
-            yield f"  … and {units.left_out} more (--all)"
+        yield from _more("", units.left_out)
         if units.always:
             yield from _folded("  always: ", units.always)
+    yield from _more("runs of units", found.left_out["units"])
     yield ""
     yield "readout"
     for line in found.readout:
         yield from _folded("  ", line)
-    if found.readout_left_out:
-        yield f"  … and {found.readout_left_out} more (--all)"
+    yield from _more("", found.left_out["readout"])
 
 
 def _strips(found: Explanation) -> Iterator[str]:
@@ -60,7 +60,13 @@ def _strips(found: Explanation) -> Iterator[str]:
         strip = marks[0] + "".join((" " if at % 2 else "") + mark for at, mark in enumerate(marks[1:], start=1))
         begin = f"  {_short(s.name, name):<{name}} {s.kind:<{kind}} {_short(s.dims, dims):<{dims}} "
         yield from _folded(begin, f"{strip}  {s.given or ''}".rstrip())
+    yield from _more("spaces", found.left_out["spaces"])
     yield f"  (e: after embedding, {title}, m: after the MLP; █ where the space is whole)"
+
+
+def _more(what: str, count: int) -> Iterator[str]:
+    if count:
+        yield f"  … and {count} more {what}".rstrip() + " (--all)"
 
 
 def _short(text: str, size: int) -> str:

@@ -109,6 +109,15 @@ def test_other_architectures() -> None:
     assert "house ← −roof − door + 1" in scene.readout
 
 
+def test_long_lists_are_cut_with_a_count() -> None:
+    short, full = explained("weather.arpa", shown=1), explained("weather.arpa", shown=None)
+    assert short.left_out == {"spaces": 2, "heads": 0, "units": 0, "readout": 3}
+    assert set(full.left_out.values()) == {0}
+    assert "  … and 2 more spaces (--all)" in str(short)
+    assert "  … and 14 more (--all)" in str(short)
+    assert "--all" not in str(full)
+
+
 def test_pages_are_at_most_100_columns_wide() -> None:
     for name in ("weather.arpa", "phrases.pcfg", "world.knowledge.toml", "zigzag.maxout.json", "faces.scene.toml"):
         page = str(explained(name))
