@@ -10,6 +10,7 @@ from built import small_scene
 from vitrify.certify import certify
 from vitrify.constructions.catalogue import KINDS, Attention, Construction, Settings, build, constructions
 from vitrify.errors import BuildRefused
+from vitrify.net.explain import explain
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.registry import headlines, load, names
@@ -156,3 +157,12 @@ def test_a_shape_of_another_spec_is_refused(entry: Construction) -> None:
         if kind is not entry.spec:
             with pytest.raises(BuildRefused, match=f"not {entry.shape!r}"):
                 build(samples[0], entry.shape)
+
+
+def test_every_net_is_explained(entry: Construction) -> None:
+    weights = next(filter(None, (built(entry, spec, attention) for spec in SAMPLES[entry.spec] for attention in KINDS)))
+    page = str(explain(weights, shown=None))
+    assert max(map(len, page.splitlines())) <= 100
+    for head in weights.labels.heads:
+        assert f"head {head.block}.{head.place}  " in page
+    assert page.count(", units ") >= len(weights.labels.units)

@@ -18,6 +18,11 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+def _same_symbols(net: SequenceArchitecture, alphabet: tuple[str, ...]) -> None:
+    if net.inputs[1:] != alphabet:
+        raise FolderError("the network and its program do not speak about the same symbols")
+
+
 class ProgramOracle:
     """What a program says at every position of a word; before the first token it says nothing."""
 
@@ -26,8 +31,7 @@ class ProgramOracle:
     TOLERANCE = 1e-9  # of numbers that are means
 
     def __init__(self, program: Program, net: SequenceArchitecture) -> None:
-        if net.inputs[1:] != program.alphabet:
-            raise FolderError("the network and its program do not speak about the same symbols")
+        _same_symbols(net, program.alphabet)
         self.net = net
         self.domain = program.values[program.root]
         self.batch: Callable[[Ids], Ids] = Batch(program.root, program.values)
@@ -70,10 +74,16 @@ class TruthOracle(ProgramOracle):
     """Where a formula or a counting program is true, by its meaning and not by way of a program."""
 
     def __init__(self, formula: Formula | Crasp, net: SequenceArchitecture) -> None:
-        super().__init__(formula.program, net)
-        where = {value: number for number, value in enumerate(self.domain)}
-        places = np.array([where.get(False, 0), where.get(True, 0)])
-        self.batch = lambda words: places[formula.holds(words).astype(np.int64)]
+        _same_symbols(net, formula.alphabet)
+        self.net = net
+        self.domain = (False, True)
+        self.batch = lambda words: formula.holds(words).astype(np.int64)
+
+    def errors(self, words: Ids, logits: Floats) -> Floats:
+        """A net that can only ever say one of the two is right where that is so."""
+        symbols = self.net.output.symbols
+        columns = [logits[..., symbols.index(s)] if s in symbols else -np.inf for s in ("False", "True")]
+        return super().errors(words, np.stack(np.broadcast_arrays(*columns, logits[..., 0])[:2], axis=-1))
 
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Also words of one letter, then as often another: counts that cancel, far from the beginning."""

@@ -226,3 +226,28 @@ def info(folder: Folder, as_json: AsJson = False) -> None:
     from vitrify.net.folder import load
 
     render.info(load(folder), as_json)
+
+
+@app.command()
+def explain(
+    folder: Folder,
+    everything: Annotated[bool, typer.Option("--all", help="do not shorten long tables")] = False,
+    formula: Annotated[
+        bool, typer.Option("--formula", help="the formula of past-time logic that a hard-attention net computes")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what every space, head and hidden unit does, in words, from the weights."""
+    from vitrify.cli import render
+    from vitrify.net.folder import load
+
+    weights = load(folder)
+    if formula:
+        from vitrify.certify.formulas import formula_of
+
+        render.formula(formula_of(weights), as_json)
+        return
+    from vitrify.net.explain import SHOWN
+    from vitrify.net.explain import explain as explained
+
+    render.explanation(explained(weights, shown=None if everything else SHOWN), as_json)

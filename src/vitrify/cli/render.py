@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from vitrify.certify import Campaign, Evidence
     from vitrify.claims.catalogue import Outcome
+    from vitrify.net.explain import Explanation
     from vitrify.net.trace import Trace
     from vitrify.net.weights import Weights
     from vitrify.registry import Headline
     from vitrify.spec.analysis import Analysis
+    from vitrify.spec.ltl import Formula
 
 COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 SHOWN = 12
@@ -218,6 +220,7 @@ def outcomes(found: Sequence[Outcome], as_json: bool) -> None:
 
 def info(weights: Weights[Any], as_json: bool) -> None:
     """The sizes and the named parts of a net."""
+    from vitrify.net.explain import runs
     from vitrify.net.labels import labels_to_json
     from vitrify.net.weights import Ledger
 
@@ -242,13 +245,29 @@ def info(weights: Weights[Any], as_json: bool) -> None:
     spaces = _table("space", "kind", "dimensions", "from", "to", "proved error", title=title)
     for s in weights.labels.spaces:
         moments = (_moment(moment, first) for moment in (s.born, s.dies))
-        spaces.add_row(s.name, s.kind.tag, _ranges(s.dims), *moments, _value(s.error))
+        spaces.add_row(s.name, s.kind.tag, runs(s.dims), *moments, _value(s.error))
     if weights.labels.spaces:
         out.print(spaces)
     units = _table("block", "part", "units", "compute", "write", title="hidden units")
     for u in weights.labels.units:
         units.add_row(str(u.block), u.part, f"{u.start}–{u.stop - 1}", u.name, ", ".join(u.writes))
     out.print(units)
+
+
+def explanation(found: Explanation, as_json: bool) -> None:
+    """What every part of a net does."""
+    if as_json:
+        json_line(found.to_json())
+        return
+    sys.stdout.write(f"{found}\n")
+
+
+def formula(found: Formula, as_json: bool) -> None:
+    """The formula that a net computes."""
+    if as_json:
+        json_line({"formula": str(found), "alphabet": found.alphabet, "depth": found.depth})
+        return
+    sys.stdout.write(f"{found}\n")
 
 
 def _ledger(weights: Weights[Any]) -> None:
@@ -281,14 +300,3 @@ def _moment(moment: int, first: str) -> str:
         return "embedding"
     block, half = divmod(moment - 1, 2)
     return f"{'MLP' if half else first} {block}"
-
-
-def _ranges(dims: Sequence[int]) -> str:
-    """Runs of consecutive numbers: 0–3, 7."""
-    runs: list[list[int]] = []
-    for dim in sorted(dims):
-        if runs and dim == runs[-1][1] + 1:
-            runs[-1][1] = dim
-        else:
-            runs.append([dim, dim])
-    return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)

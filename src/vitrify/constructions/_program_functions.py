@@ -54,7 +54,7 @@ class Functions(Stream):
         if len(leaves) > MOST_LEAVES:
             return self._wide(node)
         rows = list(product((False, True), repeat=len(leaves)))
-        truth = np.array([truth_of(node, dict(zip(map(id, leaves), row, strict=True))) for row in rows])
+        truth = np.array([self._truth(node, dict(zip(map(id, leaves), row, strict=True))) for row in rows])
         held = np.array(rows, dtype=float)
         for value in (True, False):  # a conjunction, or the negation of one, of leaves and negated leaves
             rare = held[truth == value]
@@ -85,6 +85,14 @@ class Functions(Stream):
             elif len(self.values[part]) > 1:
                 found[id(part)] = part
         return list(found.values())
+
+    def _truth(self, node: Expr, known: dict[int, Any]) -> bool:
+        """A truth function, given its leaves; what has one value only has that."""
+        if id(node) in known:
+            return bool(known[id(node)])
+        if len(self.values[node]) == 1:
+            return bool(self.values[node][0])
+        return bool(function_of(node.data)(*(self._truth(arg, known) for arg in node.args)))
 
     def _sum(self, node: Expr) -> Form:
         signs = (-1.0,) if node.data == "neg" else (1.0, 1.0 if node.data == "+" else -1.0)
@@ -144,7 +152,7 @@ class Functions(Stream):
         for index in np.ndindex(*grid.shape):
             known = {id(arg): domain[i] for arg, domain, i in zip(args, domains, index, strict=True)}
             if leaves:
-                grid[index] = where[same(truth_of(node, known))]
+                grid[index] = where[same(self._truth(node, known))]
                 continue
             given = (known.get(id(arg), self.values[arg][0]) for arg in node.args)
             grid[index] = where[same(function_of(node.data)(*given))]
@@ -182,12 +190,3 @@ class Functions(Stream):
             )
         )
         return Form(Affine.copy(space), numbers_of(domain) if as_line else None)
-
-
-def truth_of(node: Expr, known: dict[int, Any]) -> bool:
-    """A truth function, given its leaves."""
-    if id(node) in known:
-        return bool(known[id(node)])
-    if node.op == "const":
-        return bool(node.data)
-    return bool(function_of(node.data)(*(truth_of(arg, known) for arg in node.args)))

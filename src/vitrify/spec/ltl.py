@@ -116,6 +116,11 @@ class Formula:
         """How deep the operators that look back are nested."""
         return _depth(self.node)
 
+    @property
+    def looks(self) -> int:
+        """How many different subformulas have an operator on top that looks back."""
+        return len({part for part in _parts(self.node) if part[0] in TEMPORAL})
+
     def holds(self, words: Ids) -> Flags:
         """Where a formula is true [word, position], by its meaning: one step from each position to the next."""
         return _holds(self.node, words, self.alphabet)
@@ -283,6 +288,13 @@ def _expression(node: Node) -> Expr:
     if operator == "H":
         return ~last(marked(~inner[0]) & upto, True, default=False)
     return last(marked(~inner[0] | inner[1]) & upto, inner[1], default=False)
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    yield node
+    for part in node[1:]:
+        if isinstance(part, tuple):
+            yield from _parts(part)
 
 
 def _depth(node: Node) -> int:

@@ -60,3 +60,19 @@ def test_the_program_says_what_the_formula_means(seed: int) -> None:
         wanted = formula.holds(np.array(words))
         for word, row in zip(words, wanted.tolist(), strict=True):
             assert formula.program(["abc"[i] for i in word]) == row
+
+
+@pytest.mark.parametrize("text", ["true", "O true | a", "(a S false) S !Y MOD(1, 3)", "!(a S (b & false)) & O a"])
+@pytest.mark.parametrize("attention", ["softmax", "hard"])
+def test_parts_that_are_always_so_need_no_net(text: str, attention: AttentionKind) -> None:
+    formula = Formula.from_text(f"alphabet: a b\nlength: 9\n{text}")
+    assert certify(assemble(temporal(formula, attention=attention)), formula, max_length=7).verdict == "holds"
+
+
+@pytest.mark.parametrize("text", ["!c S a", "O (a & O b)", "H (a | O b)"])
+def test_hard_heads_need_no_positions(text: str) -> None:
+    """They break ties instead, so that nothing grows with the length."""
+    nets = [assemble(temporal(Formula.from_text(f"alphabet: a b c\nlength: {n}\n{text}"))) for n in (9, 300)]
+    assert not any(net.arrays["pos_embed.W_pos"].any() for net in nets)
+    assert Ledger.of(nets[0]).max_abs == Ledger.of(nets[1]).max_abs
+    assert Ledger.of(nets[0]).nonzero == Ledger.of(nets[1]).nonzero

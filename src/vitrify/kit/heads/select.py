@@ -10,7 +10,7 @@ import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.net.transformer import Mask
+from vitrify.net.transformer import Mask, Ties
 
 Sink = Literal["default", "join"]
 Which = Literal["last", "first"]
@@ -43,9 +43,9 @@ def select(
 
     The scores of the tests add up: $M = \sum \text{top}$ where all hold, at most $M - 1$ elsewhere. BOS stands at
     $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`). With
-    `which`, the scores are multiplied by $T$ and the position is added or subtracted, so that two matches differ by at
-    least 1, and any match beats any mismatch by at least 1. `shares` says that equal weights matter, so that queries
-    and keys must be exact.
+    `which`, hard attention breaks ties to the right or to the left; for other kinds the scores are multiplied by $T$
+    and the position is added or subtracted, so that two matches differ by at least 1, and any match beats any mismatch
+    by at least 1. `shares` says that equal weights matter, so that queries and keys must be exact.
     """
     length = float(net.max_length)
     total = sum(test.top for test in tests)
@@ -53,7 +53,10 @@ def select(
     for test in tests:
         query, key = query.beside(test.query), key.beside(test.key)
     bound = float(np.dot(query.bound, key.bound))
-    if which is not None:
+    ties: Ties = "average"
+    if which is not None and net.attention == "hard":
+        ties = "right" if which == "last" else "left"
+    if which is not None and net.attention != "hard":
         sign = 1.0 if which == "last" else -1.0
         query = (query * length).beside(Affine.constant(sign))
         key = key.beside(Affine.of({net.index: [[1.0]]}))
@@ -74,6 +77,7 @@ def select(
             gap=1.0 if sink == "join" and which is None else 0.5,
             bound=max(bound, abs(level)),
             mask=mask,
+            ties=ties,
             error=rounding_of_mean(net, writes) if which is None else 0.0,
             shares=shares and which is None,
         )

@@ -1,0 +1,79 @@
+"""An explanation as a page of text, at most 100 columns wide."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vitrify.net.explain import Explanation
+
+WIDTH = 100
+
+
+def page(found: Explanation) -> Iterator[str]:
+    """The lines of an explanation."""
+    yield found.name
+    yield from _folded("  ", found.what)
+    if found.spaces:
+        yield ""
+        yield "spaces" if found.tag == "recurrent" else "residual stream"
+        yield from _strips(found)
+    for head in found.heads:
+        yield ""
+        yield from _folded(f"head {head.place}  ", f"{head.name}  [{head.how}]")
+        for title, lines in (
+            ("looks for", head.looks),
+            ("sink", [head.sink] if head.sink else []),
+            ("brings", head.brings),
+        ):
+            for i, line in enumerate(lines):
+                yield from _folded(f"  {title if i == 0 else '':<10}", line)
+    yield from _more("heads", found.left_out["heads"])
+    for units in found.units:
+        yield ""
+        yield from _folded("", f"{units.place}: {units.name}")
+        for line in units.rows:
+            yield from _folded("  ", line)
+        yield from _more("", units.left_out)
+        if units.always:
+            yield from _folded("  always: ", units.always)
+    yield from _more("runs of units", found.left_out["units"])
+    yield ""
+    yield "readout"
+    for line in found.readout:
+        yield from _folded("  ", line)
+    yield from _more("", found.left_out["readout"])
+
+
+def _strips(found: Explanation) -> Iterator[str]:
+    """A line for each space, with a mark for every moment at which it is there: embedding, then attention and MLP."""
+    longest = max(len(s.name) for s in found.spaces)
+    name, kind = min(longest, 28), max(len(s.kind) for s in found.spaces)
+    dims = min(max(len("dims"), *(len(s.dims) for s in found.spaces)), 16)
+    half, title = ("h", "h: the state") if found.tag == "recurrent" else ("a", "a: after attention")
+    header = "e " + " ".join([f"{half}m"] * ((found.moments - 1) // 2))
+    yield from _folded(f"  {'space':<{name}} {'kind':<{kind}} {'dims':<{dims}} ", header)
+    for s in found.spaces:
+        marks = ["█" if s.born <= moment <= s.dies else "·" for moment in range(found.moments)]
+        strip = marks[0] + "".join((" " if at % 2 else "") + mark for at, mark in enumerate(marks[1:], start=1))
+        begin = f"  {_short(s.name, name):<{name}} {s.kind:<{kind}} {_short(s.dims, dims):<{dims}} "
+        yield from _folded(begin, f"{strip}  {s.given or ''}".rstrip())
+    yield from _more("spaces", found.left_out["spaces"])
+    yield f"  (e: after embedding, {title}, m: after the MLP; █ where the space is whole)"
+
+
+def _more(what: str, count: int) -> Iterator[str]:
+    if count:
+        yield f"  … and {count} more {what}".rstrip() + " (--all)"
+
+
+def _short(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"
+
+
+def _folded(begin: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=begin, subsequent_indent=" " * min(len(begin) + 2, 44), break_on_hyphens=False
+    ) or [begin]
