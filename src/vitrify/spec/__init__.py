@@ -10,6 +10,7 @@ from vitrify.errors import InputError, SpecError
 
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
+    from vitrify.spec.dyck import Dyck
     from vitrify.spec.grammar import Grammar
     from vitrify.spec.knowledge import Knowledge
     from vitrify.spec.ltl import Formula
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
 
-    Spec: TypeAlias = NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Maxout | Scene
+    Spec: TypeAlias = NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Dyck | Maxout | Scene
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
@@ -29,6 +30,7 @@ SUFFIXES = {
     ".regex": ("regular expression", "automaton", "Automaton"),
     ".cfg": ("context-free grammar", "grammar", "Grammar"),
     ".pcfg": ("context-free grammar with probabilities", "grammar", "Grammar"),
+    ".dyck": ("well-nested brackets of bounded depth", "dyck", "Dyck"),
     ".ltl": ("formula of past-time temporal logic", "ltl", "Formula"),
     ".rasp": ("program of selections and aggregations", "program_file", "Program"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
