@@ -9,10 +9,11 @@ ones.
 - Layer 2 has two heads, with the scores $-c(-1)^j$ and $c(-1)^j$: one prefers odd positions, the other even ones. Both
   average $I$, and the difference is positive iff $k$ is odd.
 
-**The law.** With $O$ odd and $E$ even positions, the lead of the right answer is $\frac1N\left(\frac{e^c}{Oe^c +
-Ee^{-c}} - \frac{e^{-c}}{Oe^{-c} + Ee^c}\right)$ for odd $k$, the same with $O$ and $E$ exchanged for even $k$. Both are
-$2\tanh(c)/N^2$ for even $N$, and within a factor $1 \pm 1/N$ of it otherwise. So the margin falls like $n^{-2}$, and
-there is a length beyond which the arithmetic can't carry it; longer ones are refused.
+**The law.** Let $P$ positions have the parity of $k$ and $Q$ the other one, $P + Q = N$. The right answer leads by
+$\frac1N\left(\frac{e^c}{Pe^c + Qe^{-c}} - \frac{e^{-c}}{Pe^{-c} + Qe^c}\right) = \frac{2Q\sinh 2c}{N(P^2 + Q^2 +
+2PQ\cosh 2c)}$. That is $2\tanh(c)/N^2$ for even $N$, and for odd $N$ the same times $(1 \pm \tfrac1N)/(1 -
+\tanh^2(c)/N^2)$. So the margin falls like $n^{-2}$, and there is a length beyond which the arithmetic can't carry it;
+such nets are refused.
 
 Sizes: 2 layers, $1 + 2$ heads, 3 units, width 11, for every $n$.
 """
@@ -64,6 +65,7 @@ def parity(length: int, c: float = 1.0) -> Network:
 def lead(length: int, c: float, ones: int) -> float:
     """The law: how far the right answer leads on words of so many letters with so many ones."""
     number = length + 1
-    own, others = (number // 2, number - number // 2) if ones % 2 else (number - number // 2, number // 2)
-    up, down = np.exp(c), np.exp(-c)
-    return float(up / (own * up + others * down) - down / (own * down + others * up)) / number
+    odd = number // 2
+    own, others = (odd, number - odd) if ones % 2 else (number - odd, odd)
+    spread = own**2 + others**2 + 2 * own * others * np.cosh(2 * c)
+    return float(2 * others * np.sinh(2 * c) / (number * spread))

@@ -7,7 +7,9 @@ d_i$.
 - Layer 1 counts $d_i$ exactly (+1 for an opening bracket, −1 for a closing one); an MLP writes the code of $d_i$ in
   bits.
 - Layer 2 finds the last position that is an opening bracket and has the same code, and copies the code of its kind.
-  Nothing has been opened where $d = 0$: then it reads BOS, whose kind is void.
+  The score of $j$ is $T(\tfrac12 c_{d_i} \cdot c_{d_j} + \tfrac12 s_j) + j$ with the steps $s_j = \pm 1$, so the right
+  one leads by at least 1. Where $d_i = 0$ nothing is to be closed, and $i$ is BOS or a closing bracket: it leads any
+  opening one itself, and its kind is void.
 - The unembedding does the rest, linearly: opening brackets have the logit $D - \tfrac12 - d$, the end of the word
   $\tfrac12 - d$, and a closing bracket of kind $\tau$ with the code $c_\tau$ of $B$ bits $c_\tau \cdot x - (B - 1)$,
   which is 1 for the copied kind, at most −1 for any other and for none.
@@ -18,7 +20,7 @@ With $B = \max(2, \lceil\log_2 k\rceil)$ bits for $k$ kinds and $B_D = \max(2, \
 | --- | --- |
 | layers, heads | 2; 2 |
 | units | $2D$, all in the first layer |
-| width | $2B + B_D + 5$, one less under hard attention (which counts behind $T$ beginnings of the sequence) |
+| width | $2B + B_D + 5$, two less under hard attention (which counts behind $T$ beginnings of the sequence) |
 """
 
 from __future__ import annotations
@@ -58,10 +60,9 @@ def dyck(language: Dyck, *, attention: AttentionKind = "softmax", max_length: in
     open_now = count(net, Affine.copy(step), ("d",), float(depth), moved=float(length), name="depth")
     depths = Bits(tuple(map(str, range(depth + 1))))
     code = int_lookup(net, open_now, lambda d: depths.codes[d], Space("code of the depth", depths))
-    void = -depths.codes[:1]  # at BOS, whose depth is 0
-    same = Test(Affine.copy(code, 0.5), Affine.of({code: np.eye(code.size), net.bos: void}), depths.norm / 2)
-    opens = Test(Affine.constant(1.0), Affine.of({step: [[0.5]], net.bos: [[-0.5]]}, [0.5]), 1.0)
-    top = select(net, [same, opens], Affine.copy(kind), Space("bracket to close", types), which="last")
+    same = Test(Affine.copy(code, 0.5), Affine.copy(code), depths.norm / 2)
+    opens = Test(Affine.constant(1.0), Affine.copy(step, 0.5), 0.5)
+    top = select(net, [same, opens], Affine.copy(kind), Space("bracket to close", types), which="last", sink="none")
     return net.network(
         Output("next", (*language.vocabulary, END)),
         _readout(net.inputs, open_now, top, types, depth),
@@ -101,7 +102,7 @@ def reading_length(language: Dyck, max_length: int | None) -> int:
 def sizes(language: Dyck, attention: AttentionKind) -> dict[str, int]:
     """What the formulas promise."""
     kind, depth = (max(2, (n - 1).bit_length()) for n in (len(language.brackets), language.depth + 1))
-    width = 2 * kind + depth + (4 if attention == "hard" else 5)
+    width = 2 * kind + depth + (3 if attention == "hard" else 5)
     return {"layers": 2, "heads": 2, "units": 2 * language.depth, "d_model": width}
 
 

@@ -28,6 +28,7 @@ from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.constructions.dyck import reading_length
 from vitrify.kit.gadgets import Clause, clauses
 from vitrify.kit.heads import last_marked
+from vitrify.kit.heads.select import Test, select
 from vitrify.kit.network import Affine, Builder, Network, Readout, Space
 from vitrify.net.architecture import Output
 from vitrify.net.spaces import Bits, Flag
@@ -52,20 +53,23 @@ def dyck_recogniser(language: Dyck, *, attention: AttentionKind = "hard", max_le
     alone = net.embed("alone", Flag(), np.array([[0.0], *[[1.0]] * (2 * kinds)]))
     spare = 2**brackets.size  # codes of brackets that have a partner come first
     seen = Bits((*(f"paired {n}" for n in range(spare)), *language.vocabulary), void=True)
+    marked = Affine.constant(0.0)  # in round 1 no bracket has a partner: the nearest are next to each other
     for number in range(1, depth + 1):
         state = Affine.of({bracket: np.eye(brackets.size, seen.size)}) + Affine.of(
             {alone: 2 * np.eye(1, seen.size, k=brackets.size)}, -np.eye(seen.size)[-1]
         )
         left, right = (
-            last_marked(net, alone, (state, seen), which=which, mask=mask, sink=False, name=f"{side} neighbour {number}")
+            last_marked(net, marked, (state, seen), which=which, mask=mask, sink=False, name=f"{side} neighbour {number}")
             for side, which, mask in (("left", "last", "strict"), ("right", "first", "after"))
         )
         rows = [Clause(((alone, 0),), 0, name="alone before"), *_pairs(bracket, alone, left, right, kinds, spare)]
         alone = clauses(net, rows, Space(f"alone after round {number}", Flag()), name=f"round {number}")
-    rest = last_marked(net, alone, alone, mask="none", sink=False, name="some bracket is alone")
+        marked = Affine.copy(alone)
+    one = Test(Affine.constant(1.0), marked, 1.0)
+    rest = select(net, [one], marked, Space("some bracket is alone", Flag()), sink="none", mask="none", shares=False)
     return net.network(
         Output("recogniser", ANSWERS, accepting=ANSWERS[1:]),
-        Readout(((rest, np.array([[1.0, -1.0]])),), np.array([-0.5, 0.5]), {rest: 0.25}),
+        Readout(((rest, np.array([[1.0, 0.0]])),), np.array([0.0, 0.5]), {rest: 0.25}),
         {
             "construction": "brackets, one layer per depth",
             "attention": attention,

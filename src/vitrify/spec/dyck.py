@@ -161,12 +161,16 @@ class Dyck:
                     yield (*_opened(chain), *((*_opened(tower), *_closed(tower)) * turns), *_closed(chain))
 
     def draw(self, rng: np.random.Generator) -> tuple[str, ...]:
-        """A random word: opens as often as a number drawn for it says, closes towards the end of its length."""
+        """A random word: opens as often as a number drawn for it says.
+
+        Every other one closes within the length, so that it can be read as a whole; the others close beyond it.
+        """
         words: list[str] = []
         waiting: list[str] = []
         often = float(rng.uniform(0.3, 0.9))
-        while len(words) + len(waiting) < self.length:
-            room = len(waiting) < self.depth and len(words) + len(waiting) + 2 <= self.length
+        beyond = self.depth * int(rng.integers(2))
+        while len(words) < self.length and len(words) + len(waiting) < self.length + beyond:
+            room = len(waiting) < self.depth and len(words) + len(waiting) + 2 <= self.length + beyond
             if room and (not waiting or rng.random() < often):
                 opening, closing = self.brackets[int(rng.integers(len(self.brackets)))]
                 words.append(opening)

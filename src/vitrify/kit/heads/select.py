@@ -12,7 +12,7 @@ from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
 from vitrify.net.transformer import Mask
 
-Sink = Literal["default", "join"]
+Sink = Literal["default", "join", "none"]
 Which = Literal["last", "first"]
 
 
@@ -20,7 +20,7 @@ Which = Literal["last", "first"]
 class Test:
     """What a query and a key say to each other: their product is `top` where the test holds, else at most `top` - 1.
 
-    The key must be zero at BOS.
+    The key must be zero at BOS, if BOS is a sink.
     """
 
     query: Affine
@@ -42,7 +42,8 @@ def select(
     r"""The mean of a value over the positions where all tests hold, or the value at the last or first of them.
 
     The scores of the tests add up: $M = \sum \text{top}$ where all hold, at most $M - 1$ elsewhere. BOS stands at
-    $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`). With
+    $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`), or is
+    a position like any other (`none`: something must always be selected, or all that can be read then be the same). With
     `which`, the scores are multiplied by $T$ and the position is added or subtracted, so that two matches differ by at
     least 1, and any match beats any mismatch by at least 1. `shares` says that equal weights matter, so that queries
     and keys must be exact.
@@ -61,8 +62,10 @@ def select(
         bound = length * (bound + 1)
     else:
         level = total if sink == "join" else total - 0.5
-    query = query.beside(Affine.constant(level))
-    key = key.beside(Affine.of({net.bos: [[1.0]]}))
+    if sink != "none":
+        query = query.beside(Affine.constant(level))
+        key = key.beside(Affine.of({net.bos: [[1.0]]}))
+        bound = max(bound, abs(level))
     return net.add(
         Attend(
             name=f"select: {writes.name}",
@@ -71,8 +74,8 @@ def select(
             value=value,
             writes=writes,
             attention=net.attention,
-            gap=1.0 if sink == "join" and which is None else 0.5,
-            bound=max(bound, abs(level)),
+            gap=1.0 if sink == "none" or (sink == "join" and which is None) else 0.5,
+            bound=bound,
             mask=mask,
             error=rounding_of_mean(net, writes) if which is None else 0.0,
             shares=shares and which is None,
