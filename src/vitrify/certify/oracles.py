@@ -168,7 +168,7 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return ProgramOracle(spec, net)
     if isinstance(spec, Grammar) and net.output.kind == "lm":
         return NextWordOracle(spec, net)
-    if isinstance(spec, Dyck) and net.output.kind == "recogniser":
+    if isinstance(spec, Dyck) and net.output.kind == "class":
         return MembershipOracle(spec, net)
     if isinstance(spec, Sentences):
         return NextSetOracle(spec, net)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
-from vitrify.spec.dyck import Dyck
+from vitrify.spec.dyck import ANSWERS, Dyck
 from vitrify.spec.ngram import END
 
 Ids = NDArray[np.int64]
@@ -125,10 +125,10 @@ class MembershipOracle:
     SENTENCES = 200  # of each kind, at most
 
     def __init__(self, spec: Dyck, net: SequenceArchitecture) -> None:
-        if net.inputs[1:] != spec.vocabulary or net.output.accepting != net.output.symbols[1:]:
+        if net.inputs[1:] != spec.vocabulary or net.output.symbols != ANSWERS:
             raise FolderError("the network and its spec do not speak about the same words and answers")
         self.spec, self.net = spec, net
-        self._sentences = Beginnings(spec, net, net.output.symbols)
+        self._sentences = Beginnings(spec, net, ANSWERS)
 
     def tolerance(self) -> float:
         return 0.0
@@ -142,13 +142,12 @@ class MembershipOracle:
         return np.where(lead > self.TIE, 0.0, 1.0)
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
-        no, yes = self.net.output.symbols
         wrong = int(np.argmax(self.errors(word[None], logits[None])[0]))
         return {
             "word": [self.net.inputs[i] for i in word],
             "place": wrong,
-            "expected": yes if self._holds(word) else no,
-            "found": self.net.output.symbols[int(logits[wrong].argmax())],
+            "expected": ANSWERS[self._holds(word)],
+            "found": ANSWERS[int(logits[wrong].argmax())],
         }
 
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:

@@ -33,10 +33,8 @@ from vitrify.kit.network import Affine, Builder, Network, Readout, Space
 from vitrify.net.architecture import Output
 from vitrify.net.spaces import Bits, Flag
 from vitrify.net.transformer import AttentionKind
-from vitrify.spec.dyck import Dyck
+from vitrify.spec.dyck import ANSWERS, Dyck
 from vitrify.spec.ngram import BEGIN
-
-ANSWERS = ("no", "yes")
 
 
 def dyck_recogniser(language: Dyck, *, attention: AttentionKind = "hard", max_length: int | None = None) -> Network:
@@ -68,7 +66,7 @@ def dyck_recogniser(language: Dyck, *, attention: AttentionKind = "hard", max_le
     one = Test(Affine.constant(1.0), marked, 1.0)
     rest = select(net, [one], marked, Space("some bracket is alone", Flag()), sink="none", mask="none", shares=False)
     return net.network(
-        Output("recogniser", ANSWERS, accepting=ANSWERS[1:]),
+        Output("class", ANSWERS),
         Readout(((rest, np.array([[1.0, 0.0]])),), np.array([0.0, 0.5]), {rest: 0.25}),
         {
             "construction": "brackets, one layer per depth",

@@ -26,6 +26,7 @@ from vitrify.spec.files import lines_of, refuse_any, refuse_suffix
 from vitrify.spec.ngram import BEGIN, END
 
 HEADER = ("brackets", "depth", "length")
+ANSWERS = ("no", "yes")  # to the question whether a word is in the language
 
 
 @dataclass(frozen=True)
