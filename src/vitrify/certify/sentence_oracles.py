@@ -38,9 +38,7 @@ class Sentences(Protocol):
 class Beginnings:
     """What may be asked of a net whose spec has sentences: beginnings of these."""
 
-    def __init__(
-        self, spec: Sentences, net: SequenceArchitecture, symbols: tuple[str, ...] | None = None
-    ) -> None:
+    def __init__(self, spec: Sentences, net: SequenceArchitecture, symbols: tuple[str, ...] | None = None) -> None:
         if net.inputs[1:] != spec.vocabulary or net.output.symbols != (symbols or (*spec.vocabulary, END)):
             raise FolderError("the network and its spec do not speak about the same words")
         self.spec, self.net = spec, net

@@ -1,4 +1,4 @@
-r"""PARITY runs on two softmax layers with a margin that falls like $n^{-2}$, or on one layer with a counter of length T.
+r"""PARITY runs on two softmax layers with a margin that falls like $n^{-2}$, or on one layer with a bounded counter.
 
 Statement: (a) one net of two softmax layers, three heads and three units, in which only the table of positions depends
 on $n$, says whether a word of $n$ letters has an odd number of ones, and the right answer leads by $2\tanh(c)/N^2$ for
@@ -10,9 +10,9 @@ That one layer never does PARITY is no contradiction to either. It is said of on
 grow with $n$, and it rests on how little a softmax over $n$ keys moves when one letter changes. (a) has two layers, and
 pays with a margin that vanishes. (b) has one layer, but not one net for all lengths: its units ($2T$) and its largest
 weights (about $2T$) grow with the length for which it is built, and beyond that length it says nothing.
-Checked: (a) all words to $n = 9$, random words of both parities to $n = 10^4$: the sign, and
-the lead against the law within 2 %; all arrays but the table of positions against those for $n = 1$. (b) every
-beginning of words of 300 letters that have 0 to 300 ones first: the least lead; units and the largest weight against $2T$ and $2T - \tfrac12$.
+Checked: (a) all words to $n = 9$, random words of both parities to $n = 10^4$: the sign, and the lead against the law
+within 2 %; all arrays but the table of positions against those for $n = 1$. (b) every beginning of words of 300 letters
+that have 0 to 300 ones first: the least lead; units and the largest weight against $2T$ and $2T - \tfrac12$.
 Source: Chiang & Cholak 2022, arXiv 2202.12172 [T] for (a); modular counters of Liu et al. 2023, arXiv 2210.10749 [S]
 for (b); one layer never suffices: Kozachinskiy, Steifer & Wałęga 2026, arXiv 2602.05896 [A].
 Saboteur: (a) one of the two heads prefers no position; (b) the sink is gone, so that the head gives means.
@@ -77,8 +77,9 @@ def _lead(weights: Weights, word: list[int]) -> float:
 def _two_layers(subject: Subject) -> Evidence:
     nets: dict[int, Weights] = subject.data["nets"]
     declared: dict[str, object] = {"largest distance from the law": WITHIN, "arrays that depend on n": ["W_pos"]}
-    margins: dict[str, float] = {}
-    cases, worst, witness = 0, 0.0, None
+    margins: dict[str, object] = {}
+    cases, worst = 0, 0.0
+    witness: dict[str, object] | None = None
     changed = set()
     for length, weights in nets.items():
         same = {name: np.array_equal(array, nets[1].arrays[name]) for name, array in weights.arrays.items()}
@@ -96,7 +97,7 @@ def _two_layers(subject: Subject) -> Evidence:
     if not witness and changed != {"pos_embed.W_pos"}:
         witness = {"expected": "the same arrays for every length", "found": sorted(changed)}
     names = sorted(name.rpartition(".")[2] for name in changed)
-    measured = {"largest distance from the law": worst, "arrays that depend on n": names, **margins}
+    measured: dict[str, object] = {"largest distance from the law": worst, "arrays that depend on n": names, **margins}
     return Evidence(
         verdict="fails" if witness else "holds",
         method="exhaustive+sampled",

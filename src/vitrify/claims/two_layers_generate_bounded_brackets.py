@@ -8,10 +8,11 @@ in the language.
 Why: what must close next is the last opening bracket that left as many brackets open as are open now, so one head
 counts and one head looks up; and if nearest neighbours without a partner pair up in rounds, a pair with $r - 1$ pairs
 inside each other is found in round $r$.
-Checked: sets of next brackets after all beginnings to length 5 (2 from 8 kinds on), after every beginning of words in which each kind waits
-at each depth through long rows of others, and of random words of full length 60, for up to 64 kinds and depth 10, under
-three kinds of attention; the answer on all words to length 8 of two kinds, $D \le 3$, on words of the language and on
-such words with one bracket changed, missing or twice, under hard attention; sizes against the formulas.
+Checked: sets of next brackets after all beginnings to length 5 (2 from 8 kinds on), after every beginning of words in
+which each kind waits at each depth through long rows of others, and of random words of full length, for up to 64 kinds,
+depth 10 and length 60, under three kinds of attention; the answer on all words to length 8 of two kinds, $D \le 3$, on
+words of the language and on such words with one bracket changed, missing or twice, under hard attention; sizes against
+the formulas.
 Source: Yao et al. 2021, arXiv 2105.11115 [S]; the weights here are our own derivation.
 Saboteur: the second layer of the generator looks at depths only, so that closing brackets are taken for opening ones;
 the first round of the recogniser sees nothing on the right.
@@ -47,7 +48,9 @@ def subjects() -> Iterator[Subject]:
     for kinds, depth, length, attention in GENERATORS:
         spec = Dyck.of_kinds(kinds, depth, length)
         net = assemble(dyck(spec, attention=attention))
-        yield Subject(f"generator, {kinds} kinds to depth {depth}, {attention}", spec, net, {"to": 5 if kinds < 8 else 2})
+        yield Subject(
+            f"generator, {kinds} kinds to depth {depth}, {attention}", spec, net, {"to": 5 if kinds < 8 else 2}
+        )
     for depth in (1, 2, 3):
         spec = Dyck.of_kinds(2, depth, 8)
         net = assemble(dyck_recogniser(spec, attention="hard"))

@@ -56,9 +56,9 @@ def dyck_recogniser(language: Dyck, *, attention: AttentionKind = "hard", max_le
         state = Affine.of({bracket: np.eye(brackets.size, seen.size)}) + Affine.of(
             {alone: 2 * np.eye(1, seen.size, k=brackets.size)}, -np.eye(seen.size)[-1]
         )
-        left, right = (
-            last_marked(net, marked, (state, seen), which=which, mask=mask, sink=False, name=f"{side} neighbour {number}")
-            for side, which, mask in (("left", "last", "strict"), ("right", "first", "after"))
+        left = last_marked(net, marked, (state, seen), mask="strict", sink=False, name=f"left neighbour {number}")
+        right = last_marked(
+            net, marked, (state, seen), which="first", mask="after", sink=False, name=f"right neighbour {number}"
         )
         rows = [Clause(((alone, 0),), 0, name="alone before"), *_pairs(bracket, alone, left, right, kinds, spare)]
         alone = clauses(net, rows, Space(f"alone after round {number}", Flag()), name=f"round {number}")

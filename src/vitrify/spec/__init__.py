@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
 
-    Spec: TypeAlias = NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Dyck | Maxout | Scene
+    Spec: TypeAlias = (
+        NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Dyck | Maxout | Scene
+    )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
 SUFFIXES = {
