@@ -11,8 +11,8 @@ grow with $n$, and it rests on how little a softmax over $n$ keys moves when one
 pays with a margin that vanishes. (b) has one layer, but not one net for all lengths: its units ($2T$) and its largest
 weights (about $2T$) grow with the length for which it is built, and beyond that length it says nothing.
 Checked: (a) all words to $n = 9$, random words of both parities to $n = 10^4$: the sign, and the lead against the law
-within 2 %; all arrays but the table of positions against those for $n = 1$. (b) every beginning of words of 300 letters
-that have 0 to 300 ones first: the least lead; units and the largest weight against $2T$ and $2T - \tfrac12$.
+within 2 %; all arrays but the table of positions against those for $n = 1$. (b) every beginning of words of 100 letters
+that have 0 to 100 ones first: the least lead; units and the largest weight against $2T$ and $2T - \tfrac12$.
 Source: Chiang & Cholak 2022, arXiv 2202.12172 [T] for (a); modular counters of Liu et al. 2023, arXiv 2210.10749 [S]
 for (b); one layer never suffices: Kozachinskiy, Steifer & Wałęga 2026, arXiv 2602.05896 [A].
 Saboteur: (a) one of the two heads prefers no position; (b) the sink is gone, so that the head gives means.
@@ -40,7 +40,7 @@ SHORT = 9  # all words up to here
 LONG = (50, 101, 1000, 10_000)
 WITHIN = 0.02  # the law must be met to this share
 QUERIES = 64  # that attend at once: what fits a cache
-COUNTED = 300  # the length for which the counter is built
+COUNTED = 100  # the length for which the counter is built
 
 
 def subjects() -> Iterator[Subject]:

@@ -43,9 +43,10 @@ def select(
 
     The scores of the tests add up: $M = \sum \text{top}$ where all hold, at most $M - 1$ elsewhere. BOS stands at
     $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`), or is
-    no sink (`none`: a token is always selected, or, where none is, all that can be read is the same). With `which`, the scores are multiplied by $T$ and the position is added or subtracted, so that two matches differ by at
-    least 1, and any match beats any mismatch by at least 1. `shares` says that equal weights matter, so that queries
-    and keys must be exact.
+    no sink (`none`: a token is always selected, or, where none is, all that can be read is the same). With `which`, the
+    scores are multiplied by $T$ and the position is added or subtracted, so that two matches differ by at least 1, and
+    any match beats any mismatch by at least 1. `shares` says that equal weights matter, so that queries and keys must
+    be exact.
     """
     length = float(net.max_length)
     total = sum(test.top for test in tests)
