@@ -18,6 +18,7 @@ from vitrify.spec import programs as library
 from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.crasp import Crasp
+from vitrify.spec.dyck import Dyck
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
 from vitrify.spec.knowledge import Knowledge
@@ -42,6 +43,7 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     Program: [program(library.reverse(), "abc", 12), program(library.dyck1("a", "b"), "ab", 12, causal=True)],
     Formula: [Formula.from_text("alphabet: a b\nlength: 12\nb -> Y (a S b)")],
     Crasp: [Crasp.from_text("alphabet: a b\nlength: 12\n#(#a < #b) = 0 & 2 * #a = #true & MOD(1, 2)")],
+    Dyck: [Dyck.of("( ) [ ] { }", depth=3, length=12), Dyck.of("a b", depth=1, length=12)],
     Knowledge: [random_world(1, tasks=(2, 3), long_keys=0.3), xor_world()],
     Maxout: [zigzag(3, 2), random_relu((2, 3, 1), 0), random_maxout((2, 3, 2), 3, 0), random_maxout((2, 1), 1, 0)],
     Scene: [small_scene(0), random_bitmaps(2, composites=1)],

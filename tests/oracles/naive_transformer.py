@@ -57,7 +57,8 @@ def weights(head: Head, scores: Mapping[int, float]) -> dict[int, float]:
 
 def visible_keys(head: Head, query: int, length: int) -> list[int]:
     """The positions that a head sees from one query."""
-    keys = {"none": range(length), "causal": range(query + 1), "strict": range(query)}[head.mask]
+    before = {"none": range(length), "causal": range(query + 1), "strict": range(query)}
+    keys = (before | {"after": range(query + 1, length)})[head.mask]
     return [j for j in keys if head.window is None or 0 <= query - j < head.window]
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
+from vitrify.spec.dyck import ANSWERS, Dyck
 from vitrify.spec.ngram import END
 
 Ids = NDArray[np.int64]
@@ -37,8 +38,8 @@ class Sentences(Protocol):
 class Beginnings:
     """What may be asked of a net whose spec has sentences: beginnings of these."""
 
-    def __init__(self, spec: Sentences, net: SequenceArchitecture) -> None:
-        if net.inputs[1:] != spec.vocabulary or net.output.symbols != (*spec.vocabulary, END):
+    def __init__(self, spec: Sentences, net: SequenceArchitecture, symbols: tuple[str, ...] | None = None) -> None:
+        if net.inputs[1:] != spec.vocabulary or net.output.symbols != (symbols or (*spec.vocabulary, END)):
             raise FolderError("the network and its spec do not speak about the same words")
         self.spec, self.net = spec, net
         self._input = {word: place for place, word in enumerate(net.inputs)}
@@ -108,3 +109,55 @@ class NextSetOracle:
 
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         return self.language.questions(rng, count)
+
+
+class MembershipOracle:
+    """Whether a whole word is in a language: the same answer at every position; the distance is 0 or 1.
+
+    Random words are hardly ever in it, so it asks about sentences, and about sentences with one word changed, missing
+    or twice.
+    """
+
+    language = None
+    TIE = 1e-6  # the logits of yes and no must differ by more
+    SENTENCES = 200  # of each kind, at most
+
+    def __init__(self, spec: Dyck, net: SequenceArchitecture) -> None:
+        if net.inputs[1:] != spec.vocabulary or net.output.symbols != ANSWERS:
+            raise FolderError("the network and its spec do not speak about the same words and answers")
+        self.spec, self.net = spec, net
+        self._sentences = Beginnings(spec, net, ANSWERS)
+
+    def tolerance(self) -> float:
+        return 0.0
+
+    def _holds(self, word: Ids) -> bool:
+        return self.spec.holds([self.net.inputs[i] for i in word])
+
+    def errors(self, words: Ids, logits: Floats) -> Floats:
+        wanted = np.array([1.0 if self._holds(word) else -1.0 for word in words])
+        lead = (logits[..., 1] - logits[..., 0]) * wanted[:, None]
+        return np.where(lead > self.TIE, 0.0, 1.0)
+
+    def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
+        wrong = int(np.argmax(self.errors(word[None], logits[None])[0]))
+        return {
+            "word": [self.net.inputs[i] for i in word],
+            "place": wrong,
+            "expected": ANSWERS[self._holds(word)],
+            "found": ANSWERS[int(logits[wrong].argmax())],
+        }
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        share = min(count // 8, self.SENTENCES)
+        asked = self._sentences.questions(rng, share)
+        asked += [self._sentences.draw(rng) for _ in range(share)]
+        return [*asked, *(self._changed(word, rng) for word in asked for _ in range(3))][:count]
+
+    def _changed(self, word: list[int], rng: np.random.Generator) -> list[int]:
+        """A word with one place changed, missing or twice."""
+        if not word:
+            return [1]
+        at = int(rng.integers(len(word)))
+        instead = ([int(rng.integers(1, len(self.net.inputs)))], [], [word[at], word[at]])[int(rng.integers(3))]
+        return [*word[:at], *instead, *word[at + 1 :]][: self.net.max_length]

@@ -15,7 +15,9 @@ def allowed_keys(head: Head, queries: Array, keys: Array) -> Array:
     xp = namespace(keys)
     offset = queries[:, None] - keys[None, :]
     allowed = xp.ones_like(offset, dtype=bool)
-    if head.mask != "none":
+    if head.mask == "after":
+        allowed = allowed & (offset < 0)
+    elif head.mask != "none":
         allowed = allowed & (offset >= (1 if head.mask == "strict" else 0))
     if head.window is not None:
         allowed = allowed & (offset >= 0) & (offset < head.window)

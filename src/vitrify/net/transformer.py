@@ -13,7 +13,7 @@ from vitrify.net.experts import Expert, expert_shapes
 
 AttentionKind = Literal["softmax", "sparsemax", "hard"]
 Ties = Literal["left", "right", "average"]
-Mask = Literal["none", "causal", "strict"]
+Mask = Literal["none", "causal", "strict", "after"]
 Residual = Literal["add", "concatenate"]
 
 QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
@@ -24,9 +24,9 @@ class Head:
     r"""How one head turns scores into weights.
 
     Scores are $s_{ij} = \beta\,q_i \cdot k_j + r_{i-j}$; `beta` and `r` are arrays of the block. Keys that the mask
-    or the window (offsets $0 \le i-j <$ window) exclude get weight 0, and a query with no key left gets the zero
-    vector. `hard` shares the weight among the keys whose score is within `resolution` of the best: all of them
-    (`average`), or only the `left`most or `right`most.
+    (`causal`: up to here; `strict`: before here; `after` here) or the window (offsets $0 \le i-j <$ window) exclude
+    get weight 0, and a query with no key left gets the zero vector. `hard` shares the weight among the keys whose
+    score is within `resolution` of the best: all of them (`average`), or only the `left`most or `right`most.
     """
 
     attention: AttentionKind = "softmax"
@@ -141,7 +141,7 @@ class Transformer:
     @property
     def looks_ahead(self) -> bool:
         """Whether some head sees later positions."""
-        return any(head.mask == "none" for block in self.blocks for head in block.heads)
+        return any(head.mask in ("none", "after") for block in self.blocks for head in block.heads)
 
     @property
     def soft(self) -> bool:

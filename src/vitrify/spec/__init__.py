@@ -11,6 +11,7 @@ from vitrify.errors import InputError, SpecError
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
     from vitrify.spec.crasp import Crasp
+    from vitrify.spec.dyck import Dyck
     from vitrify.spec.grammar import Grammar
     from vitrify.spec.knowledge import Knowledge
     from vitrify.spec.ltl import Formula
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from vitrify.spec.scene import Scene
 
     Spec: TypeAlias = (
-        NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Crasp | Maxout | Scene
+        NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Crasp | Dyck | Maxout | Scene
     )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
@@ -32,6 +33,7 @@ SUFFIXES = {
     ".regex": ("regular expression", "automaton", "Automaton"),
     ".cfg": ("context-free grammar", "grammar", "Grammar"),
     ".pcfg": ("context-free grammar with probabilities", "grammar", "Grammar"),
+    ".dyck": ("well-nested brackets of bounded depth", "dyck", "Dyck"),
     ".ltl": ("formula of past-time temporal logic", "ltl", "Formula"),
     ".crasp": ("counting program", "crasp", "Crasp"),
     ".rasp": ("program of selections and aggregations", "program_file", "Program"),

@@ -25,7 +25,8 @@ from tiny_nets import (
     words,
 )
 from vitrify.errors import BuildRefused
-from vitrify.kit.heads import count, last_marked, lookup, mean, recent_match, shift, window
+from vitrify.kit.heads import count, last_marked, lookup, mean, recent_match, shift, weighted_mean, window
+from vitrify.kit.heads import select as selecting
 from vitrify.kit.network import Affine, Builder, Space
 from vitrify.kit.positions import CodeName, position_code
 from vitrify.net.run import trace
@@ -113,10 +114,11 @@ def test_shift_copies_chosen_coordinates(attention: AttentionKind) -> None:
 @pytest.mark.parametrize("attention", KINDS)
 @pytest.mark.parametrize("mask", ["causal", "none"])
 @pytest.mark.parametrize("pads", [1, 3])
-def test_mean_is_the_mean_of_all_that_is_visible(attention: AttentionKind, mask: Mask, pads: int) -> None:
+def test_mean_is_the_mean_of_all_that_is_visible(
+    attention: AttentionKind, mask: Literal["causal", "none"], pads: int
+) -> None:
     values = np.array([[0.5, -1.0], [0.25, 1.0], [-0.75, 0.0], [1.0, 1.0]])
     net = Builder("mean", letters(3), 40, attention, pads)
-    assert mask != "strict"
     out = mean(net, net.embed("value", Reals(("x", "y"), -1.0, 1.0), values), mask=mask)
     weights = built(net, out)
     error = weights.labels.space(out.name).error
@@ -126,6 +128,41 @@ def test_mean_is_the_mean_of_all_that_is_visible(attention: AttentionKind, mask:
         for t in range(len(word) + 1):
             seen = [*[0] * pads, *word[: t if mask == "causal" else None]]
             assert np.abs(rows[t] - values[seen].mean(axis=0)).max() <= error
+
+
+@pytest.mark.parametrize("mask", ["causal", "none"])
+def test_a_weighted_mean_takes_its_scores_as_they_are(mask: Literal["causal", "none"]) -> None:
+    values, scores = np.array([0.5, -1.0, 0.25]), np.array([0.3, -2.0, 1.5])
+    net = Builder("weighted", letters(2), 40)
+    value = net.embed("value", Reals(("x",), -1.0, 1.0), values[:, None])
+    score = net.embed("score", Reals(("s",), -2.0, 2.0), scores[:, None])
+    out = weighted_mean(net, Affine.copy(score), Affine.copy(value), Space("out", Reals(("x",), -1.0, 1.0)), mask=mask)
+    weights = built(net, out)
+    error = weights.labels.space("out").error
+    assert 0 < error < 1e-13
+    some = [*words(2, 3), *random_words(2, 40, 5, seed=1)]
+    for word, rows in zip(some, held(weights, some), strict=True):
+        for t in range(len(word) + 1):
+            seen = [0, *word[: t if mask == "causal" else None]]
+            share = np.exp(scores[seen])
+            assert abs(rows[t, 0] - share @ values[seen] / share.sum()) <= error
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("length", [1, 20, 300])
+def test_a_count_whose_terms_cancel_says_how_far_it_is_off(attention: AttentionKind, length: int) -> None:
+    """The sum stays within 1, but it is as far off as one that goes all the way."""
+    net = Builder("height", letters(2), length, attention, pads=length if attention == "hard" else 1)
+    step = Affine.copy(net.embed("step", Integers(("s",), -1.0, 1.0), np.array([[0.0], [1.0], [-1.0]])))
+    near = count(net, step, ("h",), 1.0, low=-1.0, moved=float(length), name="near")
+    far = count(net, step, ("h",), float(length), low=-float(length), name="far")
+    weights = built(net, near, far, need=0.2)
+    error = weights.labels.space("near").error
+    assert error == weights.labels.space("far").error > 0
+    some = [((1, 2) * length)[:length], ((2, 1) * length)[:length]]
+    for word, rows in zip(some, held(weights, some), strict=True):
+        expected = np.cumsum([0, *(1 if letter == 1 else -1 for letter in word)])
+        assert np.abs(rows - expected[:, None]).max() <= error
 
 
 @pytest.mark.parametrize("attention", ["softmax", "sparsemax"])
@@ -374,6 +411,38 @@ def test_flags_and_values_may_be_linear_functions(attention: AttentionKind, mask
         for t in range(1, len(word) + 1):
             marks = [letter - 1 for letter in word[: t if mask == "causal" else t - 1] if letter > 1]
             assert abs(rows[t, 0] - (marks[-1] if marks else 0)) <= weights.labels.space("mark").error + ROUNDING
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_the_first_mark_after_this_position(attention: AttentionKind) -> None:
+    """With no key on the right, a head reads nothing: the value 0 is none of those read elsewhere."""
+    net = Builder("after", letters(2), 6, attention)
+    flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0]]))
+    place = net.place("place", Integers(("n",), 0.0, 7.0), np.arange(2.0, 8.0)[:, None], pads=np.ones((1, 1)))
+    weights = built(net, last_marked(net, flag, place, which="first", mask="after", sink=False, name="next"), need=0.2)
+    for word, rows in zip(words(2, 6), held(weights, words(2, 6)), strict=True):
+        for t in range(len(word) + 1):
+            right = range(t + 1, len(word) + 1)
+            wanted = next((j for j in right if word[j - 1] == 2), min(right, default=-1))  # no mark: the nearest
+            assert abs(rows[t, 0] - (wanted + 1)) <= weights.labels.space("next").error + ROUNDING
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("which", ["last", None])
+def test_a_selection_without_a_sink(attention: AttentionKind, which: Literal["last"] | None) -> None:
+    """The letter b is looked for, in words that begin with one; nobody reads from before the word."""
+    net = Builder("select", letters(2), 6, attention)
+    flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0]]))
+    test, out = selecting.Test(Affine.constant(1.0), Affine.copy(flag), 1.0), Space("out", Reals(("where",), -1.0, 1.0))
+    weights = built(net, selecting.select(net, [test], Affine.copy(where(net)), out, which=which, sink="none"))
+
+    def choice(word: Word, t: int) -> list[int]:
+        return [j for j in range(1, t + 1) if word[j - 1] == 2][-1 if which else 0 :] or [0]
+
+    some = [(2, *word) for word in words(2, 5)]
+    check_choice(weights, some, choice)
+    assert weights.labels.heads[0].gap == 1.0
+    assert smallest_lead(weights, some, choice, lambda _, t: range(t + 1)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("attention", KINDS)

@@ -27,7 +27,7 @@ def row(head: Head, *scores: float) -> list[float]:
     return [float(weight) for weight in weights[0]]
 
 
-@pytest.mark.parametrize("mask", ["none", "causal", "strict"])
+@pytest.mark.parametrize("mask", ["none", "causal", "strict", "after"])
 @pytest.mark.parametrize("window", [None, 1, 2, 9])
 def test_the_keys_a_query_sees(mask: Mask, window: int | None) -> None:
     head = Head(mask=mask, window=window)

@@ -1,6 +1,6 @@
 """Head primitives: each adds one attention head to a builder and returns the space that it writes."""
 
-from vitrify.kit.heads.average import count, mean, window
+from vitrify.kit.heads.average import count, mean, weighted_mean, window
 from vitrify.kit.heads.logsum import alternatives, floor_below, log_sum
 from vitrify.kit.heads.match import last_marked, lookup, recent_match
 from vitrify.kit.heads.maximum import maximum, shortfall
@@ -18,5 +18,6 @@ __all__ = [
     "recent_match",
     "shift",
     "shortfall",
+    "weighted_mean",
     "window",
 ]

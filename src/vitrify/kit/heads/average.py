@@ -35,6 +35,28 @@ def mean(net: Builder, value: Space, *, mask: Literal["none", "causal"] = "causa
     )
 
 
+def weighted_mean(
+    net: Builder, score: Affine, value: Affine, writes: Space, *, mask: Literal["none", "causal"] = "causal"
+) -> Space:
+    r"""The mean of a value over the visible positions under softmax, each with the weight $e^{s_j}$.
+
+    The score $s_j$ is a function of the key alone, and it is taken as it is: no temperature makes it sharper.
+    """
+    largest = float(value.bound.max(initial=0.0))
+    return net.add(
+        Attend(
+            name=f"weighted mean: {writes.name}",
+            query=Affine.constant(1.0),
+            key=score,
+            value=value,
+            writes=writes,
+            attention="softmax",
+            mask=mask,
+            error=4 * UNIT_ROUNDOFF * (net.max_length + net.pads + 4 * float(score.bound.max())) * largest,
+        )
+    )
+
+
 def rounding_of_mean(net: Builder, value: Space) -> float:
     """What rounding adds to a mean of a space over any number of positions."""
     return 4 * UNIT_ROUNDOFF * (net.max_length + net.pads) * max(abs(value.kind.low), abs(value.kind.high))
@@ -48,6 +70,7 @@ def count(
     *,
     name: str,
     low: float = 0.0,
+    moved: float = 0.0,
     mask: Literal["causal", "strict"] = "causal",
 ) -> Space:
     r"""Exact sums of a value over the tokens read so far (with a strict mask: before this one), not only their mean.
@@ -57,7 +80,8 @@ def count(
     \frac1{T+1}$ under sparsemax (all keys are in the support with $\tau = -1/(T+1)$). The value, 0 at BOS, is
     multiplied by $T+1$. Under softmax the sum of $n$ weights and the weighted sum round by $n$ units each, in the last
     place of the result. Sparsemax finds $\tau$ by a running sum over up to $T+p$ keys, and every weight inherits its
-    rounding. Hard attention can only give equal weights to all keys it chooses. Behind $T$ pads it chooses the last
+    rounding. Where terms of both signs cancel, it is the last place of `moved`, a bound on the sum of their absolute
+    values. Hard attention can only give equal weights to all keys it chooses. Behind $T$ pads it chooses the last
     $T$ keys, tokens and pads, each with the weight $1/T$; with fewer pads the weight would depend on $t$, and it is
     refused.
     """
@@ -91,7 +115,7 @@ def count(
             mask=mask,
             window=window,
             bias=None if window is None else np.zeros(window),
-            error=roundings * UNIT_ROUNDOFF * max(high, -low, 1.0),
+            error=roundings * UNIT_ROUNDOFF * max(high, -low, moved, 1.0),
         )
     )
 

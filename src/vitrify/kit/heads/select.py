@@ -12,7 +12,7 @@ from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
 from vitrify.net.transformer import Mask, Ties
 
-Sink = Literal["default", "join"]
+Sink = Literal["default", "join", "none"]
 Which = Literal["last", "first"]
 
 
@@ -20,7 +20,7 @@ Which = Literal["last", "first"]
 class Test:
     """What a query and a key say to each other: their product is `top` where the test holds, else at most `top` - 1.
 
-    The key must be zero at BOS.
+    The key must be zero at BOS, if BOS is a sink.
     """
 
     query: Affine
@@ -42,10 +42,11 @@ def select(
     r"""The mean of a value over the positions where all tests hold, or the value at the last or first of them.
 
     The scores of the tests add up: $M = \sum \text{top}$ where all hold, at most $M - 1$ elsewhere. BOS stands at
-    $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`). With
-    `which`, hard attention breaks ties to the right or to the left; for other kinds the scores are multiplied by $T$
-    and the position is added or subtracted, so that two matches differ by at least 1, and any match beats any mismatch
-    by at least 1. `shares` says that equal weights matter, so that queries and keys must be exact.
+    $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`), or is
+    no sink (`none`: a token is always selected, or, where none is, all that can be read is the same). With `which`,
+    hard attention breaks ties to the right or to the left; for other kinds the scores are multiplied by $T$ and the
+    position is added or subtracted, so that two matches differ by at least 1, and any match beats any mismatch by at
+    least 1. `shares` says that equal weights matter, so that queries and keys must be exact.
     """
     length = float(net.max_length)
     total = sum(test.top for test in tests)
@@ -64,8 +65,10 @@ def select(
         bound = length * (bound + 1)
     else:
         level = total if sink == "join" else total - 0.5
-    query = query.beside(Affine.constant(level))
-    key = key.beside(Affine.of({net.bos: [[1.0]]}))
+    if sink != "none":
+        query = query.beside(Affine.constant(level))
+        key = key.beside(Affine.of({net.bos: [[1.0]]}))
+        bound = max(bound, abs(level))
     return net.add(
         Attend(
             name=f"select: {writes.name}",
@@ -74,8 +77,8 @@ def select(
             value=value,
             writes=writes,
             attention=net.attention,
-            gap=1.0 if sink == "join" and which is None else 0.5,
-            bound=max(bound, abs(level)),
+            gap=1.0 if sink == "none" or (sink == "join" and which is None) else 0.5,
+            bound=bound,
             mask=mask,
             ties=ties,
             error=rounding_of_mean(net, writes) if which is None else 0.0,

@@ -1,0 +1,149 @@
+"""Brackets in two layers and by rounds, against deleting pairs; sizes by formula; what is refused; mutations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from brackets import all_texts, completions, is_inside
+from built import ATTENTIONS
+from vitrify.certify import certify
+from vitrify.certify.mutate import campaign
+from vitrify.certify.oracles import oracle_for
+from vitrify.constructions import dyck_recogniser as rounds
+from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.dyck import dyck, sizes
+from vitrify.constructions.dyck_recogniser import dyck_recogniser
+from vitrify.errors import BuildRefused, FolderError
+from vitrify.kit import assemble
+from vitrify.net.run import encode, logits, trace
+from vitrify.net.transformer import AttentionKind
+from vitrify.net.weights import Ledger, Weights
+from vitrify.spec.dyck import Dyck
+
+
+def said(weights: Weights, text: str) -> list[frozenset[str]]:
+    (found,) = logits(weights, [encode(weights.architecture, list(text))])
+    symbols = weights.architecture.output.symbols
+    return [frozenset(s for s, x in zip(symbols, row, strict=True) if x > 0) for row in found]
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize(("kinds", "depth", "longest"), [(1, 2, 7), (2, 1, 4), (2, 3, 5), (3, 2, 4)])
+def test_next_sets_after_all_short_beginnings(kinds: int, depth: int, longest: int, attention: AttentionKind) -> None:
+    letters = "()[]{}"[: 2 * kinds]
+    weights = assemble(dyck(Dyck.of(" ".join(letters), depth, longest), attention=attention))
+    beginnings = [text for text in all_texts(letters, longest) if completions(text, kinds, depth)]
+    assert len(beginnings) > 10
+    for text in beginnings:
+        assert said(weights, text)[-1] == completions(text, kinds, depth), text
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize(("kinds", "depth", "length"), [(1, 1, 9), (8, 10, 60), (64, 10, 60), (3, 16, 40)])
+def test_long_words_and_sizes(kinds: int, depth: int, length: int, attention: AttentionKind) -> None:
+    spec = Dyck.of_kinds(kinds, depth, length)
+    weights = assemble(dyck(spec, attention=attention))
+    assert certify(weights, spec, max_length=1, work=1e7).verdict == "holds"
+    size, promised = Ledger.of(weights), sizes(spec, attention)
+    assert {name: getattr(size, name) for name in promised} == promised
+    assert size.heads_per_layer == (1, 1)
+
+
+def test_the_width_grows_like_the_logarithm_of_the_kinds() -> None:
+    widths = [Ledger.of(assemble(dyck(Dyck.of_kinds(2**b, 10, 60)))).d_model for b in range(2, 9)]
+    assert np.diff(widths).tolist() == [2] * 6
+
+
+def test_it_is_right_at_the_end_of_its_length_with_brackets_open() -> None:
+    weights = assemble(dyck(Dyck.of("( ) [ ]", 3, 12)))
+    assert said(weights, "[]" * 4 + "([()")[-1] == {"(", "[", "]"}
+    assert said(weights, "[]" * 4 + "()([")[-1] == {"(", "[", "]"}
+    assert said(weights, "()" * 4 + "[][(")[-1] == {"(", "[", ")"}
+    assert said(weights, "()" * 4 + "][(["[1:])[-1] == {"]"}
+    assert said(weights, "()" * 6)[-1] == {"(", "[", "</s>"}
+
+
+def test_depth_and_stack_are_in_named_spaces() -> None:
+    seen = trace(assemble(dyck(Dyck.of("( ) [ ]", 3, 12))), "([[])")
+    assert seen.read("depth") == [0, 1, 2, 3, 2, 1]
+    assert seen.read("bracket to close")[1:] == ["(", "[", "[", "[", "("]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_recogniser_on_all_words_to_length_8(depth: int) -> None:
+    spec = Dyck.of("( ) [ ]", depth, 8)
+    weights = assemble(dyck_recogniser(spec, attention="hard"))
+    size, promised = Ledger.of(weights), rounds.sizes(spec)
+    assert {name: getattr(size, name) for name in promised} == promised
+    assert size.attention_layers == depth + 1
+    texts = all_texts("()[]", 8)
+    ids = {symbol: number for number, symbol in enumerate(weights.architecture.inputs)}
+    for length in range(9):
+        some = [text for text in texts if len(text) == length]
+        tokens = np.array([[0, *(ids[letter] for letter in text)] for text in some])
+        found = weights.architecture.forward(weights.prepared, tokens)
+        yes = found[..., 1] > found[..., 0]
+        assert (yes == yes[:, :1]).all()  # everybody knows
+        assert yes[:, 0].tolist() == [is_inside(text, depth) for text in some]
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_the_recogniser_on_long_words(attention: AttentionKind) -> None:
+    spec = Dyck.of("( ) [ ] { }", 4, 40)
+    weights = assemble(dyck_recogniser(spec, attention=attention))
+    assert {name: getattr(Ledger.of(weights), name) for name in rounds.sizes(spec)} == rounds.sizes(spec)
+    rng = np.random.default_rng(0)
+    asked: list[list[str]] = []
+    for _ in range(60):
+        word = list(spec.draw(rng))[:40]
+        asked += [word, [*word[:-1], "("], [*word[1:]], [*word[:3], "]", *word[4:]], [*reversed(word)]]
+    answers = [found[-1].argmax() == 1 for found in logits(weights, [encode(weights.architecture, w) for w in asked])]
+    wanted = [is_inside("".join(word), 4) for word in asked]
+    assert answers == wanted
+    assert 20 < sum(wanted) < 200
+    assert certify(weights, spec, max_length=3, work=1e7).verdict == "holds"
+
+
+def test_the_width_of_the_recogniser_does_not_depend_on_the_depth() -> None:
+    widths = {Ledger.of(assemble(dyck_recogniser(Dyck.of_kinds(3, depth, 20)))).d_model for depth in (1, 2, 7)}
+    assert widths == {13}
+
+
+def test_membership_questions_are_of_both_kinds_and_witnesses_are_told() -> None:
+    spec = Dyck.of("( ) [ ]", 2, 8)
+    weights = assemble(dyck_recogniser(spec))
+    oracle = oracle_for(spec, weights.architecture)
+    asked = oracle.questions(np.random.default_rng(0), 400)
+    inside = [is_inside("".join(weights.architecture.inputs[i] for i in word), 2) for word in asked]
+    assert 40 < sum(inside) < len(inside) - 40
+    bias = weights.arrays["unembed.b_U"].copy()
+    bias[1] = -0.5  # always no
+    evidence = certify(weights.with_array("unembed.b_U", bias), spec)
+    assert evidence.witness == {"word": [], "place": 0, "expected": "yes", "found": "no"}
+    with pytest.raises(FolderError, match="same words and answers"):
+        oracle_for(Dyck.of("( ) { }", 2, 8), weights.architecture)
+
+
+def test_refusals_and_settings() -> None:
+    spec = Dyck.of("( )", 3, 12)
+    for shape in ("dyck", "dyck-recogniser"):
+        with pytest.raises(BuildRefused, match="from 1 to the length of the language, 12, got 13"):
+            build(spec, shape, Settings(max_length=13))
+        assert build(spec, shape, Settings(max_length=5)).architecture.max_length == 5
+        assert build(spec, shape).architecture.max_length == 12
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_mutations_of_the_generator(attention: AttentionKind) -> None:
+    spec = Dyck.of_kinds(3, 3, 12)
+    found = campaign(assemble(dyck(spec, attention=attention)), spec, count=100, seed=0, work=3e7)
+    explained = {"pos_embed.W_pos[12] zeroed"}  # hard: the first token may have the index 0, only the order counts
+    assert {what for what, _ in found.survivors} <= (explained if attention == "hard" else set())
+    assert found.tried == 100
+
+
+def test_mutations_of_the_recogniser() -> None:
+    spec = Dyck.of_kinds(2, 2, 8)
+    found = campaign(assemble(dyck_recogniser(spec)), spec, count=60, seed=0, work=1e7)
+    assert (found.tried, found.survivors) == (60, ())

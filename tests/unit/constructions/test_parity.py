@@ -1,0 +1,79 @@
+"""PARITY in two softmax layers: right on all short words, and its margin follows the law."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from vitrify.constructions._parity import lead, parity
+from vitrify.errors import BuildRefused
+from vitrify.kit import assemble
+from vitrify.net.run import logits
+from vitrify.net.weights import Ledger, Weights
+
+
+def leads(weights: Weights, words: list[list[int]]) -> list[float]:
+    """How far odd leads even, at the end; letters are 1 and 2, the second counts."""
+    return [float(found[-1, 1] - found[-1, 0]) for found in logits(weights, words)]
+
+
+def by_hand(length: int, c: float, ones: int) -> float:
+    """How far odd leads even, from the two softmax averages themselves."""
+    places = range(length + 1)
+    odd = math.fsum(math.exp(c if j % 2 else -c) for j in places)
+    even = math.fsum(math.exp(-c if j % 2 else c) for j in places)
+    at = c if ones % 2 else -c
+    return (math.exp(at) / odd - math.exp(-at) / even) / (length + 1)
+
+
+@pytest.mark.parametrize("c", [0.25, 1.0, 3.0])
+@pytest.mark.parametrize("length", [1, 2, 3, 6, 7])
+def test_all_short_words_follow_the_law(length: int, c: float) -> None:
+    weights = assemble(parity(length, c))
+    words = [list(word) for word in product((1, 2), repeat=length)]
+    for word, found in zip(words, leads(weights, words), strict=True):
+        ones = word.count(2)
+        assert found == pytest.approx(by_hand(length, c, ones), rel=1e-12)
+        assert abs(found) == pytest.approx(lead(length, c, ones), rel=1e-12)
+        assert (found > 0) == (ones % 2 == 1)
+
+
+def test_the_law_is_two_tanh_over_the_square() -> None:
+    for length, c in ((99, 1.0), (9, 0.5), (999, 2.0)):
+        for ones in (0, 1):
+            assert lead(length, c, ones) == pytest.approx(2 * math.tanh(c) / (length + 1) ** 2, rel=1e-12)
+    for length, c in ((2, 1.0), (100, 1.0), (1000, 0.5)):
+        number = length + 1
+        for ones, sign in ((0, -1), (1, 1)):
+            odd = (1 + sign / number) / (1 - math.tanh(c) ** 2 / number**2)
+            assert lead(length, c, ones) == pytest.approx(odd * 2 * math.tanh(c) / number**2, rel=1e-12)
+
+
+def test_only_the_table_of_positions_depends_on_the_length() -> None:
+    nets = [assemble(parity(length)) for length in (1, 2, 60)]
+    for net in nets[1:]:
+        changed = {name for name, array in net.arrays.items() if not np.array_equal(array, nets[0].arrays[name])}
+        assert changed == {"pos_embed.W_pos"}
+        size = Ledger.of(net)
+        assert (size.heads_per_layer, size.units, size.d_model) == ((1, 2), 3, 11)
+
+
+def test_long_words() -> None:
+    rng = np.random.default_rng(0)
+    weights = assemble(parity(600))
+    words = [rng.permutation([2] * ones + [1] * (600 - ones)).tolist() for ones in (0, 1, 299, 300, 599, 600)]
+    for word, found in zip(words, leads(weights, words), strict=True):
+        assert found == pytest.approx(by_hand(600, 1.0, word.count(2)), rel=1e-9)
+
+
+def test_what_the_arithmetic_can_not_carry_is_refused() -> None:
+    with pytest.raises(BuildRefused, match="smaller --max-length, or more precise arithmetic"):
+        assemble(parity(50_000))
+    with pytest.raises(BuildRefused, match="more precise arithmetic"):
+        assemble(parity(100), arithmetic="float32")
+    for length, c in ((0, 1.0), (3, 0.0)):
+        with pytest.raises(BuildRefused, match="at least 1 and c positive"):
+            parity(length, c)
