@@ -64,6 +64,11 @@ def test_it_is_right_at_the_end_of_its_length_with_brackets_open() -> None:
     assert said(weights, "()" * 6)[-1] == {"(", "[", "</s>"}
 
 
+def test_the_promised_error_of_the_depth_does_not_count_on_small_depths() -> None:
+    shallow, deep = (assemble(dyck(Dyck.of_kinds(2, depth, 60))).labels.space("depth").error for depth in (1, 60))
+    assert shallow == deep
+
+
 def test_depth_and_stack_are_in_named_spaces() -> None:
     seen = trace(assemble(dyck(Dyck.of("( ) [ ]", 3, 12))), "([[])")
     assert seen.read("depth") == [0, 1, 2, 3, 2, 1]

@@ -442,7 +442,8 @@ def test_a_selection_without_a_sink(attention: AttentionKind, which: Literal["la
     some = [(2, *word) for word in words(2, 5)]
     check_choice(weights, some, choice)
     assert weights.labels.heads[0].gap == 1.0
-    assert smallest_lead(weights, some, choice, lambda _, t: range(t + 1)) == pytest.approx(1.0)
+    if not (which and attention == "hard"):  # there, equal scores are told apart by their place
+        assert smallest_lead(weights, some, choice, lambda _, t: range(t + 1)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("attention", KINDS)
