@@ -44,11 +44,18 @@ def program_net(
             f"an aggregate is ambiguous: on the word {' '.join(word)} it selects positions with different values; take "
             "first or last, or select one position"
         )
+    try:
+        return replace(_compiled(program, attention), gather=gather)
+    except RecursionError:
+        raise BuildRefused("hundreds of functions stand inside each other: use fewer of them") from None
+
+
+def _compiled(program: Program, attention: AttentionKind) -> Network:
     draft = _Compiler(program, attention)
     network = draft.network()
     if sum(table.shape[1] for table in draft.token_tables.values()) < len(program.alphabet):
-        network = _Compiler(program, attention, letters=False).network()
-    return replace(network, gather=gather)
+        return _Compiler(program, attention, letters=False).network()
+    return network
 
 
 class _Compiler(Looks):

@@ -114,6 +114,12 @@ def test_broken_nets_are_noticed() -> None:
     assert campaign(assemble(counting(spec)), spec, count=60, seed=1).rate >= 0.95
 
 
+def test_towers_of_functions_are_refused() -> None:
+    lines = ["x0 := a", *(f"x{i + 1} := x{i} <-> #b > 2" for i in range(2_000)), "x2000"]
+    with pytest.raises(BuildRefused, match="inside each other"):
+        counting(Crasp.from_text("\n".join(["alphabet: a b", "length: 3", *lines])))
+
+
 def test_other_lengths_are_refused() -> None:
     with pytest.raises(BuildRefused, match="for words to length 12"):
         counting(dyck1(12), max_length=20)
