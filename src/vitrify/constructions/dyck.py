@@ -20,7 +20,7 @@ With $B = \max(2, \lceil\log_2 k\rceil)$ bits for $k$ kinds and $B_D = \max(2, \
 | --- | --- |
 | layers, heads | 2; 2 |
 | units | $2D$, all in the first layer |
-| width | $2B + B_D + 5$, two less under hard attention (which counts behind $T$ beginnings of the sequence) |
+| width | $2B + B_D + 5$, three less under hard attention (which counts behind $T$ pads and needs no index) |
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def reading_length(language: Dyck, max_length: int | None) -> int:
 def sizes(language: Dyck, attention: AttentionKind) -> dict[str, int]:
     """What the formulas promise."""
     kind, depth = (max(2, (n - 1).bit_length()) for n in (len(language.brackets), language.depth + 1))
-    width = 2 * kind + depth + (3 if attention == "hard" else 5)
+    width = 2 * kind + depth + (2 if attention == "hard" else 5)
     return {"layers": 2, "heads": 2, "units": 2 * language.depth, "d_model": width}
 
 
