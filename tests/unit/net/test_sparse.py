@@ -7,7 +7,18 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 from vitrify.net import sparse
-from vitrify.net.sparse import OnRows, dense, is_sparse, matmul, nonzeros, prepare, rows
+from vitrify.net.sparse import (
+    OnRows,
+    Stack,
+    dense,
+    is_sparse,
+    matmul,
+    matmul_heads,
+    nonzeros,
+    prepare,
+    prepare_heads,
+    rows,
+)
 
 
 def thin(shape: tuple[int, ...], density: float, seed: int = 0) -> np.ndarray:
@@ -113,3 +124,16 @@ def test_entries_are_added_up_and_stored_in_the_form_that_suits_them(monkeypatch
     np.testing.assert_array_equal(large.toarray(), small)
     monkeypatch.setattr(sparse, "DENSE_DENSITY", 0.41)
     assert not sparse.is_sparse(sparse.from_entries(rows, columns, values, (3, 4)))
+
+
+def test_an_empty_stack_of_heads_is_multiplied_sparsely_and_right() -> None:
+    rng = np.random.default_rng(0)
+    stack = np.zeros((4, 64, 512))
+    stack[rng.integers(0, 4, 200), rng.integers(0, 64, 200), rng.integers(0, 512, 200)] = rng.normal(size=200)
+    x = rng.normal(size=(2, 3, 4, 64))
+    ready = prepare_heads(stack)
+    assert isinstance(ready, Stack)
+    wanted = np.einsum("bphi,hio->bpo", x, stack)
+    np.testing.assert_allclose(matmul_heads(x, ready), wanted, atol=1e-12)
+    np.testing.assert_allclose(matmul_heads(x, prepare_heads(stack + 1.0)), wanted + x.sum((-2, -1))[..., None])
+    assert prepare_heads(stack[:, :2, :2]).shape == (4, 2, 2)
