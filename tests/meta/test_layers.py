@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "vitrify"
-LAYERS = ["errors", "arrays", "registry", "spec", "net", "kit", "constructions", "certify", "claims", "cli"]
+LAYERS = ["errors", "arrays", "registry", "spec", "net", "kit", "constructions", "certify", "bounds", "claims", "cli"]
 TOP = {"errors", "arrays", "registry"}
 
 

@@ -1,0 +1,1 @@
+"""Bounds that run: protocols with counted bits, refuters, circuits and calculators."""
