@@ -97,7 +97,7 @@ class Transformer:
         """Rows of the position table: the longest sequence with its pads."""
         return self.max_length + self.pads
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """Residual width before each half layer (attention, MLP, attention, …) and at the end.
 
