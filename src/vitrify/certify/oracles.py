@@ -105,7 +105,10 @@ class StateOracle:
         return 0.0
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
-        right = logits.argmax(axis=-1) == self._symbol[self.automaton.run_batch(words - 1)]
+        return self._distance(logits, self._symbol[self.automaton.run_batch(words - 1)])
+
+    def _distance(self, logits: Floats, wanted: Ids) -> Floats:
+        right = logits.argmax(axis=-1) == wanted
         right &= np.isfinite(logits).all(axis=-1)
         if logits.shape[-1] > 1:
             known = np.where(np.isfinite(logits), logits, 0.0)
@@ -157,12 +160,32 @@ class StateOracle:
             yield word
 
 
+class FinalStateOracle(StateOracle):
+    """An automaton's state after a whole word, the same answer at every position."""
+
+    MIXED = 64  # words, at most
+    TIE = 1e-12  # such nets lead by less the longer words are, and building refuses what rounding would decide
+
+    def errors(self, words: Ids, logits: Floats) -> Floats:
+        final = self._symbol[self.automaton.run_batch(words - 1)[:, -1:]]
+        return self._distance(logits, np.broadcast_to(final, logits.shape[:2]))
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Words with any number of one letter among another, of full length."""
+        letters, length = range(1, len(self.net.inputs)), self.net.max_length
+        pairs = [(a, b) for a in letters for b in letters if a < b]
+        shares = [(a, b, number) for a, b in pairs for number in range(length + 1)]
+        picked = sorted(rng.permutation(len(shares))[: min(count, self.MIXED)].tolist())
+        mixed = [[a] * number + [b] * (length - number) for a, b, number in (shares[i] for i in picked)]
+        return [rng.permutation(word).tolist() for word in mixed]
+
+
 def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     """The oracle of a spec for a network that was built from it."""
     if isinstance(spec, NGramModel):
         return NextTokenOracle(spec, net)
     if isinstance(spec, Automaton):
-        return StateOracle(spec, net)
+        return FinalStateOracle(spec, net) if net.output.kind == "class" else StateOracle(spec, net)
     if isinstance(spec, Formula | Crasp):
         return TruthOracle(spec, net)
     if isinstance(spec, Program):

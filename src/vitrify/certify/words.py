@@ -72,10 +72,11 @@ class WordExamination:
             short = _all_beginnings(self.net, language, self.max_length, positions // 2)
         listed = self.oracle.questions(rng, max(200, positions // 8))
         random = self._random(rng, positions // 4)
+        all_short = (short,) if short.words else ()
         if not listed:
-            return short, random
+            return *all_short, random
         name = f"every prefix of {len(listed)} words that exercise the listed parts"
-        return short, Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed)), random
+        return *all_short, Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed)), random
 
     def _random(self, rng: np.random.Generator, positions: int) -> Domain:
         """Random sentences where there is a language; else random words of full length, as many as are affordable."""
@@ -210,14 +211,17 @@ def _all_words(net: SequenceArchitecture, max_length: int | None, positions: int
             longest += 1
     if longest > net.max_length:
         raise InputError(f"words of length {longest} are longer than the network reads: at most {net.max_length}")
+    if max_length is not None and longest < net.min_length:
+        raise InputError(f"words of length {longest} are shorter than the network reads: at least {net.min_length}")
     if letters**longest > MOST_WORDS:
         raise InputError(
             f"there are {letters}^{longest} words of length {longest}, too many to try: ask for a smaller --max-length"
         )
-    lengths = range(longest + 1) if net.looks_ahead else [longest]
+    least = net.min_length
+    lengths = range(least, longest + 1) if net.looks_ahead else [longest]
     words = tuple(_words_of_length(letters, n) for n in lengths)
-    cases = sum(letters**n for n in range(longest + 1))
-    return Domain(f"all {cases} words of length 0 to {longest}", words, "exhaustive", cases)
+    cases = sum(letters**n for n in range(least, longest + 1))
+    return Domain(f"all {cases} words of length {least} to {longest}", words, "exhaustive", cases)
 
 
 def _all_beginnings(net: SequenceArchitecture, language: Language, max_length: int | None, positions: int) -> Domain:

@@ -53,6 +53,7 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         inputs=network.inputs,
         output=network.output,
         max_length=network.max_length,
+        min_length=network.min_length,
         d_model=place.width,
         blocks=tuple(blocks),
         pads=network.pads,

@@ -173,6 +173,7 @@ class Network:
     placed: tuple[tuple[Space, Floats], ...]
     operations: tuple[Operation, ...]
     readout: Readout
+    min_length: int = 0
     pads: int = 1
     reuse: bool = True
     gather: bool = False
@@ -281,8 +282,9 @@ class Builder:
         pads: int = 1,
         reads: Reads = "tokens",
         void: bool = False,
+        min_length: int = 0,
     ) -> None:
-        self.void = void
+        self.void, self.min_length = void, min_length
         self.name, self.inputs, self.reads = name, tuple(inputs), reads
         self.pads = pads if reads == "tokens" else 0
         self.max_length, self.attention = max_length, attention
@@ -358,6 +360,7 @@ class Builder:
             inputs=self.inputs,
             output=output,
             max_length=self.max_length,
+            min_length=self.min_length,
             embedded=tuple(self._embedded),
             placed=tuple(self._placed),
             operations=tuple(self._operations),

@@ -106,6 +106,11 @@ class SequenceArchitecture(Architecture, Protocol):
     def pads(self) -> int: ...
 
     @property
+    def min_length(self) -> int:
+        """The fewest tokens of a sequence that it answers."""
+        ...
+
+    @property
     def max_length(self) -> int: ...
 
     @property

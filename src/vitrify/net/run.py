@@ -38,6 +38,8 @@ def encode(net: SequenceArchitecture, words: Sequence[str]) -> list[int]:
             f"the sequence has {len(words)} tokens, the network was built for at most {net.max_length}: "
             f"build it again with --max-length {len(words)}"
         )
+    if len(words) < net.min_length:
+        raise InputError(f"the sequence has {len(words)} tokens, the network was built for at least {net.min_length}")
     return [ids.get(word, fallback or 0) for word in words]
 
 

@@ -68,7 +68,8 @@ class Block:
 class Transformer:
     """A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
 
-    `max_length` counts the tokens of a sequence without the pads. `norm` puts a layer norm before every attention,
+    `max_length` counts the tokens of a sequence without the pads, and so does `min_length`, below which it is not asked
+    anything. `norm` puts a layer norm before every attention,
     every MLP and the unembedding, with `eps` under the root. One that reads a vector has no tokens: `inputs` name the
     numbers, which stand at each of its `max_length` positions, and it answers at the last.
     """
@@ -85,6 +86,7 @@ class Transformer:
     norm: bool = False
     eps: float = 0.0
     reads: Reads = "tokens"
+    min_length: int = 0
     name: str = field(default="transformer", compare=False)
 
     @cached_property
