@@ -13,6 +13,7 @@ from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
 from vitrify.certify.sentence_oracles import MembershipOracle, NextSetOracle, Sentences
+from vitrify.certify.thought_oracle import ThoughtOracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
@@ -25,6 +26,7 @@ from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.program_file import Program
+from vitrify.spec.thought import Thinking
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -171,6 +173,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextWordOracle(spec, net)
     if isinstance(spec, Dyck) and net.output.kind == "class":
         return MembershipOracle(spec, net)
+    if isinstance(spec, Thinking):
+        return ThoughtOracle(spec, net)
     if isinstance(spec, Sentences):
         return NextSetOracle(spec, net)
     if isinstance(spec, Knowledge):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import ClassVar
 
@@ -75,6 +76,45 @@ class Circuit:
         literals = np.array([literal for _, literal in self.outputs], dtype=np.int64)
         found: Bools = self.values(inputs)[..., literals >> 1] ^ (literals & 1).astype(bool)
         return found
+
+    # As a chain of thought: the values of the gates, one after the other
+
+    BITS: ClassVar[tuple[str, str]] = ("0", "1")
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The symbols of inputs and of values."""
+        return self.BITS
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The symbols of values."""
+        return self.BITS
+
+    def prompt_length(self, words: Sequence[str]) -> int:
+        """The inputs come first, then the gates."""
+        return min(len(words), len(self.inputs))
+
+    def thought(self, prompt: Sequence[str], most: int) -> tuple[str, ...]:
+        """The values of the first gates, in order, for the bits of all inputs."""
+        if len(prompt) < len(self.inputs):
+            return ()
+        values = self.values([self.BITS.index(bit) for bit in prompt])[1 + len(self.inputs) :]
+        return tuple(self.BITS[value] for value in values[:most].astype(int).tolist())
+
+    def prompts(self) -> Iterator[tuple[str, ...]]:
+        """All rows of bits, up to one for each input."""
+        return (bits for length in range(len(self.inputs) + 1) for bits in product(self.BITS, repeat=length))
+
+    def draw_prompt(self, rng: np.random.Generator) -> tuple[str, ...]:
+        """Random bits, sometimes mostly zeros or mostly ones."""
+        return tuple(self.BITS[bit] for bit in (rng.random(len(self.inputs)) < rng.random()).astype(int).tolist())
+
+    def conclusion(self, prompt: Sequence[str], thought: Sequence[str]) -> dict[str, str]:
+        """The outputs that the inputs and the gates written so far tell, by name."""
+        bits = ["0", *prompt, *thought]
+        known = [(name, literal) for name, literal in self.outputs if literal >> 1 < len(bits)]
+        return {name: self.BITS[self.BITS.index(bits[e >> 1]) ^ (e & 1)] for name, e in known}
 
     @property
     def and_gates(self) -> int:
