@@ -25,6 +25,7 @@ from vitrify.spec.grammar import Grammar
 from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import NGramModel
+from vitrify.spec.pfsa import ProbabilisticAutomaton
 from vitrify.spec.program_file import Program
 from vitrify.spec.thought import Thinking
 
@@ -163,6 +164,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     """The oracle of a spec for a network that was built from it."""
     if isinstance(spec, NGramModel):
         return NextTokenOracle(spec, net)
+    if isinstance(spec, ProbabilisticAutomaton):
+        return NextTokenOracle(spec.bigram, net)
     if isinstance(spec, Automaton):
         return StateOracle(spec, net)
     if isinstance(spec, Formula | Crasp):

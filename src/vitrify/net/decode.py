@@ -113,8 +113,8 @@ def _drawn(chances: Floats, rngs: Sequence[np.random.Generator]) -> Ids:
     """One symbol for each row of probabilities."""
     ends = np.cumsum(chances, axis=-1)
     points = np.array([rng.random() for rng in rngs]) * ends[:, -1]
-    below: Ids = (ends <= points[:, None]).sum(axis=-1)
-    return np.minimum(below, ends.shape[1] - 1)
+    below = (ends <= points[:, None]).sum(axis=-1)
+    return np.asarray(np.minimum(below, ends.shape[1] - 1))
 
 
 def _reader(weights: Weights[Any]) -> Callable[[Ids], Floats]:

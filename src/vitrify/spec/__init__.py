@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from vitrify.spec.maxout import Maxout
     from vitrify.spec.ngram import NGramModel
     from vitrify.spec.patterns import WordPatterns
+    from vitrify.spec.pfsa import ProbabilisticAutomaton
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
+    from vitrify.spec.turing import TuringMachine
 
     Spec: TypeAlias = (
         NGramModel
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
         | Maxout
         | Scene
         | Circuit
+        | TuringMachine
+        | ProbabilisticAutomaton
     )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
@@ -54,6 +58,8 @@ SUFFIXES = {
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
     ".aag": ("Boolean circuit", "circuit", "Circuit"),
+    ".pfsa.json": ("probabilistic automaton", "pfsa", "ProbabilisticAutomaton"),
+    ".tm.toml": ("Turing machine", "turing", "TuringMachine"),
     ".scene.toml": ("scene of features in images", "scene", "Scene"),
 }
 

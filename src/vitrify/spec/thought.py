@@ -9,7 +9,16 @@ import numpy as np
 
 
 @runtime_checkable
-class Thinking(Protocol):
+class Concluding(Protocol):
+    """A spec that can say what a chain of thought comes to."""
+
+    def conclusion(self, prompt: Sequence[str], thought: Sequence[str]) -> Mapping[str, str]:
+        """What it comes to, in words a person understands."""
+        ...
+
+
+@runtime_checkable
+class Thinking(Concluding, Protocol):
     """A spec with a chain of thought: a prompt decides the first symbol after it, and these together the next one."""
 
     @property
@@ -36,8 +45,4 @@ class Thinking(Protocol):
 
     def draw_prompt(self, rng: np.random.Generator) -> tuple[str, ...]:
         """A random prompt."""
-        ...
-
-    def conclusion(self, prompt: Sequence[str], thought: Sequence[str]) -> Mapping[str, str]:
-        """What a thought comes to, in words a person understands."""
         ...
