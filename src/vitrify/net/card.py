@@ -44,7 +44,8 @@ Weights written down from a specification, not learned. Every dimension, head an
 def _reads(net: Any) -> str:
     if net.reads == "tokens":
         return f"{len(net.inputs) - 1} symbols, at most {net.max_length} of them"
-    return f"{len(net.inputs)} numbers" if net.reads == "vector" else "an image"
+    numbers = f"{len(net.inputs)} numbers"
+    return {"vector": numbers, "rows": f"{numbers} at each of {net.max_length} positions"}.get(net.reads, "an image")
 
 
 def _number(value: float | None) -> str:

@@ -11,6 +11,7 @@ from vitrify.errors import InputError, SpecError
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
     from vitrify.spec.circuit import Circuit
+    from vitrify.spec.connectivity import Connectivity
     from vitrify.spec.crasp import Crasp
     from vitrify.spec.dyck import Dyck
     from vitrify.spec.grammar import Grammar
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         | Scene
         | Circuit
         | TuringMachine
+        | Connectivity
         | ProbabilisticAutomaton
     )
 
@@ -58,6 +60,7 @@ SUFFIXES = {
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
     ".aag": ("Boolean circuit", "circuit", "Circuit"),
+    ".connectivity": ("which nodes of a graph are connected", "connectivity", "Connectivity"),
     ".pfsa.json": ("probabilistic automaton", "pfsa", "ProbabilisticAutomaton"),
     ".tm.toml": ("Turing machine", "turing", "TuringMachine"),
     ".scene.toml": ("scene of features in images", "scene", "Scene"),
