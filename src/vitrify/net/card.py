@@ -18,7 +18,8 @@ def card(weights: Weights[Any]) -> str:
     )
     title = "| head | does | writes | gap | kappa | beta |\n| --- | --- | --- | --- | --- | --- |\n"
     heads = f"{title}{rows}\n" if rows else ""
-    given = {"tokens": "TOKEN…", "vector": "NUMBER…", "image": "--input IMAGE.npy"}[net.reads]
+    words = {"tokens": "TOKEN…", "vector": "NUMBER…", "rows": "EDGE…", "image": "--input IMAGE.npy"}
+    given = words[net.reads]
     return f"""---
 library_name: vitrify
 tags: [vitrify, {net.output.kind}]

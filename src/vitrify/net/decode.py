@@ -92,21 +92,21 @@ def _written(
 ) -> list[list[str]]:
     """The symbols written after prompts of one length, in step with each other."""
     output, ids = weights.architecture.output, weights.architecture.input_ids
-    written: list[list[str]] = [[] for _ in prompts]
-    going = [True for _ in prompts]
+    number = np.array([ids.get(symbol, 0) for symbol in output.symbols])  # by which a symbol is read
+    final = np.array([symbol not in ids or symbol in stop for symbol in output.symbols])
     tokens, _ = batch_of(weights.architecture, prompts)
     follow = _reader(weights)
-    for _ in range(steps):
-        if not any(going):
-            break
+    written: list[Ids] = []
+    ended = np.full(len(prompts), steps)  # after how many symbols each thought is over
+    while len(written) < steps and (ended > len(written)).any():
         last = follow(tokens)
         chosen = last.argmax(axis=-1) if rngs is None else _drawn(np.exp(log_probabilities(output, last)), rngs)
-        for row, place in enumerate(chosen.tolist()):
-            if going[row]:
-                written[row].append(output.symbols[place])
-                going[row] = output.symbols[place] in ids and output.symbols[place] not in stop
-        tokens = np.array([[ids.get(output.symbols[place], 0)] for place in chosen.tolist()])
-    return written
+        written.append(chosen)
+        ended = np.where(final[chosen], np.minimum(ended, len(written)), ended)
+        tokens = number[chosen][:, None]
+    columns = np.stack(written, axis=1).tolist() if written else [[] for _ in prompts]
+    pairs = zip(columns, ended.tolist(), strict=True)
+    return [[output.symbols[place] for place in row[:end]] for row, end in pairs]
 
 
 def _drawn(chances: Floats, rngs: Sequence[np.random.Generator]) -> Ids:
