@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from vitrify.arrays import Array
+from vitrify.errors import FolderError
 from vitrify.net.architecture import Output, Reads, Record
 from vitrify.net.experts import Expert, expert_shapes
 
@@ -91,6 +92,10 @@ class Transformer:
     reads: Reads = "tokens"
     loops: int = 1
     name: str = field(default="transformer", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.loops < 1 or (self.loops > 1 and self.residual == "concatenate"):
+            raise FolderError("blocks run at least once, and only a residual that adds lets them run again")
 
     @cached_property
     def input_ids(self) -> dict[str, int]:

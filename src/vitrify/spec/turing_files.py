@@ -65,12 +65,16 @@ def _shape_problems(file: TomlFile) -> Iterator[Problem]:
 def machine_text(machine: TuringMachine) -> str:
     """The `.tm.toml` text of a machine."""
     said = [key for key in ORDER if key in NEEDED or getattr(machine, key) not in ((), None)]
-    lines = [f"{key} = {json.dumps(getattr(machine, key), ensure_ascii=False)}" for key in said]
+    lines = [f"{key} = {_text(getattr(machine, key))}" for key in said]
     for state in machine.working:
         lines += ["", f"[states.{_key(state)}]"]
-        lines += [f'{_key(r.read)} = "{r.write} {r.move} {r.to}"' for r in machine.rules if r.state == state]
+        lines += [f"{_key(r.read)} = {_text(f'{r.write} {r.move} {r.to}')}" for r in machine.rules if r.state == state]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _key(name: str) -> str:
-    return name if BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+    return name if BARE.fullmatch(name) else _text(name)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
