@@ -136,7 +136,8 @@ def answer(found: dict[str, Any], trace: Trace | None, as_json: bool) -> None:
         out.print("[green]accepted[/green]" if found["accept"] else "[red]rejected[/red]")
     elif found["kind"] == "thought":
         out.print(" ".join(found["thought"]), markup=False)
-        out.print(f"{found['steps']} steps{', stopped' if found['stopped'] else ''}")
+        many = "1 step" if found["steps"] == 1 else f"{found['steps']} steps"
+        out.print(many + (", stopped" if found["stopped"] else ""))
         for name, value in found["conclusion"].items():
             out.print(f"{name} = {value}", markup=False)
     elif "connected" in found:
