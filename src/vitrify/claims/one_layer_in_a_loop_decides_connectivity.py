@@ -10,7 +10,7 @@ densities to 64 nodes, against walking through the graph; under three kinds of a
 The width grows with $n$: this is not the uniform construction with padding, whose width does not.
 Source: Merrill and Sabharwal 2025, arXiv 2503.03961 [S]; Sanford et al. 2024, arXiv 2402.09268 [S]; the weights are our
 own derivation.
-Saboteur: one round less.
+Saboteur: the layer runs one round less.
 """
 
 from __future__ import annotations

@@ -45,8 +45,9 @@ Weights written down from a specification, not learned. Every dimension, head an
 def _reads(net: Any) -> str:
     if net.reads == "tokens":
         return f"{len(net.inputs) - 1} symbols, at most {net.max_length} of them"
-    numbers = f"{len(net.inputs)} numbers"
-    return {"vector": numbers, "rows": f"{numbers} at each of {net.max_length} positions"}.get(net.reads, "an image")
+    if net.reads == "image":
+        return "an image"
+    return f"{len(net.inputs)} numbers" + (f" at each of {net.max_length} positions" if net.reads == "rows" else "")
 
 
 def _number(value: float | None) -> str:
