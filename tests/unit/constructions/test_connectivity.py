@@ -83,6 +83,21 @@ def test_one_layer_is_stored_whatever_the_rounds(nodes: int) -> None:
         assert np.abs(outputs(fewer, path) - 1.0).max() > 0.9
 
 
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_every_round_doubles_the_distance(attention: AttentionKind) -> None:
+    """A star with a tail: the node in the middle sees all others, and the end of the tail through one of them only."""
+    graph = nx.star_graph(14)
+    nx.add_path(graph, [14, 15, 16, 17])
+    weights = assemble(connectivity(Connectivity.of(18), attention=attention))
+    seen: dict[str, np.ndarray] = {}
+    weights.architecture.forward(weights.prepared, rows_of(graph)[None], record=seen.__setitem__)
+    (reached,) = [list(label.dims) for label in weights.labels.spaces if label.name == "reached"]
+    apart = np.array([[nx.shortest_path_length(graph, a, b) for b in range(18)] for a in range(18)])
+    for turn in range(weights.architecture.loops):
+        held = seen[f"blocks.{turn}.hook_resid_post"][0, :, reached].T
+        assert np.allclose(held, apart <= 2 ** (turn + 1), rtol=0, atol=1e-9), turn
+
+
 def test_every_mutation_is_noticed() -> None:
     found = campaign(assemble(connectivity(Connectivity.of(6))), Connectivity.of(6), count=60)
     assert found.rate == 1.0, found.survivors
