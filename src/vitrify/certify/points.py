@@ -116,4 +116,4 @@ def point_oracle_for(spec: object, net: Architecture) -> PointOracle:
         return scene_oracle(spec, net)
     if isinstance(net, Convolutional) and isinstance(spec, Grammar):
         return hierarchy_oracle(spec, net)
-    raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads}s")
+    raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads}")

@@ -64,11 +64,10 @@ def read_aiger(path: Path) -> Circuit:
     _read_header(file, lines[0])
     refuse_any(file.problems)
     _read_body(file, lines[1:-1] if lines[-1] == "" else lines[1:])
-    _check_counts(file)
-    refuse_any(file.problems)
-    made = _check_literals(file)
-    refuse_any(file.problems)
-    order = _order(file, made)
+    if not _check_counts(file):  # no telling which line is an input, which an output
+        refuse_any(file.problems)
+    made, sound = _check_literals(file)
+    order = _order(file, made) if sound else []
     refuse_any(file.problems)
     number = {0: 0} | {numbers[0] >> 1: place for place, (_, numbers) in enumerate(file.inputs, start=1)}
     for variable in order:
@@ -145,7 +144,8 @@ def _read_name(file: _File, number: int, line: str) -> None:
         file.names[kind, place] = name
 
 
-def _check_counts(file: _File) -> None:
+def _check_counts(file: _File) -> bool:
+    """Whether there are as many lines as the header says; it is told where there are not."""
     wanted = file.counts["inputs"] + file.counts["outputs"]
     if len(file.singles) != wanted:
         inputs, outputs = file.counts["inputs"], file.counts["outputs"]
@@ -153,10 +153,12 @@ def _check_counts(file: _File) -> None:
         file.odd(1, f"{said}, but {len(file.singles)} lines have one number")
     if len(file.triples) != file.counts["gates"]:
         file.odd(1, f"the header says {file.counts['gates']} gates, but {len(file.triples)} lines have three numbers")
+    return len(file.singles) == wanted and len(file.triples) == file.counts["gates"]
 
 
-def _check_literals(file: _File) -> dict[int, Numbered]:
-    """The gates by variable; what is odd, defined twice or not at all is told."""
+def _check_literals(file: _File) -> tuple[dict[int, Numbered], bool]:
+    """The gates by variable, and whether all literals are sound; what is odd, defined twice or not at all is told."""
+    before = len(file.problems)
     largest = 2 * file.counts["variables"] + 1
     defined: dict[int, int] = {}
     made: dict[int, Numbered] = {}
@@ -178,7 +180,7 @@ def _check_literals(file: _File) -> dict[int, Numbered]:
         for literal in dict.fromkeys(numbers):
             if literal > 1 and literal <= largest and literal & ~1 not in defined:
                 file.odd(line, f"{literal} is not defined: no input and no gate is {literal & ~1}")
-    return made
+    return made, len(file.problems) == before
 
 
 def _order(file: _File, made: dict[int, Numbered]) -> list[int]:

@@ -111,7 +111,12 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         'image = [4, 4]\neps = 0.1\ngamma = 0\n[features]\nf = [[[1]]]\n[classes]\na = ["f"]\nb = ["f", "g"]\n',
         ["x.scene.toml:3: gamma must be", "x.scene.toml:8: the class 'b' has 'g'"],
     ),
-    ("two problems of a circuit", "c.aag", "aag 2 1 0 1 1\n2\n4\n4 2 4\ni3 x\n", ["c.aag:5: there is no i3"]),
+    (
+        "two problems of a circuit",
+        "c.aag",
+        "aag 2 1 0 1 1\n2\n4\n4 2 4\ni3 x\n",
+        ["c.aag:4: the gate 4 depends on itself", "c.aag:5: there is no i3"],
+    ),
     ("a cycle", "c.aag", "aag 2 1 0 1 1\n2\n4\n4 2 4\n", ["c.aag:4: the gate 4 depends on itself"]),
     ("it never halts", "m.tm.toml", NEVER, ["no step limit", "does not halt within 10000 steps: add steps = …"]),
     ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),

@@ -136,6 +136,10 @@ BAD = {
     ),
     "constant": ("aag 2 2 0 0 0\n0\n2\n", [":2: an input must be an even number from 2, is 0"]),
     "cycle": ("aag 4 1 0 1 3\n2\n4\n4 2 6\n6 8 2\n8 5 3\n", [":6: the gate 8 depends on itself, by way of 4"]),
+    "everything": (
+        "aag 2 1 0 1 1\n2\n5\n4 2 7\ni1 x\n",
+        [":4: 7 is more than 2M", ":5: there is no i1"],
+    ),
     "itself": ("aag 2 1 0 1 1\n2\n4\n4 2 4\n", [":4: the gate 4 depends on itself, by way of 4"]),
 }
 
