@@ -17,6 +17,9 @@ from vitrify.registry import headlines, load, names
 from vitrify.spec import programs as library
 from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.circuit import Circuit
+from vitrify.spec.circuits import adder, random_circuit
+from vitrify.spec.connectivity import Connectivity
 from vitrify.spec.crasp import Crasp
 from vitrify.spec.dyck import Dyck
 from vitrify.spec.grammar import Grammar
@@ -28,9 +31,13 @@ from vitrify.spec.maxout_nets import random_maxout, random_relu, zigzag
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.ngrams import random_ngram
 from vitrify.spec.patterns import WordPatterns
+from vitrify.spec.pfsa import ProbabilisticAutomaton
+from vitrify.spec.pfsas import random_pfsa
 from vitrify.spec.program_file import Program, program
 from vitrify.spec.scene import Scene
 from vitrify.spec.scenes import random_bitmaps
+from vitrify.spec.turing import TuringMachine
+from vitrify.spec.turing_machines import increment, random_machine
 from vitrify.spec.word_languages import random_patterns, waking_up
 from vitrify.spec.worlds import random_world, xor_world
 
@@ -43,6 +50,10 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     Program: [program(library.reverse(), "abc", 12), program(library.dyck1("a", "b"), "ab", 12, causal=True)],
     Formula: [Formula.from_text("alphabet: a b\nlength: 12\nb -> Y (a S b)")],
     Crasp: [Crasp.from_text("alphabet: a b\nlength: 12\n#(#a < #b) = 0 & 2 * #a = #true & MOD(1, 2)")],
+    Circuit: [adder(2), random_circuit(1, 3, 12, 2), random_circuit(2, 0, 4, 1)],
+    TuringMachine: [increment(3), random_machine(0, 3, 3, length=4, steps=9)],
+    ProbabilisticAutomaton: [random_pfsa(0, 2, 2), random_pfsa(1, 1, 1)],
+    Connectivity: [Connectivity.of(2), Connectivity(("a", "b", "c", "d", "e"))],
     Dyck: [Dyck.of("( ) [ ] { }", depth=3, length=12), Dyck.of("a b", depth=1, length=12)],
     Knowledge: [random_world(1, tasks=(2, 3), long_keys=0.3), xor_world()],
     Maxout: [zigzag(3, 2), random_relu((2, 3, 1), 0), random_maxout((2, 3, 2), 3, 0), random_maxout((2, 1), 1, 0)],

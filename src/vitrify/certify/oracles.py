@@ -13,6 +13,7 @@ from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
 from vitrify.certify.sentence_oracles import MembershipOracle, NextSetOracle, Sentences
+from vitrify.certify.thought_oracle import ThoughtOracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
@@ -24,7 +25,9 @@ from vitrify.spec.grammar import Grammar
 from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import NGramModel
+from vitrify.spec.pfsa import ProbabilisticAutomaton
 from vitrify.spec.program_file import Program
+from vitrify.spec.thought import Thinking
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -184,6 +187,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     """The oracle of a spec for a network that was built from it."""
     if isinstance(spec, NGramModel):
         return NextTokenOracle(spec, net)
+    if isinstance(spec, ProbabilisticAutomaton):
+        return NextTokenOracle(spec.bigram, net)
     if isinstance(spec, Automaton):
         return FinalStateOracle(spec, net) if net.output.kind == "class" else StateOracle(spec, net)
     if isinstance(spec, Formula | Crasp):
@@ -194,6 +199,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextWordOracle(spec, net)
     if isinstance(spec, Dyck) and net.output.kind == "class":
         return MembershipOracle(spec, net)
+    if isinstance(spec, Thinking):
+        return ThoughtOracle(spec, net)
     if isinstance(spec, Sentences):
         return NextSetOracle(spec, net)
     if isinstance(spec, Knowledge):

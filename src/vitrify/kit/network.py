@@ -162,7 +162,8 @@ class Network:
     max_length, space], its first `pads` rows being those of that token. `reuse` lets dimensions of dead spaces be
     used again, at the price of one unit per dimension to erase them; `gather` puts all heads of one nesting into one
     layer. A network that `reads` a vector has no tokens: its `inputs` name the numbers, and `embedded` tables are the
-    linear maps from them.
+    linear maps from them; if it reads rows, every position has a vector of its own. With `loops` the whole net runs so
+    many times over, and `carries` says which space takes the place of which, given, one for the next round.
     """
 
     name: str
@@ -178,6 +179,8 @@ class Network:
     reuse: bool = True
     gather: bool = False
     reads: Reads = "tokens"
+    loops: int = 1
+    carries: tuple[tuple[Space, Space], ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -10,6 +10,8 @@ from vitrify.errors import InputError, SpecError
 
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
+    from vitrify.spec.circuit import Circuit
+    from vitrify.spec.connectivity import Connectivity
     from vitrify.spec.crasp import Crasp
     from vitrify.spec.dyck import Dyck
     from vitrify.spec.grammar import Grammar
@@ -18,11 +20,27 @@ if TYPE_CHECKING:
     from vitrify.spec.maxout import Maxout
     from vitrify.spec.ngram import NGramModel
     from vitrify.spec.patterns import WordPatterns
+    from vitrify.spec.pfsa import ProbabilisticAutomaton
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
+    from vitrify.spec.turing import TuringMachine
 
     Spec: TypeAlias = (
-        NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Crasp | Dyck | Maxout | Scene
+        NGramModel
+        | Automaton
+        | Grammar
+        | Knowledge
+        | WordPatterns
+        | Program
+        | Formula
+        | Crasp
+        | Dyck
+        | Maxout
+        | Scene
+        | Circuit
+        | TuringMachine
+        | Connectivity
+        | ProbabilisticAutomaton
     )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
@@ -41,6 +59,10 @@ SUFFIXES = {
     ".knowledge.toml": ("tasks, templates and facts", "knowledge", "Knowledge"),
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
+    ".aag": ("Boolean circuit", "circuit", "Circuit"),
+    ".connectivity": ("which nodes of a graph are connected", "connectivity", "Connectivity"),
+    ".pfsa.json": ("probabilistic automaton", "pfsa", "ProbabilisticAutomaton"),
+    ".tm.toml": ("Turing machine", "turing", "TuringMachine"),
     ".scene.toml": ("scene of features in images", "scene", "Scene"),
 }
 

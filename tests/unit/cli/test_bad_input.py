@@ -29,6 +29,18 @@ def without(text: str, start: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(start))
 
 
+NEVER = """\
+start = "go"
+halt = []
+blank = "_"
+alphabet = ["1"]
+length = 1
+[states.go]
+_ = "_ R go"
+1 = "1 R go"
+"""
+PFSA = '{"states": ["q"], "alphabet": ["a"], "initial": {"q": 1}, "transitions": [["q", "a", "q", 0.5]], "final": {}}'
+
 NONDETERMINISTIC = [
     ["even", "0", "even"],
     ["even", "1", "odd"],
@@ -99,6 +111,17 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         'image = [4, 4]\neps = 0.1\ngamma = 0\n[features]\nf = [[[1]]]\n[classes]\na = ["f"]\nb = ["f", "g"]\n',
         ["x.scene.toml:3: gamma must be", "x.scene.toml:8: the class 'b' has 'g'"],
     ),
+    (
+        "two problems of a circuit",
+        "c.aag",
+        "aag 2 1 0 1 1\n2\n4\n4 2 4\ni3 x\n",
+        ["c.aag:4: the gate 4 depends on itself", "c.aag:5: there is no i3"],
+    ),
+    ("a cycle", "c.aag", "aag 2 1 0 1 1\n2\n4\n4 2 4\n", ["c.aag:4: the gate 4 depends on itself"]),
+    ("it never halts", "m.tm.toml", NEVER, ["no step limit", "does not halt within 10000 steps: add steps = …"]),
+    ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),
+    ("sums of states off", "p.pfsa.json", PFSA, ["p.pfsa.json: ", "leave 'q' or to end there must sum to 1"]),
+    ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes"]),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 
