@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
+from vitrify.certify.recall_oracle import RecallOracle
 from vitrify.certify.sentence_oracles import MembershipOracle, NextSetOracle, Sentences
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
 from vitrify.net.weights import Weights
+from vitrify.spec.associations import Associations
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.crasp import Crasp
 from vitrify.spec.dyck import Dyck
+from vitrify.spec.facts import Facts
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
@@ -171,6 +174,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextWordOracle(spec, net)
     if isinstance(spec, Dyck) and net.output.kind == "class":
         return MembershipOracle(spec, net)
+    if isinstance(spec, Associations | Facts):
+        return RecallOracle(spec, net)
     if isinstance(spec, Sentences):
         return NextSetOracle(spec, net)
     if isinstance(spec, Knowledge):
