@@ -27,21 +27,22 @@ class RecallOracle:
     def tolerance(self) -> float:
         return 0.0
 
-    def _expected(self, word: Ids) -> list[int | None]:
-        """The number of the right answer after every prefix, where there is one."""
+    def _expected(self, word: Ids) -> list[int]:
+        """The number of the right answer after every prefix; -1 where there is none."""
         words = [self.net.inputs[i] for i in word]
         found = (self.spec.answer(words[:length]) for length in range(len(words) + 1))
-        return [None if answer is None else self._symbol[answer] for answer in found]
+        return [-1 if answer is None else self._symbol[answer] for answer in found]
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
-        wrong = np.zeros(logits.shape[:2])
-        for row, word in enumerate(words):
-            for prefix, right in enumerate(self._expected(word)):
-                if right is not None:
-                    scores = logits[row, prefix]
-                    others = np.delete(scores, right)
-                    clear = np.isfinite(scores).all() and scores[right] - others.max(initial=-np.inf) > self.TIE
-                    wrong[row, prefix] = 0.0 if clear else 1.0
+        expected = np.array([self._expected(word) for word in words])
+        asked = expected >= 0
+        scores, rows = logits[asked], np.arange(int(asked.sum()))
+        own = scores[rows, expected[asked]]
+        others = scores.copy()
+        others[rows, expected[asked]] = -np.inf
+        clear = np.isfinite(scores).all(axis=1) & (own - others.max(axis=1) > self.TIE)
+        wrong = np.zeros(expected.shape)
+        wrong[asked] = np.where(clear, 0.0, 1.0)
         return wrong
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:

@@ -6,7 +6,7 @@ $y$ the score $k_i M u_y$. Three rules make one:
 - `hebbian`: $M = \sum_i k_i^\top u_{y_i}$, the sum of all associations;
 - `least squares`: the $M$ for which $\sum_i \lvert k_i M - u_{y_i} \rvert^2$ is smallest;
 - `fitted`: from there on, $-\sum_i \log \mathrm{softmax}_{y_i}(k_i M u)$ is made smaller, a convex function of $M$,
-  until every right answer leads. The result is scaled so that the least lead is 1.
+  until every right answer leads, or nothing more is gained. The result is scaled so that the least lead is 1.
 
 None of them is sure to succeed: `leads` says what came of it.
 """
@@ -24,6 +24,7 @@ Rule = Literal["hebbian", "least squares", "fitted"]
 
 STEPS = 500  # of fitting, at most
 SHARP = 20.0  # the scale at which fitting begins: the scores of least squares are at most about 1
+STALLED = 1e-5  # a step that gains less than this share is the last: where all can lead, the loss goes to 0
 AHEAD = 0.5  # fitting ends when every right answer leads by as much, at the scale on which it began
 CHUNK = 1 << 22  # scores that are held at once
 
@@ -90,7 +91,7 @@ def _fitted(start: Floats, keys: Floats, right: Ints, answers: Floats) -> Floats
 
     found = SHARP * start.ravel()
     if least(found) < AHEAD:
-        options: Any = {"maxiter": STEPS, "ftol": 0.0, "gtol": 1e-9}
+        options: Any = {"maxiter": STEPS, "ftol": STALLED, "gtol": 1e-9}
         found = minimize(  # type: ignore[call-overload]  # the stubs know no callback that stops
             loss, found, jac=True, method="L-BFGS-B", callback=stop, options=options
         ).x
