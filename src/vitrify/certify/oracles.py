@@ -69,6 +69,15 @@ class Oracle(Protocol):
 
 
 @runtime_checkable
+class AsksSome(Protocol):
+    """An oracle that has no right answer after some prefixes of the words that it asks about."""
+
+    def asked(self, words: Ids) -> NDArray[np.bool_]:
+        """Where there is one, [word, prefix]."""
+        ...
+
+
+@runtime_checkable
 class KnowsNumbers(Protocol):
     """An oracle that also knows the numbers that a network keeps in its named spaces on the way to an answer."""
 

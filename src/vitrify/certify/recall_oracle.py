@@ -33,6 +33,10 @@ class RecallOracle:
         found = (self.spec.answer(words[:length]) for length in range(len(words) + 1))
         return [-1 if answer is None else self._symbol[answer] for answer in found]
 
+    def asked(self, words: Ids) -> NDArray[np.bool_]:
+        """Where there is a question, [word, prefix]."""
+        return np.array([self._expected(word) for word in words]) >= 0
+
     def errors(self, words: Ids, logits: Floats) -> Floats:
         expected = np.array([self._expected(word) for word in words])
         asked = expected >= 0

@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 HEBBIAN = 16.0  # associations are d²/(HEBBIAN ln d)
 FITTED = 0.08  # associations for each number of a fitted memory
 FACTS = 8.0  # the dimension is FACTS (R + A) ln(answers)
-SMALLEST = 16  # dimension that is chosen unasked: in fewer, random codes are too much alike
+SMALLEST = 16  # dimension or units that are chosen unasked: in fewer, random codes are too much alike
 CLEAR = 1e-6  # the least lead of a right answer: below it, rounding might decide
 MOST_SCORES = 1 << 25  # of all questions and answers, where they are held at once
 
@@ -160,7 +160,8 @@ def fitted_dimension(associations: int, outputs: int) -> int:
 def layered_sizes(questions: int, outputs: int, dimension: int | None, units: int | None) -> tuple[int, int]:
     """A dimension, and the least number of units that is likely to recall so many answers; about five to one."""
     size = chosen("--dimension", dimension, max(SMALLEST, math.isqrt(5 * questions // 2)))
-    return size, chosen("--units", units, math.ceil(questions / max(1.0, FITTED * min(size, outputs - 1))))
+    enough = max(SMALLEST, math.ceil(questions / max(1.0, FITTED * min(size, outputs - 1))))
+    return size, chosen("--units", units, enough)
 
 
 def heads_dimension(spec: Facts) -> int:

@@ -49,6 +49,8 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("recursive", "g.cfg", "S -> 'a' S | 'b'\n", ["S → S leads back to itself", "--depth"]),
     ("two mistakes", "c.crasp", "alphabet: a b\nlength: 9\nx := #a & b\n#c", ["c.crasp:3: & takes", "c.crasp:4: 'c'"]),
     ("too many values", "c.crasp", "alphabet: a\nlength: 40000\n#a + #a - 1 > 0", ["values"]),
+    ("two answers", "w.pairs", "a x\na y\nb\n", ["w.pairs:2: the word 'a'", "w.pairs:3: a line pairs"]),
+    ("two roles", "w.facts", "a b c\nb d e\n", ["w.facts:2: 'b' is a subject here"]),
     ("not ARPA", "lm.arpa", "hello\n", ["lm.arpa"]),
     ("empty", "lm.arpa", "", ["lm.arpa"]),
     (
