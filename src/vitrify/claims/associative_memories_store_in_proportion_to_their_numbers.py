@@ -13,7 +13,7 @@ Measured beside it: the sum of associations at $d^2/(12 \ln d)$; what least squa
 units; bits stored per number of the memory, which can't be more than the bits of a number.
 Source: Nichani, Lee & Bietti 2025, arXiv 2412.06538 [S]; Cabannes, Dohmatob & Bietti 2024 [S]; Cover 1965 [S]. The
 constants are measured here, and the proofs were not read; read-outs by least squares and by the sum of associations do
-not reach $0.12\,md$.
+not reach $0.12\,md$. The limit falls slowly with size, about as $N \ln N = 0.9\,md$ would have it.
 Saboteur: every answer's code at its neighbour's place; a quarter as much stored where too much should be.
 """
 
