@@ -70,11 +70,12 @@ def leads(recalled: Floats, right: Ints, answers: Floats) -> Floats:
 def _fitted(start: Floats, keys: Floats, right: Ints, answers: Floats) -> Floats:
     from scipy.optimize import minimize
 
-    rows = np.arange(len(keys))
+    rows, first = np.arange(len(keys)), [False]  # whether every right answer came first the last time
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         scores = keys @ flat.reshape(start.shape) @ answers.T
         scores -= scores.max(axis=1, keepdims=True)
+        first[0] = not scores[rows, right].any()
         shares = np.exp(scores)
         total = shares.sum(axis=1, keepdims=True)
         value = float((np.log(total[:, 0]) - scores[rows, right]).sum())
@@ -86,7 +87,7 @@ def _fitted(start: Floats, keys: Floats, right: Ints, answers: Floats) -> Floats
         return float(leads(keys @ flat.reshape(start.shape), right, answers).min())
 
     def stop(flat: Floats) -> None:
-        if least(flat) >= AHEAD:
+        if first[0] and least(flat) >= AHEAD:
             raise StopIteration
 
     found = SHARP * start.ravel()
