@@ -137,8 +137,8 @@ def test_ties_are_wrong_and_nothing_is_asked_before_the_word() -> None:
     assert oracle.errors(words, logits).tolist() == [[0, 1], [0, 1], [0, 1]]
     logits[[0, 1, 2], 1, [0, 1, 2]] = 1e-3
     assert not oracle.errors(words, logits).any()
-    logits[1, 1, 2] = np.nan
-    assert oracle.errors(words, logits)[:, 1].tolist() == [0, 1, 0]
+    logits[1, 1, 2], logits[2, 1, 2] = np.nan, np.inf
+    assert oracle.errors(words, logits)[:, 1].tolist() == [0, 1, 1]
     assert oracle.asked(words).tolist() == [[False, True]] * 3
 
 

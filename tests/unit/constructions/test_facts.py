@@ -71,6 +71,7 @@ def test_sizes_are_what_is_promised() -> None:
         ledger = Ledger.of(assemble(net))
         assert {name: getattr(ledger, name) for name in promised} == promised
     assert sizes(spec, 200)["heads"] == 3 + 1
+    assert sizes(spec, 40)["heads"] == 4 + 1
     assert assemble(facts_in_heads(spec, dimension=200)).architecture.blocks[0].d_value == BLOCK
 
 

@@ -44,6 +44,9 @@ def test_examples_and_draws_ask_something() -> None:
     examples = list(SOME.examples())
     assert {SOME.answer(words) for words in examples} == {"1", "2", "3"}
     assert all(asked(words) and len(words) == 4 for words in examples)
+    places = {tuple(word != "of" for word in words) for words in examples}
+    assert places == {(True, True, False, False), (True, False, False, True), (False, False, True, True)}
+    assert len(examples) == 3 * 2 * len(SOME.facts)
     rng = np.random.default_rng(0)
     drawn = [SOME.draw(rng) for _ in range(300)]
     assert all(asked(words) and len(words) == 4 for words in drawn)
