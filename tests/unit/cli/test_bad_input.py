@@ -166,6 +166,21 @@ def test_refusals_of_a_construction(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--shape", "hebbian", "--dimension", 3], "choose a larger --dimension or another --seed"),
+        (["--dimension", 0], "--dimension"),
+        (["--shape", "hebbian", "--units", 9], "leave --units out"),
+    ],
+)
+def test_memories_that_are_too_small_or_make_no_sense(words: list[object], said: str, tmp_path: Path) -> None:
+    done = vitrify("build", ROOT / "examples" / "capitals.pairs", "-o", tmp_path / "net", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.fixture(scope="module")
 def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nets") / "net"
