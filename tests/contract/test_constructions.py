@@ -15,6 +15,7 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.registry import headlines, load, names
 from vitrify.spec import programs as library
+from vitrify.spec.associations import Associations, random_associations
 from vitrify.spec.automata import cyclic, product
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.circuit import Circuit
@@ -22,6 +23,7 @@ from vitrify.spec.circuits import adder, random_circuit
 from vitrify.spec.connectivity import Connectivity
 from vitrify.spec.crasp import Crasp
 from vitrify.spec.dyck import Dyck
+from vitrify.spec.facts import Facts, random_facts
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.grammars import random_grammar, random_hierarchy
 from vitrify.spec.knowledge import Knowledge
@@ -46,6 +48,8 @@ LENGTH = 12
 SAMPLES: dict[type, list[object]] = {  # what every construction of a type must build; a new type of spec needs a line
     NGramModel: [random_ngram(2, 3, seed=1), random_ngram(3, 1, seed=0)],
     Automaton: [cyclic(3), cyclic(2), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
+    Associations: [random_associations(40, seed=0), random_associations(30, seed=1, outputs=3)],
+    Automaton: [cyclic(3), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
     Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'"), random_hierarchy(3, 2, 2, 2, 1).plain()],
     Program: [program(library.reverse(), "abc", 12), program(library.dyck1("a", "b"), "ab", 12, causal=True)],
     Formula: [Formula.from_text("alphabet: a b\nlength: 12\nb -> Y (a S b)")],
@@ -55,6 +59,7 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     ProbabilisticAutomaton: [random_pfsa(0, 2, 2), random_pfsa(1, 1, 1)],
     Connectivity: [Connectivity.of(2), Connectivity(("a", "b", "c", "d", "e"))],
     Dyck: [Dyck.of("( ) [ ] { }", depth=3, length=12), Dyck.of("a b", depth=1, length=12)],
+    Facts: [random_facts(4, 3, 2, seed=0, fillers=2), random_facts(2, 1, 1, seed=1)],
     Knowledge: [random_world(1, tasks=(2, 3), long_keys=0.3), xor_world()],
     Maxout: [zigzag(3, 2), random_relu((2, 3, 1), 0), random_maxout((2, 3, 2), 3, 0), random_maxout((2, 1), 1, 0)],
     Scene: [small_scene(0), random_bitmaps(2, composites=1)],

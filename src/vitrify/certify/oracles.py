@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
+from vitrify.certify.recall_oracle import RecallOracle
 from vitrify.certify.sentence_oracles import MembershipOracle, NextSetOracle, Sentences
 from vitrify.certify.thought_oracle import ThoughtOracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
 from vitrify.net.weights import Weights
+from vitrify.spec.associations import Associations
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.crasp import Crasp
 from vitrify.spec.dyck import Dyck
+from vitrify.spec.facts import Facts
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
@@ -65,6 +68,15 @@ class Oracle(Protocol):
 
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Input words, at most `count`, that exercise every listed part of the spec."""
+        ...
+
+
+@runtime_checkable
+class AsksSome(Protocol):
+    """An oracle that has no right answer after some prefixes of the words that it asks about."""
+
+    def asked(self, words: Ids) -> NDArray[np.bool_]:
+        """Where there is one, [word, prefix]."""
         ...
 
 
@@ -201,6 +213,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return MembershipOracle(spec, net)
     if isinstance(spec, Thinking):
         return ThoughtOracle(spec, net)
+    if isinstance(spec, Associations | Facts):
+        return RecallOracle(spec, net)
     if isinstance(spec, Sentences):
         return NextSetOracle(spec, net)
     if isinstance(spec, Knowledge):

@@ -73,6 +73,15 @@ def build(
     tolerance: Annotated[
         float | None, typer.Option(help="maxout: what soft attention may do to an output; 1e-6 unless said")
     ] = None,
+    dimension: Annotated[
+        int | None, typer.Option(min=1, help="memories: numbers in the code of a word; enough for all, unless said")
+    ] = None,
+    units: Annotated[
+        int | None, typer.Option(min=1, help="memories: hidden units; enough for all, unless said")
+    ] = None,
+    draw: Annotated[
+        int | None, typer.Option("--seed", min=0, help="memories: seed of the random codes; 0 unless said")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
@@ -87,7 +96,7 @@ def build(
         spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
         say("building")
         code = code_name(positions) if positions else None
-        settings = Settings(KINDS[attention.value], max_length, code, window, tolerance)
+        settings = Settings(KINDS[attention.value], max_length, code, window, tolerance, dimension, units, draw)
         weights = built(spec, shape, settings)
         say(f"writing {out}")
         save(weights, out, spec)

@@ -102,9 +102,8 @@ def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: 
         arrays |= {f"W_{letter}": entries.matrix((count, width, size)), f"b_{letter}": bias}
     written = _Entries()
     for number, op in enumerate(attends):
-        onto = range(op.writes.size) if op.onto is None else op.onto
-        dims = np.array([place.dims[op.writes][at] for at in onto])
-        written.add(np.eye(len(dims)), number * block.d_value + np.arange(len(dims)), dims)
+        out = np.eye(op.writes.size) if op.out is None else op.out
+        written.add(out, number * block.d_value + np.arange(op.value.size), np.array(place.dims[op.writes]))
     arrays["W_O"] = written.matrix((count, block.d_value, width))
     if block.window:
         arrays["b_rel"] = np.zeros((count, block.window))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class Attend:
     design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
     adds to an average (in float64). `shares` says that several right keys may have to share the weight equally. A head
     may bring its own temperature, `beta`, and the error that it makes there, `shortfall`.
-    `leak` is what a soft head may be off where no reader says what it bears. `onto` names the coordinates of the space
-    that the value fills, where it does not fill all of them.
+    `leak` is what a soft head may be off where no reader says what it bears. `out`, a matrix [value, space], says what
+    the value writes, where it is not the value itself.
     """
 
     name: str
@@ -54,20 +55,25 @@ class Attend:
     beta: float | None = None
     shortfall: float = 0.0
     leak: float = 1e-9
-    onto: tuple[int, ...] | None = None
+    out: Matrix | None = None
 
     @property
     def reads(self) -> tuple[Space, ...]:
         return tuple(dict.fromkeys(self.query.spaces + self.key.spaces + self.value.spaces))
 
+    @cached_property
+    def written(self) -> Affine:
+        """What a key gives to the space, as a function of what stands at its position."""
+        return self.value if self.out is None else self.value @ self.out
+
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Heads that average by design and whose outputs add up in one space.
+    """Heads whose outputs add up in one space.
 
-    What they write is meant to be a number; it is off by `truncation` (the method's own error), plus `error` (rounding,
-    in float64), plus what errors of the spaces read make of it: at most the worst coordinate of `passes`. `margin` is,
-    by space, the largest error for which this holds.
+    What they write is off by `truncation` (the method's own error), plus what those among them leak that select, plus
+    `error` (rounding, in float64), plus what errors of the spaces read make of it: at most the worst coordinate of
+    `passes`. `margin` is, by space, the largest error for which this holds.
     """
 
     name: str

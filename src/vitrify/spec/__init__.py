@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from vitrify.errors import InputError, SpecError
 
 if TYPE_CHECKING:
+    from vitrify.spec.associations import Associations
     from vitrify.spec.automaton import Automaton
     from vitrify.spec.circuit import Circuit
     from vitrify.spec.connectivity import Connectivity
     from vitrify.spec.crasp import Crasp
     from vitrify.spec.dyck import Dyck
+    from vitrify.spec.facts import Facts
     from vitrify.spec.grammar import Grammar
     from vitrify.spec.knowledge import Knowledge
     from vitrify.spec.ltl import Formula
@@ -26,21 +28,23 @@ if TYPE_CHECKING:
     from vitrify.spec.turing import TuringMachine
 
     Spec: TypeAlias = (
-        NGramModel
+        Associations
         | Automaton
-        | Grammar
-        | Knowledge
-        | WordPatterns
-        | Program
-        | Formula
+        | Circuit
+        | Connectivity
         | Crasp
         | Dyck
+        | Facts
+        | Formula
+        | Grammar
+        | Knowledge
         | Maxout
-        | Scene
-        | Circuit
-        | TuringMachine
-        | Connectivity
+        | NGramModel
         | ProbabilisticAutomaton
+        | Program
+        | Scene
+        | TuringMachine
+        | WordPatterns
     )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
@@ -57,6 +61,8 @@ SUFFIXES = {
     ".rasp": ("program of selections and aggregations", "program_file", "Program"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
     ".knowledge.toml": ("tasks, templates and facts", "knowledge", "Knowledge"),
+    ".pairs": ("words and their answers", "associations", "Associations"),
+    ".facts": ("subjects, relations and answers", "facts", "Facts"),
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
     ".aag": ("Boolean circuit", "circuit", "Circuit"),

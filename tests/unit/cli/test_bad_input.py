@@ -61,6 +61,8 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("recursive", "g.cfg", "S -> 'a' S | 'b'\n", ["S → S leads back to itself", "--depth"]),
     ("two mistakes", "c.crasp", "alphabet: a b\nlength: 9\nx := #a & b\n#c", ["c.crasp:3: & takes", "c.crasp:4: 'c'"]),
     ("too many values", "c.crasp", "alphabet: a\nlength: 40000\n#a + #a - 1 > 0", ["values"]),
+    ("two answers", "w.pairs", "a x\na y\nb\n", ["w.pairs:2: the word 'a'", "w.pairs:3: a line pairs"]),
+    ("two roles", "w.facts", "a b c\nb d e\n", ["w.facts:2: 'b' is a subject here"]),
     ("not ARPA", "lm.arpa", "hello\n", ["lm.arpa"]),
     ("empty", "lm.arpa", "", ["lm.arpa"]),
     (
@@ -301,6 +303,21 @@ def test_refusals_of_a_construction(tmp_path: Path) -> None:
         assert done.returncode == 2, words
         assert said in done.stderr
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--shape", "hebbian", "--dimension", 3], "choose a larger --dimension or another --seed"),
+        (["--dimension", 0], "--dimension"),
+        (["--shape", "hebbian", "--units", 9], "leave --units out"),
+    ],
+)
+def test_memories_that_are_too_small_or_make_no_sense(words: list[object], said: str, tmp_path: Path) -> None:
+    done = vitrify("build", ROOT / "examples" / "capitals.pairs", "-o", tmp_path / "net", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
