@@ -10,6 +10,7 @@ from vitrify.errors import InputError, SpecError
 
 if TYPE_CHECKING:
     from vitrify.spec.automaton import Automaton
+    from vitrify.spec.circuit import Circuit
     from vitrify.spec.crasp import Crasp
     from vitrify.spec.dyck import Dyck
     from vitrify.spec.grammar import Grammar
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
     from vitrify.spec.scene import Scene
 
     Spec: TypeAlias = (
-        NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Crasp | Dyck | Maxout | Scene
+        NGramModel
+        | Automaton
+        | Grammar
+        | Knowledge
+        | WordPatterns
+        | Program
+        | Formula
+        | Crasp
+        | Dyck
+        | Maxout
+        | Scene
+        | Circuit
     )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
@@ -41,6 +53,7 @@ SUFFIXES = {
     ".knowledge.toml": ("tasks, templates and facts", "knowledge", "Knowledge"),
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
+    ".aag": ("Boolean circuit", "circuit", "Circuit"),
     ".scene.toml": ("scene of features in images", "scene", "Scene"),
 }
 
