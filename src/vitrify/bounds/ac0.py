@@ -17,14 +17,13 @@ and with a bounded number of types at each position there are $O(n^2)$ gates and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.bounds.activations import Answer, Asked, Contest, ExactNet, Layer, outcomes, possible, read_answer
-from vitrify.bounds.gates import TRUE, WideCircuit, Wiring, input_bits, letters_wired
+from vitrify.bounds.gates import TRUE, Bits, NetCircuit, WideCircuit, Wiring, letters_wired, merged
 from vitrify.errors import BuildRefused, InputError
 from vitrify.net.run import batch_logits
 from vitrify.net.weights import Weights
@@ -33,23 +32,6 @@ from vitrify.spec.circuits import Gates
 
 LEVELS = 5  # of a block
 ROUNDING = 1e-9  # logits of a net that is run in floating-point numbers
-
-Bits = list[dict[int, int]]  # for each position the literal of every type, or key, that may stand there
-
-
-@dataclass(frozen=True, eq=False)
-class NetCircuit:
-    """A net on words of one length as a circuit: an input for each place and letter, an output for each answer."""
-
-    circuit: WideCircuit
-    answers: tuple[Answer, ...]
-    letters: int
-    types: int  # the most that may stand at one position
-
-    def say(self, words: NDArray[np.int64]) -> list[Answer]:
-        """The answer to every word [word, place] of tokens from 1; None where not exactly one output is true."""
-        found = self.circuit.evaluate(input_bits(words, self.letters))
-        return [self.answers[int(row.argmax())] if row.sum() == 1 else None for row in found]
 
 
 def hard_attention_circuit(exact: ExactNet, length: int) -> NetCircuit:
@@ -61,7 +43,7 @@ def hard_attention_circuit(exact: ExactNet, length: int) -> NetCircuit:
     layers, stands = possible(exact, [(0,)] * net.pads + [tuple(range(1, letters + 1))] * length)
     wiring, places = letters_wired(net.inputs[1:], length)
     first: Sequence[Mapping[int, int]] = [{0: TRUE}] * net.pads + places
-    bits = _merged(
+    bits = merged(
         wiring, [[(exact.embedded(token, at), bit) for token, bit in here.items()] for at, here in enumerate(first)]
     )
     for index, layer in enumerate(layers):
@@ -71,17 +53,6 @@ def hard_attention_circuit(exact: ExactNet, length: int) -> NetCircuit:
         said.setdefault(exact.answer(kind), []).append(bits[-1][kind])
     circuit = wiring.circuit([(str(answer) or "nothing", wiring.any_of(literals)) for answer, literals in said.items()])
     return NetCircuit(circuit, tuple(said), letters, max(len(kinds) for layer in layers for kinds in layer.before))
-
-
-def _merged(wiring: Wiring, parts: Sequence[Sequence[tuple[int, int]]]) -> Bits:
-    """For each position the types with the literals that say so, gathered by type."""
-    found: Bits = []
-    for here in parts:
-        literals: dict[int, list[int]] = {}
-        for kind, literal in here:
-            literals.setdefault(kind, []).append(literal)
-        found.append({kind: wiring.any_of(those) for kind, those in literals.items()})
-    return found
 
 
 def _block(exact: ExactNet, wiring: Wiring, layer: Layer, index: int, bits: Bits) -> Bits:
@@ -96,7 +67,7 @@ def _block(exact: ExactNet, wiring: Wiring, layer: Layer, index: int, bits: Bits
                 wins = [brought[place][position][asked[place], value] for place, value in enumerate(values)]
                 cases.append((new, wiring.all_of([literal, *wins])))
         after.append(cases)
-    return _merged(wiring, after)
+    return merged(wiring, after)
 
 
 def _head(
@@ -104,7 +75,7 @@ def _head(
 ) -> list[dict[tuple[Asked, int], int]]:
     """For each position, by query and value, the literal that the head brings this value to this query there."""
     head = exact.head(index, place)
-    keys = _merged(wiring, [[(exact.asked(index, place, kind)[1], bit) for kind, bit in at.items()] for at in bits])
+    keys = merged(wiring, [[(exact.asked(index, place, kind)[1], bit) for kind, bit in at.items()] for at in bits])
     found: list[dict[tuple[Asked, int], int]] = []
     for by_query in contests:
         here: dict[tuple[Asked, int], int] = {}

@@ -10,7 +10,7 @@ Circuits without threshold gates, of constant depth and polynomial size, are tho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Literal
@@ -22,6 +22,7 @@ from vitrify.errors import BuildRefused, InputError
 
 Kind = Literal["and", "or", "threshold"]
 Bools = NDArray[np.bool_]
+Bits = list[dict[int, int]]  # for each position the literal of every type, or key, that may stand there
 
 FALSE, TRUE = 0, 1
 LARGEST = 1 << 53  # sums of weights below it are exact in floating-point numbers
@@ -200,6 +201,32 @@ class Wiring:
             tuple(Gate(g.kind, tuple(map(renumbered, g.wires)), g.weights, g.least) for g in gates),
             tuple((name, renumbered(literal)) for name, literal in outputs),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class NetCircuit:
+    """A net on words of one length as a circuit: an input for each place and letter, an output for each answer."""
+
+    circuit: WideCircuit
+    answers: tuple[Hashable, ...]
+    letters: int
+    types: int  # the most that may stand at one position
+
+    def say(self, words: NDArray[np.int64]) -> list[Hashable]:
+        """The answer to every word [word, place] of tokens from 1; None where not exactly one output is true."""
+        found = self.circuit.evaluate(input_bits(words, self.letters))
+        return [self.answers[int(row.argmax())] if row.sum() == 1 else None for row in found]
+
+
+def merged(wiring: Wiring, parts: Sequence[Sequence[tuple[int, int]]]) -> Bits:
+    """For each position the types with the literals that say so, gathered by type."""
+    found: Bits = []
+    for here in parts:
+        literals: dict[int, list[int]] = {}
+        for kind, literal in here:
+            literals.setdefault(kind, []).append(literal)
+        found.append({kind: wiring.any_of(those) for kind, those in literals.items()})
+    return found
 
 
 def letters_wired(symbols: Sequence[str], length: int) -> tuple[Wiring, list[Mapping[int, int]]]:
