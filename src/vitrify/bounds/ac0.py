@@ -10,8 +10,9 @@ sees of a type, its key and value, each block adds at most five levels:
 4. AND: the type at $i$ is $t$, and its heads bring $v_1, v_2, \dots$
 5. OR: the type after the block is $t'$.
 
-One more OR gives the answer at the last position. So the depth is at most $5L + 1$ for $L$ layers, whatever the length,
-and with a bounded number of types at each position there are $O(n^2)$ gates and $O(n^3)$ wires.
+An OR before joins letters that share a vector, and one behind gives the answer at the last position. So the depth is at
+most $5L + 2$ for $L$ layers, whatever the length, and with a bounded number of types at each position there are
+$O(n^2)$ gates and $O(n^3)$ wires.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ class Numbered:
 class ExactNet:
     """A net with hard attention in rational arithmetic; types, queries, keys and values are numbered as they turn up.
 
-    A *type* is a vector of the residual stream, a *key* what a head scores and copies there: its key and its value.
+    A *type* is a vector of the residual stream, a *key* what a head scores and copies there: its key and its value, as
+    it is written to the stream.
     """
 
     def __init__(self, weights: Weights[Any]) -> None:
@@ -102,7 +103,7 @@ class ExactNet:
         if case not in self._next:
             x: Vector = self.types.values[kind]
             for head, value in zip(self._heads[block], brought, strict=True):
-                x = _plus(x, head.written(value))
+                x = _plus(x, head.values.values[value])
             mlp = self._mlps[block]
             self._next[case] = self.types.number(_plus(x, mlp(x)) if mlp else x)
         return self._next[case]
@@ -139,14 +140,13 @@ class _ExactHead:
         self._beta = Fraction(float(arrays[f"{prefix}beta"][place]))
         self.bias = _exact(arrays[f"{prefix}b_rel"][place]) if f"{prefix}b_rel" in arrays else ()
         self.queries, self.keys, self.values = Numbered(), Numbered(), Numbered()
-        self.nothing = self.values.number((Fraction(0),) * len(out))  # what a query without keys gets
+        self.nothing = self.values.number((Fraction(0),) * out.shape[1])  # what a query without keys gets
         self._asked: dict[int, Asked] = {}
         self._scores: dict[tuple[int, int], Fraction] = {}
-        self._written: dict[int, Vector] = {}
 
     def asked(self, kind: int, x: Vector) -> Asked:
         if kind not in self._asked:
-            key = (self._k(x), self.values.number(self._v(x)))
+            key = (self._k(x), self.values.number(self._o(self._v(x))))
             self._asked[kind] = (self.queries.number(self._q(x)), self.keys.number(key))
         return self._asked[kind]
 
@@ -159,11 +159,6 @@ class _ExactHead:
     def value(self, key: int) -> int:
         number: int = self.keys.values[key][1]
         return number
-
-    def written(self, value: int) -> Vector:
-        if value not in self._written:
-            self._written[value] = self._o(self.values.values[value])
-        return self._written[value]
 
 
 def _exact(row: Any) -> Vector:

@@ -10,9 +10,10 @@ three levels:
 2. AND: the type is $t$, and each coordinate is at least $\theta$ but not $\theta + 1$;
 3. OR: the type after the block is $t'$.
 
-One more OR gives the answer at the last position, so the depth is at most $3L + 1$ for $L$ layers, whatever the length.
-Types and weights do not depend on the length either, so that there are $O(n)$ gates and $O(n^2)$ wires; with $O(\log
-n)$ bits of precision there are $n^{O(d)}$ types, and the size is still a polynomial.
+An OR before joins letters that share a vector, and one behind gives the answer at the last position, so the depth is at
+most $3L + 2$ for $L$ layers, whatever the length. Types and weights do not depend on the length either, so that there
+are $O(n)$ gates and $O(n^2)$ wires; with $O(\log n)$ bits of precision there are $n^{O(d)}$ types, and the size is
+still a polynomial.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def test_a_circuit_says_the_same_as_its_net_on_every_word(weights: Weights, grid
     net = weights.architecture
     wanted = [read_answer("values", net.output.symbols, row) for row in fixed.run(words)[:, -1].tolist()]
     assert made.say(words) == wanted
-    assert made.circuit.size.depth <= LEVELS * len(net.blocks) + 1
+    assert made.circuit.size.depth <= LEVELS * len(net.blocks) + 2
 
 
 def drawn(seed: int) -> Weights:
