@@ -48,9 +48,8 @@ DEGREE = 2.0  # gates must grow no faster than this power of the length
 def subjects() -> Iterator[Subject]:
     """Formulas, brackets, n-grams in two shapes, random nets; each with the net of which the circuit is made."""
     for text in FORMULAS:
-        yield _subject(
-            f"formula {text}", assemble(temporal(Formula.from_text(f"alphabet: a b c\nlength: {DOUBLED[1]}\n{text}")))
-        )
+        spec = Formula.from_text(f"alphabet: a b c\nlength: {DOUBLED[1]}\n{text}")
+        yield _subject(f"formula {text}", assemble(temporal(spec)))
     yield _subject("brackets to depth 2", assemble(dyck_recogniser(Dyck.of_kinds(1, 2, DOUBLED[1]))))
     for shape in ("heads", "layers"):
         net = assemble(ngram(random_ngram(2, 3, seed=1), shape=shape, attention="hard", max_length=DOUBLED[1]))
@@ -83,13 +82,10 @@ def check(subject: Subject) -> Evidence:
     if witness is None:
         half, full = (hard_attention_circuit(exact, length).circuit.size for length in DOUBLED)
         numbers = (full.depth, full.depth - half.depth, round(log2(full.gates / half.gates), 2))
-        measured |= {f"n = {DOUBLED[1]}": _row(full)}
-        measured |= dict(zip(declared, numbers, strict=True)) | {
-            "two-input gates say the same": _narrow(exact, letters)
-        }
-        over = {name: n for name, n in zip(declared, numbers, strict=True) if n > declared[name]}
-        if over or not measured["two-input gates say the same"]:
-            witness = {name: f"declared {declared[name]}, measured {n}" for name, n in over.items()}
+        figures, narrow = dict(zip(declared, numbers, strict=True)), _narrow(exact, letters)
+        measured |= {**figures, f"n = {DOUBLED[1]}": _row(full), "two-input gates say the same": narrow}
+        over = {name: f"declared {declared[name]}, measured {n}" for name, n in figures.items() if n > declared[name]}
+        witness = over or (None if narrow else {"found": "the circuit of two-input gates says something else"})
     return Evidence(
         verdict="fails" if witness is not None else "holds",
         method="exhaustive",
