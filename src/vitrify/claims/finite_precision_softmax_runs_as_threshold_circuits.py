@@ -10,9 +10,9 @@ Checked: for random nets of two layers with one or two heads, with and without m
 built for MAJORITY, the circuit equals the net in finite precision on all words to length 10 (all logits of random nets
 compared exactly, the answers of the built one); its depth against $3L + 2$; from length 8 to 16, whether the depth
 grows, how many more bits weights have, and whether the number of gates grows faster than $n^2$. The table gives types,
-gates by kind, wires, depth and the bits of the largest weight for $n = 2$ to $10$. What this says and does not: the containment
-is about all lengths (asymptotic) and unconditional. That the word problem of $S_5$ is beyond such nets is conditional:
-it is complete for NC¹, and whether TC⁰ differs from NC¹ is not known.
+gates by kind, wires, depth and the bits of the largest weight for $n = 2$ to $10$. What this says and does not: the
+containment is about all lengths (asymptotic) and unconditional. That the word problem of $S_5$ is beyond such nets is
+conditional: it is complete for NC¹, and whether TC⁰ differs from NC¹ is not known.
 Source: Merrill & Sabharwal 2023, arXiv 2207.00729 [S] (logarithmic precision); Strobl 2023, arXiv 2308.03212 [S];
 Barrington 1989 [S] for $S_5$. The arithmetic and the circuits here are our own.
 Saboteur: the circuit is made of a net in which the heads of the last layer bring nothing.

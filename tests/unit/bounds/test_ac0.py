@@ -117,9 +117,9 @@ def test_depth_does_not_grow_and_gates_grow_slowly() -> None:
 
 
 def one_head(head: Head, scores: list[float], values: list[float]) -> Weights:
-    """Two letters with given scores and values: the logit is what the head brings."""
+    """Letters with given scores and values: the logit is what the head brings."""
     net = Transformer(
-        inputs=("<s>", "a", "b"),
+        inputs=("<s>", "a", "b", "c")[: 1 + len(scores)],
         output=Output("values", ("brought",)),
         max_length=4,
         d_model=3,
@@ -151,6 +151,10 @@ def test_ties_that_rounding_or_other_keys_decide_are_refused() -> None:
     close = Head("hard", "none", ties="left")
     with pytest.raises(BuildRefused, match="must not depend on other keys or on rounding"):
         hard_attention_circuit(ExactNet(one_head(close, [1.0, 1.0 + 1e-12], [1.0, 2.0])), 2)
+    with pytest.raises(BuildRefused, match=r"1, 1\.2 and 1\.4 meet a resolution of 0\.3"):
+        hard_attention_circuit(ExactNet(one_head(third, [1.0, 1.2, 1.4], [1.0, 2.0, 3.0])), 2)
+    apart = one_head(third, [1.0, 1.2, 1.6], [1.0, 2.0, 3.0])
+    assert difference(apart, hard_attention_circuit(ExactNet(apart), 3), all_words(3, 3)) is None
 
 
 def test_what_is_not_hard_attention_over_tokens_is_refused() -> None:

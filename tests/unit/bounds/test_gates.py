@@ -96,6 +96,7 @@ def test_constants_and_single_wires_cost_nothing() -> None:
     wiring = Wiring(["a", "b"])
     a, b = wiring.literals
     assert (wiring.all_of([]), wiring.any_of([])) == (TRUE, FALSE)
+    assert (wiring.all_of([a, FALSE]), wiring.any_of([a, TRUE])) == (FALSE, TRUE)
     assert (wiring.all_of([a, TRUE, a]), wiring.any_of([FALSE, b])) == (a, b)
     assert (wiring.all_of([a, a ^ 1]), wiring.any_of([a, a ^ 1])) == (FALSE, TRUE)
     assert (wiring.at_least([1, -1], [a, b], -1), wiring.at_least([1, -1], [a, b], 2)) == (TRUE, FALSE)

@@ -95,6 +95,48 @@ def test_the_bound_is_reached_by_one_uniform_head() -> None:
         assert logit_moves(weights, length)[:, 0] == pytest.approx(3.0 / (length + 1))
 
 
+def moving_scores(length: int, query: float, key: float) -> Weights:
+    """A head whose values depend on places only; a letter 1 adds to its own query or to its own key.
+
+    Dimensions: query, key, value, result. Places have the values 1 and -1 in turn, and these are their keys, too.
+    """
+    net = Transformer(
+        inputs=("<s>", "0", "1"),
+        output=Output("values", ("mean",)),
+        max_length=length,
+        d_model=4,
+        blocks=(Block((Head("softmax", "none"),), d_head=1, d_value=1),),
+    )
+    arrays = {name: np.zeros(shape) for name, shape in net.shapes().items()}
+    arrays["embed.W_E"][2, :2] = query, key
+    arrays["pos_embed.W_pos"][:, 2] = (-1.0) ** np.arange(length + 1)
+    name = "blocks.0.attn."
+    arrays[f"{name}W_Q"][0, 0, 0] = arrays[f"{name}beta"][0] = 1.0
+    arrays[f"{name}b_Q"][0, 0] = 1.0 if key else 0.0
+    arrays[f"{name}W_K"][0, 2 if query else 1, 0] = 1.0
+    arrays[f"{name}W_V"][0, 2, 0] = arrays[f"{name}W_O"][0, 0, 3] = arrays["unembed.W_U"][3, 0] = 1.0
+    return Weights(net, arrays)
+
+
+def test_the_bound_is_nearly_reached_where_only_a_key_moves() -> None:
+    """The weight of one key grows by about 0.01/20, and its value is 1 away from the mean: the bound loses little."""
+    weights = moving_scores(19, 0.0, 0.01)
+    bound = logit_moves(weights, 19)
+    for place in (0, 7, 18):
+        found = measured(weights, np.ones((1, 19), dtype=np.int64), place)
+        assert found <= bound[place, 0] <= 2.2 * found
+
+
+def test_the_bound_is_nearly_reached_where_only_a_query_moves() -> None:
+    """Half of the keys get better and half get worse by 0.01: the mean moves by tanh 0.01."""
+    weights = moving_scores(19, 0.01, 0.0)
+    found = measured(weights, np.ones((1, 19), dtype=np.int64), 18)
+    assert found == pytest.approx(np.tanh(0.01))
+    moves = logit_moves(weights, 19)[:, 0]
+    assert found <= moves[18] <= 2.2 * found
+    assert not moves[:18].any()
+
+
 def test_the_influence_falls_like_one_over_n() -> None:
     net = Transformer(
         inputs=("<s>", "a", "b"),
