@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from vitrify.bounds.activations import Answer, Asked, Contest, ExactNet, Layer, outcomes, possible, read_answer
 from vitrify.bounds.gates import TRUE, Bits, NetCircuit, WideCircuit, Wiring, letters_wired, merged
-from vitrify.errors import BuildRefused, InputError
+from vitrify.bounds.plain import refuse_length
+from vitrify.errors import BuildRefused
 from vitrify.net.run import batch_logits
 from vitrify.net.weights import Weights
 from vitrify.spec.circuit import Circuit
@@ -38,8 +39,7 @@ ROUNDING = 1e-9  # logits of a net that is run in floating-point numbers
 def hard_attention_circuit(exact: ExactNet, length: int) -> NetCircuit:
     """The circuit of a net with hard attention on words of one length, by way of its exact activations."""
     net = exact.net
-    if not 1 <= length <= net.max_length:
-        raise InputError(f"the net reads words of 1 to {net.max_length} letters, not {length}")
+    refuse_length(net, length)
     letters = len(net.inputs) - 1
     layers, stands = possible(exact, [(0,)] * net.pads + [tuple(range(1, letters + 1))] * length)
     wiring, places = letters_wired(net.inputs[1:], length)
@@ -53,7 +53,8 @@ def hard_attention_circuit(exact: ExactNet, length: int) -> NetCircuit:
     for kind in stands[-1]:
         said.setdefault(exact.answer(kind), []).append(bits[-1][kind])
     circuit = wiring.circuit([(str(answer) or "nothing", wiring.any_of(literals)) for answer, literals in said.items()])
-    return NetCircuit(circuit, tuple(said), letters, max(len(kinds) for layer in layers for kinds in layer.before))
+    most = max(len(kinds) for before in (*(layer.before for layer in layers), stands) for kinds in before)
+    return NetCircuit(circuit, tuple(said), letters, most)
 
 
 def _block(exact: ExactNet, wiring: Wiring, layer: Layer, index: int, bits: Bits) -> Bits:

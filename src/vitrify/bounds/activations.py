@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.bounds.plain import plain_arrays
 from vitrify.errors import BuildRefused
 from vitrify.net.attention import allowed_keys
-from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
 
@@ -62,15 +62,7 @@ class ExactNet:
 
     def __init__(self, weights: Weights[Any]) -> None:
         net = self.net = weights.architecture
-        kinds = {head.attention for block in net.blocks for head in block.heads}
-        odd = [f"{kind} attention" for kind in sorted(kinds - {"hard"})]
-        odd += ["a layer norm"] * net.norm + ["experts"] * any(block.experts for block in net.blocks)
-        odd += ["vectors as input"] * (net.reads != "tokens") + ["a growing stream"] * (net.residual != "add")
-        if odd:
-            raise BuildRefused(
-                f"only hard attention over tokens can be followed exactly; this net has {', '.join(odd)}"
-            )
-        arrays = {name: dense(array) for name, array in weights.arrays.items()}
+        arrays = plain_arrays(weights, "hard", "can be followed exactly")
         self._embed = [_exact(row) for row in arrays["embed.W_E"]]
         self._place = [_exact(row) for row in arrays["pos_embed.W_pos"]]
         self._unembed = _linear(arrays["unembed.W_U"], arrays["unembed.b_U"])

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from vitrify.bounds.activations import Answer, ExactNet, possible
+from vitrify.bounds.plain import refuse_length
 from vitrify.errors import InputError
 
 Restriction = Mapping[int, int]  # from places of a word, counted from 0, to letters, counted from 1
@@ -48,10 +49,10 @@ def cone(exact: ExactNet, length: int, fixed: Restriction) -> Cone:
     odd = [
         f"{letter} at {place}" for place, letter in fixed.items() if place not in range(length) or letter not in letters
     ]
-    if odd or not 1 <= length <= net.max_length:
+    refuse_length(net, length)
+    if odd:
         raise InputError(
-            f"a restriction fixes letters 1 to {len(letters)} at places 0 to {length - 1} of words of 1 to "
-            f"{net.max_length} letters, not {', '.join(odd) or f'of {length}'}"
+            f"a restriction fixes letters 1 to {len(letters)} at places 0 to {length - 1}, not {', '.join(odd)}"
         )
     choices = [(0,)] * pads + [(fixed[at],) if at in fixed else tuple(letters) for at in range(length)]
     layers, stands = possible(exact, choices)

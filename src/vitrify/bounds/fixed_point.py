@@ -21,14 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.errors import BuildRefused
+from vitrify.bounds.plain import plain_arrays
+from vitrify.errors import BuildRefused, InputError
 from vitrify.net.attention import allowed_keys
-from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
 
 Ints = NDArray[np.int64]
 
 LOG2_E = 1.4426950408889634
+MOST_BITS = 52  # of products and of weighted values; a few more are left for sums
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Grid:
     fraction: int
     top: int
     score: int
+
+    def __post_init__(self) -> None:
+        if min(self.fraction, self.top - 1, self.score) < 0:
+            raise InputError(f"a grid has 0 digits or more, a top of 1 or more and scores of 0 or more, not {self}")
+        if 2 * self.bits + self.fraction > MOST_BITS or 2 * self.score + self.bits > MOST_BITS:
+            raise BuildRefused(f"scores or sums on {self} would not fit 64 bits: take fewer digits or smaller scores")
 
     @property
     def bits(self) -> int:
@@ -69,17 +76,14 @@ class FixedNet:
     def __init__(self, weights: Weights[Any], grid: Grid) -> None:
         net = self.net = weights.architecture
         self.grid = grid
-        kinds = {head.attention for block in net.blocks for head in block.heads}
-        odd = [f"{kind} attention" for kind in sorted(kinds - {"softmax"})] + ["a layer norm"] * net.norm
-        odd += ["experts"] * any(block.experts for block in net.blocks)
-        odd += ["vectors as input"] * (net.reads != "tokens") + ["a growing stream"] * (net.residual != "add")
-        if odd:
-            raise BuildRefused(
-                f"only softmax attention over tokens has a fixed-point form; this net has {', '.join(odd)}"
-            )
-        arrays = {name: dense(array) for name, array in weights.arrays.items()}
+        arrays = plain_arrays(weights, "softmax", "is run in finite precision")
         sharp = {name: LOG2_E * arrays[name] for name in arrays if name.endswith(("beta", "b_rel"))}
         self._arrays = {name: grid.weight(array) for name, array in (arrays | sharp).items()}
+        most = grid.top << grid.fraction
+        for name, array in self._arrays.items():
+            terms = most * net.d_head if name.endswith("beta") else max(array.shape, default=1)
+            if int(np.abs(array).max(initial=0)) * most * terms >= 1 << 60:
+                raise BuildRefused(f"sums with {name} would not fit 64 bits on {grid}: take fewer digits")
 
     def _affine(self, x: Ints, name: str) -> Ints:
         """$xW + b$ in multiples of $2^{-2f}$; `name` has the letters W and b left out."""

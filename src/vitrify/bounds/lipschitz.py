@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.errors import BuildRefused, InputError
+from vitrify.bounds.plain import plain_arrays, refuse_length
 from vitrify.net.attention import allowed_keys
 from vitrify.net.run import batch_logits
-from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
 
@@ -82,15 +81,8 @@ def influence(weights: Weights[Any], length: int) -> Influence:
 def logit_moves(weights: Weights[Any], length: int) -> Floats:
     """For each place of a word and each logit at the last position, how far the letter there can move it, at most."""
     net = weights.architecture
-    kinds = {head.attention for block in net.blocks for head in block.heads}
-    odd = [f"{kind} attention" for kind in sorted(kinds - {"softmax"})] + ["a layer norm"] * net.norm
-    odd += ["experts"] * any(block.experts for block in net.blocks)
-    odd += ["vectors as input"] * (net.reads != "tokens") + ["a growing stream"] * (net.residual != "add")
-    if odd:
-        raise BuildRefused(f"only softmax attention over tokens has such a bound; this net has {', '.join(odd)}")
-    if not 1 <= length <= net.max_length:
-        raise InputError(f"the net reads words of 1 to {net.max_length} letters, not {length}")
-    arrays = {name: dense(array) for name, array in weights.arrays.items()}
+    arrays = plain_arrays(weights, "softmax", "has such a bound")
+    refuse_length(net, length)
     x = _embedded(arrays, net.pads, length)
     for index, block in enumerate(net.blocks):
         name = f"blocks.{index}"

@@ -25,7 +25,8 @@ import numpy as np
 from vitrify.bounds.activations import MOST_TYPES, Answer, Numbered, read_answer
 from vitrify.bounds.fixed_point import FixedNet, Ints
 from vitrify.bounds.gates import FALSE, TRUE, Bits, NetCircuit, Wiring, letters_wired, merged
-from vitrify.errors import BuildRefused, InputError
+from vitrify.bounds.plain import refuse_length
+from vitrify.errors import BuildRefused
 from vitrify.net.attention import allowed_keys
 
 LEVELS = 3  # of a block
@@ -37,8 +38,7 @@ Brought = dict[int, list[Says]]  # by query, for each coordinate
 def finite_precision_circuit(fixed: FixedNet, length: int) -> NetCircuit:
     """The circuit of a net in finite precision on words of one length."""
     net = fixed.net
-    if not 1 <= length <= net.max_length:
-        raise InputError(f"the net reads words of 1 to {net.max_length} letters, not {length}")
+    refuse_length(net, length)
     types = Numbered()
     wiring, places = letters_wired(net.inputs[1:], length)
     first = [{0: TRUE}] * net.pads + places

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from built import small_scene
 from hard_nets import hard_nets
 from nets import copycat, mixed, random_net
 from vitrify.bounds.ac0 import LEVELS, difference, hard_attention_circuit, to_aiger
 from vitrify.bounds.activations import ExactNet, possible
 from vitrify.bounds.gates import all_words, input_bits
+from vitrify.constructions.catalogue import build
 from vitrify.constructions.counting import counting
 from vitrify.constructions.dyck_recogniser import dyck_recogniser
 from vitrify.constructions.log_depth import log_depth
@@ -107,6 +109,13 @@ def test_everything_that_happens_in_a_run_is_possible(weights: Weights, length: 
     assert {tuple(np.round(row, 6) + 0.0) for row in run} <= {tuple(np.array(row) + 0.0) for row in last}
 
 
+@pytest.mark.slow
+def test_two_kinds_of_brackets_on_all_words_of_eight() -> None:
+    weights = assemble(dyck_recogniser(Dyck.of_kinds(2, 2, 8)))
+    made = hard_attention_circuit(ExactNet(weights), 8)
+    assert difference(weights, made, all_words(4, 8)) is None
+
+
 def test_depth_does_not_grow_and_gates_grow_slowly() -> None:
     weights = assemble(dyck_recogniser(Dyck.of_kinds(1, 2, 16)))
     exact = ExactNet(weights)
@@ -162,6 +171,8 @@ def test_what_is_not_hard_attention_over_tokens_is_refused() -> None:
         ExactNet(random_net(mixed(residual="add")))
     with pytest.raises(BuildRefused, match="a layer norm, a growing stream"):
         ExactNet(random_net(mixed(residual="concatenate", norm=True)))
+    with pytest.raises(BuildRefused, match="this net is convolutional"):
+        ExactNet(build(small_scene(0)))
     with pytest.raises(InputError, match="words of 1 to 5 letters, not 6"):
         hard_attention_circuit(ExactNet(copycat()), 6)
 

@@ -110,5 +110,5 @@ def test_a_bad_restriction_is_refused() -> None:
     exact = ExactNet(copycat())
     with pytest.raises(InputError, match=r"not 3 at 0, 1 at 4$"):
         cone(exact, 4, {0: 3, 4: 1})
-    with pytest.raises(InputError, match="words of 1 to 5 letters, not of 6"):
+    with pytest.raises(InputError, match="words of 1 to 5 letters, not 6"):
         cone(exact, 6, {})

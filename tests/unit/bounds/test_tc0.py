@@ -103,8 +103,31 @@ def test_a_fine_grid_comes_close_to_the_net_itself_where_scores_are_whole() -> N
         weights = weights.with_array(name, 0 * weights.arrays[name])
     words = all_words(2, 5)
     exact = batch_logits(weights, np.pad(words, ((0, 0), (1, 0))))
-    found = FixedNet(weights, Grid(16, 100, 3)).run(words) / 4.0**16
+    found = FixedNet(weights, Grid(12, 50, 3)).run(words) / 4.0**12
     assert np.abs(found - exact).max() < 1e-2
+
+
+@pytest.mark.slow
+def test_a_finer_grid_on_all_words_to_length_ten() -> None:
+    for seed in range(3):
+        fixed = FixedNet(drawn(seed), Grid(2, 2, 4))
+        for length in (5, 10):
+            made, words = finite_precision_circuit(fixed, length), all_words(2, length)
+            assert made.say(words) == [("no", "yes")[place] for place in fixed.run(words)[:, -1].argmax(axis=-1)]
+            assert made.circuit.size.depth <= LEVELS * 2 + 2
+
+
+def test_grids_that_make_no_sense_or_overflow_are_refused() -> None:
+    with pytest.raises(InputError, match=r"a top of 1 or more .* not Grid\(fraction=1, top=0, score=3\)"):
+        Grid(1, 0, 3)
+    for grid in ((20, 8, 3), (2, 2, 30)):
+        with pytest.raises(BuildRefused, match="would not fit 64 bits"):
+            Grid(*grid)
+    name = "blocks.1.attn.beta"
+    sharp = drawn(0).with_array(name, 1e6 * np.ones(1))
+    FixedNet(sharp, Grid(2, 2, 4))
+    with pytest.raises(BuildRefused, match=r"sums with blocks\.1\.attn\.beta would not fit 64 bits"):
+        FixedNet(sharp, Grid(13, 20, 4))
 
 
 def test_bits_of_a_grid() -> None:
