@@ -49,7 +49,6 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     NGramModel: [random_ngram(2, 3, seed=1), random_ngram(3, 1, seed=0)],
     Automaton: [cyclic(3), cyclic(2), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
     Associations: [random_associations(40, seed=0), random_associations(30, seed=1, outputs=3)],
-    Automaton: [cyclic(3), product(cyclic(2), cyclic(2)), Automaton.from_regex("(a|b)*a(a|b)*"), cyclic(1)],
     Grammar: [random_grammar(2, shapes=20), Grammar.from_text("S -> 'a'"), random_hierarchy(3, 2, 2, 2, 1).plain()],
     Program: [program(library.reverse(), "abc", 12), program(library.dyck1("a", "b"), "ab", 12, causal=True)],
     Formula: [Formula.from_text("alphabet: a b\nlength: 12\nb -> Y (a S b)")],
