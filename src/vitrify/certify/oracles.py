@@ -13,6 +13,7 @@ from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
 from vitrify.certify.sentence_oracles import MembershipOracle, NextSetOracle, Sentences
+from vitrify.certify.task_oracle import TaskOracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
@@ -25,6 +26,7 @@ from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import NGramModel
 from vitrify.spec.program_file import Program
+from vitrify.spec.tasks.catalogue import Task
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -163,6 +165,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextTokenOracle(spec, net)
     if isinstance(spec, Automaton):
         return StateOracle(spec, net)
+    if isinstance(spec, Task):
+        return TaskOracle(spec, net)
     if isinstance(spec, Formula | Crasp):
         return TruthOracle(spec, net)
     if isinstance(spec, Program):

@@ -20,9 +20,21 @@ if TYPE_CHECKING:
     from vitrify.spec.patterns import WordPatterns
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
+    from vitrify.spec.tasks.catalogue import Task
 
     Spec: TypeAlias = (
-        NGramModel | Automaton | Grammar | Knowledge | WordPatterns | Program | Formula | Crasp | Dyck | Maxout | Scene
+        NGramModel
+        | Automaton
+        | Grammar
+        | Knowledge
+        | WordPatterns
+        | Program
+        | Formula
+        | Crasp
+        | Dyck
+        | Maxout
+        | Scene
+        | Task
     )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
@@ -42,6 +54,7 @@ SUFFIXES = {
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
     ".scene.toml": ("scene of features in images", "scene", "Scene"),
+    ".task.toml": ("task with a question at some positions", "tasks.catalogue", "Task"),
 }
 
 
