@@ -1,0 +1,29 @@
+"""AtPlace: a head that reads from the position whose number the query holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vitrify.kit.network import Affine, Attend, Builder, Space
+
+
+def at_place(net: Builder, place: Affine, squares: Space, value: Affine, writes: Space) -> Space:
+    r"""The value at the position with a given number, 1 for the first token; the value at BOS where the number is 0.
+
+    `place` is one whole number $p$, no larger than the position's own, and `squares` the quadratic code $(t, t^2)$,
+    zeros at BOS. The score $2pj - j^2 = p^2 - (p - j)^2$ of key $j$ leads by at least 1 at $j = p$, BOS being $j = 0$:
+    no sink is needed, and a number costs one dimension however long the words are.
+    """
+    length = float(net.max_length)
+    return net.add(
+        Attend(
+            name=f"at place: {writes.name}",
+            query=place @ np.array([[2.0, 0.0]]) + Affine.constant([0.0, -1.0]),
+            key=Affine.copy(squares),
+            value=value,
+            writes=writes,
+            attention=net.attention,
+            gap=1.0,
+            bound=3 * length**2,
+        )
+    )
