@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vitrify.kit.heads.select import Test
 from vitrify.kit.network import Affine, Readout, Space
@@ -27,6 +28,7 @@ def readout(answer: Space, codes: Circle) -> Readout:
     return Readout(((answer, codes.codes.T / codes.gap),), np.zeros(count), {answer: float(distance / (4 * 2**0.5))})
 
 
-def table(codes: Circle, numbers: np.ndarray) -> np.ndarray:
+def table(codes: Circle, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
     """The codes of values by their numbers; -1 is no value, a row of zeros."""
-    return np.vstack([codes.codes, np.zeros(codes.size)])[numbers]
+    rows: NDArray[np.float64] = np.vstack([codes.codes, np.zeros(codes.size)])
+    return rows[numbers]

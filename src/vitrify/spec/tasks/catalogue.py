@@ -6,8 +6,8 @@ r"""What a task is: words, a question at some of their positions, and the right 
     length = 64
 
 A task is a frozen dataclass in a file of its own beside this one, found by its name (`k-hop` is in `k_hop.py`). Its
-fields are the keys of its files; `within(1, 64)` says which numbers a field may hold, `conflicts` what must hold
-between several. Everything else is said once, here: reading, writing, and all problems at once with their lines.
+fields are the keys of its files; `Within` says which numbers a field may hold, `conflicts` what must hold between
+several. Everything else is said once, here: reading, writing, and all problems at once with their lines.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from itertools import product
 from math import isfinite
 from pathlib import Path
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 
@@ -36,9 +36,19 @@ Word: TypeAlias = Sequence[str]
 Found: TypeAlias = Iterator[tuple[Keys, str]]
 
 
-def within(low: float, high: float | None = None) -> Any:
-    """A field that holds a number (a whole one, if that is its type) from `low` to `high`."""
-    return field(metadata={"low": low, "high": high})
+@dataclass(frozen=True)
+class Within:
+    """Which numbers a field may hold: `hops: Annotated[int, Within(1, 64)]`."""
+
+    low: float
+    high: float | None = None
+
+    def __str__(self) -> str:
+        return f"from {self.low}" + (f" to {self.high}" if self.high is not None else "")
+
+    def allows(self, number: float) -> bool:
+        """Whether a number is finite and in the range."""
+        return isfinite(number) and self.low <= number and (self.high is None or number <= self.high)
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ class Task(ABC):
             """How long a word can be."""
 
     @abstractmethod
-    def answers(self, word: Word) -> list[Answer]:
+    def answers(self, word: Word) -> Sequence[Answer]:
         """The right answer at every position of a well-formed word or the beginning of one; None where none is asked.
 
         Written from the definition, with no thought of a network. An answer depends only on what came before it, unless
@@ -105,7 +115,7 @@ class Task(ABC):
     def problems(cls, given: Mapping[str, Any]) -> Found:
         """Every broken rule of the values of the fields, with the key that breaks it."""
         declared = {f.name: f for f in fields(cls)}
-        kinds = get_type_hints(cls)
+        kinds = get_type_hints(cls, include_extras=True)
         wrong = False
         for key in given:
             if key not in declared:
@@ -115,7 +125,7 @@ class Task(ABC):
                 if entry.default is MISSING and entry.default_factory is MISSING:
                     wrong = True
                     yield (), f"{key} is missing"
-            elif message := _complaint(key, kinds[key], given[key], **entry.metadata):
+            elif message := _complaint(key, kinds[key], given[key]):
                 wrong = True
                 yield (key,), message
         if not wrong:
@@ -170,18 +180,20 @@ def _frozen(value: Any) -> Any:
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
-def _complaint(key: str, kind: Any, value: object, low: float | None = None, high: float | None = None) -> str | None:
+def _complaint(key: str, kind: Any, value: object) -> str | None:
     """What is wrong with the value of a field, if anything is."""
+    ranges = [extra for extra in getattr(kind, "__metadata__", ()) if isinstance(extra, Within)]
+    kind = get_args(kind)[0] if ranges else kind
     if kind in WORDS:
         wanted = WORDS[kind]
         right = type(value) is kind or (kind is float and type(value) is int)
     else:
-        (item, _) = kind.__args__
+        item = get_args(kind)[0]
         wanted = f"a list, each entry {WORDS[item]}"
         right = isinstance(value, tuple) and all(type(part) is item for part in value)
-    if low is not None:
-        wanted += f" from {low}" + (f" to {high}" if high is not None else "")
-        right = right and isfinite(value) and low <= value and (high is None or value <= high)  # type: ignore[arg-type,operator]
+    for extra in ranges:
+        wanted += f" {extra}"
+        right = right and isinstance(value, int | float) and extra.allows(value)
     return None if right else f"{key} must be {wanted}, is {_shown(value)}"
 
 

@@ -6,15 +6,15 @@ and both tables are complete. (Peng, Narayanan and Papadimitriou 2024, arXiv 240
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from vitrify.spec.tasks.catalogue import Answer, Task, Word, within
+from vitrify.spec.tasks.catalogue import Answer, Task, Within, Word
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Composition(Task):
     name: ClassVar[str] = "composition"
     free: ClassVar[bool] = False
 
-    size: int = within(1)
+    size: Annotated[int, Within(1)]
 
     @property
     def length(self) -> int:
@@ -45,7 +45,7 @@ class Composition(Task):
         entries = [f"{function}{a}={b}" for function in "gf" for a in self.outputs for b in self.outputs]
         return (*entries, *(f"x={a}" for a in self.outputs))
 
-    def answers(self, word: Word) -> list[Answer]:
+    def answers(self, word: Word) -> Sequence[Answer]:
         told = dict(symbol.split("=") for symbol in word if symbol[0] != "x")
         asked = [symbol.split("=")[1] if symbol[0] == "x" else None for symbol in word]
         return [None if x is None else told["f" + told["g" + x]] for x in asked]

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from vitrify.spec.tasks.catalogue import Answer, Task, Word, letters, within
+from vitrify.spec.tasks.catalogue import Answer, Task, Within, Word, letters
 
 SEPARATOR = "|"
 
@@ -31,9 +31,9 @@ class Copying(Task):
     name: ClassVar[str] = "copying"
     free: ClassVar[bool] = False
 
-    symbols: int = within(1)
-    size: int = within(1)
-    gram: int = within(1)
+    symbols: Annotated[int, Within(1)]
+    size: Annotated[int, Within(1)]
+    gram: Annotated[int, Within(1)]
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -59,7 +59,7 @@ class Copying(Task):
     def outputs(self) -> tuple[str, ...]:
         return self.alphabet
 
-    def answers(self, word: Word) -> list[Answer]:
+    def answers(self, word: Word) -> Sequence[Answer]:
         text = list(word[: list(word).index(SEPARATOR)]) if SEPARATOR in word else list(word)
         silent = len(text) + self.gram - 1
         return ([None] * silent + text + [SEPARATOR])[: len(word)]

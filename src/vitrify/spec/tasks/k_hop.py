@@ -7,13 +7,14 @@ and `(none)` where one of the hops finds no place. (Sanford, Hsu and Telgarsky 2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from vitrify.spec.tasks.catalogue import NONE, Answer, Task, Word, letters, within
+from vitrify.spec.tasks.catalogue import NONE, Answer, Task, Within, Word, letters
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class KHop(Task):
 
     name: ClassVar[str] = "k-hop"
 
-    hops: int = within(1)
-    symbols: int = within(1)
-    length: int = within(1)
+    hops: Annotated[int, Within(1)]
+    symbols: Annotated[int, Within(1)]
+    length: Annotated[int, Within(1)]
 
     @cached_property
     def alphabet(self) -> tuple[str, ...]:
@@ -40,7 +41,7 @@ class KHop(Task):
     def outputs(self) -> tuple[str, ...]:
         return (NONE, *self.alphabet)
 
-    def answers(self, word: Word) -> list[Answer]:
+    def answers(self, word: Word) -> Sequence[Answer]:
         place = {symbol: number for number, symbol in enumerate(self.alphabet)}
         x = np.array([-1, *(place[symbol] for symbol in word)])  # places count from 1
         at = np.arange(len(x))

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations, product
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from vitrify.spec.tasks.catalogue import Answer, Task, Word, within
+from vitrify.spec.tasks.catalogue import Answer, Task, Within, Word
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Recall(Task):
     name: ClassVar[str] = "recall"
     free: ClassVar[bool] = False
 
-    keys: int = within(1)
-    values: int = within(1)
-    pairs: int = within(1)
-    questions: int = within(1)
+    keys: Annotated[int, Within(1)]
+    values: Annotated[int, Within(1)]
+    pairs: Annotated[int, Within(1)]
+    questions: Annotated[int, Within(1)]
     fused: bool
 
     @classmethod
@@ -60,13 +60,14 @@ class Recall(Task):
             return (*self.key_names, *self.outputs)
         return (*self.key_names, *(f"{key}={value}" for key in self.key_names for value in self.outputs))
 
-    def answers(self, word: Word) -> list[Answer]:
+    def answers(self, word: Word) -> Sequence[Answer]:
         told: dict[str, str] = {}
         found: list[Answer] = []
         for before, symbol in zip(["", *word], word, strict=False):
             found.append(told.get(symbol))
             if "=" in symbol:
-                told |= [symbol.split("=")]
+                key, value = symbol.split("=")
+                told[key] = value
             elif symbol[0] == "v":
                 told[before] = symbol
         return found
