@@ -85,6 +85,15 @@ class Insider(Protocol):
         ...
 
 
+@runtime_checkable
+class AsksSome(Protocol):
+    """An oracle that does not ask after every prefix."""
+
+    def asked(self, words: Ids) -> NDArray[np.bool_]:
+        """After which prefixes an answer is asked for, [word, prefix]."""
+        ...
+
+
 class StateOracle:
     """An automaton's state after every letter: the distance is 0 or 1.
 

@@ -42,6 +42,7 @@ class TaskOracle:
     """
 
     TIE = 1e-6  # the likeliest symbol must lead by more
+    DRAWN = 24  # words that the task draws, where random ones are no words of its own
     REMEMBERED = 1 << 14  # words whose answers are kept for the next variant of the net
 
     def __init__(self, task: Task, net: SequenceArchitecture) -> None:
@@ -58,30 +59,37 @@ class TaskOracle:
     def tolerance(self) -> float:
         return self.net.output.error if self.task.numeric else 0.5
 
-    def _wanted(self, word: tuple[int, ...]) -> tuple[NDArray[np.bool_], Floats]:
-        """Which positions are asked, and what is right there: numbers [position, out], or a one-hot row."""
+    def _wanted(self, word: tuple[int, ...]) -> Floats:
+        """What is right at every position: numbers [position, out] or a symbol [position, 1]; NaN where not asked."""
         answers = self.task.answers([self.net.inputs[i] for i in word])
-        asked = np.array([answer is not None for answer in answers], dtype=bool)
-        right = np.zeros((len(word), len(self.task.outputs)))
-        for row, answer in zip(right, answers, strict=True):
-            if isinstance(answer, str):
-                row[self._place[answer]] = 1.0
-            elif answer is not None:
-                row[:] = answer
-        return asked, right
+        if not self.task.numeric:
+            return np.array([self._place[a] if isinstance(a, str) else np.nan for a in answers])[:, None]
+        nothing = (np.nan,) * len(self.task.outputs)
+        return np.array([nothing if answer is None else answer for answer in answers], dtype=np.float64)
+
+    def _all_wanted(self, words: Ids) -> Floats:
+        wide = len(self.task.outputs) if self.task.numeric else 1
+        found = [self._right(word) for word in map(tuple, words.tolist())]
+        return np.array(found, dtype=np.float64).reshape(*words.shape, wide)
+
+    def asked(self, words: Ids) -> NDArray[np.bool_]:
+        """After which prefixes an answer is asked for, [word, prefix]; never before the first symbol."""
+        return np.pad(~np.isnan(self._all_wanted(words)[..., 0]), ((0, 0), (1, 0)))
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
+        right = self._all_wanted(words)
+        word, place = np.nonzero(~np.isnan(right[..., 0]))  # most positions may not be asked about
+        found, wanted = logits[word, place + 1], right[word, place]
+        if self.task.numeric:
+            far = np.abs(found - wanted).max(axis=-1, initial=0.0)
+            far = np.where(np.isfinite(far), far, np.inf)
+        else:
+            own = np.take_along_axis(found, wanted.astype(np.int64), axis=-1)
+            np.put_along_axis(found, wanted.astype(np.int64), -np.inf, axis=-1)
+            lead = own[:, 0] - found.max(axis=-1, initial=-np.inf)
+            far = np.where((lead > self.TIE) & np.isfinite(own[:, 0]), 0.0, 1.0)
         wrong = np.zeros(logits.shape[:2])
-        for row, word, found in zip(wrong, words, logits[:, 1:], strict=True):
-            asked, right = self._right(tuple(word.tolist()))
-            if self.task.numeric:
-                far = np.abs(found - right).max(axis=-1, initial=0.0)
-                far = np.where(np.isfinite(far), far, np.inf)
-            else:
-                best = np.where(right > 0, -np.inf, found).max(axis=-1, initial=-np.inf)
-                own = (found * right).sum(axis=-1)
-                far = np.where((own - best > self.TIE) & np.isfinite(own), 0.0, 1.0)
-            row[1:] = np.where(asked, far, 0.0)
+        wrong[word, place + 1] = far
         return wrong
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
@@ -94,5 +102,5 @@ class TaskOracle:
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Words that the task draws itself, which may be quite unlike random ones; of full length and of any other."""
         longest = self.net.max_length
-        lengths = [longest if place % 2 else int(rng.integers(longest + 1)) for place in range(min(count, 64))]
+        lengths = [longest if place % 2 else int(rng.integers(longest + 1)) for place in range(min(count, self.DRAWN))]
         return [self._words.draw(rng, length) for length in lengths] if self.task.free else []

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.certify.evidence import Evidence, Progress, upper_failure_rate
-from vitrify.certify.oracles import Insider, KnowsNumbers, Language, Oracle, oracle_for
+from vitrify.certify.oracles import AsksSome, Insider, KnowsNumbers, Language, Oracle, oracle_for
 from vitrify.certify.rounding import decided
 from vitrify.errors import InputError
 from vitrify.net.architecture import SequenceArchitecture
@@ -151,10 +151,11 @@ class WordExamination:
                 yield tokens[at : at + step]
 
     def decided(self, weights: Weights[Any], precision: str) -> Iterator[NDArray[np.bool_]]:
-        """Where, on some of the random words, a run in lower precision must give the same answer [word, prefix]."""
+        """Whether a run in lower precision must give the same answer, for each that some random words ask for."""
         longest = self.domains[-1].words[-1]
         for tokens in self._batches(Domain("", (longest[:PROVED_WORDS],), "sampled", 0)):
-            yield decided(weights, tokens, precision)[:, self.net.pads - 1 :]
+            same = decided(weights, tokens, precision)[:, self.net.pads - 1 :]
+            yield same[self.oracle.asked(tokens[:, self.net.pads :])] if isinstance(self.oracle, AsksSome) else same
 
     @cached_property
     def _exercise(self) -> Domain:

@@ -324,7 +324,7 @@ class Builder:
         if self._bos is None:
             from vitrify.net.spaces import Flag
 
-            self._bos = self.embed("bos", Flag(), np.eye(len(self.inputs))[:, :1])
+            self._bos = self.embed("bos", Flag(), np.eye(len(self.inputs), 1))
         return self._bos
 
     @property
