@@ -48,9 +48,7 @@ def subjects() -> Iterator[Subject]:
 def check(subject: Subject) -> Evidence:
     """Answers and sizes."""
     promised, size = sizes(subject.spec), Ledger.of(subject.weights)
-    asked = WordExamination(
-        subject.weights.architecture, subject.spec, max_length=subject.data["longest"], work=WORK
-    )
+    asked = WordExamination(subject.weights.architecture, subject.spec, max_length=subject.data["longest"], work=WORK)
     return with_sizes(asked.run(subject.weights), promised, {name: getattr(size, name) for name in promised})
 
 

@@ -94,7 +94,8 @@ def _random_texts(subject: Subject, evidence: Evidence) -> Evidence:
 def _wrong(subject: Subject, texts: NDArray[np.int64]) -> int:
     """How many texts are not copied right to the end."""
     net, task = subject.weights.architecture, subject.spec
-    words = np.array([[net.input_ids[s] for s in task.word([task.letters[i] for i in text])] for text in texts.tolist()])
+    written = [task.word([task.letters[i] for i in text]) for text in texts.tolist()]
+    words = np.array([[net.input_ids[symbol] for symbol in word] for word in written])
     tokens = np.concatenate([np.zeros((len(words), 1), dtype=np.int64), words], axis=1)
     errors = TaskOracle(task, net).errors(words, batch_logits(subject.weights, tokens))
     return int((errors > 0).any(axis=1).sum())

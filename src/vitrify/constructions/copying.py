@@ -23,7 +23,7 @@ import numpy as np
 
 from vitrify.constructions._circles import readout, same
 from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.kit.heads import shift
+from vitrify.kit.heads import at_place, earlier
 from vitrify.kit.heads.select import select
 from vitrify.kit.network import Affine, Builder, Network, Space
 from vitrify.kit.positions import Quadratic
@@ -46,7 +46,7 @@ def copying(task: Copying, *, attention: AttentionKind = "softmax") -> Network:
     symbol = net.embed("symbol", codes, np.vstack([codes.codes[:1], codes.codes]))
     code = Quadratic(task.length)
     squares = net.place("position", code.kind(), code.table())
-    back = [symbol] + [shift(net, symbol, h, code, squares, name=f"symbol {h} back") for h in range(1, task.gram + 1)]
+    back = [symbol] + [at_place(net, earlier(squares, h), squares, Affine.copy(symbol), Space(f"symbol {h} back", codes)) for h in range(1, task.gram + 1)]
     void = Affine.of({net.bos: -codes.codes[:1]})  # a sink has no key
     tests = [same(here, Affine.copy(there) + void, codes) for here, there in pairwise(back)]
     answer = select(net, tests, Affine.copy(symbol), Space("next symbol", codes), shares=False)

@@ -5,27 +5,30 @@ whole numbers, one dimension each, 0 for none; $f^m$ is $m$ hops.
 
 - Layer 1 copies the symbol before. Layer 2 finds the last place $f(i)$ whose symbol before is the present symbol, and
   reads its number and its symbol there: an induction head, and for $k = 1$ all there is.
-- Each further layer doubles. With $f^m(i)$, $f^{m+1}(i)$ and the symbol at the latter in the stream, position $i$ looks
-  at $f^m(i)$ or at $f^{m+1}(i)$ and reads all three there, so that $m$ becomes $2m$ or $2m + 1$. It begins with $m =
-  0$, and $m + 1$ goes through $\lceil k/2^s\rceil$ for $s = \lceil\log_2 k\rceil - 1, \dots, 0$. The last layer reads
-  only the symbol. A hop that finds nothing is at place 0, which is BOS, and stays there.
+- Each further layer doubles. Position $i$ knows *here* $= f^m(i)$, *ahead* $= f^{m+1}(i)$ and the symbol ahead; it looks
+  at one of the two places and reads all three there, so that $m$ becomes $2m$ or $2m + 1$. It begins with $m = 0$; the
+  binary digits of $k - 1$ say where to look, 0 here and 1 ahead, and at the end $m = k - 1$. What no later layer looks
+  at is not read. A hop that finds nothing is at place 0, which is BOS, and stays there.
 - The logit of symbol number $v$ (0 for none) is $2vw - v^2 = w^2 - (v - w)^2$ where $w$ is the number that was read.
 
-Symbols are points on a circle, $c_v$, where they are compared: $V$ of them have the gap $1 - \cos(2\pi/V)$.
+Symbols are points on a circle where they are compared: $V$ of them have the gap $1 - \cos(2\pi/V)$.
 
 | | formula |
 | --- | --- |
 | layers, heads | $\lceil\log_2 k\rceil + 2$; one in each layer |
 | width | 9 for $k = 1$, 11 for every other, whatever the length and the number of symbols |
-| units | $\max(1, 3\lceil\log_2 k\rceil - 2)$, which erase what is no longer needed |
+| units | to erase what is used again: for every digit of $k - 1$, one and as many as there are different digits after it |
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from functools import reduce
+
 import numpy as np
 
 from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.kit.heads import at_place, recent_match, shift
+from vitrify.kit.heads import at_place, earlier, recent_match
 from vitrify.kit.network import Affine, Builder, Network, Readout, Space
 from vitrify.kit.positions import Quadratic
 from vitrify.net.architecture import Output
@@ -48,30 +51,19 @@ def k_hop(task: KHop, *, attention: AttentionKind = "softmax") -> Network:
     number = net.embed("number", Integers(("v",), 0.0, float(task.symbols)), np.arange(len(net.inputs))[:, None])
     code = Quadratic(task.length)
     squares = net.place("position", code.kind(), code.table())
-    before = shift(net, symbol, 1, code, squares, name="symbol before")
+    before = at_place(net, earlier(squares, 1), squares, Affine.copy(symbol), Space("symbol before", codes))
     most = float(max(task.length, task.symbols))
-
-    def found(*parts: str) -> Integers:
-        return Integers(parts, 0.0, most)
-
-    here, ahead, seen = Affine.copy(net.index), Affine.copy(net.index), Affine.copy(number)
-    rounds = (task.hops - 1).bit_length()
-    if not rounds:
-        answer = recent_match(net, symbol, before, (seen, found("symbol")), name="after 1 hop")
-    else:
-        both = here.beside(seen), found("place", "symbol")
-        answer = recent_match(net, symbol, before, both, name="after 1 hop")
-        ahead, seen = _part(answer, 0), _part(answer, 1)
-    hops = 1
-    for left in reversed(range(rounds)):
-        whither = here if -(-task.hops >> left) == 2 * hops - 1 else ahead
-        hops = -(-task.hops >> left)
-        if left:
-            value, kind = here.beside(ahead).beside(seen), found("a hop less", "place", "symbol")
-        else:
-            value, kind = seen, found("symbol")
-        answer = at_place(net, whither, squares, value, Space(f"after {hops} hops", kind))
-        here, ahead, seen = (_part(answer, at) for at in range(3)) if left else (here, ahead, _part(answer, 0))
+    looks = ["ahead" if bit == "1" else "here" for bit in f"{task.hops - 1:b}"] if task.hops > 1 else []
+    known = {"ahead": Affine.copy(net.index), "symbol": Affine.copy(number)}
+    kept = (*looks[:1], "symbol")
+    kind = Integers(kept, 0.0, most)
+    answer = recent_match(net, symbol, before, (_beside(known, kept), kind), name="after 1 hop")
+    known = {"here": Affine.copy(net.index)} | _parts(answer)
+    for done, look in enumerate(looks, start=1):
+        kept = (*(part for part in ("here", "ahead") if part in looks[done:]), "symbol")
+        writes = Space(f"after {(task.hops - 1 >> len(looks) - done) + 1} hops", Integers(kept, 0.0, most))
+        answer = at_place(net, known[look], squares, _beside(known, kept), writes)
+        known = _parts(answer)
     values = np.arange(len(task.outputs), dtype=float)
     return net.network(
         Output("transducer", task.outputs),
@@ -85,19 +77,23 @@ def k_hop(task: KHop, *, attention: AttentionKind = "softmax") -> Network:
     )
 
 
-def _part(space: Space, at: int) -> Affine:
-    return Affine.of({space: np.eye(space.size)[:, at : at + 1]})
+def _beside(known: Mapping[str, Affine], kept: Iterable[str]) -> Affine:
+    return reduce(Affine.beside, (known[part] for part in kept))
+
+
+def _parts(space: Space) -> dict[str, Affine]:
+    """What a position knows, by name: its numbers one by one."""
+    assert isinstance(space.kind, Integers)
+    eye = np.eye(space.size)
+    return {part: Affine.of({space: eye[:, at : at + 1]}) for at, part in enumerate(space.kind.labels)}
 
 
 def sizes(task: KHop) -> dict[str, int]:
     """What the formulas promise."""
-    rounds = (task.hops - 1).bit_length()
-    return {
-        "layers": rounds + 2,
-        "heads": rounds + 2,
-        "d_model": 11 if rounds else 9,
-        "units": max(1, 3 * rounds - 2),
-    }
+    digits = f"{task.hops - 1:b}" if task.hops > 1 else ""
+    layers = len(digits) + 2
+    units = sum(1 + len(set(digits[done:])) for done in range(1, len(digits) + 1)) if digits else 1
+    return {"layers": layers, "heads": layers, "d_model": 11 if digits else 9, "units": units}
 
 
 def _make(spec: object, settings: Settings) -> Network:

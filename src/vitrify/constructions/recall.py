@@ -21,7 +21,7 @@ import numpy as np
 
 from vitrify.constructions._circles import readout, same, table
 from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.kit.heads import shift
+from vitrify.kit.heads import at_place, earlier
 from vitrify.kit.heads.select import Test, select
 from vitrify.kit.network import Affine, Builder, Network, Space
 from vitrify.kit.positions import Quadratic
@@ -55,7 +55,7 @@ def recall(task: Recall, *, attention: AttentionKind = "softmax") -> Network:
     else:
         code = Quadratic(task.length)
         squares = net.place("position", code.kind(), code.table())
-        told = shift(net, key, 1, code, squares, name="key before")
+        told = at_place(net, earlier(squares, 1), squares, Affine.copy(key), Space("key before", keys))
     telling = Test(Affine.constant(1.0), Affine.copy(tells), 1.0)
     answer = select(
         net,

@@ -1,4 +1,4 @@
-"""AtPlace: a head that reads from the position whose number the query holds."""
+"""AtPlace: a head that reads from the position whose number the query holds, or some places before its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import numpy as np
 from vitrify.kit.network import Affine, Attend, Builder, Space
 
 
+def earlier(squares: Space, offset: int) -> Affine:
+    """The place so many positions before this one; below 1 where there is none."""
+    return Affine.of({squares: [[1.0], [0.0]]}, [-float(offset)])
+
+
 def at_place(net: Builder, place: Affine, squares: Space, value: Affine, writes: Space) -> Space:
-    r"""The value at the position with a given number, 1 for the first token; the value at BOS where the number is 0.
+    r"""The value at the position with a given number, 1 for the first token; the value at BOS for 0 and less.
 
     `place` is one whole number $p$, no larger than the position's own, and `squares` the quadratic code $(t, t^2)$,
-    zeros at BOS. The score $2pj - j^2 = p^2 - (p - j)^2$ of key $j$ leads by at least 1 at $j = p$, BOS being $j = 0$:
-    no sink is needed, and a number costs one dimension however long the words are.
+    zeros at BOS. The score $2pj - j^2 = p^2 - (p - j)^2$ of key $j$ leads by at least 1 at the $j \ge 0$ nearest to
+    $p$, BOS being $j = 0$: no sink is needed, and a number costs one dimension however long the words are.
     """
     length = float(net.max_length)
     return net.add(
@@ -24,6 +29,6 @@ def at_place(net: Builder, place: Affine, squares: Space, value: Affine, writes:
             writes=writes,
             attention=net.attention,
             gap=1.0,
-            bound=3 * length**2,
+            bound=length * (2 * float(place.bound[0]) + length),
         )
     )
