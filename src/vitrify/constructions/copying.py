@@ -46,7 +46,10 @@ def copying(task: Copying, *, attention: AttentionKind = "softmax") -> Network:
     symbol = net.embed("symbol", codes, np.vstack([codes.codes[:1], codes.codes]))
     code = Quadratic(task.length)
     squares = net.place("position", code.kind(), code.table())
-    back = [symbol] + [at_place(net, earlier(squares, h), squares, Affine.copy(symbol), Space(f"symbol {h} back", codes)) for h in range(1, task.gram + 1)]
+    back = [symbol]
+    for h in range(1, task.gram + 1):
+        writes = Space(f"symbol {h} back", codes)
+        back.append(at_place(net, earlier(squares, h), squares, Affine.copy(symbol), writes))
     void = Affine.of({net.bos: -codes.codes[:1]})  # a sink has no key
     tests = [same(here, Affine.copy(there) + void, codes) for here, there in pairwise(back)]
     answer = select(net, tests, Affine.copy(symbol), Space("next symbol", codes), shares=False)

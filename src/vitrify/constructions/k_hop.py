@@ -5,8 +5,8 @@ whole numbers, one dimension each, 0 for none; $f^m$ is $m$ hops.
 
 - Layer 1 copies the symbol before. Layer 2 finds the last place $f(i)$ whose symbol before is the present symbol, and
   reads its number and its symbol there: an induction head, and for $k = 1$ all there is.
-- Each further layer doubles. Position $i$ knows *here* $= f^m(i)$, *ahead* $= f^{m+1}(i)$ and the symbol ahead; it looks
-  at one of the two places and reads all three there, so that $m$ becomes $2m$ or $2m + 1$. It begins with $m = 0$; the
+- Each further layer doubles. Position $i$ knows *here* $= f^m(i)$, *ahead* $= f^{m+1}(i)$ and the symbol ahead; it
+  looks at one of the two places and reads all three there, so that $m$ becomes $2m$ or $2m + 1$. It begins at 0; the
   binary digits of $k - 1$ say where to look, 0 here and 1 ahead, and at the end $m = k - 1$. What no later layer looks
   at is not read. A hop that finds nothing is at place 0, which is BOS, and stays there.
 - The logit of symbol number $v$ (0 for none) is $2vw - v^2 = w^2 - (v - w)^2$ where $w$ is the number that was read.
@@ -17,7 +17,9 @@ Symbols are points on a circle where they are compared: $V$ of them have the gap
 | --- | --- |
 | layers, heads | $\lceil\log_2 k\rceil + 2$; one in each layer |
 | width | 9 for $k = 1$, 11 for every other, whatever the length and the number of symbols |
-| units | to erase what is used again: for every digit of $k - 1$, one and as many as there are different digits after it |
+| units | 1 for $k = 1$; else for every digit of $k - 1$ one, and as many as there are different digits after it |
+
+Units erase dimensions that are used again.
 """
 
 from __future__ import annotations
