@@ -18,6 +18,7 @@ import numpy as np
 from vitrify.spec.tasks.catalogue import Answer, Task, Within, Word, letters
 
 SEPARATOR = "|"
+MANY = 4  # texts with more than a fourth of all runs are parts of tours
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,34 @@ class Copying(Task):
             yield from map(self.word, self._texts(size, lambda: self.letters))
 
     def draw(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
-        """A text that is as long as the length allows, drawn symbol by symbol and taken back where it would repeat."""
+        """A text that is as long as the length allows, drawn symbol by symbol and taken back where it would repeat.
+
+        One that needs many of all runs would be taken back for ever; it is a part of a tour of all runs.
+        """
         size = min(self.size, max(1, (length - self.gram) // 2))
+        if MANY * size > self.symbols**self.gram:
+            return self.word(self._tour(rng)[:size])[:length]
         text = next(self._texts(size, lambda: [self.letters[i] for i in rng.permutation(self.symbols)]))
         return self.word(text)[:length]
+
+    def _tour(self, rng: np.random.Generator) -> list[str]:
+        """A random text with every run once: runs lead from all but their last symbol to all but their first.
+
+        It walks while it can, and where it can't it goes back and inserts what is left on the way.
+        """
+        ways: dict[tuple[str, ...], list[str]] = {}
+        start = tuple(self.letters[i] for i in rng.integers(self.symbols, size=self.gram - 1))
+        walk, tour = [(start, "")], []
+        while walk:
+            here = walk[-1][0]
+            if here not in ways:
+                ways[here] = [self.letters[i] for i in rng.permutation(self.symbols)]
+            if ways[here]:
+                letter = ways[here].pop()
+                walk.append(((*here, letter)[1:], letter))
+            else:
+                tour.append(walk.pop()[1])
+        return [*start, *tour[-2::-1]]
 
     def _texts(self, size: int, choices: Callable[[], Iterable[str]]) -> Iterator[tuple[str, ...]]:
         """All texts of a size without repeats, in the order in which the choices for each place come."""
