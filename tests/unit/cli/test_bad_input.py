@@ -99,6 +99,24 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         'image = [4, 4]\neps = 0.1\ngamma = 0\n[features]\nf = [[[1]]]\n[classes]\na = ["f"]\nb = ["f", "g"]\n',
         ["x.scene.toml:3: gamma must be", "x.scene.toml:8: the class 'b' has 'g'"],
     ),
+    ("unknown task", "x.task.toml", 'task = "juggling"\n', ["x.task.toml:1: there is no task 'juggling'", "k-hop"]),
+    (
+        "task with four mistakes",
+        "x.task.toml",
+        'task = "k-hop"\nhops = 0\nsymbols = "many"\ndepth = 1\n',
+        [
+            "x.task.toml: length is missing",
+            "x.task.toml:2: hops must be a whole number from 1, is 0",
+            'x.task.toml:3: symbols must be a whole number from 1, is "many"',
+            "x.task.toml:4: 'depth' is not a key of the task 'k-hop'",
+        ],
+    ),
+    (
+        "more pairs than keys",
+        "x.task.toml",
+        'task = "recall"\nkeys = 2\nvalues = 2\npairs = 3\nquestions = 1\nfused = true\n',
+        ["x.task.toml:4: pairs must be at most keys = 2"],
+    ),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 
