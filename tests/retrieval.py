@@ -20,10 +20,8 @@ TASKS: tuple[Task, ...] = (
 )
 
 
-def hop(word: Sequence[str], place: int | None) -> int | None:
+def hop(word: Sequence[str], place: int) -> int | None:
     """The place behind the last earlier occurrence of the symbol at a place (from 0)."""
-    if place is None:
-        return None
     earlier = [j for j in range(place) if word[j] == word[place]]
     return earlier[-1] + 1 if earlier else None
 
@@ -31,10 +29,11 @@ def hop(word: Sequence[str], place: int | None) -> int | None:
 def hopped(word: Sequence[str], hops: int) -> list[str]:
     """The symbol so many hops from each place."""
     found = []
+    behind: list[int | None] = [hop(word, place) for place in range(len(word))]
     for start in range(len(word)):
         place: int | None = start
         for _ in range(hops):
-            place = hop(word, place)
+            place = None if place is None else behind[place]
         found.append("(none)" if place is None else word[place])
     return found
 
