@@ -1,6 +1,6 @@
-r"""An induction head takes two layers with one head each and 9 dimensions, for any vocabulary and any length.
+r"""An induction head takes two layers with one head each and 8 dimensions, for any vocabulary and any length.
 
-Statement: a transformer of two layers with one head each, a width of 9 and one hidden unit says at every position which
+Statement: a transformer of two layers with one head each, a width of 8 and one hidden unit says at every position which
 symbol came after the last earlier occurrence of the present one, or that there was none.
 Why: layer 1 copies the symbol before; layer 2 finds the last place whose symbol before is the present symbol. Points on
 a circle and squares of positions tell any number of symbols and places apart in two dimensions each; what grows is the

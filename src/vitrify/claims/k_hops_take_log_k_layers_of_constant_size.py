@@ -1,6 +1,6 @@
-r"""Following a symbol back $k$ times takes $\lceil\log_2 k\rceil + 2$ layers with one head each, and 11 dimensions.
+r"""Following a symbol back $k$ times takes $\lceil\log_2 k\rceil + 2$ layers with one head each, and 10 dimensions.
 
-Statement: a transformer of $\lceil\log_2 k\rceil + 2$ layers with one head each, a width of 11 (9 for $k = 1$) and at
+Statement: a transformer of $\lceil\log_2 k\rceil + 2$ layers with one head each, a width of 10 (8 for $k = 1$) and at
 most $3\lceil\log_2 k\rceil + 1$ hidden units finds the symbol $k$ hops back at every position, or that there is none.
 Why: once every position knows where one hop leads, a look at that place tells where two lead, then four; the place
 before the last is carried along, so that odd numbers work as well.

@@ -26,7 +26,6 @@ from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.kit.heads import at_place, earlier
 from vitrify.kit.heads.select import select
 from vitrify.kit.network import Affine, Builder, Network, Space
-from vitrify.kit.positions import Quadratic
 from vitrify.net.architecture import Output
 from vitrify.net.spaces import Circle
 from vitrify.net.transformer import AttentionKind
@@ -44,12 +43,10 @@ def copying(task: Copying, *, attention: AttentionKind = "softmax") -> Network:
     )
     codes = Circle(task.alphabet)
     symbol = net.embed("symbol", codes, np.vstack([codes.codes[:1], codes.codes]))
-    code = Quadratic(task.length)
-    squares = net.place("position", code.kind(), code.table())
     back = [symbol]
     for h in range(1, task.gram + 1):
         writes = Space(f"symbol {h} back", codes)
-        back.append(at_place(net, earlier(squares, h), squares, Affine.copy(symbol), writes))
+        back.append(at_place(net, earlier(net, h), Affine.copy(symbol), writes))
     void = Affine.of({net.bos: -codes.codes[:1]})  # a sink has no key
     tests = [same(here, Affine.copy(there) + void, codes) for here, there in pairwise(back)]
     answer = select(net, tests, Affine.copy(symbol), Space("next symbol", codes), shares=False)

@@ -16,7 +16,7 @@ Symbols are points on a circle where they are compared: $V$ of them have the gap
 | | formula |
 | --- | --- |
 | layers, heads | $\lceil\log_2 k\rceil + 2$; one in each layer |
-| width | 9 for $k = 1$, 11 for every other, whatever the length and the number of symbols |
+| width | 8 for $k = 1$, 10 for every other, whatever the length and the number of symbols |
 | units | 1 for $k = 1$; else for every digit of $k - 1$ one, and as many as there are different digits after it |
 
 Units erase dimensions that are used again.
@@ -32,7 +32,6 @@ import numpy as np
 from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.kit.heads import at_place, earlier, recent_match
 from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.kit.positions import Quadratic
 from vitrify.net.architecture import Output
 from vitrify.net.spaces import Circle, Integers
 from vitrify.net.transformer import AttentionKind
@@ -51,9 +50,7 @@ def k_hop(task: KHop, *, attention: AttentionKind = "softmax") -> Network:
     codes = Circle(task.alphabet)
     symbol = net.embed("symbol", codes, np.vstack([np.zeros(2), codes.codes]))
     number = net.embed("number", Integers(("v",), 0.0, float(task.symbols)), np.arange(len(net.inputs))[:, None])
-    code = Quadratic(task.length)
-    squares = net.place("position", code.kind(), code.table())
-    before = at_place(net, earlier(squares, 1), squares, Affine.copy(symbol), Space("symbol before", codes))
+    before = at_place(net, earlier(net, 1), Affine.copy(symbol), Space("symbol before", codes))
     most = float(max(task.length, task.symbols))
     looks = ["ahead" if bit == "1" else "here" for bit in f"{task.hops - 1:b}"] if task.hops > 1 else []
     known = {"ahead": Affine.copy(net.index), "symbol": Affine.copy(number)}
@@ -64,7 +61,7 @@ def k_hop(task: KHop, *, attention: AttentionKind = "softmax") -> Network:
     for done, look in enumerate(looks, start=1):
         kept = (*(part for part in ("here", "ahead") if part in looks[done:]), "symbol")
         writes = Space(f"after {(task.hops - 1 >> len(looks) - done) + 1} hops", Integers(kept, 0.0, most))
-        answer = at_place(net, known[look], squares, _beside(known, kept), writes)
+        answer = at_place(net, known[look], _beside(known, kept), writes)
         known = _parts(answer)
     values = np.arange(len(task.outputs), dtype=float)
     return net.network(
@@ -95,7 +92,7 @@ def sizes(task: KHop) -> dict[str, int]:
     digits = f"{task.hops - 1:b}" if task.hops > 1 else ""
     layers = len(digits) + 2
     units = sum(1 + len(set(digits[done:])) for done in range(1, len(digits) + 1)) if digits else 1
-    return {"layers": layers, "heads": layers, "d_model": 11 if digits else 9, "units": units}
+    return {"layers": layers, "heads": layers, "d_model": 10 if digits else 8, "units": units}
 
 
 def _make(spec: object, settings: Settings) -> Network:

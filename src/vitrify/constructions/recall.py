@@ -24,7 +24,6 @@ from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.kit.heads import at_place, earlier
 from vitrify.kit.heads.select import Test, select
 from vitrify.kit.network import Affine, Builder, Network, Space
-from vitrify.kit.positions import Quadratic
 from vitrify.net.architecture import Output
 from vitrify.net.spaces import Circle, Flag
 from vitrify.net.transformer import AttentionKind
@@ -53,9 +52,7 @@ def recall(task: Recall, *, attention: AttentionKind = "softmax") -> Network:
     if task.fused:
         told = key
     else:
-        code = Quadratic(task.length)
-        squares = net.place("position", code.kind(), code.table())
-        told = at_place(net, earlier(squares, 1), squares, Affine.copy(key), Space("key before", keys))
+        told = at_place(net, earlier(net, 1), Affine.copy(key), Space("key before", keys))
     telling = Test(Affine.constant(1.0), Affine.copy(tells), 1.0)
     answer = select(
         net,

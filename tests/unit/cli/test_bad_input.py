@@ -106,8 +106,8 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         'task = "k-hop"\nhops = 0\nsymbols = "many"\ndepth = 1\n',
         [
             "x.task.toml: length is missing",
-            "x.task.toml:2: hops must be a whole number from 1, is 0",
-            'x.task.toml:3: symbols must be a whole number from 1, is "many"',
+            "x.task.toml:2: hops must be a whole number from 1 to 4096, is 0",
+            'x.task.toml:3: symbols must be a whole number from 1 to 100000, is "many"',
             "x.task.toml:4: 'depth' is not a key of the task 'k-hop'",
         ],
     ),

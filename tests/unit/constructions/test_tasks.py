@@ -112,7 +112,7 @@ def test_layers_of_hops(hops: int) -> None:
     size = Ledger.of(build(task))
     assert size.attention_layers == size.layers == ceil(log2(hops)) + 2
     assert set(size.heads_per_layer) == {1}
-    assert size.d_model == (11 if hops > 1 else 9)
+    assert size.d_model == (10 if hops > 1 else 8)
     assert {name: getattr(size, name) for name in promised(task)} == promised(task)
 
 
@@ -159,7 +159,7 @@ def test_what_a_program_would_take() -> None:
     weights = build(program(library.induction(), letters(16), 30, causal=True))
     size, ours = Ledger.of(weights), Ledger.of(build(KHop(1, 16, 30)))
     assert size.heads_per_layer == ours.heads_per_layer == (1, 1)
-    assert ours.d_model == 9 < size.d_model
+    assert ours.d_model == 8 < size.d_model
     assert ours.nonzero < size.nonzero
 
 

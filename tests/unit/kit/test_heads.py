@@ -532,11 +532,10 @@ def test_recent_match_reads_a_function_of_spaces(attention: AttentionKind) -> No
 @pytest.mark.parametrize("length", [1, 7, 40])
 def test_at_place_reads_where_the_number_says(attention: AttentionKind, length: int) -> None:
     net = Builder("place", letters(4), length, attention)
-    code = position_code("quadratic", length, [])
-    squares, here = net.place("position", code.kind(), code.table()), where(net)
+    here = where(net)
     places = [0, -3, 0, 1, 2]  # where BOS and each letter look
     wanted = net.embed("place", Integers(("p",), -3.0, 2.0), np.array(places, dtype=float)[:, None])
-    there = at_place(net, Affine.copy(wanted), squares, Affine.copy(here), Space("there", here.kind))
+    there = at_place(net, Affine.copy(wanted), Affine.copy(here), Space("there", here.kind))
     weights = built(net, there)
     some = [word for word in some_words(length, 4) if word[:1] != (4,)]  # nobody looks ahead
 
@@ -553,17 +552,15 @@ def test_at_place_reads_where_the_number_says(attention: AttentionKind, length: 
 @pytest.mark.parametrize("offset", [1, 3, 9])
 def test_earlier_is_a_shift_without_a_sink(attention: AttentionKind, offset: int) -> None:
     net = Builder("earlier", letters(2), 7, attention)
-    code = position_code("quadratic", 7, [])
-    squares = net.place("position", code.kind(), code.table())
     here = where(net)
-    weights = built(net, at_place(net, earlier(squares, offset), squares, Affine.copy(here), Space("x", here.kind)))
+    weights = built(net, at_place(net, earlier(net, offset), Affine.copy(here), Space("x", here.kind)))
     check_choice(weights, some_words(7), lambda _, t: [max(t - offset, 0)])
     assert smallest_lead(weights, some_words(7), lambda _, t: [max(t - offset, 0)], causal) >= 1.0
-    assert {space.name for space in weights.labels.spaces} == {"position", "where", "x"}  # no flag of BOS
+    assert {space.name for space in weights.labels.spaces} == {"index", "square", "where", "x"}  # no flag of BOS
     kappa = weights.labels.heads[0].kappa
     largest = max(magnitudes(weights, word).max() for word in some_words(7))
     assert kappa is not None
-    assert largest <= kappa
+    assert 0.5 * kappa <= largest <= kappa
 
 
 @pytest.mark.parametrize("kind", [Integers(("n",), 0.0, 3.0), Reals(("x",), 0.0, 1.0)])

@@ -167,16 +167,18 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "everything": (
         HOPS.replace("3\n", "0\n").replace("symbols = 4", 'symbols = "many"\ndepth = 1').replace("32", "1.5"),
         [
-            ":2: hops must be a whole number from 1, is 0",
-            ':3: symbols must be a whole number from 1, is "many"',
+            ":2: hops must be a whole number from 1 to 4096, is 0",
+            ':3: symbols must be a whole number from 1 to 100000, is "many"',
             ":4: 'depth' is not a key of the task 'k-hop'; it has hops, symbols, length",
-            ":5: length must be a whole number from 1, is 1.5",
+            ":5: length must be a whole number from 1 to 100000, is 1.5",
         ],
     ),
     "truth": (RECALL.replace("true", "1"), [":6: fused must be true or false, is 1"]),
-    "no number": (HOPS.replace("32", "true"), [":4: length must be a whole number from 1, is true"]),
+    "no number": (HOPS.replace("32", "true"), [":4: length must be a whole number from 1 to 100000, is true"]),
     "conflict": (RECALL.replace("pairs = 4", "pairs = 5"), [":4: pairs must be at most keys = 4"]),
     "too long": ('task = "copying"\nsymbols = 2\nsize = 6\ngram = 2\n', [":3: size must be at most 5, as longer"]),
+    "too many": (RECALL.replace("= 4", "= 1000").replace("= 2", "= 600"), [":6: fused symbols are a key and a value"]),
+    "too large": ('task = "composition"\nsize = 513\n', [":2: size must be a whole number from 1 to 512, is 513"]),
     "table": (HOPS + "[more]\nx = 1\n", [":5: 'more' is not a key of the task"]),
 }
 

@@ -30,6 +30,7 @@ from vitrify.spec.files import refuse_any, refuse_suffix
 from vitrify.spec.toml_files import Keys, read_toml
 
 PACKAGE = "vitrify.spec.tasks"
+MANY = 100_000  # symbols or positions, at most: more than a word of them can be run with
 NONE = "(none)"  # the answer where a task says that there is nothing to be found
 Answer: TypeAlias = str | tuple[float, ...] | None
 Word: TypeAlias = Sequence[str]

@@ -28,7 +28,7 @@ class Composition(Task):
     name: ClassVar[str] = "composition"
     free: ClassVar[bool] = False
 
-    size: Annotated[int, Within(1)]
+    size: Annotated[int, Within(1, 512)]  # there are 2 size² entries
 
     @property
     def length(self) -> int:

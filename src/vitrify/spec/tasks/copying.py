@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from vitrify.spec.tasks.catalogue import Answer, Task, Within, Word, letters
+from vitrify.spec.tasks.catalogue import MANY, Answer, Task, Within, Word, letters
 
 SEPARATOR = "|"
-MANY = 4  # texts with more than a fourth of all runs are parts of tours
+TOURED = 4  # texts with more than a fourth of all runs are parts of tours
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Copying(Task):
     name: ClassVar[str] = "copying"
     free: ClassVar[bool] = False
 
-    symbols: Annotated[int, Within(1)]
-    size: Annotated[int, Within(1)]
-    gram: Annotated[int, Within(1)]
+    symbols: Annotated[int, Within(1, MANY)]
+    size: Annotated[int, Within(1, MANY)]
+    gram: Annotated[int, Within(1, 64)]
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -85,7 +85,7 @@ class Copying(Task):
         One that needs many of all runs would be taken back for ever; it is a part of a tour of all runs.
         """
         size = min(self.size, max(1, (length - self.gram) // 2))
-        if MANY * size > self.symbols**self.gram:
+        if TOURED * size > self.symbols**self.gram:
             return self.word(self._tour(rng)[:size])[:length]
         text = next(self._texts(size, lambda: [self.letters[i] for i in rng.permutation(self.symbols)]))
         return self.word(text)[:length]

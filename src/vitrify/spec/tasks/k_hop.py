@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from vitrify.spec.tasks.catalogue import NONE, Answer, Task, Within, Word, letters
+from vitrify.spec.tasks.catalogue import MANY, NONE, Answer, Task, Within, Word, letters
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class KHop(Task):
 
     name: ClassVar[str] = "k-hop"
 
-    hops: Annotated[int, Within(1)]
-    symbols: Annotated[int, Within(1)]
-    length: Annotated[int, Within(1)]
+    hops: Annotated[int, Within(1, 4096)]
+    symbols: Annotated[int, Within(1, MANY)]
+    length: Annotated[int, Within(1, MANY)]
 
     @cached_property
     def alphabet(self) -> tuple[str, ...]:

@@ -14,7 +14,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from vitrify.spec.tasks.catalogue import Answer, Task, Within, Word
+from vitrify.spec.tasks.catalogue import MANY, Answer, Task, Within, Word
+
+FUSED = 1 << 19  # different pairs that are one symbol, at most
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,19 @@ class Recall(Task):
     name: ClassVar[str] = "recall"
     free: ClassVar[bool] = False
 
-    keys: Annotated[int, Within(1)]
-    values: Annotated[int, Within(1)]
-    pairs: Annotated[int, Within(1)]
-    questions: Annotated[int, Within(1)]
+    keys: Annotated[int, Within(1, MANY)]
+    values: Annotated[int, Within(1, MANY)]
+    pairs: Annotated[int, Within(1, MANY)]
+    questions: Annotated[int, Within(1, MANY)]
     fused: bool
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if given["pairs"] > given["keys"]:
             yield "pairs", f"pairs must be at most keys = {given['keys']}, as their keys differ, is {given['pairs']}"
+
+        if given["fused"] and given["keys"] * given["values"] > FUSED:
+            yield "fused", f"fused symbols are a key and a value each: keys × values must be at most {FUSED:,}"
 
     @property
     def length(self) -> int:
