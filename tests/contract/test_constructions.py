@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ from vitrify.spec.pfsas import random_pfsa
 from vitrify.spec.program_file import Program, program
 from vitrify.spec.scene import Scene
 from vitrify.spec.scenes import random_bitmaps
+from vitrify.spec.tasks.catalogue import Task
 from vitrify.spec.turing import TuringMachine
 from vitrify.spec.turing_machines import increment, random_machine
 from vitrify.spec.word_languages import random_patterns, waking_up
@@ -64,6 +66,9 @@ SAMPLES: dict[type, list[object]] = {  # what every construction of a type must 
     Scene: [small_scene(0), random_bitmaps(2, composites=1)],
     WordPatterns: [waking_up(2), random_patterns(1), WordPatterns((), (('"a"',),))],
 }
+for path in sorted((Path(__file__).parents[2] / "examples").glob("*.task.toml")):  # every task has an example
+    task = Task.read(path)
+    SAMPLES.setdefault(type(task), []).append(task)
 ENTRIES = {entry.shape: entry for entry in constructions()}
 
 

@@ -72,11 +72,9 @@ class WordExamination:
             short = _all_beginnings(self.net, language, self.max_length, positions // 2)
         listed = self.oracle.questions(rng, max(200, positions // 8))
         random = self._random(rng, positions // 4)
-        all_short = (short,) if short.words else ()
-        if not listed:
-            return *all_short, random
         name = f"every prefix of {len(listed)} words that exercise the listed parts"
-        return *all_short, Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed)), random
+        parts = Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed))
+        return tuple(domain for domain in (short, parts, random) if domain.words)
 
     def _random(self, rng: np.random.Generator, positions: int) -> Domain:
         """Random sentences where there is a language; else random words of full length, as many as are affordable."""
@@ -166,7 +164,8 @@ class WordExamination:
     def _exercise(self) -> Domain:
         """The words on which named spaces are looked at: random ones, of any language if the oracle knows all."""
         if not isinstance(self.oracle, KnowsNumbers):
-            return replace(self.domains[-1], words=tuple(chain(*(domain.words for domain in self.domains[1:]))))
+            sampled = [domain.words for domain in self.domains if domain.method == "sampled"]
+            return replace(self.domains[-1], words=tuple(chain(*sampled)))
         strange = _random_words(self.net, np.random.default_rng(self.seed), SAMPLES * self.net.max_length)
         return replace(strange, words=(*self.domains[-1].words, *strange.words))
 
@@ -245,7 +244,7 @@ def _all_beginnings(net: SequenceArchitecture, language: Language, max_length: i
             break
     continued = {tuple(word[:-1]) for word in found}
     words = _by_length([word for word in found if tuple(word) not in continued])
-    longest = len(found[-1])
+    longest = max(map(len, found), default=0)
     return Domain(f"all {len(found)} beginnings of sentences to length {longest}", words, "exhaustive", len(found))
 
 

@@ -28,10 +28,11 @@ from vitrify.bounds.lipschitz import logit_moves, measured
 from vitrify.bounds.random_nets import random_net
 from vitrify.certify.evidence import Evidence
 from vitrify.claims.catalogue import Claim, Subject
-from vitrify.constructions._parity import lead, parity
+from vitrify.constructions.parity import lead, parity
 from vitrify.kit import assemble
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
+from vitrify.spec.automata import cyclic
 
 LENGTHS = (8, 32, 64, 128)
 SEEDS = (0, 3)
@@ -47,7 +48,7 @@ def subjects() -> Iterator[Subject]:
     for seed in SEEDS:
         net = random_net(seed, Head("softmax", "none"), max_length=LENGTHS[-1], heads=2, positions=False, scale=SCALE)
         yield _subject(f"random {seed}", dict.fromkeys(LENGTHS, net))
-    yield _subject("PARITY in two layers", {length: assemble(parity(length, C)) for length in LENGTHS})
+    yield _subject("PARITY in two layers", {length: assemble(parity(cyclic(2), length, C)) for length in LENGTHS})
 
 
 def _subject(name: str, nets: Mapping[int, Weights]) -> Subject:

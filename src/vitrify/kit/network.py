@@ -302,6 +302,7 @@ class Builder:
         self._operations: list[Operation] = []
         self._bos: Space | None = None
         self._index: Space | None = None
+        self._square: Space | None = None
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
         """A space that each token sets by itself: a row of the table per input symbol, the BOS token first."""
@@ -335,7 +336,7 @@ class Builder:
         if self._bos is None:
             from vitrify.net.spaces import Flag
 
-            self._bos = self.embed("bos", Flag(), np.eye(len(self.inputs))[:, :1])
+            self._bos = self.embed("bos", Flag(), np.eye(len(self.inputs), 1))
         return self._bos
 
     @property
@@ -347,6 +348,16 @@ class Builder:
             kind = Integers(("t",), 0.0, float(self.max_length))
             self._index = self.place("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
         return self._index
+
+    @property
+    def square(self) -> Space:
+        """The square of the number of the token; 0 at BOS."""
+        if self._square is None:
+            from vitrify.net.spaces import Integers
+
+            kind = Integers(("t²",), 0.0, float(self.max_length**2))
+            self._square = self.place("square", kind, np.arange(1.0, self.max_length + 1)[:, None] ** 2)
+        return self._square
 
     def add(self, operation: Operation) -> Space:
         """Append an operation; returns the (first) space that it writes."""

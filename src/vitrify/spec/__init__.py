@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vitrify.spec.pfsa import ProbabilisticAutomaton
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
+    from vitrify.spec.tasks.catalogue import Task
     from vitrify.spec.turing import TuringMachine
 
     Spec: TypeAlias = (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         | ProbabilisticAutomaton
         | Program
         | Scene
+        | Task
         | TuringMachine
         | WordPatterns
     )
@@ -70,6 +72,7 @@ SUFFIXES = {
     ".pfsa.json": ("probabilistic automaton", "pfsa", "ProbabilisticAutomaton"),
     ".tm.toml": ("Turing machine", "turing", "TuringMachine"),
     ".scene.toml": ("scene of features in images", "scene", "Scene"),
+    ".task.toml": ("task with a question at some positions", "tasks.catalogue", "Task"),
 }
 
 

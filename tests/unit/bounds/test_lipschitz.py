@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from nets import copycat, mixed, random_arrays, random_net
 from vitrify.bounds.gates import all_words
 from vitrify.bounds.lipschitz import influence, logit_moves, measured
-from vitrify.constructions._parity import lead, parity
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.counting import counting
 from vitrify.constructions.ngram import ngram
+from vitrify.constructions.parity import lead, parity
 from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
 from vitrify.net.architecture import Output
@@ -61,7 +61,7 @@ def test_no_letter_moves_a_logit_by_more_than_the_bound(weights: Weights, length
 
 
 BUILT = {
-    "parity, two layers": assemble(parity(7)),
+    "parity, two layers": assemble(parity(cyclic(2), 7)),
     "parity, counter": assemble(commutative(cyclic(2), max_length=7)),
     "majority": assemble(counting(majority("a", "ab", 7))),
     "3-gram": assemble(ngram(random_ngram(2, 3, seed=1), max_length=7)),
@@ -155,7 +155,7 @@ def test_the_influence_falls_like_one_over_n() -> None:
 @pytest.mark.parametrize("length", [8, 64])
 def test_the_lead_of_parity_is_below_the_bound(length: int) -> None:
     """One letter turns the answer around: it moves the lead by the sum of two leads, and that is within the bound."""
-    found = influence(assemble(parity(length)), length)
+    found = influence(assemble(parity(cyclic(2), length)), length)
     assert 2 * lead(length, 1.0, 1) < 2 * found.others
 
 

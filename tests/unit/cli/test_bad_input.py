@@ -124,6 +124,24 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),
     ("sums of states off", "p.pfsa.json", PFSA, ["p.pfsa.json: ", "leave 'q' or to end there must sum to 1"]),
     ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes"]),
+    ("unknown task", "x.task.toml", 'task = "juggling"\n', ["x.task.toml:1: there is no task 'juggling'", "k-hop"]),
+    (
+        "task with four mistakes",
+        "x.task.toml",
+        'task = "k-hop"\nhops = 0\nsymbols = "many"\ndepth = 1\n',
+        [
+            "x.task.toml: length is missing",
+            "x.task.toml:2: hops must be a whole number from 1 to 4096, is 0",
+            'x.task.toml:3: symbols must be a whole number from 1 to 100000, is "many"',
+            "x.task.toml:4: 'depth' is not a key of the task 'k-hop'",
+        ],
+    ),
+    (
+        "more pairs than keys",
+        "x.task.toml",
+        'task = "recall"\nkeys = 2\nvalues = 2\npairs = 3\nquestions = 1\nfused = true\n',
+        ["x.task.toml:4: pairs must be at most keys = 2"],
+    ),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 

@@ -25,17 +25,28 @@ from tiny_nets import (
     words,
 )
 from vitrify.errors import BuildRefused
-from vitrify.kit.heads import count, last_marked, lookup, mean, recent_match, shift, weighted_mean, window
+from vitrify.kit.heads import (
+    at_place,
+    count,
+    earlier,
+    last_marked,
+    lookup,
+    mean,
+    recent_match,
+    shift,
+    weighted_mean,
+    window,
+)
 from vitrify.kit.heads import select as selecting
 from vitrify.kit.network import Affine, Builder, Space
 from vitrify.kit.positions import CodeName, position_code
 from vitrify.net.run import trace
-from vitrify.net.spaces import Bits, Flag, Integers, Kind, OneHot, Reals
+from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, OneHot, Reals
 from vitrify.net.transformer import AttentionKind, Mask
 from vitrify.net.weights import Weights
 
 CODES: tuple[CodeName, ...] = ("dyadic", "quadratic", "sqrt")
-Coding = Literal["onehot", "bits"]
+Coding = Literal["onehot", "bits", "circle"]
 Which = Literal["last", "first"]
 
 
@@ -275,12 +286,14 @@ ASKED = {1: 0, 2: 2, 3: 0}
 SHOWN: dict[int, int | None] = {1: 0, 2: None, 3: 1}
 
 
-def coded(kind: Coding, number: int) -> OneHot | Bits:
+def coded(kind: Coding, number: int) -> OneHot | Bits | Circle:
     values = tuple("xyz"[:number])
+    if kind == "circle":
+        return Circle(values)
     return OneHot(values) if kind == "onehot" else Bits(values)
 
 
-def matching(net: Builder, kind: OneHot | Bits) -> tuple[Space, Space]:
+def matching(net: Builder, kind: OneHot | Bits | Circle) -> tuple[Space, Space]:
     """Query and key spaces; both void at BOS."""
     alphabet = len(net.inputs) - 1
     query, key = np.zeros((alphabet + 1, kind.size)), np.zeros((alphabet + 1, kind.size))
@@ -310,7 +323,7 @@ def or_bos(found: list[int], word: Word, t: int, mask: Mask) -> list[int]:
 
 @pytest.mark.parametrize("attention", KINDS)
 @pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize(("coding", "number"), [("onehot", 2), ("onehot", 3), ("bits", 2), ("bits", 3)])
+@pytest.mark.parametrize(("coding", "number"), [("onehot", 2), ("onehot", 3), ("bits", 2), ("bits", 3), ("circle", 3)])
 def test_lookup_averages_over_all_matches(attention: AttentionKind, mask: Mask, coding: Coding, number: int) -> None:
     net = Builder("lookup", letters(3), 20, attention)
     query, key = matching(net, coded(coding, number))
@@ -344,7 +357,7 @@ def test_lookup_matches_a_flag(attention: AttentionKind) -> None:
 @pytest.mark.parametrize("attention", KINDS)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("which", ["last", "first"])
-@pytest.mark.parametrize(("coding", "number"), [("onehot", 3), ("bits", 2), ("bits", 3)])
+@pytest.mark.parametrize(("coding", "number"), [("onehot", 3), ("bits", 2), ("bits", 3), ("circle", 3)])
 def test_recent_match_finds_one_position(
     attention: AttentionKind, mask: Mask, which: Which, coding: Coding, number: int
 ) -> None:
@@ -499,6 +512,55 @@ def test_kappa_bounds_the_sum_of_products(which: Which, coding: Coding) -> None:
         assert head.gap is not None
         assert head.kappa is not None
         assert 0.6 * head.kappa * head.gap <= largest <= head.kappa * head.gap
+
+
+@pytest.mark.parametrize("attention", KINDS)
+def test_recent_match_reads_a_function_of_spaces(attention: AttentionKind) -> None:
+    net = Builder("recent", letters(2), 9, attention)
+    kind = OneHot(("a", "b"))
+    letter = net.embed("letter", kind, np.vstack([np.zeros(2), kind.codes]))
+    value = Affine.copy(net.index).beside(Affine.copy(net.index, -1.0)), Integers(("t", "-t"), -9.0, 9.0)
+    weights = built(net, recent_match(net, letter, letter, value, mask="strict", name="before"))
+    error = weights.labels.space("before").error
+    for word, rows in zip(some_words(9), held(weights, some_words(9)), strict=True):
+        for t in range(1, len(word) + 1):
+            last = max((j for j in range(1, t) if word[j - 1] == word[t - 1]), default=0)
+            assert np.abs(rows[t] - [last, -last]).max() <= error + ROUNDING
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("length", [1, 7, 40])
+def test_at_place_reads_where_the_number_says(attention: AttentionKind, length: int) -> None:
+    net = Builder("place", letters(4), length, attention)
+    here = where(net)
+    places = [0, -3, 0, 1, 2]  # where BOS and each letter look
+    wanted = net.embed("place", Integers(("p",), -3.0, 2.0), np.array(places, dtype=float)[:, None])
+    there = at_place(net, Affine.copy(wanted), Affine.copy(here), Space("there", here.kind))
+    weights = built(net, there)
+    some = [word for word in some_words(length, 4) if word[:1] != (4,)]  # nobody looks ahead
+
+    def choice(word: Word, t: int) -> list[int]:
+        return [max(places[word[t - 1]], 0) if t else 0]
+
+    check_choice(weights, some, choice)
+    if length > 1:
+        assert smallest_lead(weights, some, choice, causal) == pytest.approx(1.0)
+    assert weights.labels.heads[0].gap == 1.0
+
+
+@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("offset", [1, 3, 9])
+def test_earlier_is_a_shift_without_a_sink(attention: AttentionKind, offset: int) -> None:
+    net = Builder("earlier", letters(2), 7, attention)
+    here = where(net)
+    weights = built(net, at_place(net, earlier(net, offset), Affine.copy(here), Space("x", here.kind)))
+    check_choice(weights, some_words(7), lambda _, t: [max(t - offset, 0)])
+    assert smallest_lead(weights, some_words(7), lambda _, t: [max(t - offset, 0)], causal) >= 1.0
+    assert {space.name for space in weights.labels.spaces} == {"index", "square", "where", "x"}  # no flag of BOS
+    kappa = weights.labels.heads[0].kappa
+    largest = max(magnitudes(weights, word).max() for word in some_words(7))
+    assert kappa is not None
+    assert 0.5 * kappa <= largest <= kappa
 
 
 @pytest.mark.parametrize("kind", [Integers(("n",), 0.0, 3.0), Reals(("x",), 0.0, 1.0)])

@@ -12,19 +12,20 @@ import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.net.spaces import Bits, Flag, Kind, OneHot
+from vitrify.net.spaces import Bits, Circle, Flag, Kind, OneHot
 from vitrify.net.transformer import Mask
 
 Which = Literal["last", "first"]
+Value = Space | tuple[Affine, Kind]  # a space as it is, or a linear function of spaces and the kind that it has
 
 
 def _codes(space: Space) -> tuple[float, float]:
     """Norm and gap of a space's codes; a flag is a code with one value, and a void key, scoring 0, must not match."""
-    if isinstance(space.kind, OneHot | Bits):
+    if isinstance(space.kind, OneHot | Bits | Circle):
         return space.kind.norm, min(space.kind.gap, space.kind.norm)
     if isinstance(space.kind, Flag):
         return 1.0, 1.0
-    raise TypeError(f"{space.name} has no codes to match: it must be a one-hot, a bit code or a flag")
+    raise TypeError(f"{space.name} has no codes to match: it must be a one-hot, a bit code, a circle or a flag")
 
 
 def lookup(
@@ -61,7 +62,7 @@ def recent_match(
     net: Builder,
     query: Space,
     key: Space | Affine,
-    value: Space,
+    value: Value,
     *,
     which: Which = "last",
     mask: Mask = "causal",
@@ -69,7 +70,7 @@ def recent_match(
 ) -> Space:
     r"""`value` at the last (or first) position whose key equals the query; the value at BOS when there is none.
 
-    The key may be a linear function of spaces, as long as it is a code of the query's kind.
+    The key may be a linear function of spaces, as long as it is a code of the query's kind; so may the value.
 
     Score $C\, c_q \cdot c_k \pm j$ with $C = T/\text{gap}$: a match scores at least $C\,\text{norm} + \min \pm j$, a
     mismatch at most one less, whatever its place; the sink stands half way. Two matches differ by at least 1. So the
@@ -82,14 +83,14 @@ def recent_match(
     eye, zero = np.eye(query.size), np.zeros((query.size, 2))
     features = query.size + 2
     matched = Affine.copy(key) if isinstance(key, Space) else key
-    known = "+".join(space.name for space in matched.spaces)
-    writes = Space(name or f"{which} {value.name}@{known}={query.name}", value.kind)
+    read, kind = _read(value)
+    writes = Space(name or f"{which} {_known(read)}@{_known(matched)}={query.name}", kind)
     return net.add(
         Attend(
             name=f"{which} match: {writes.name}",
             query=Affine.of({query: np.hstack([scale * eye, zero])}, [*np.zeros(query.size), sign, lowest - 0.5]),
             key=_beside(matched, {net.index: np.eye(features)[-2:-1], net.bos: np.eye(features)[-1:]}, features),
-            value=Affine.copy(value),
+            value=read,
             writes=writes,
             attention=net.attention,
             gap=0.5,
@@ -102,7 +103,7 @@ def recent_match(
 def last_marked(
     net: Builder,
     flag: Space | Affine,
-    value: Space | tuple[Affine, Kind],
+    value: Value,
     *,
     which: Which = "last",
     mask: Mask = "causal",
@@ -122,9 +123,8 @@ def last_marked(
     features = 3 if sink else 2
     places: dict[Space, Any] = {net.index: np.eye(features)[1:2]} | ({net.bos: np.eye(3)[2:]} if sink else {})
     marked = Affine.copy(flag) if isinstance(flag, Space) else flag
-    read, kind = (Affine.copy(value), value.kind) if isinstance(value, Space) else value
-    known = ["+".join(space.name for space in affine.spaces) for affine in (read, marked)]
-    writes = Space(name or f"{which} {known[0]}@{known[1]}", kind)
+    read, kind = _read(value)
+    writes = Space(name or f"{which} {_known(read)}@{_known(marked)}", kind)
     return net.add(
         Attend(
             name=f"{which} marked: {writes.name}",
@@ -138,6 +138,14 @@ def last_marked(
             mask=mask,
         )
     )
+
+
+def _read(value: Value) -> tuple[Affine, Kind]:
+    return (Affine.copy(value), value.kind) if isinstance(value, Space) else value
+
+
+def _known(affine: Affine) -> str:
+    return "+".join(space.name for space in affine.spaces)
 
 
 def _beside(first: Affine, others: Mapping[Space, Any], features: int) -> Affine:
