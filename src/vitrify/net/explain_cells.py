@@ -78,7 +78,7 @@ def _moves(matrix: Floats, driven: Floats, made: list[Source]) -> str:
         parts.append("all stays")
     elif np.isin(matrix, (-1, 0, 1)).all() and (np.count_nonzero(matrix, axis=1) <= 1).all():
         arrows = [(a, b, matrix[a, b]) for a, b in np.argwhere(matrix).tolist()]
-        parts += [f"{names[a]} → {'−' * (w < 0)}{names[b]}" for a, b, w in arrows if a != b or w < 0]
+        parts += [f"{names[a]} → {'−' if w < 0 else ''}{names[b]}" for a, b, w in arrows if a != b or w < 0]
         parts += [f"{listed(gone)} forgotten"] if gone else []
     else:
         parts += [f"{names[b]} ← {added(terms_of(matrix[:, b], made))}" for b in range(len(matrix))]
