@@ -1,0 +1,75 @@
+"""Brackets on a simple recurrent net, against deleting pairs; sizes by formula; the stack in named spaces; mutations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from brackets import all_texts, completions
+from vitrify.certify import campaign, certify
+from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.recurrent_dyck import dyck_elman, sizes
+from vitrify.errors import BuildRefused
+from vitrify.net import Ledger, Weights, encode, logits, trace
+from vitrify.net.recurrent import Recurrent
+from vitrify.spec.dyck import Dyck
+
+
+def said(weights: Weights[Recurrent], texts: list[str]) -> list[frozenset[str]]:
+    net = weights.architecture
+    rows = logits(weights, [encode(net, list(text)) for text in texts])
+    return [frozenset(s for s, x in zip(net.output.symbols, found[-1], strict=True) if x > 0) for found in rows]
+
+
+@pytest.mark.parametrize(("kinds", "depth", "longest"), [(1, 1, 8), (1, 2, 8), (2, 1, 4), (2, 3, 6), (3, 2, 4)])
+def test_next_sets_after_all_short_beginnings(kinds: int, depth: int, longest: int) -> None:
+    letters = "()[]{}"[: 2 * kinds]
+    weights = dyck_elman(Dyck.of(" ".join(letters), depth, longest))
+    beginnings = [text for text in all_texts(letters, longest) if completions(text, kinds, depth)]
+    assert len(beginnings) > 8
+    assert said(weights, beginnings) == [completions(text, kinds, depth) for text in beginnings]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "depth", "length"), [(1, 1, 9), (2, 3, 120), (8, 10, 120), (64, 10, 60), (3, 16, 40)]
+)
+def test_long_words_and_sizes(kinds: int, depth: int, length: int) -> None:
+    spec = Dyck.of_kinds(kinds, depth, length)
+    weights = dyck_elman(spec)
+    evidence = certify(weights, spec, max_length=1, work=1e7, samples=1_000)
+    assert evidence.verdict == "holds"
+    size, promised = Ledger.of(weights), sizes(spec)
+    assert size.d_model == promised["d_model"]
+    assert weights.architecture.d_embed == 2 + (kinds - 1).bit_length()
+    assert kinds == 1 or size.d_model <= promised["published"]
+
+
+def test_logits_are_halves_and_keep_their_distance() -> None:
+    spec = Dyck.of_kinds(5, 4, 40)
+    weights = dyck_elman(spec)
+    rng = np.random.default_rng(0)
+    words = [encode(weights.architecture, spec.draw(rng)[:40]) for _ in range(100)]
+    found = np.concatenate(list(logits(weights, words)))
+    assert (2 * found == np.round(2 * found)).all()
+    assert np.abs(found).min() == 0.5
+
+
+def test_the_stack_is_in_named_spaces() -> None:
+    seen = trace(dyck_elman(Dyck.of("( ) [ ] { }", 3, 12)), "([]{")
+    assert seen.read("slot 1 pushed") == [[], ["taken"], ["taken", "bit 0"], [], ["taken", "bit 1"]]
+    assert seen.read("slot 1 popped") == [[], [], [], ["taken"], []]
+    assert seen.read("slot 2 pushed") == [[], [], ["taken"], [], ["taken"]]
+
+
+def test_refusals_and_settings() -> None:
+    spec = Dyck.of("( )", 3, 12)
+    with pytest.raises(BuildRefused, match="from 1 to the length of the language, 12, got 13"):
+        build(spec, "dyck-elman", Settings(max_length=13))
+    assert build(spec, "dyck-elman", Settings(max_length=5)).architecture.max_length == 5
+
+
+@pytest.mark.parametrize(("kinds", "depth"), [(1, 1), (1, 3), (2, 1), (3, 3), (4, 2)])
+def test_mutations(kinds: int, depth: int) -> None:
+    spec = Dyck.of_kinds(kinds, depth, 12)
+    found = campaign(dyck_elman(spec), spec, count=80, work=3e6)
+    assert (found.tried, found.survivors) == (80, ())
