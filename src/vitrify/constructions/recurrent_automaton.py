@@ -184,9 +184,7 @@ def _reflecting(
 ) -> Weights[Recurrent]:
     factors, _, state = arrays["blocks.0.rec.W_A"].shape
     cell, source = Cell("householder", state, factors=factors), "Grazzi 2024, arXiv 2411.12537"
-    moves = arrays["blocks.0.rec.W_A"].any(axis=(0, 2)) | arrays["blocks.0.rec.W_B"].any(axis=1)
-    seen = {**arrays, "embed.W_E": np.diag(moves.astype(float))}  # letters that change nothing are not seen
-    return recurrent_net(machine, cell, seen, spaces, max_length, "householder", source)
+    return recurrent_net(machine, cell, arrays, spaces, max_length, "householder", source)
 
 
 def recurrent_net(
@@ -219,7 +217,12 @@ def recurrent_net(
         "letters": len(machine.alphabet),
         "source": f"in the spirit of {source}",
     }
-    known = {"embed.W_E": np.eye(net.d_embed), "unembed.b_U": np.zeros(len(machine.states))}
+    seen = np.ones(net.d_embed)  # an input that changes nothing is not embedded
+    if cell.kind == "householder":
+        seen = arrays["blocks.0.rec.W_A"].any(axis=(0, 2)) | arrays["blocks.0.rec.W_B"].any(axis=1)
+    elif cell.kind == "relu":
+        seen = arrays["blocks.0.rec.W_B"].any(axis=1)
+    known = {"embed.W_E": np.diag(seen.astype(float)), "unembed.b_U": np.zeros(len(machine.states))}
     return Weights(net, {**known, **arrays}, Labels(tuple(labels)), about)
 
 

@@ -55,7 +55,7 @@ MACHINES = {
 }
 BUILT = {  # what reflections and bits can do; the other two shapes do everything
     "householder": {"S5", "A5", "S3 on itself", "parity", "one state", "one letter", "divisibility by 7"},
-    "diagonal": {"parity", "bits", "one state"},
+    "diagonal": {"parity", "bits", "one state", "never again"},
 }
 
 

@@ -1,4 +1,4 @@
-"""Brackets on a simple recurrent net, against deleting pairs; sizes by formula; the stack in named spaces; mutations."""
+"""Brackets on a simple recurrent net, against deleting pairs; sizes; the stack in named spaces; mutations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,20 @@ def test_next_sets_after_all_short_beginnings(kinds: int, depth: int, longest: i
 
 
 @pytest.mark.parametrize(
-    ("kinds", "depth", "length"), [(1, 1, 9), (2, 3, 120), (8, 10, 120), (64, 10, 60), (3, 16, 40)]
+    ("kinds", "depth", "length", "words"),
+    [
+        (1, 1, 9, 20),
+        (8, 10, 120, 50),
+        (64, 10, 60, 50),
+        (3, 16, 40, 50),
+        pytest.param(2, 3, 120, 1_000, marks=pytest.mark.slow),
+        pytest.param(8, 10, 120, 1_000, marks=pytest.mark.slow),
+    ],
 )
-def test_long_words_and_sizes(kinds: int, depth: int, length: int) -> None:
+def test_long_words_and_sizes(kinds: int, depth: int, length: int, words: int) -> None:
     spec = Dyck.of_kinds(kinds, depth, length)
     weights = dyck_elman(spec)
-    evidence = certify(weights, spec, max_length=1, work=1e7, samples=1_000)
+    evidence = certify(weights, spec, max_length=1, work=1e7, samples=words)
     assert evidence.verdict == "holds"
     size, promised = Ledger.of(weights), sizes(spec)
     assert size.d_model == promised["d_model"]
