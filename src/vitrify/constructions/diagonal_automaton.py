@@ -67,7 +67,9 @@ def bits_of(machine: Automaton) -> Iterator[tuple[tuple[int, ...], tuple[Effect,
             yield tuple(sides[state] for state in range(len(machine.states))), chosen
         elif sides is not None:
             waiting += [(*chosen, effect) for effect in reversed(EFFECTS)]
-    raise BuildRefused(f"no bits were found in {TRIED} tries: build this automaton with --shape linear or elman")
+    raise BuildRefused(
+        f"no bits were found in {TRIED} tries: build this automaton with --shape linear-recurrence or elman"
+    )
 
 
 def _sides(machine: Automaton, effects: tuple[Effect, ...]) -> dict[int, int] | None:
@@ -98,7 +100,7 @@ def _telling(machine: Automaton) -> list[tuple[tuple[int, ...], tuple[Effect, ..
     one, two = (machine.states[state] for state in same)
     raise BuildRefused(
         "a diagonal recurrence is built from bits that every letter keeps, flips or sets, but no such bit tells the "
-        f"states {one!r} and {two!r} apart: build this automaton with --shape linear or elman"
+        f"states {one!r} and {two!r} apart: build this automaton with --shape linear-recurrence or elman"
     )
 
 

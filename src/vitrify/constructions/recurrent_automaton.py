@@ -6,7 +6,7 @@ one and 0 for all others, in all three shapes; every number of a run is whole, s
 - `elman`, the classical simulation by ReLU units (Minsky 1967; in the spirit of Hewitt et al. 2020, arXiv 2010.07515):
   unit $(q, a)$ is 1 iff the last letter was $a$ and the state before it $q$:
   $h_{(q,a)} \leftarrow \mathrm{relu}(\sum_{\delta(q',a')=q} h_{(q',a')} + [x = a] - 1)$.
-- `linear`: $h \leftarrow h A_x$ with the 0/1 matrix of the letter on unit vectors of states, and BOS sets $e_{q_0}$.
+- `linear-recurrence`: $h \leftarrow h A_x$, the 0/1 matrix of the letter on unit vectors of states; BOS sets $e_{q_0}$.
 - `householder` (in the spirit of Grazzi et al. 2024, arXiv 2411.12537), where every letter permutes the states: a cycle
   of $m$ states is a product of $m - 1$ swaps, and the swap of $p$ and $q$ is the reflection $I - v^\top v$ with
   $v = e_p - e_q$. A letter takes $n$ less the number of its cycles; no fewer do, as each factor changes the rank of
@@ -15,7 +15,7 @@ one and 0 for all others, in all three shapes; every number of a run is whole, s
 | shape | state | else |
 | --- | --- | --- |
 | `elman` | $n\lvert\Sigma\rvert$, one more if no letter leads to $q_0$ | $\lvert\Sigma\rvert$ ones in $W_A$ for each |
-| `linear` | $n$ | $n\lvert\Sigma\rvert$ ones in $W_A$ |
+| `linear-recurrence` | $n$ | $n\lvert\Sigma\rvert$ ones in $W_A$ |
 | `householder` | $n$ | $\max_a (n - \#\text{cycles of } a)$ factors |
 
 `whole_permutation` follows not one point but all of them in $n$ numbers: the state begins as $(0, 1, \dots, n-1)$ and
@@ -44,6 +44,7 @@ from vitrify.net.sparse import from_entries
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import permutation_group
 from vitrify.spec.automaton import Automaton
+from vitrify.spec.groups import cycles
 
 Floats = NDArray[np.float64]
 LENGTH = 128  # how long words may be unless said: nothing depends on it
@@ -88,7 +89,7 @@ def linear(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurre
     }
     spaces = [("state", OneHot(machine.states))]
     return recurrent_net(
-        machine, Cell("full", n), arrays, spaces, max_length, "linear", "Grazzi 2024, arXiv 2411.12537"
+        machine, Cell("full", n), arrays, spaces, max_length, "linear recurrence", "Grazzi 2024, arXiv 2411.12537"
     )
 
 
@@ -129,14 +130,7 @@ def swaps(images: Sequence[int]) -> list[tuple[int, int]]:
     >>> swaps([1, 2, 0, 4, 3])
     [(0, 1), (0, 2), (3, 4)]
     """
-    found, seen = [], set[int]()
-    for first in range(len(images)):
-        point = images[first]
-        while first not in seen and point != first:
-            found.append((first, point))
-            seen.add(point)
-            point = images[point]
-    return found
+    return [(cycle[0], point) for cycle in cycles(images) for point in cycle[1:]]
 
 
 def sizes(automaton: Automaton) -> dict[str, int]:
@@ -145,17 +139,8 @@ def sizes(automaton: Automaton) -> dict[str, int]:
     n, letters = machine.table.shape
     promised = {"elman": n * letters + (machine.initial not in machine.table), "linear": n}
     if machine.is_group():
-        promised["factors"] = max(n - _cycles(action) for action in machine.maps().values())
+        promised["factors"] = max(n - len(cycles(action)) for action in machine.maps().values())
     return promised
-
-
-def _cycles(images: Sequence[int]) -> int:
-    """How many cycles a permutation has, fixed points counted: components of the graph that it draws."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    ones = np.ones(len(images))
-    return int(connected_components(coo_array((ones, (np.arange(len(images)), images))))[0])
 
 
 def _factors(machine: Automaton) -> Floats:
@@ -164,7 +149,7 @@ def _factors(machine: Automaton) -> Floats:
     if odd:
         raise BuildRefused(
             f"reflections only permute, but the letter{'s' if len(odd) > 1 else ''} {', '.join(map(repr, odd))} "
-            f"merge{'' if len(odd) > 1 else 's'} states: build this automaton with --shape linear or elman"
+            f"merge{'' if len(odd) > 1 else 's'} states: build this automaton with --shape linear-recurrence or elman"
         )
     found = [swaps(action) for action in machine.maps().values()]
     vectors = np.zeros((max(1, *map(len, found)), len(machine.alphabet) + 1, len(machine.states)))
@@ -244,7 +229,11 @@ CONSTRUCTIONS = (
         choices=("max_length",),
     ),
     Construction(
-        "linear", Automaton, "a linear recurrence with a 0/1 matrix per letter", _makes(linear), choices=("max_length",)
+        "linear-recurrence",
+        Automaton,
+        "a linear recurrence with a 0/1 matrix per letter",
+        _makes(linear),
+        choices=("max_length",),
     ),
     Construction(
         "householder",

@@ -93,7 +93,7 @@ def test_every_short_word_and_a_thousand_long_ones(shape: str, name: str) -> Non
 def test_what_does_not_fit_is_refused(shape: str) -> None:
     for name in MACHINES:
         if name not in BUILT[shape]:
-            with pytest.raises(BuildRefused, match="build this automaton with --shape linear or elman"):
+            with pytest.raises(BuildRefused, match="build this automaton with --shape linear-recurrence or elman"):
                 made(shape, name)
 
 
@@ -106,8 +106,8 @@ def test_refusals_name_what_is_wrong() -> None:
         diagonal(cyclic(3))
     with pytest.raises(BuildRefused, match="--max-length must be at least 1, got 0"):
         linear(cyclic(2), max_length=0)
-    with pytest.raises(BuildRefused, match="'linear' has no such choice: leave --attention out"):
-        build(cyclic(2), "linear", Settings("hard"))
+    with pytest.raises(BuildRefused, match="'linear-recurrence' has no such choice: leave --attention out"):
+        build(cyclic(2), "linear-recurrence", Settings("hard"))
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -1,0 +1,67 @@
+r"""A simple recurrent net generates brackets of $k$ kinds to depth $D$ in $O(D \log k)$ units: its state is the stack.
+
+Statement: for the language of well-nested words over $k$ kinds of brackets, at most $D$ of them open at once, a simple
+recurrent net of $(2D - 1)(\lceil\log_2 k\rceil + 1)$ ReLU units gives exactly the set of brackets that may come next
+after every beginning, at every length. This width is ours; it is no larger than the $6D\lceil\log_2 k\rceil - 2D$ that
+are published, for $k \ge 2$.
+Why: opening brackets push, closing ones pop, and a stack of $D$ slots is a shift register that goes both ways: each
+number of a slot is the sum of a unit for pushing and a unit for popping, of which the letter lets one work.
+Checked: sets of next brackets after all beginnings to length 6 (2 from 5 kinds on), after every beginning of words in
+which each kind waits at each depth through long rows of others, and of 200 random words of length up to 120, for up to
+64 kinds and depth 16; the distance of all logits from zero; widths against the formula and the published one.
+Source: Hewitt et al. 2020, arXiv 2010.07515 [A], the published width [S]; the weights here are our own derivation.
+Saboteur: the last slot is never pushed, so that the stack is one slot short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from vitrify.certify.evidence import Evidence
+from vitrify.certify.words import WordExamination
+from vitrify.claims._nets import with_sizes, zeroed
+from vitrify.claims.catalogue import Claim, Subject
+from vitrify.constructions.recurrent_dyck import dyck_elman, sizes
+from vitrify.net.run import encode, logits
+from vitrify.net.weights import Ledger
+from vitrify.spec.dyck import Dyck
+
+LANGUAGES = ((2, 3, 120), (3, 4, 120), (8, 10, 120), (64, 10, 60), (5, 16, 60))
+WORDS = 200
+WORK = 1e8  # multiplications for what is not asked for explicitly
+
+
+def subjects() -> Iterator[Subject]:
+    """Brackets of 2 to 64 kinds, to depths of 3 to 16."""
+    for kinds, depth, length in LANGUAGES:
+        spec = Dyck.of_kinds(kinds, depth, length)
+        yield Subject(f"{kinds} kinds to depth {depth}", spec, dyck_elman(spec), {"to": 6 if kinds < 4 else 2})
+
+
+def check(subject: Subject) -> Evidence:
+    """Sets of next brackets, logits and sizes."""
+    weights, promised = subject.weights, sizes(subject.spec)
+    net, size = weights.architecture, Ledger.of(weights)
+    rng = np.random.default_rng(0)
+    words = [encode(net, subject.spec.draw(rng)[: net.max_length]) for _ in range(50)]
+    nearest = min(float(np.abs(found).min()) for found in logits(weights, words))
+    most = promised["published"]
+    declared = {"d_model": promised["d_model"], f"at most {most} units, as published": True, "least logit": 0.5}
+    measured = {
+        "d_model": size.d_model,
+        f"at most {most} units, as published": size.d_model <= most,
+        "least logit": nearest,
+    }
+    examination = WordExamination(net, subject.spec, max_length=subject.data["to"], samples=WORDS, work=WORK)
+    return with_sizes(examination.run(weights), declared, measured)
+
+
+def sabotage(subject: Subject) -> Subject:
+    """Nothing reaches the last slot."""
+    last = subject.weights.labels.space(f"slot {subject.spec.depth} pushed")
+    return zeroed(subject, "blocks.0.rec.W_A", (slice(None), list(last.dims)))
+
+
+CLAIM = Claim(row="R24", status="proved", subjects=subjects, check=check, sabotage=sabotage)
