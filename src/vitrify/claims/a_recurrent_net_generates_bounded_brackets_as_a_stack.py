@@ -7,7 +7,7 @@ are published, for $k \ge 2$.
 Why: opening brackets push, closing ones pop, and a stack of $D$ slots is a shift register that goes both ways: each
 number of a slot is the sum of a unit for pushing and a unit for popping, of which the letter lets one work.
 Checked: sets of next brackets after all beginnings to length 6 (2 from 5 kinds on), after every beginning of words in
-which each kind waits at each depth through long rows of others, and of 200 random words of length up to 120, for up to
+which each kind waits at each depth through long rows of others, and of 100 random words of length up to 120, for up to
 64 kinds and depth 16; the distance of all logits from zero; widths against the formula and the published one.
 Source: Hewitt et al. 2020, arXiv 2010.07515 [A], the published width [S]; the weights here are our own derivation.
 Saboteur: the last slot is never pushed, so that the stack is one slot short.
@@ -29,7 +29,7 @@ from vitrify.net.weights import Ledger
 from vitrify.spec.dyck import Dyck
 
 LANGUAGES = ((2, 3, 120), (3, 4, 120), (8, 10, 120), (64, 10, 60), (5, 16, 60))
-WORDS = 200
+WORDS = 100
 WORK = 1e8  # multiplications for what is not asked for explicitly
 
 

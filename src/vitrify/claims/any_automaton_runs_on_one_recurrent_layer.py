@@ -26,7 +26,7 @@ from vitrify.constructions.recurrent_automaton import elman, linear, sizes
 from vitrify.net.run import batch_logits
 from vitrify.net.sparse import nonzeros
 from vitrify.net.weights import Ledger
-from vitrify.spec.automata import alternating_group, divisibility, random_automaton, symmetric_group
+from vitrify.spec.automata import divisibility, random_automaton, symmetric_group
 from vitrify.spec.automaton import Automaton
 
 LENGTH, WORDS = 120, 1_000
@@ -34,10 +34,9 @@ WORK = 1e9  # multiplications for what is not asked for explicitly
 
 
 def subjects() -> Iterator[Subject]:
-    """S5, A5, random automata, a regular expression, divisibility by 7; both shapes each."""
+    """S5, random automata, a regular expression, divisibility by 7; both shapes each."""
     machines = {
         "S5 on 5 points": symmetric_group(5),
-        "A5 on 5 points": alternating_group(5),
         "random, 7 states": random_automaton(7, 2, seed=7),
         "random, 5 states, 3 letters": random_automaton(5, 3, seed=8),
         "(ab|ba)*": Automaton.from_regex("(ab|ba)*"),

@@ -131,8 +131,8 @@ def _what(net: Any) -> str:
     if isinstance(net, Recurrent):
         read = f", and {net.units} hidden units read it" if net.units else ""
         return (
-            f"a recurrent net: its state of {net.width} numbers follows {RULES[net.cell.kind]}, from token to token"
-            f"{read}; {answers} ({net.output.kind})"
+            f"a recurrent net: its state of {net.width} number{'s' * (net.width > 1)} follows {RULES[net.cell.kind]}, "
+            f"from token to token{read}; {answers} ({net.output.kind})"
         )
     if net.tag == "convolutional":
         return (
