@@ -1,6 +1,6 @@
 r"""Recurrent cells: how a state of some numbers goes from position to position under what is driven in.
 
-A cell reads a row $x_t$ at every position and starts from $h = 0$. With $u_t = x_t W_B$:
+A cell reads a row $x_t$ at every position and starts from $h = 0$ (or where a cache left it). With $u_t = x_t W_B$:
 
 | kind | next state | $W_A$ |
 | --- | --- | --- |
@@ -90,33 +90,36 @@ class Cell:
 def states(cell: Cell, part: Part, x: Array) -> Array:
     """The states [batch, pos, state] of a cell whose arrays are those of `part`, driven by rows [batch, pos, read]."""
     w_a, driven = part["rec.W_A"], matmul(x, part["rec.W_B"])
+    h = namespace(x).zeros_like(driven[:, 0, : cell.state])
+    kept = part.kept("rec", (h, h) if cell.kind == "lstm" else h)
     if cell.parallel:
-        return _in_rounds(cell, w_a, x, driven)
-    if cell.kind == "lstm":
-        h = namespace(x).zeros_like(driven[:, 0, : cell.state])
-        return _stepped(_lstm(w_a), (h, h), (driven + part["rec.b"],))
-    h = namespace(x).zeros_like(driven[:, 0])
-    if cell.kind in ("diagonal", "householder"):
-        step = _scaled if cell.kind == "diagonal" else _reflected
-        return _stepped(step, h, (matmul(x, w_a), driven))
-    if cell.kind == "full":
-        return _stepped(_chosen(w_a), h, (x, driven))
-    return _stepped(_turned(w_a, relu=cell.kind == "relu"), h, (driven,))
+        found = _in_rounds(cell, w_a, x, driven, kept)
+        kept = found[:, -1]
+    else:
+        given: tuple[Array, ...] = (driven + part["rec.b"] if cell.kind == "lstm" else driven,)
+        if cell.kind in ("diagonal", "householder"):
+            given = (matmul(x, w_a), *given)
+        elif cell.kind == "full":
+            given = (x, *given)
+        steps = {"diagonal": _scaled, "householder": _reflected, "full": _chosen(w_a), "lstm": _lstm(w_a)}
+        kept, found = _stepped(steps.get(cell.kind) or _turned(w_a, relu=cell.kind == "relu"), kept, given)
+    part.keep("rec", kept)
+    return found
 
 
-def _stepped(step: Step, kept: Any, given: tuple[Array, ...]) -> Array:
-    """One position after the other; NumPy loops, JAX scans."""
+def _stepped(step: Step, kept: Any, given: tuple[Array, ...]) -> tuple[Any, Array]:
+    """One position after the other, what is kept in the end and the states; NumPy loops, JAX scans."""
     if isinstance(given[0], np.ndarray):
         found = []
         for position in range(given[0].shape[1]):
             kept, h = step(kept, *(rows[:, position] for rows in given))
             found.append(h)
-        return np.stack(found, axis=1)
+        return kept, np.stack(found, axis=1)
     from jax import lax  # driven by a JAX array, so JAX is there
 
     xp = namespace(given[0])
-    _, found = lax.scan(lambda kept, now: step(kept, *now), kept, tuple(xp.moveaxis(rows, 1, 0) for rows in given))
-    return xp.moveaxis(found, 0, 1)
+    kept, found = lax.scan(lambda kept, now: step(kept, *now), kept, tuple(xp.moveaxis(rows, 1, 0) for rows in given))
+    return kept, xp.moveaxis(found, 0, 1)
 
 
 def _turned(w_a: Any, *, relu: bool) -> Step:
@@ -165,10 +168,12 @@ def _sigmoid(x: Array) -> Array:
     return (1 + namespace(x).tanh(x / 2)) / 2
 
 
-def _in_rounds(cell: Cell, w_a: Any, x: Array, driven: Array) -> Array:
+def _in_rounds(cell: Cell, w_a: Any, x: Array, driven: Array, kept: Array) -> Array:
     """The same states by an associative scan: a run of positions is its transition and what it leaves in the state."""
     xp = namespace(driven)
     turn = matmul(x, w_a) if cell.kind == "diagonal" else _matrices(cell, w_a, x)
+    first = kept * turn[:, 0] if cell.kind == "diagonal" else (kept[:, None] @ turn[:, 0])[:, 0]
+    driven = xp.concatenate([(driven[:, 0] + first)[:, None], driven[:, 1:]], axis=1)
     reach = 1
     while reach < driven.shape[1]:
         before, after = turn[:, :-reach], turn[:, reach:]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.net.cells import Cell
 from vitrify.net.explain_cells import RULES, followed
 from vitrify.net.explain_page import page
 from vitrify.net.explain_terms import Source, added, copied, listed, number, signed, sources, terms_of, worked
@@ -144,8 +145,10 @@ def _what(net: Any) -> str:
         reads = f"{len(net.inputs)} numbers at {net.max_length} positions"
     elif net.reads == "rows":
         reads = f"a row of {len(net.inputs)} numbers at each of {net.max_length} positions"
-    again = f", run {net.loops} times over," if net.loops > 1 else ""
-    return f"a transformer of {len(net.blocks)} layers{again} that reads {reads}; {answers} ({net.output.kind})"
+    cells = sum(1 for block in net.blocks if block.cell)
+    how = f", {cells} of them with a recurrent cell," if cells else ""
+    how += f"{'' if how else ','} run {net.loops} times over," if net.loops > 1 else ""
+    return f"a transformer of {len(net.blocks)} layers{how} that reads {reads}; {answers} ({net.output.kind})"
 
 
 def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) -> HeadLines:
@@ -240,10 +243,26 @@ def _offset(weights: Weights[Transformer], a: Source, b: Source, table: Floats, 
 
 def _cells(weights: Weights[Any], shown: int | None) -> Iterator[UnitsLines]:
     """How the state goes on."""
-    net = weights.architecture
+    net, labels = weights.architecture, weights.labels
+    cells: list[tuple[int, Cell, list[Source], list[Source]]] = []
     if isinstance(net, Recurrent):
-        lines = followed(weights, sources(weights.labels, net.d_embed, 0), sources(weights.labels, net.cell.state, 1))
-        yield UnitsLines("recurrence 0", net.cell.kind, tuple(lines[:shown]), None, len(lines[shown:]) if shown else 0)
+        cells.append((0, net.cell, sources(labels, net.d_embed, 0), sources(labels, net.cell.state, 1)))
+    for block in range(len(net.blocks)) if isinstance(net, Transformer) else ():
+        cell = net.blocks[block].cell
+        if cell:
+            given, stream = (sources(labels, net.widths[2 * block + half], 2 * block + half) for half in (0, 1))
+            cells.append((block, cell, given, _carried(dense(weights.arrays[f"blocks.{block}.rec.W_C"]), stream)))
+    for block, cell, given, made in cells:
+        lines = followed(weights, block, cell, given, made)
+        yield UnitsLines(
+            f"recurrence {block}", cell.kind, tuple(lines[:shown]), None, len(lines[shown:]) if shown else 0
+        )
+
+
+def _carried(w_c: Floats, stream: Sequence[Source]) -> list[Source]:
+    """The state of a cell, number by number, under the names of what it writes into the stream."""
+    names = {dim: s.coordinate(at) for s in stream for at, dim in enumerate(s.dims)}
+    return [Source(names[int(row.argmax())] if row.any() else f"state {n}", None, (n,)) for n, row in enumerate(w_c)]
 
 
 def _units(weights: Weights[Any], label: UnitsLabel, shown: int | None) -> UnitsLines:

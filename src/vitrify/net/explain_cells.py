@@ -25,17 +25,22 @@ RULES = {
 }
 
 
-def followed(weights: Weights[Recurrent], given: list[Source], made: list[Source]) -> list[str]:
-    """A line for each number of the state, or for each token where the transition depends on it."""
-    net = weights.architecture
-    cell, arrays = net.cell, {name: dense(weights.arrays[f"blocks.0.rec.{name}"]) for name in ("W_A", "W_B")}
+def followed(weights: Weights[Any], block: int, cell: Cell, given: list[Source], made: list[Source]) -> list[str]:
+    """A line for each number of the state, or for each token where a recurrent net's transition depends on it.
+
+    `given` are the spaces that the cell reads, `made` those of its state.
+    """
+    net, part = weights.architecture, f"blocks.{block}.rec."
+    arrays = {name.removeprefix(part): dense(a) for name, a in weights.arrays.items() if name.startswith(part)}
     if cell.kind in ("linear", "relu", "lstm"):
         gates = ("i", "f", "g", "o") if cell.kind == "lstm" else ("",)
         return [
-            f"{f'{gate} of ' if gate else ''}{name} ← {_rule(cell, weights, arrays, given, made, at + g * cell.state)}"
+            f"{f'{gate} of ' if gate else ''}{name} ← {_rule(cell, arrays, given, made, at + g * cell.state)}"
             for g, gate in enumerate(gates)
             for at, name in _coordinates(made)
         ]
+    if not isinstance(net, Recurrent):  # what it reads is no token any more
+        return [RULES[cell.kind]]
     embedded = dense(weights.arrays["embed.W_E"])
     return [
         f"{symbol}: {_moves(transition(cell, arrays['W_A'], x), x @ arrays['W_B'], made)}"
@@ -59,10 +64,8 @@ def _coordinates(made: list[Source]) -> list[tuple[int, str]]:
     return sorted((dim, s.coordinate(at)) for s in made for at, dim in enumerate(s.dims))
 
 
-def _rule(
-    cell: Cell, weights: Weights[Any], arrays: dict[str, Floats], given: list[Source], made: list[Source], column: int
-) -> str:
-    bias = float(weights.arrays["blocks.0.rec.b"][column]) if cell.kind == "lstm" else 0.0
+def _rule(cell: Cell, arrays: dict[str, Floats], given: list[Source], made: list[Source], column: int) -> str:
+    bias = float(arrays["b"][column]) if cell.kind == "lstm" else 0.0
     terms = terms_of(arrays["W_A"][:, column], made) + terms_of(arrays["W_B"][:, column], given)
     return f"relu({added(terms, bias)})" if cell.kind == "relu" else added(terms, bias)
 

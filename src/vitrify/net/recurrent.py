@@ -15,7 +15,7 @@ from vitrify.arrays import Array
 from vitrify.net.architecture import Output, Reads, Record
 from vitrify.net.cells import Cell, states
 from vitrify.net.sparse import affine, rows
-from vitrify.net.transformer_forward import Part, mlp
+from vitrify.net.transformer_forward import Cache, Part, mlp
 
 
 @dataclass(frozen=True)
@@ -116,15 +116,16 @@ class Recurrent:
         lengths: Array | None = None,
         record: Record | None = None,
         query_chunk: int | None = None,
+        cache: Cache | None = None,
     ) -> Array:
         r"""Logits [batch, pos, out] of token ids whose first `pads` columns are BOS, for NumPy and JAX arrays alike.
 
         $x_t = W_E[\text{token}_t]$, $h_t$ the state of the cell driven by $x_1 \dots x_t$, $y_t = \mathrm{relu}(h_t
         W_{in} + b_{in}) W_{out} + b_{out}$ (or $h_t$), logits $= y_t W_U + b_U$. `record(name, value)` sees every
-        activation.
+        activation; with a `cache` the inputs continue those of the calls before with the same cache.
         """
         del lengths, query_chunk  # for heads that look ahead, and on long sequences
-        whole, block = Part(arrays, "", record), Part(arrays, "blocks.0.", record)
+        whole, block = Part(arrays, "", record), Part(arrays, "blocks.0.", record, cache=cache)
         x = rows(whole["embed.W_E"], inputs)
         whole.record("hook_embed", x)
         y = states(self.cell, block, x)
