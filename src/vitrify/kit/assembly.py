@@ -122,18 +122,17 @@ def _recurrence(recurs: Sequence[Recur], place: Layout) -> tuple[Cell | None, di
     if not recurs:
         return None, {}
     state = sum(op.writes.size for op in recurs)
-    moves, driven, written = _Entries(), _Entries(), _Entries()
+    scaled, driven, written = _Entries(), _Entries(), _Entries()
     at = 0
     for op in recurs:
         own = np.arange(at, at + op.writes.size)
-        moves.add(op.transition, own, own)
-        for space, matrix in op.drives.parts:
-            driven.add(matrix, np.array(place.dims[space]), own)
+        for entries, affine in ((scaled, op.scale), (driven, op.drives)):
+            for space, matrix in affine.parts:
+                entries.add(matrix, np.array(place.dims[space]), own)
         written.add(np.eye(op.writes.size), own, np.array(place.dims[op.writes]))
         at += op.writes.size
-    shapes = {"W_A": (moves, (state, state)), "W_B": (driven, (place.width, state))}
-    shapes["W_C"] = (written, (state, place.width))
-    return Cell("linear", state), {name: entries.matrix(shape) for name, (entries, shape) in shapes.items()}
+    arrays = {name: entries.matrix((place.width, state)) for name, entries in (("W_A", scaled), ("W_B", driven))}
+    return Cell("diagonal", state), arrays | {"W_C": written.matrix((state, place.width))}
 
 
 def _mlp(works: Sequence[Units], erased: Sequence[Erasure], place: Layout) -> dict[str, Matrix]:

@@ -125,6 +125,8 @@ def _need(operation: Operation, space: Space, wanted: float) -> float:
     if isinstance(operation, Bank):
         return operation.margin.get(space, NO_NEED)
     if isinstance(operation, Recur):
+        if space in operation.scale.spaces:
+            return 0.0
         gain = operation.lasting * operation.drives.gain(space) * len(operation.drives.parts)
         return wanted / gain if gain else NO_NEED
     if isinstance(operation, Units):

@@ -40,7 +40,15 @@ def followed(weights: Weights[Any], block: int, cell: Cell, given: list[Source],
             for at, name in _coordinates(made)
         ]
     if not isinstance(net, Recurrent):  # what it reads is no token any more
-        return [RULES[cell.kind]]
+        return (
+            [RULES[cell.kind]]
+            if cell.kind != "diagonal"
+            else [
+                f"{name} ← ({added(terms_of(arrays['W_A'][:, at], given))})·{name} + "
+                f"{added(terms_of(arrays['W_B'][:, at], given))}"
+                for at, name in _coordinates(made)
+            ]
+        )
     embedded = dense(weights.arrays["embed.W_E"])
     return [
         f"{symbol}: {_moves(transition(cell, arrays['W_A'], x), x @ arrays['W_B'], made)}"
