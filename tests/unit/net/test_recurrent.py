@@ -26,6 +26,8 @@ from vitrify.net.recurrent import Recurrent
 from vitrify.net.run import batch_of
 from vitrify.net.spaces import OneHot
 from vitrify.net.sparse import OnRows, is_sparse
+from vitrify.net.transformer import Block, Transformer
+from vitrify.net.transformer_forward import Cache
 from vitrify.spec.automata import cyclic
 
 KINDS: tuple[CellKind, ...] = get_args(CellKind)
@@ -127,6 +129,31 @@ def test_reflections_and_saturated_gates_are_exact() -> None:
     zeros["blocks.0.rec.W_B"][0] = np.repeat([80.0, -80.0, 40.0, 0.0], 5)
     seen = trace(Weights(kept.architecture, zeros), LETTERS[1:2] + LETTERS[2:3] * 5)
     assert seen["blocks.0.hook_state"].tolist() == [[0.0] * 5] * 2 + [[float(np.tanh(1.0))] * 5] * 6
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_cell_in_a_block_adds_what_its_state_says(kind: str) -> None:
+    """A hybrid of one cell and no head, against a recurrent net with the same cell."""
+    made: Any = kind.removeprefix("parallel ")
+    alone = random_net(net(made, d_embed=4, units=0, pads=1))
+    tokens, _ = batch_of(alone.architecture, SEQUENCES)
+    states: dict[str, Any] = {}
+    alone.architecture.forward(alone.arrays, tokens, record=states.__setitem__)
+    mixed = Transformer(
+        LETTERS, Output("lm", ("a", "</s>")), 7, d_model=4, blocks=(Block(cell=cell(made, parallel=made != kind)),)
+    )
+    rng = np.random.default_rng(5)
+    arrays: dict[str, Any] = {name: rng.normal(size=shape) for name, shape in mixed.shapes().items()}
+    arrays |= {name: array for name, array in alone.arrays.items() if ".rec." in name or name == "embed.W_E"}
+    arrays["pos_embed.W_pos"] = np.zeros((8, 4))
+    x = arrays["embed.W_E"][tokens] + states["blocks.0.hook_state"] @ arrays["blocks.0.rec.W_C"]
+    found = mixed.forward(arrays, tokens)
+    np.testing.assert_allclose(found, x @ arrays["unembed.W_U"] + arrays["unembed.b_U"], rtol=1e-9, atol=1e-9)
+    for whole, run in ((found, mixed), (alone.architecture.forward(alone.arrays, tokens), alone.architecture)):
+        cache = Cache()
+        given = arrays if run is mixed else alone.arrays
+        parts = [run.forward(given, part, cache=cache) for part in np.split(tokens, [1, 4], axis=1)]
+        np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, rtol=1e-9, atol=1e-9)
 
 
 def test_a_large_sparse_transition_is_multiplied_sparsely() -> None:
