@@ -121,7 +121,8 @@ def test_errors_add_up_over_all_positions() -> None:
     labels = read(net, total).labels
     assert labels.space("share").error > 0
     rounding = (LENGTH + 1) * 2.0**-53 * LENGTH
-    assert labels.space("total").error == pytest.approx((LENGTH + 1) * labels.space("share").error + rounding)
+    wanted = (LENGTH + 1) * labels.space("share").error + rounding
+    assert labels.space("total").error == pytest.approx(wanted, rel=1e-9, abs=0.0)
 
 
 def test_scales_must_be_exact() -> None:

@@ -123,10 +123,10 @@ def test_reflections_and_saturated_gates_are_exact() -> None:
     seen = trace(Weights(weights.architecture, arrays), LETTERS[2:3] + LETTERS[1:2])
     assert seen["blocks.0.hook_state"][-2:].tolist() == [[1, 2, 3, 4, 5], [2, 3, 1, 4, 5]]
     kept = random_net(net("lstm"))
-    bias = np.repeat([-40.0, 40.0, 0.0, 40.0], 5)
+    bias = np.repeat([-40.0, 40.0, 1_000.0, 40.0], 5)
     zeros = {name: np.zeros_like(array) for name, array in kept.arrays.items()}
     zeros |= {"blocks.0.rec.b": bias, "embed.W_E": np.eye(4, 3, k=-1)}
-    zeros["blocks.0.rec.W_B"][0] = np.repeat([80.0, -80.0, 40.0, 0.0], 5)
+    zeros["blocks.0.rec.W_B"][0] = np.repeat([80.0, -80.0, 0.0, 0.0], 5)
     seen = trace(Weights(kept.architecture, zeros), LETTERS[1:2] + LETTERS[2:3] * 5)
     assert seen["blocks.0.hook_state"].tolist() == [[0.0] * 5] * 2 + [[float(np.tanh(1.0))] * 5] * 6
 
