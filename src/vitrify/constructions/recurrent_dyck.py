@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 def dyck_elman(language: Dyck, *, max_length: int | None = None) -> Weights[Recurrent]:
     """A simple recurrent net that says which brackets may come next, by the stack in its state."""
     kinds, depth = len(language.brackets), language.depth
-    codes = np.hstack([np.ones((kinds, 1)), _bits(kinds)])
+    codes = np.hstack([np.ones((kinds, 1)), bits_of_kinds(kinds)])
     size = codes.shape[1]  # numbers of a slot
     pushed = [slice(slot * size, (slot + 1) * size) for slot in range(depth)]
     popped = [slice((depth + slot) * size, (depth + slot + 1) * size) for slot in range(depth - 1)]
@@ -85,10 +85,15 @@ def sizes(language: Dyck) -> dict[str, int]:
     return {"d_model": (2 * depth - 1) * (bits + 1), "published": 6 * depth * bits - 2 * depth}
 
 
-def _bits(kinds: int) -> Floats:
+def bits_of_kinds(kinds: int) -> Floats:
     """The numbers of the kinds in binary [kind, bit]; one kind needs no bit."""
     bits: Floats = (np.arange(kinds)[:, None] >> np.arange((kinds - 1).bit_length()) & 1).astype(np.float64)
     return bits
+
+
+def closing(signs: Floats) -> tuple[Floats, float]:
+    """Logits of closing brackets, by the signs of their kinds, from the flag and the bits of the first slot."""
+    return np.vstack([1.0 - signs.sum(axis=1), 2.0 * signs.T]), -0.5 - signs.shape[1]
 
 
 def _readout(codes: Floats, depth: int) -> dict[str, Floats]:
@@ -96,12 +101,9 @@ def _readout(codes: Floats, depth: int) -> dict[str, Floats]:
     kinds, size = codes.shape
     slots = np.zeros((depth, size, 2 * kinds + 1))
     slots[-1, 0, :-1:2] = -1.0
-    signs = 2.0 * codes[:, 1:] - 1.0
-    slots[0, 0, 1::2] = 1.0 - signs.sum(axis=1)
-    slots[0, 1:, 1::2] = 2.0 * signs.T
     slots[0, 0, -1] = -1.0
-    bias = np.zeros(2 * kinds + 1)
-    bias[:-1:2], bias[1::2], bias[-1] = 0.5, 0.5 - size, 0.5
+    bias = np.full(2 * kinds + 1, 0.5)
+    slots[0, :, 1::2], bias[1::2] = closing(2.0 * codes[:, 1:] - 1.0)
     return {"unembed.W_U": np.concatenate([*slots, *slots[:-1]]), "unembed.b_U": bias}
 
 
