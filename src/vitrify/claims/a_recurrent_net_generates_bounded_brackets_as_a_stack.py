@@ -10,7 +10,8 @@ number of a slot is the sum of a unit for pushing and a unit for popping, of whi
 can leave every slot where it is, as its gates write only the one that is taken next.
 Checked: sets of next brackets after all beginnings to length 6 (2 from 5 kinds on), after every beginning of words in
 which each kind waits at each depth through long rows of others, and of 100 random words of length up to 120, for up to
-64 kinds and depth 16 (8 kinds and depth 10 with the LSTM); the distance of all logits from zero; widths against the formula and the published one.
+64 kinds and depth 16 (with the LSTM, 8 kinds and depth 10); the distance of all logits from zero; widths against the
+formulas and the published ones.
 Source: Hewitt et al. 2020, arXiv 2010.07515 [A], the published width [S]; the weights here are our own derivation.
 Saboteur: the last slot is never pushed or taken, so that the stack is one slot short.
 """
