@@ -33,7 +33,7 @@ from vitrify.spec.automata import cyclic
 KINDS: tuple[CellKind, ...] = get_args(CellKind)
 LINEAR = [kind for kind in KINDS if kind not in ("relu", "lstm")]
 ALL = [*KINDS, *(f"parallel {kind}" for kind in LINEAR)]
-QUICK = ("relu", "lstm", "parallel householder")
+QUICK = ("relu", "lstm", "parallel diagonal")
 SEQUENCES = [[1, 2, 3, 1, 1, 2], [3], [], [2, 2, 1]]
 
 
