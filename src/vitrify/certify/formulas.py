@@ -64,8 +64,10 @@ def formula_of(weights: Weights[Any], symbol: str = "True") -> Formula:
 def _refuse(net: Any, arrays: dict[str, Any]) -> None:
     """Everything that keeps a net from being read, at once."""
     plain = isinstance(net, Transformer) and net.reads == "tokens" and not net.norm and net.residual == "add"
-    if not plain or any(block.experts for block in net.blocks):
-        raise BuildRefused("a formula is read from a transformer over tokens, without layer norm and experts")
+    if not plain or any(block.experts or block.cell for block in net.blocks):
+        raise BuildRefused(
+            "a formula is read from a transformer over tokens, without layer norm, experts and recurrent cells"
+        )
     problems = []
     heads = [head for block in net.blocks for head in block.heads]
     places = arrays["pos_embed.W_pos"][net.pads :]

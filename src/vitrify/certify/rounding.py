@@ -174,6 +174,6 @@ def _lead(scores: Floats, allowed: NDArray[np.bool_], best: Floats, resolution: 
 
 def supports(net: Architecture) -> bool:
     """Whether this analysis covers the architecture."""
-    if not isinstance(net, Transformer) or net.reads != "tokens" or any(block.experts for block in net.blocks):
+    if not isinstance(net, Transformer) or net.reads != "tokens" or any(b.experts or b.cell for b in net.blocks):
         return False
     return not net.norm and net.residual == "add"

@@ -24,6 +24,9 @@ For $T$ positions, $Q'$ states with rules, $Q$ to which some rule goes, $G$ symb
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
 
 from vitrify.constructions.catalogue import Construction, Settings
@@ -39,6 +42,15 @@ from vitrify.spec.ngram import BEGIN
 from vitrify.spec.turing import MOVES, TuringMachine
 
 
+class Tokens(NamedTuple):
+    """What a letter of the input, or a step, says of itself: a letter stays in the first state and moves nowhere."""
+
+    state: Space
+    symbol: Space
+    move: Space
+    step: Space
+
+
 def turing(machine: TuringMachine, *, attention: AttentionKind = "softmax", max_length: int | None = None) -> Network:
     """A transformer of two attention layers whose chain of thought is the steps of a machine."""
     length = reading_length(machine, max_length)
@@ -50,6 +62,22 @@ def turing(machine: TuringMachine, *, attention: AttentionKind = "softmax", max_
         pads=length if attention == "hard" else 1,
         void=True,
     )
+    tokens = embedded(net, machine)
+    reach = float(length)
+    cell = count(net, Affine.copy(tokens.move), ("c",), reach, low=-reach, moved=reach, name="cell")
+    letter = keep(net, tokens.step, net.index, name="place in the input")
+    about = {
+        "construction": "Turing machine, step by step",
+        "attention": attention,
+        "states": len(machine.working),
+        "symbols": len(machine.symbols),
+        "source": "in the spirit of Merrill and Sabharwal 2024, arXiv 2310.07923",
+    }
+    return stepping(net, machine, tokens, cell, letter, about)
+
+
+def embedded(net: Builder, machine: TuringMachine) -> Tokens:
+    """What the tokens say."""
     taken = [step.split(",") for step in machine.vocabulary[len(machine.alphabet) :]]
     read = [(symbol, "", machine.start) for symbol in (machine.blank, *machine.alphabet)]  # BOS, and the letters
     read += [(symbol, move, state) for symbol, move, state in taken]
@@ -59,9 +87,15 @@ def turing(machine: TuringMachine, *, attention: AttentionKind = "softmax", max_
     moves = np.array([[MOVES.get(move, 0.0)] for _, move, _ in read])
     move = net.embed("move", Integers(("m",), -1.0, 1.0), moves)
     step = net.embed("step", Flag(), np.array([[1.0 if move else 0.0] for _, move, _ in read]))
+    return Tokens(state, symbol, move, step)
 
-    cell = count(net, Affine.copy(move), ("c",), float(length), low=-float(length), moved=float(length), name="cell")
-    letter = keep(net, step, net.index, name="place in the input")
+
+def stepping(
+    net: Builder, machine: TuringMachine, tokens: Tokens, cell: Space, letter: Space, about: Mapping[str, object]
+) -> Network:
+    """The next step, where `cell` is where the head stands and `letter` the place of a letter in the input, else 0."""
+    length = net.max_length
+    state, symbol, move, step = tokens
     cells = Bits(tuple(map(str, range(-length, length + 1))))
     here = int_lookup(net, cell, lambda c: cells.codes[c + length], Space("code of the cell", cells))
     went = Affine.of({cell: [[1.0]], move: [[-1.0]], letter: [[1.0]], step: [[1.0]], net.bos: [[1.0]]}, [-1.0])
@@ -81,13 +115,7 @@ def turing(machine: TuringMachine, *, attention: AttentionKind = "softmax", max_
     return net.network(
         Output("class", machine.written),
         Readout(((following, logits),), np.zeros(len(machine.written)), {following: 0.125}),
-        {
-            "construction": "Turing machine, step by step",
-            "attention": attention,
-            "states": len(machine.working),
-            "symbols": len(machine.symbols),
-            "source": "in the spirit of Merrill and Sabharwal 2024, arXiv 2310.07923",
-        },
+        about,
         reuse=False,
     )
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from vitrify.constructions._words import Window, memberships, newest_first
 from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.net.cells import Cell
 from vitrify.net.labels import Labels, SpaceLabel, UnitsLabel
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.spaces import Integers, MultiHot
@@ -48,7 +49,7 @@ def word_register(
         output=seen.output,
         max_length=max_length or spec.longest,
         d_embed=len(names),
-        state=state,
+        cell=Cell("linear", state),
         units=len(contexts),
         d_out=len(seen.follow),
         name=f"word register, window {seen.n}",

@@ -15,8 +15,9 @@ from vitrify.arrays import Matrix
 from vitrify.errors import BuildRefused
 from vitrify.kit.layout import Erasure, Layout, layout, looped
 from vitrify.kit.margins import Arithmetic, Margins, margins
-from vitrify.kit.network import Affine, Attend, Experts, Network, Space, Units, heads_of
+from vitrify.kit.network import Affine, Attend, Experts, Network, Recur, Space, Units, heads_of
 from vitrify.kit.schedule import Schedule, schedule
+from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
 from vitrify.net.sparse import from_entries, is_sparse
@@ -41,11 +42,14 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
     blocks, heads, units = [], [], []
     for index in range(plan.blocks):
         attends = [head for op in network.operations if plan.moments[op] == 2 * index + 1 for head in heads_of(op)]
+        recurs = [op for op in network.operations if isinstance(op, Recur) and plan.moments[op] == 2 * index + 1]
         works = [op for op in network.operations if isinstance(op, Units) and plan.moments[op] == 2 * index + 2]
         mixes = [op for op in network.operations if isinstance(op, Experts) and plan.moments[op] == 2 * index + 2]
         erased = [erasure for erasure in place.erasures if erasure.block == index]
         experts, router, mixed = _mixture(mixes, place)
-        blocks.append(replace(_block(attends, works, erased), experts=experts, router=router))
+        cell, recurring = _recurrence(recurs, place)
+        blocks.append(replace(_block(attends, works, erased), experts=experts, router=router, cell=cell))
+        arrays |= {f"blocks.{index}.rec.{k}": v for k, v in recurring.items()}
         arrays |= {f"blocks.{index}.moe.{k}": v for k, v in mixed.items()}
         arrays |= {f"blocks.{index}.attn.{k}": v for k, v in _attention(attends, place, sharp, blocks[-1]).items()}
         arrays |= {f"blocks.{index}.mlp.{k}": v for k, v in _mlp(works, erased, place).items()}
@@ -111,6 +115,24 @@ def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: 
             if op.bias is not None:
                 arrays["b_rel"][number, : len(op.bias)] = op.bias
     return arrays
+
+
+def _recurrence(recurs: Sequence[Recur], place: Layout) -> tuple[Cell | None, dict[str, Matrix]]:
+    """One cell for all recurrences of a block, each with its own part of the state."""
+    if not recurs:
+        return None, {}
+    state = sum(op.writes.size for op in recurs)
+    scaled, driven, written = _Entries(), _Entries(), _Entries()
+    at = 0
+    for op in recurs:
+        own = np.arange(at, at + op.writes.size)
+        for entries, affine in ((scaled, op.scale), (driven, op.drives)):
+            for space, matrix in affine.parts:
+                entries.add(matrix, np.array(place.dims[space]), own)
+        written.add(np.eye(op.writes.size), own, np.array(place.dims[op.writes]))
+        at += op.writes.size
+    arrays = {name: entries.matrix((place.width, state)) for name, entries in (("W_A", scaled), ("W_B", driven))}
+    return Cell("diagonal", state), arrays | {"W_C": written.matrix((state, place.width))}
 
 
 def _mlp(works: Sequence[Units], erased: Sequence[Erasure], place: Layout) -> dict[str, Matrix]:

@@ -18,7 +18,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitrify.errors import BuildRefused
-from vitrify.kit.network import Affine, Attend, Bank, Experts, Network, Operation, Space, Units, heads_of, written_by
+from vitrify.kit.network import (
+    Affine,
+    Attend,
+    Bank,
+    Experts,
+    Network,
+    Operation,
+    Recur,
+    Space,
+    Units,
+    heads_of,
+    written_by,
+)
 
 Arithmetic = Literal["float64", "float32"]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}
@@ -64,7 +76,7 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
 
 
 def _error(
-    operation: Attend | Bank | Units,
+    operation: Attend | Bank | Recur | Units,
     heads: Mapping[Attend, Sharpness],
     errors: Mapping[Space, float],
     arithmetic: Arithmetic,
@@ -74,6 +86,8 @@ def _error(
     if isinstance(operation, Attend):
         own = heads[operation].leak
         passed = sum(operation.written.gain(space) * errors[space] for space in operation.value.spaces)
+    elif isinstance(operation, Recur):
+        own, passed = 0.0, operation.lasting * operation.drives.moved(errors)
     elif isinstance(operation, Bank) or operation.passes:
         own = 0.0
         if isinstance(operation, Bank):
@@ -115,6 +129,11 @@ def _need(operation: Operation, space: Space, wanted: float) -> float:
         share = wanted / len(operation.heads)
         needs = (_need_of_head(head, space, share) for head in selecting if space in head.reads)
         return min((operation.margin.get(space, NO_NEED), *needs))
+    if isinstance(operation, Recur):
+        if space in operation.scale.spaces:
+            return 0.0
+        gain = operation.lasting * operation.drives.gain(space) * len(operation.drives.parts)
+        return wanted / gain if gain else NO_NEED
     if isinstance(operation, Units):
         return _need_of_units(operation, space, wanted)
     router = _need_of_router(operation, space)

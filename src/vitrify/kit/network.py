@@ -16,13 +16,26 @@ from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
 from vitrify.kit.affine import Affine, Space
+from vitrify.kit.recurrence import Recur
 from vitrify.net.architecture import Output, Reads
 from vitrify.net.spaces import Kind
 from vitrify.net.transformer import AttentionKind, Mask, Ties
 
 Floats = NDArray[np.float64]
 
-__all__ = ["Affine", "Attend", "Bank", "Builder", "Experts", "Network", "Operation", "Readout", "Space", "Units"]
+__all__ = [
+    "Affine",
+    "Attend",
+    "Bank",
+    "Builder",
+    "Experts",
+    "Network",
+    "Operation",
+    "Readout",
+    "Recur",
+    "Space",
+    "Units",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +161,7 @@ class Experts:
         return tuple(dict.fromkeys(space for expert in self.experts for space in expert.writes))
 
 
-Operation = Attend | Bank | Units | Experts
+Operation = Attend | Bank | Recur | Units | Experts
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +223,8 @@ def _lines(network: Network) -> Iterator[str]:
             what = f"{operation.count} units"
         elif isinstance(operation, Experts):
             what = f"{len(operation.experts)} experts"
+        elif isinstance(operation, Recur):
+            what = "recurrence"
         else:
             what = "head" if isinstance(operation, Attend) else f"{len(operation.heads)} heads"
         for space in written_by(operation):
@@ -224,7 +239,7 @@ def written_by(operation: Operation) -> tuple[Space, ...]:
 
 def heads_of(operation: Operation) -> tuple[Attend, ...]:
     """The heads that an operation needs."""
-    if isinstance(operation, Units | Experts):
+    if isinstance(operation, Recur | Units | Experts):
         return ()
     return operation.heads if isinstance(operation, Bank) else (operation,)
 

@@ -28,9 +28,9 @@ class Schedule:
 def schedule(network: Network) -> Schedule:
     """Longest path in the order of making: an operation comes right after the last of the spaces it reads.
 
-    Heads work at odd moments, units and experts at even ones. Linear in the size of the network. Where heads are to
-    be gathered, all of one nesting (how many heads their input has passed one after the other) work when the last of
-    them can.
+    Heads and recurrences work at odd moments, units and experts at even ones. Linear in the size of the network. Where
+    heads are to be gathered, all of one nesting (how many heads their input has passed one after the other) work when
+    the last of them can.
     """
     _check(network)
     floors: dict[int, int] = {}  # the moment before which no head of a nesting works

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from importlib import import_module
+from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from vitrify.arrays import Array
@@ -157,6 +158,8 @@ def from_json(data: Any) -> Any:
 def _read(kind: Any, data: Any, place: str, tag: str) -> Any:
     """The value of a declared type that JSON data describe, part by part; `place` names the part in a complaint."""
     origin, options = get_origin(kind), get_args(kind)
+    if origin is UnionType and isinstance(data, dict) and is_dataclass(options[0]):  # a part that may be missing
+        kind = options[0]
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(data, dict):
         kinds = get_type_hints(kind)
         declared = {entry.name: entry.default for entry in fields(kind)}

@@ -1,7 +1,8 @@
 """Decoding: a network reads what it has written, symbol by symbol, and the steps are counted.
 
-A transformer that looks back only keeps the keys and values of what it has read, so a step costs one position: $n$
-symbols cost what reading $n$ symbols costs. Other nets read everything again at each step, $n$ times as much.
+A transformer that looks back only keeps the keys and values of what it has read, a recurrent net its state, so a step
+costs one position: $n$ symbols cost what reading $n$ symbols costs. Other nets read everything again at each step, $n$
+times as much.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.errors import InputError
+from vitrify.net.recurrent import Recurrent
 from vitrify.net.run import batch_logits, batch_of, encode, log_probabilities
 from vitrify.net.transformer import Transformer
 from vitrify.net.transformer_forward import Cache
@@ -120,7 +122,7 @@ def _drawn(chances: Floats, rngs: Sequence[np.random.Generator]) -> Ids:
 def _reader(weights: Weights[Any]) -> Callable[[Ids], Floats]:
     """A function that reads more tokens [batch, new] and gives the logits at the last [batch, out]."""
     net = weights.architecture
-    if isinstance(net, Transformer) and not net.looks_ahead:
+    if isinstance(net, Transformer | Recurrent) and not net.looks_ahead:
         cache = Cache()
         return lambda tokens: np.asarray(net.forward(weights.prepared, tokens, cache=cache))[:, -1]
     seen: list[Ids] = []

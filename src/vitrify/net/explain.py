@@ -6,16 +6,19 @@ answer is read come from the arrays themselves, in the names of the spaces.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.net.cells import Cell
+from vitrify.net.explain_cells import RULES, followed
 from vitrify.net.explain_page import page
 from vitrify.net.explain_terms import Source, added, copied, listed, number, signed, sources, terms_of, worked
 from vitrify.net.labels import HeadLabel, SpaceLabel, UnitsLabel
+from vitrify.net.recurrent import Recurrent
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
@@ -71,6 +74,7 @@ class Explanation:
     moments: int
     spaces: tuple[SpaceLine, ...]
     heads: tuple[HeadLines, ...]
+    cells: tuple[UnitsLines, ...]
     units: tuple[UnitsLines, ...]
     readout: tuple[str, ...]
     left_out: dict[str, int]  # how many spaces, heads, units (runs of them) and symbols of the readout are not shown
@@ -99,6 +103,7 @@ def explain(weights: Weights[Any], *, shown: int | None = SHOWN) -> Explanation:
             SpaceLine(s.name, _kind(s), runs(s.dims), s.born, s.dies, _given(weights, s)) for s in labels.spaces[:some]
         ),
         heads=tuple(_head(weights, label, shown) for label in labels.heads[:some]),
+        cells=tuple(_cells(weights, shown)),
         units=tuple(_units(weights, label, shown) for label in labels.units[:some]),
         readout=tuple(readout),
         left_out={name: len(getattr(labels, name)) - len(parts) for name, parts in kept.items()} | {"readout": unread},
@@ -124,11 +129,11 @@ def _given(weights: Weights[Any], space: SpaceLabel) -> str | None:
 
 def _what(net: Any) -> str:
     answers = f"answers with {len(net.output.symbols)} {'numbers' if net.output.kind == 'values' else 'symbols'}"
-    if net.tag == "recurrent":
+    if isinstance(net, Recurrent):
+        read = f", and {net.units} hidden units read it" if net.units else ""
         return (
-            f"a recurrent net: its state of {net.state} numbers follows h ← "
-            f"{'relu' if net.activation == 'relu' else ''}(h A + x B) from token to token, and {net.units} hidden "
-            f"units read it; {answers} ({net.output.kind})"
+            f"a recurrent net: its state of {net.width} number{'s' * (net.width > 1)} follows {RULES[net.cell.kind]}, "
+            f"from token to token{read}; {answers} ({net.output.kind})"
         )
     if net.tag == "convolutional":
         return (
@@ -140,8 +145,10 @@ def _what(net: Any) -> str:
         reads = f"{len(net.inputs)} numbers at {net.max_length} positions"
     elif net.reads == "rows":
         reads = f"a row of {len(net.inputs)} numbers at each of {net.max_length} positions"
-    again = f", run {net.loops} times over," if net.loops > 1 else ""
-    return f"a transformer of {len(net.blocks)} layers{again} that reads {reads}; {answers} ({net.output.kind})"
+    cells = sum(1 for block in net.blocks if block.cell)
+    how = f", {cells} of them with a recurrent cell," if cells else ""
+    how += f"{'' if how else ','} run {net.loops} times over," if net.loops > 1 else ""
+    return f"a transformer of {len(net.blocks)} layers{how} that reads {reads}; {answers} ({net.output.kind})"
 
 
 def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) -> HeadLines:
@@ -234,6 +241,30 @@ def _offset(weights: Weights[Transformer], a: Source, b: Source, table: Floats, 
     return offset if good else None
 
 
+def _cells(weights: Weights[Any], shown: int | None) -> Iterator[UnitsLines]:
+    """How the state goes on."""
+    net, labels = weights.architecture, weights.labels
+    cells: list[tuple[int, Cell, list[Source], list[Source]]] = []
+    if isinstance(net, Recurrent):
+        cells.append((0, net.cell, sources(labels, net.d_embed, 0), sources(labels, net.cell.state, 1)))
+    for block in range(len(net.blocks)) if isinstance(net, Transformer) else ():
+        cell = net.blocks[block].cell
+        if cell:
+            given, stream = (sources(labels, net.widths[2 * block + half], 2 * block + half) for half in (0, 1))
+            cells.append((block, cell, given, _carried(dense(weights.arrays[f"blocks.{block}.rec.W_C"]), stream)))
+    for block, cell, given, made in cells:
+        lines = followed(weights, block, cell, given, made)
+        yield UnitsLines(
+            f"recurrence {block}", cell.kind, tuple(lines[:shown]), None, len(lines[shown:]) if shown else 0
+        )
+
+
+def _carried(w_c: Floats, stream: Sequence[Source]) -> list[Source]:
+    """The state of a cell, number by number, under the names of what it writes into the stream."""
+    names = {dim: s.coordinate(at) for s in stream for at, dim in enumerate(s.dims)}
+    return [Source(names[int(row.argmax())] if row.any() else f"state {n}", None, (n,)) for n, row in enumerate(w_c)]
+
+
 def _units(weights: Weights[Any], label: UnitsLabel, shown: int | None) -> UnitsLines:
     layer = "layer" if weights.architecture.tag == "convolutional" else "MLP"
     place = f"{layer} {label.block}" + ("" if label.part == "mlp" else f" {label.part.removeprefix('moe.')}")
@@ -257,7 +288,7 @@ def _units(weights: Weights[Any], label: UnitsLabel, shown: int | None) -> Units
 def _ends(weights: Weights[Any], label: UnitsLabel) -> tuple[list[Source], list[Source]]:
     """What some units read and write, by the columns of their own arrays."""
     net, labels = weights.architecture, weights.labels
-    widths = net.widths[2 * label.block + 1 :][:2] if isinstance(net, Transformer) else (net.state, net.d_out)
+    widths = net.widths[2 * label.block + 1 :][:2] if isinstance(net, Transformer) else (net.cell.state, net.d_out)
     given = sources(labels, widths[0], 2 * label.block + 1)
     made = sources(labels, widths[1], 2 * label.block + 2)
     if label.part == "moe.router":
@@ -318,7 +349,10 @@ def _readout(weights: Weights[Any], shown: int | None) -> tuple[list[str], int]:
     """The answer, symbol by symbol, and how many symbols are left out."""
     matrix, bias = weights.arrays["unembed.W_U"], weights.arrays["unembed.b_U"]
     symbols = weights.architecture.output.symbols
-    last = 2 * len(weights.architecture.blocks) if isinstance(weights.architecture, Transformer) else 2
+    net = weights.architecture
+    last = 2 * len(net.blocks) if isinstance(net, Transformer) else 2
+    if isinstance(net, Recurrent):
+        last = len(net.moments) - 1
     given = sources(weights.labels, matrix.shape[0], last)
     if not weights.labels.spaces and weights.labels.units:  # channels of a convolutional net
         rows = weights.labels.units[-1].rows

@@ -31,7 +31,7 @@ def page(found: Explanation) -> Iterator[str]:
             for i, line in enumerate(lines):
                 yield from _folded(f"  {title if i == 0 else '':<10}", line)
     yield from _more("heads", found.left_out["heads"])
-    for units in found.units:
+    for units in (*found.cells, *found.units):
         yield ""
         yield from _folded("", f"{units.place}: {units.name}")
         for line in units.rows:
@@ -53,7 +53,7 @@ def _strips(found: Explanation) -> Iterator[str]:
     name, kind = min(longest, 28), max(len(s.kind) for s in found.spaces)
     dims = min(max(len("dims"), *(len(s.dims) for s in found.spaces)), 16)
     half, title = ("h", "h: the state") if found.tag == "recurrent" else ("a", "a: after attention")
-    header = "e " + " ".join([f"{half}m"] * ((found.moments - 1) // 2))
+    header = ("e " + " ".join([f"{half}m"] * (found.moments // 2)))[: found.moments + found.moments // 2]
     yield from _folded(f"  {'space':<{name}} {'kind':<{kind}} {'dims':<{dims}} ", header)
     for s in found.spaces:
         marks = ["█" if s.born <= moment <= s.dies else "·" for moment in range(found.moments)]

@@ -1,4 +1,4 @@
-"""What a transformer looks like, without its numbers: blocks of attention heads, ReLU units and experts."""
+"""What a transformer looks like, without its numbers: blocks of heads, recurrent cells, ReLU units, experts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from vitrify.arrays import Array
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Output, Reads, Record
+from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, expert_shapes
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ class Head:
 
 @dataclass(frozen=True)
 class Block:
-    """One layer: heads in parallel, then side by side an MLP of ReLU units and experts; any may be absent."""
+    """One layer: heads in parallel and a recurrent cell, then side by side an MLP of ReLU units and experts.
+
+    Any may be absent. A net of blocks with cells and blocks with heads is a hybrid.
+    """
 
     heads: tuple[Head, ...] = ()
     d_head: int = 0
@@ -51,6 +55,7 @@ class Block:
     d_out: int = 0  # concatenating residual only: width that each head, the MLP and the experts append
     experts: tuple[Expert, ...] = ()
     router: int = 0  # hidden units that choose the expert; without any the choice is linear
+    cell: Cell | None = None
 
     @property
     def window(self) -> int:
@@ -123,7 +128,7 @@ class Transformer:
         widths = [self.d_model]
         for block in self.blocks:
             grow = block.d_out if self.residual == "concatenate" else 0
-            widths.append(widths[-1] + grow * len(block.heads))
+            widths.append(widths[-1] + grow * (len(block.heads) + (block.cell is not None)))
             widths.append(widths[-1] + grow * block.halves)
         return tuple(widths)
 
@@ -172,12 +177,14 @@ class Transformer:
         for block in self.blocks:
             cost += len(block.heads) * (block.d_head + block.d_value) * (2 * self.d_model + self.max_length / 2)
             cost += block.busy * (min(self.d_model, 64) + 16) + len(block.experts)
+            cost += block.cell.held(self.d_model) * min(self.d_model, 64) if block.cell else 0
         return self.loops * cost + self.width + len(self.output.symbols)
 
     def activations(self, positions: int) -> int:
         """Numbers that a run holds at once for one sequence; long ones attend in chunks of queries."""
         busy = max((block.busy + len(block.experts) for block in self.blocks), default=0)
-        stream = 4 * self.width + 2 * busy + 4 * len(self.output.symbols)
+        held = max((block.cell.held(self.width) for block in self.blocks if block.cell), default=0)
+        stream = 4 * self.width + 2 * busy + 4 * len(self.output.symbols) + held
         scores = 4 * max(self.heads_per_layer, default=0) * min(positions, QUERY_CHUNK)
         return positions * (stream + scores)
 
@@ -220,8 +227,11 @@ class Transformer:
                 }
                 if block.window:
                     shapes[f"{name}.attn.b_rel"] = (heads, block.window)
-                if self.norm:
-                    shapes |= {f"{name}.ln1.w": (at_attention,), f"{name}.ln1.b": (at_attention,)}
+            if block.cell:
+                shapes |= {f"{name}.rec.{key}": shape for key, shape in block.cell.shapes(at_attention).items()}
+                shapes[f"{name}.rec.W_C"] = (block.cell.state, out)
+            if self.norm and (heads or block.cell):
+                shapes |= {f"{name}.ln1.w": (at_attention,), f"{name}.ln1.b": (at_attention,)}
             if units:
                 shapes |= {
                     f"{name}.mlp.W_in": (at_mlp, units),

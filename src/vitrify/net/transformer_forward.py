@@ -10,6 +10,7 @@ import numpy as np
 from vitrify.arrays import Array, Logits, Residual, namespace
 from vitrify.net.architecture import Record
 from vitrify.net.attention import allowed_keys, weigh
+from vitrify.net.cells import states
 from vitrify.net.experts import mixture
 from vitrify.net.sparse import affine, matmul, matmul_heads, rows
 from vitrify.net.transformer import Block, Head, Transformer
@@ -29,12 +30,13 @@ def forward(
 
     $x^0 = W_E[\text{tokens}] + W_{pos}$, or $x^0 = vW_E + W_{pos}$ where the inputs are vectors $v$, the same or its
     own at each position; the blocks run one after the other, `loops` times over; each adds
-    (or appends) its heads' outputs $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and then its MLP's
+    (or appends) its heads' outputs $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and what its cell (see `cells.py`) keeps of the
+    rows so far, $h W_C$, and then its MLP's
     $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$ and that of its experts (see `experts.py`); logits
     $= x W_U + b_U$. Rows shorter than the batch are padded on the right: `lengths` (pads included) hides the padding
     from heads that look ahead. `record(name, value)` sees every activation, each turn of a loop as a block of its own;
     `query_chunk` bounds memory on long sequences. With a `cache` the inputs continue those of the calls before with
-    the same cache, whose keys and values it holds; the logits are those of the new positions.
+    the same cache, whose keys, values and states it holds; the logits are those of the new positions.
     """
     xp = namespace(inputs)
     vector = net.reads == "vector"
@@ -56,9 +58,14 @@ def forward(
     for turn, (index, block) in enumerate(net.turns):
         part = Part(arrays, f"blocks.{index}.", record, f"blocks.{turn}.", cache)
         part.record("hook_resid_pre", x)
-        if block.heads:
+        if block.heads or block.cell:
             seen = _normed(net, part, "ln1", x)
-            x = _join(net, x, _attention(net, block, part, seen, visible, query_chunk))
+            outputs = _attention(net, block, part, seen, visible, query_chunk) if block.heads else []
+            if block.cell:
+                h = states(block.cell, part, seen)
+                part.record("hook_state", h)
+                outputs.append(matmul(h, part["rec.W_C"]))
+            x = _join(net, x, outputs)
         part.record("hook_resid_mid", x)
         if block.halves:
             seen = _normed(net, part, "ln2", x)
@@ -76,7 +83,7 @@ def forward(
 
 
 class Cache:
-    """Keys and values of the positions that were read before, by block; for nets that look back only."""
+    """Keys, values and states of the positions that were read before, by block; for nets that look back only."""
 
     def __init__(self) -> None:
         self.positions = 0
@@ -88,6 +95,14 @@ class Cache:
             fresh = namespace(fresh).concatenate([self._held[name], fresh], axis=2)
         self._held[name] = fresh
         return fresh
+
+    def kept(self, name: str, first: Any) -> Any:
+        """What was kept under a name, or what stands there first."""
+        return self._held.get(name, first)
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep a value under a name instead of what was there."""
+        self._held[name] = value
 
 
 class Part:
@@ -107,6 +122,15 @@ class Part:
     def joined(self, name: str, fresh: Array) -> Array:
         """An array behind what a cache holds of it, if there is a cache."""
         return fresh if self._cache is None else self._cache.joined(self.shown + name, fresh)
+
+    def kept(self, name: str, first: Any) -> Any:
+        """The state that a cache keeps, if there is one, else the first one."""
+        return first if self._cache is None else self._cache.kept(self.shown + name, first)
+
+    def keep(self, name: str, value: Any) -> None:
+        """Give a state to the cache, if there is one."""
+        if self._cache is not None:
+            self._cache.keep(self.shown + name, value)
 
     @property
     def recording(self) -> bool:

@@ -61,7 +61,7 @@ class Weights(Generic[A]):
     def prepared(self) -> Mapping[str, Any]:
         """The arrays in the form in which a NumPy run is cheapest."""
         # These are multiplied by `matmul`, W_O by `matmul_heads`; all others are used as they are.
-        multiplied = ("W_Q", "W_K", "W_V", "W_A", "W_B", "W_in", "W_out", "W_U")
+        multiplied = ("W_Q", "W_K", "W_V", "W_A", "W_B", "W_C", "W_in", "W_out", "W_U")
         ready = {name: prepare(array) if name.endswith(multiplied) else array for name, array in self.arrays.items()}
         return ready | {name: prepare_heads(array) for name, array in self.arrays.items() if name.endswith("W_O")}
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from vitrify.errors import SpecError
 from vitrify.spec.automaton import Automaton
-from vitrify.spec.groups import Permutation
+from vitrify.spec.groups import Permutation, cycles
 
 
 def cyclic(n: int, letters: int = 2) -> Automaton:
@@ -220,17 +220,7 @@ def _cycle(points: Sequence[int], degree: int) -> Permutation:
 
 def _cycles(images: Sequence[int]) -> str:
     """Cycle notation, fixed points left out; the identity is ()."""
-    seen: set[int] = set()
-    text = ""
-    for start in range(len(images)):
-        cycle, point = [], start
-        while point not in seen:
-            seen.add(point)
-            cycle.append(str(point))
-            point = images[point]
-        if len(cycle) > 1:
-            text += f"({','.join(cycle)})"
-    return text or "()"
+    return "".join(f"({','.join(map(str, cycle))})" for cycle in cycles(images) if len(cycle) > 1) or "()"
 
 
 def _at_least(name: str, value: int, least: int) -> None:

@@ -34,6 +34,24 @@ def inverse(permutation: Permutation) -> Permutation:
     return tuple(back)
 
 
+def cycles(permutation: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The cycles of a permutation, each from its least point on, fixed points among them.
+
+    >>> cycles((1, 0, 2))
+    ((0, 1), (2,))
+    """
+    found: list[tuple[int, ...]] = []
+    seen: set[int] = set()
+    for start in range(len(permutation)):
+        cycle, point = [], start
+        while point not in seen:
+            seen.add(point)
+            cycle.append(point)
+            point = permutation[point]
+        found += [tuple(cycle)] if cycle else []
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Group:
     """The group that some permutations of one set of points generate.

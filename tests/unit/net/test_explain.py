@@ -103,7 +103,7 @@ def test_experts() -> None:
 
 def test_other_architectures() -> None:
     register, scene = explained("awoke.patterns", "register"), explained("faces.scene.toml")
-    assert register.what.startswith("a recurrent net: its state of 68 numbers follows h ← (h A + x B)")
+    assert register.what.startswith("a recurrent net: its state of 68 numbers follows h ← h A + x B")
     assert "<s>: if nothing in 0 back: next class[WHO] +1" in register.units[0].rows
     assert scene.what.startswith("a convolutional net: 3 convolutions and 1 dense layers")
     assert "house ← −roof − door + 1" in scene.readout

@@ -1,0 +1,163 @@
+r"""PARITY takes a diagonal recurrence an eigenvalue below zero: with −1 one number is enough, without, no number is.
+
+Statement: (a) the diagonal recurrence $h \leftarrow \pm h$ on one number, with the eigenvalue −1 for the letter that is
+counted, gives the parity of every word. (b) A diagonal recurrence of $S$ numbers $h \leftarrow h \odot a + b$ with
+$a \ge 0$, read by $m$ ReLU units and a linear map (by the map alone for $m = 0$), has a wrong parity on some word
+$1^n$ with $1 \le n \le (mS + 1)(S + 1) + 1$, whatever its weights are. For $m = 0$ nothing less is true: some such net
+is right on $1^1 \dots 1^{S+1}$.
+Why: (b) for $n \ge 1$ each number is $c\,a^n + c'$ or $c\,n + c'$, so all numbers together with a constant lie in a
+space of $S + 1$ functions $1, n, a_i^n$ with $a_i > 0$. By Descartes' rule such a sum has at most $S$ zeros, so it
+changes its sign $S$ times at most. So do the units, which cut the numbers $n$ into at most $mS + 1$ runs; within each,
+the lead of one answer over the other is such a sum again. In all it changes its sign at most $(mS + 1)(S + 1) - 1$
+times, and parity has to change it at every step. The rest is solving for the weights of $S + 1$ right answers.
+Checked: (a) all words to length 8 and every prefix of 1,000 random words of length 120. (b) nets with random weights,
+eigenvalues between 0 and 1.2, $S$ to 6 and $m$ to 4, and nets fitted to be right for as long as possible: the first
+wrong $n$ against the bound, and for the fitted ones against $S + 2$ exactly.
+Source: Sarrof, Veitsman & Hahn 2024, arXiv 2405.17394 [A] and Grazzi et al. 2024, arXiv 2411.12537 [A], for finite
+precision; the bound for all weights, and its proof, are our own derivation.
+Saboteur: (a) the eigenvalue is 1 instead of −1; (b) an eigenvalue of the nets is −1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from vitrify.certify.evidence import Evidence
+from vitrify.certify.words import WordExamination
+from vitrify.claims._nets import with_sizes
+from vitrify.claims.catalogue import Claim, Subject
+from vitrify.constructions.diagonal_automaton import diagonal
+from vitrify.net.architecture import Output
+from vitrify.net.cells import Cell
+from vitrify.net.recurrent import Recurrent
+from vitrify.net.run import batch_logits
+from vitrify.net.weights import Weights
+from vitrify.spec.automata import cyclic
+
+LENGTH, WORDS = 120, 1_000
+STATES, UNITS, TRIES = range(1, 7), (0, 1, 4), 20
+HIGHEST = 1.2  # eigenvalue of a random net
+WORK = 1e9  # multiplications for what is not asked for explicitly
+
+
+def subjects() -> Iterator[Subject]:
+    """The parity net; random nets of each size; fitted nets of each state."""
+    yield Subject("(a) eigenvalue −1", cyclic(2), diagonal(cyclic(2), max_length=LENGTH))
+    for units in UNITS:
+        nets = [_random(state, units, seed) for state in STATES for seed in range(TRIES)]
+        yield Subject(f"(b) random, {units} units", data={"nets": nets, "exact": False})
+    yield Subject("(b) fitted", data={"nets": [_fitted(state) for state in STATES], "exact": True})
+
+
+def bound(state: int, units: int) -> int:
+    """The longest word of one letter on which a recurrence without negative eigenvalues can first be wrong."""
+    return (units * state + 1) * (state + 1) + 1
+
+
+def first_wrong(weights: Weights[Recurrent], longest: int) -> int | None:
+    """The least $n$ from 1 to a length for which the parity of $1^n$ is wrong, or tied."""
+    found = batch_logits(weights, np.array([[0] + [2] * longest]))[0, 1:]
+    lead = (found[:, 0] - found[:, 1]) * (-1.0) ** np.arange(1, longest + 1)
+    wrong = np.flatnonzero(~(lead > 0))
+    return int(wrong[0]) + 1 if wrong.size else None
+
+
+def check(subject: Subject) -> Evidence:
+    """Parities of all words, or the first word of one letter that goes wrong."""
+    if subject.weights is not None:
+        net = subject.weights.architecture
+        examination = WordExamination(net, subject.spec, max_length=8, samples=WORDS, work=WORK)
+        numbers = {"numbers in the state": net.cell.state}
+        return with_sizes(examination.run(subject.weights), {"numbers in the state": 1}, numbers)
+    witness: dict[str, object] | None = None
+    latest: dict[str, int] = {}
+    for weights in subject.data["nets"]:
+        state, units = weights.architecture.cell.state, weights.architecture.units
+        most = bound(state, units)
+        wrong = first_wrong(weights, most)
+        size = f"first wrong n, {state} numbers, {units} units (bound {most})"
+        if wrong is None or (subject.data["exact"] and wrong < most):
+            witness = {
+                "numbers": state,
+                "units": units,
+                "expected": f"wrong at n = {most} at the latest",
+                "found": wrong,
+            }
+            break
+        latest[size] = max(latest.get(size, 0), wrong)
+    return Evidence(
+        verdict="fails" if witness else "holds",
+        method="sampled",
+        domain=f"{len(subject.data['nets'])} nets on words of one letter up to the bound",
+        cases=len(subject.data["nets"]),
+        witness=witness,
+        declared={"right on all words": "no net"},
+        measured={"right on all words": "one net" if witness else "no net", **latest},
+        seed=0,
+    )
+
+
+def sabotage(subject: Subject) -> Subject:
+    """The counted letter changes nothing; one eigenvalue of each net is −1, and the others are not read."""
+    if subject.weights is not None:
+        flat = np.abs(subject.weights.arrays["blocks.0.rec.W_A"])
+        return Subject(subject.name, subject.spec, subject.weights.with_array("blocks.0.rec.W_A", flat))
+    return Subject(subject.name, data={**subject.data, "nets": [_turned(net) for net in subject.data["nets"]]})
+
+
+def _net(state: int, units: int, arrays: dict[str, Any]) -> Weights[Recurrent]:
+    """A diagonal net over 0 and 1 whose BOS sets all numbers to 1 unless said otherwise."""
+    net = Recurrent(
+        ("<s>", "0", "1"),
+        Output("recogniser", ("0", "1"), accepting=("0",)),
+        max_length=LENGTH,
+        d_embed=3,
+        cell=Cell("diagonal", state),
+        units=units,
+        d_out=2 if units else 0,
+    )
+    zeros: dict[str, Any] = {name: np.zeros(shape) for name, shape in net.shapes().items()}
+    zeros |= {"embed.W_E": np.eye(3), "blocks.0.rec.W_B": np.vstack([np.ones(state), np.zeros((2, state))])}
+    return Weights(net, zeros | arrays)
+
+
+def _random(state: int, units: int, seed: int) -> Weights[Recurrent]:
+    rng = np.random.default_rng([state, units, seed])
+    empty = _net(state, units, {})
+    arrays = {name: rng.normal(size=shape) for name, shape in empty.architecture.shapes().items()}
+    arrays |= {"embed.W_E": np.eye(3), "blocks.0.rec.W_A": rng.uniform(0.0, HIGHEST, size=(3, state))}
+    return _net(state, units, arrays)
+
+
+def _fitted(state: int) -> Weights[Recurrent]:
+    r"""A net that is right on $1^1 \dots 1^{S+1}$: the lead is solved for, $\pm1$ at each of them."""
+    eigenvalues = np.linspace(0.1, 0.9, state)
+    n = np.arange(1, state + 2)
+    lead = np.linalg.solve(np.hstack([eigenvalues ** n[:, None], np.ones((state + 1, 1))]), (-1.0) ** n)
+    arrays = {
+        "blocks.0.rec.W_A": np.vstack([np.zeros(state), np.ones(state), eigenvalues]),
+        "unembed.W_U": np.stack([lead[:-1], np.zeros(state)], axis=1),
+        "unembed.b_U": np.array([lead[-1], 0.0]),
+    }
+    return _net(state, 0, arrays)
+
+
+def _turned(weights: Weights[Recurrent]) -> Weights[Recurrent]:
+    """The same sizes, but the first number flips and is the only one that is read."""
+    net = weights.architecture
+    arrays: dict[str, Any] = {"blocks.0.rec.W_A": np.vstack([np.zeros(net.cell.state), np.ones((2, net.cell.state))])}
+    arrays["blocks.0.rec.W_A"][2, 0] = -1.0
+    reads = np.zeros((net.cell.state, 2))
+    reads[0, 0] = 1.0
+    if not net.units:
+        return _net(net.cell.state, 0, arrays | {"unembed.W_U": reads})
+    into, out = np.zeros((net.cell.state, net.units)), np.zeros((net.units, 2))
+    into[0, 0] = out[0, 0] = 1.0  # one unit is 1 where the number is even; the constant ½ stands against it
+    arrays |= {"blocks.0.mlp.W_in": into, "blocks.0.mlp.W_out": out, "unembed.W_U": np.eye(2)}
+    return _net(net.cell.state, net.units, arrays | {"unembed.b_U": np.array([0.0, 0.5])})
+
+
+CLAIM = Claim(row="R24", status="proved", subjects=subjects, check=check, sabotage=sabotage)

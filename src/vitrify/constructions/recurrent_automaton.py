@@ -1,0 +1,245 @@
+r"""Any automaton runs on a simple recurrent net or on a linear recurrence; permutations on products of reflections.
+
+Let $Q$ be the states that words reach, $n = |Q|$, and $\delta$ the transitions. The logit of a state is 1 for the right
+one and 0 for all others, in all three shapes; every number of a run is whole, so nothing is rounded at any length.
+
+- `elman`, the classical simulation by ReLU units (Minsky 1967; in the spirit of Hewitt et al. 2020, arXiv 2010.07515):
+  unit $(q, a)$ is 1 iff the last letter was $a$ and the state before it $q$:
+  $h_{(q,a)} \leftarrow \mathrm{relu}(\sum_{\delta(q',a')=q} h_{(q',a')} + [x = a] - 1)$.
+- `linear-recurrence`: $h \leftarrow h A_x$, the 0/1 matrix of the letter on unit vectors of states; BOS sets $e_{q_0}$.
+- `householder` (in the spirit of Grazzi et al. 2024, arXiv 2411.12537), where every letter permutes the states: a cycle
+  of $m$ states is a product of $m - 1$ swaps, and the swap of $p$ and $q$ is the reflection $I - v^\top v$ with
+  $v = e_p - e_q$. A letter takes $n$ less the number of its cycles; no fewer do, as each factor changes the rank of
+  $A_x - I$ by 1 at most. The net has as many factors as its worst letter, and a letter's spare ones are $v = 0$.
+
+| shape | state | else |
+| --- | --- | --- |
+| `elman` | $n\lvert\Sigma\rvert$, one more if no letter leads to $q_0$ | $\lvert\Sigma\rvert$ ones in $W_A$ for each |
+| `linear-recurrence` | $n$ | $n\lvert\Sigma\rvert$ ones in $W_A$ |
+| `householder` | $n$ | $\max_a (n - \#\text{cycles of } a)$ factors |
+
+`whole_permutation` follows not one point but all of them in $n$ numbers: the state begins as $(0, 1, \dots, n-1)$ and
+is permuted as a whole. The logit of a permutation is the product with its own row of numbers, which is largest, by 1
+at least, for the right one: numbers in equal order have the largest sum of products. So the word problem of $S_5$, with
+its 120 states, takes five numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.constructions.log_depth import begin_symbol
+from vitrify.errors import BuildRefused
+from vitrify.net.architecture import Output
+from vitrify.net.cells import Cell
+from vitrify.net.labels import Labels, SpaceLabel
+from vitrify.net.recurrent import Recurrent
+from vitrify.net.spaces import Integers, Kind, OneHot
+from vitrify.net.sparse import from_entries
+from vitrify.net.weights import Weights
+from vitrify.spec.automata import permutation_group
+from vitrify.spec.automaton import Automaton
+from vitrify.spec.groups import cycles
+
+Floats = NDArray[np.float64]
+LENGTH = 128  # how long words may be unless said: nothing depends on it
+
+
+def elman(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurrent]:
+    """A simple recurrent net of ReLU units, one for each state and letter."""
+    machine = automaton.reachable()
+    n, letters = machine.table.shape
+    into = machine.table.ravel()  # the state that each unit, state by state, leads to
+    names = [f"{state} {letter}" for state in machine.states for letter in machine.alphabet]
+    start = np.flatnonzero(into == machine.initial)[:1].tolist() or [n * letters]
+    if start == [n * letters]:
+        into, names = np.append(into, machine.initial), [*names, "begin"]
+    old, new = np.nonzero(into[:, None] == np.repeat(np.arange(n), letters)[None])
+    size = len(names)
+    drives = np.zeros((letters + 1, size))
+    drives[1:] = np.append(np.tile(np.eye(letters), n), np.zeros((letters, size - n * letters)), axis=1) - 1.0
+    drives[0, start] = 1.0
+    arrays = {
+        "blocks.0.rec.W_A": from_entries(old, new, np.ones(len(old)), (size, size)),
+        "blocks.0.rec.W_B": drives,
+        "unembed.W_U": np.eye(n)[into],
+    }
+    spaces = [("last step", OneHot(tuple(names)))]
+    return recurrent_net(
+        machine, Cell("relu", size), arrays, spaces, max_length, "elman", "Hewitt 2020, arXiv 2010.07515"
+    )
+
+
+def linear(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurrent]:
+    """A linear recurrence whose transitions are the 0/1 matrices of the letters."""
+    machine = automaton.reachable()
+    n, letters = machine.table.shape
+    read, old = np.divmod(np.arange(n * letters), n)
+    arrays = {
+        "blocks.0.rec.W_A": from_entries(
+            n + np.arange(n * letters), machine.table[old, read], np.ones(n * letters), (letters + 1, n, n)
+        ),
+        "blocks.0.rec.W_B": _begun(machine, np.eye(n)[machine.initial]),
+        "unembed.W_U": np.eye(n),
+    }
+    spaces = [("state", OneHot(machine.states))]
+    return recurrent_net(
+        machine, Cell("full", n), arrays, spaces, max_length, "linear recurrence", "Grazzi 2024, arXiv 2411.12537"
+    )
+
+
+def householder(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurrent]:
+    """A linear recurrence on unit vectors of states whose transitions are products of reflections."""
+    machine = automaton.reachable()
+    n = len(machine.states)
+    arrays = {
+        "blocks.0.rec.W_A": _factors(machine),
+        "blocks.0.rec.W_B": _begun(machine, np.eye(n)[machine.initial]),
+        "unembed.W_U": np.eye(n),
+    }
+    spaces = [("state", OneHot(machine.states))]
+    return _reflecting(machine, arrays, spaces, max_length)
+
+
+def whole_permutation(automaton: Automaton, *, max_length: int = LENGTH) -> tuple[Automaton, Weights[Recurrent]]:
+    """The group that the letters generate, acting on itself, and a net that runs it in one number each."""
+    factors = _factors(automaton)
+    group = permutation_group(automaton.maps(), regular=True)
+    rows = np.zeros((len(group.states), len(automaton.states)))
+    rows[0] = np.arange(len(automaton.states))
+    for state, targets in enumerate(group.transitions):  # breadth first: each row is known before it is asked for
+        for letter, target in enumerate(targets):
+            rows[target, automaton.table[:, letter]] = rows[state]
+    arrays: dict[str, Any] = {
+        "blocks.0.rec.W_A": factors,
+        "blocks.0.rec.W_B": _begun(group, rows[0]),
+        "unembed.W_U": rows.T,
+    }
+    points = Integers(automaton.states, 0.0, len(automaton.states) - 1.0)
+    return group, _reflecting(group, arrays, [("who is where", points)], max_length)
+
+
+def swaps(images: Sequence[int]) -> list[tuple[int, int]]:
+    """Swaps that make a permutation one after the other: one less than its length for every cycle.
+
+    >>> swaps([1, 2, 0, 4, 3])
+    [(0, 1), (0, 2), (3, 4)]
+    """
+    return [(cycle[0], point) for cycle in cycles(images) for point in cycle[1:]]
+
+
+def sizes(automaton: Automaton) -> dict[str, int]:
+    """What the formulas promise: the states of all shapes and, where letters permute, the factors."""
+    machine = automaton.reachable()
+    n, letters = machine.table.shape
+    promised = {"elman": n * letters + (machine.initial not in machine.table), "linear": n}
+    if machine.is_group():
+        promised["factors"] = max(n - len(cycles(action)) for action in machine.maps().values())
+    return promised
+
+
+def _factors(machine: Automaton) -> Floats:
+    """The vectors [factor, input, state] of all letters; BOS and spare factors have none."""
+    odd = [letter for letter, action in machine.maps().items() if len(set(action)) < len(machine.states)]
+    if odd:
+        raise BuildRefused(
+            f"reflections only permute, but the letter{'s' if len(odd) > 1 else ''} {', '.join(map(repr, odd))} "
+            f"merge{'' if len(odd) > 1 else 's'} states: build this automaton with --shape linear-recurrence or elman"
+        )
+    found = [swaps(action) for action in machine.maps().values()]
+    vectors = np.zeros((max(1, *map(len, found)), len(machine.alphabet) + 1, len(machine.states)))
+    for letter, pairs in enumerate(found, start=1):
+        for factor, (p, q) in enumerate(pairs):
+            vectors[factor, letter, p], vectors[factor, letter, q] = 1.0, -1.0
+    return vectors
+
+
+def _begun(machine: Automaton, row: Floats) -> Floats:
+    """What drives the state: BOS sets the row, letters nothing."""
+    return np.vstack([row, np.zeros((len(machine.alphabet), len(row)))])
+
+
+def _reflecting(
+    machine: Automaton, arrays: Mapping[str, Any], spaces: Sequence[tuple[str, Kind]], max_length: int
+) -> Weights[Recurrent]:
+    factors, _, state = arrays["blocks.0.rec.W_A"].shape
+    cell, source = Cell("householder", state, factors=factors), "Grazzi 2024, arXiv 2411.12537"
+    return recurrent_net(machine, cell, arrays, spaces, max_length, "householder", source)
+
+
+def recurrent_net(
+    machine: Automaton,
+    cell: Cell,
+    arrays: Mapping[str, Any],
+    spaces: Sequence[tuple[str, Kind]],
+    max_length: int,
+    shape: str,
+    source: str,
+) -> Weights[Recurrent]:
+    """A net of one cell that reads unit vectors of letters, and says the state of a machine; spaces fill its state."""
+    if max_length < 1:
+        raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
+    net = Recurrent(
+        inputs=(begin_symbol(machine), *machine.alphabet),
+        output=Output("recogniser", machine.states, accepting=machine.accepting_states),
+        max_length=max_length,
+        d_embed=len(machine.alphabet) + 1,
+        cell=cell,
+        name=f"automaton of {len(machine.states)} states, {shape}",
+    )
+    labels, at = [SpaceLabel("letter", OneHot(net.inputs, void=True), tuple(range(net.d_embed)), 0, 0)], 0
+    for name, kind in spaces:
+        labels.append(SpaceLabel(name, kind, tuple(range(at, at + kind.size)), 1, 1))
+        at += kind.size
+    about = {
+        "construction": f"{shape} automaton",
+        "states": len(machine.states),
+        "letters": len(machine.alphabet),
+        "source": f"in the spirit of {source}",
+    }
+    seen = np.ones(net.d_embed)  # an input that changes nothing is not embedded
+    if cell.kind == "householder":
+        seen = arrays["blocks.0.rec.W_A"].any(axis=(0, 2)) | arrays["blocks.0.rec.W_B"].any(axis=1)
+    elif cell.kind == "relu":
+        seen = arrays["blocks.0.rec.W_B"].any(axis=1)
+    known = {"embed.W_E": np.diag(seen.astype(float)), "unembed.b_U": np.zeros(len(machine.states))}
+    return Weights(net, {**known, **arrays}, Labels(tuple(labels)), about)
+
+
+def _makes(shape: Any) -> Any:
+    def make(spec: object, settings: Settings) -> Weights[Recurrent]:
+        assert isinstance(spec, Automaton)
+        made: Weights[Recurrent] = shape(spec, max_length=settings.max_length or LENGTH)
+        return made
+
+    return make
+
+
+CONSTRUCTIONS = (
+    Construction(
+        "elman",
+        Automaton,
+        "a simple recurrent net, one ReLU unit for each state and letter",
+        _makes(elman),
+        choices=("max_length",),
+    ),
+    Construction(
+        "linear-recurrence",
+        Automaton,
+        "a linear recurrence with a 0/1 matrix per letter",
+        _makes(linear),
+        choices=("max_length",),
+    ),
+    Construction(
+        "householder",
+        Automaton,
+        "permutations as products of reflections, in a linear recurrence",
+        _makes(householder),
+        choices=("max_length",),
+    ),
+)

@@ -1,0 +1,97 @@
+"""What a recurrent cell does, in the names of the spaces: how each number of the state, or each token, moves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.net.cells import Cell
+from vitrify.net.explain_terms import Source, added, listed, signed, terms_of
+from vitrify.net.recurrent import Recurrent
+from vitrify.net.sparse import dense
+from vitrify.net.weights import Weights
+
+Floats = NDArray[np.float64]
+
+RULES = {
+    "linear": "h ← h A + x B",
+    "relu": "h ← relu(h A + x B)",
+    "diagonal": "h ← h ⊙ a(x) + x B, a(x) a scale for each number",
+    "householder": "h ← h H(x) + x B, H(x) a product of Householder factors",
+    "full": "h ← h A(x) + x B, A(x) a matrix",
+    "lstm": "c ← σ(f) ⊙ c + σ(i) ⊙ tanh(g), h ← σ(o) ⊙ tanh(c)",
+}
+
+
+def followed(weights: Weights[Any], block: int, cell: Cell, given: list[Source], made: list[Source]) -> list[str]:
+    """A line for each number of the state, or for each token where a recurrent net's transition depends on it.
+
+    `given` are the spaces that the cell reads, `made` those of its state.
+    """
+    net, part = weights.architecture, f"blocks.{block}.rec."
+    arrays = {name.removeprefix(part): dense(a) for name, a in weights.arrays.items() if name.startswith(part)}
+    if cell.kind in ("linear", "relu", "lstm"):
+        gates = ("i", "f", "g", "o") if cell.kind == "lstm" else ("",)
+        return [
+            f"{f'{gate} of ' if gate else ''}{name} ← {_rule(cell, arrays, given, made, at + g * cell.state)}"
+            for g, gate in enumerate(gates)
+            for at, name in _coordinates(made)
+        ]
+    if not isinstance(net, Recurrent):  # what it reads is no token any more
+        return (
+            [RULES[cell.kind]]
+            if cell.kind != "diagonal"
+            else [
+                f"{name} ← ({added(terms_of(arrays['W_A'][:, at], given))})·{name} + "
+                f"{added(terms_of(arrays['W_B'][:, at], given))}"
+                for at, name in _coordinates(made)
+            ]
+        )
+    embedded = dense(weights.arrays["embed.W_E"])
+    return [
+        f"{symbol}: {_moves(transition(cell, arrays['W_A'], x), x @ arrays['W_B'], made)}"
+        for symbol, x in zip(net.inputs, embedded, strict=True)
+    ]
+
+
+def transition(cell: Cell, w_a: Floats, x: Floats) -> Floats:
+    """The matrix that multiplies the state where a cell, whose transition depends on it, reads x."""
+    if cell.kind == "diagonal":
+        return np.diag(x @ w_a)
+    if cell.kind == "full":
+        return np.asarray(np.einsum("i,ist->st", x, w_a))
+    matrix: Floats = np.eye(cell.state)
+    for factor in w_a:
+        matrix = matrix - np.outer(matrix @ (x @ factor), x @ factor)
+    return matrix
+
+
+def _coordinates(made: list[Source]) -> list[tuple[int, str]]:
+    return sorted((dim, s.coordinate(at)) for s in made for at, dim in enumerate(s.dims))
+
+
+def _rule(cell: Cell, arrays: dict[str, Floats], given: list[Source], made: list[Source], column: int) -> str:
+    bias = float(arrays["b"][column]) if cell.kind == "lstm" else 0.0
+    terms = terms_of(arrays["W_A"][:, column], made) + terms_of(arrays["W_B"][:, column], given)
+    return f"relu({added(terms, bias)})" if cell.kind == "relu" else added(terms, bias)
+
+
+def _moves(matrix: Floats, driven: Floats, made: list[Source]) -> str:
+    """Where a token takes the state: arrows where each number goes to one place at most, else sums."""
+    names = dict(_coordinates(made))
+    gone = [names[a] for a in range(len(matrix)) if not matrix[a].any()]
+    parts = []
+    if len(gone) == len(matrix):
+        parts.append("all forgotten")
+    elif np.array_equal(matrix, np.eye(len(matrix))):
+        parts.append("all stays")
+    elif np.isin(matrix, (-1, 0, 1)).all() and (np.count_nonzero(matrix, axis=1) <= 1).all():
+        arrows = [(a, b, matrix[a, b]) for a, b in np.argwhere(matrix).tolist()]
+        parts += [f"{names[a]} → {'−' if w < 0 else ''}{names[b]}" for a, b, w in arrows if a != b or w < 0]
+        parts += [f"{listed(gone)} forgotten"] if gone else []
+    else:
+        parts += [f"{names[b]} ← {added(terms_of(matrix[:, b], made))}" for b in range(len(matrix))]
+    parts += [f"{name} {signed(value)}" for name, value in terms_of(driven, made)]
+    return ", ".join(parts)
