@@ -18,7 +18,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitrify.errors import BuildRefused
-from vitrify.kit.network import Affine, Attend, Bank, Experts, Network, Operation, Space, Units, heads_of, written_by
+from vitrify.kit.network import (
+    Affine,
+    Attend,
+    Bank,
+    Experts,
+    Network,
+    Norm,
+    Operation,
+    Space,
+    Units,
+    heads_of,
+    written_by,
+)
 
 Arithmetic = Literal["float64", "float32"]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}
@@ -64,7 +76,7 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
 
 
 def _error(
-    operation: Attend | Bank | Units,
+    operation: Attend | Bank | Units | Norm,
     heads: Mapping[Attend, Sharpness],
     errors: Mapping[Space, float],
     arithmetic: Arithmetic,
@@ -110,7 +122,7 @@ def _need(operation: Operation, space: Space, wanted: float) -> float:
         return _need_of_head(operation, space, wanted)
     if isinstance(operation, Bank):
         return operation.margin.get(space, NO_NEED)
-    if isinstance(operation, Units):
+    if isinstance(operation, Units | Norm):
         return _need_of_units(operation, space, wanted)
     router = _need_of_router(operation, space)
     return min(router, *(_need_of_units(expert, space, wanted) for expert in operation.experts))
@@ -124,7 +136,7 @@ def _need_of_router(experts: Experts, space: Space) -> float:
     return _need_of_units(experts.router, space, experts.lead / 4)
 
 
-def _need_of_units(units: Units, space: Space, wanted: float) -> float:
+def _need_of_units(units: Units | Norm, space: Space, wanted: float) -> float:
     gain = units.gain.get(space, 0.0)
     if units.joint:
         return min(units.margin.get(space, NO_NEED), wanted / units.joint)

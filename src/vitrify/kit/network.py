@@ -15,13 +15,26 @@ from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
 from vitrify.kit.affine import Affine, Space
+from vitrify.kit.norm import Norm
 from vitrify.net.architecture import Output, Reads
 from vitrify.net.spaces import Kind
 from vitrify.net.transformer import AttentionKind, Mask, Ties
 
 Floats = NDArray[np.float64]
 
-__all__ = ["Affine", "Attend", "Bank", "Builder", "Experts", "Network", "Operation", "Readout", "Space", "Units"]
+__all__ = [
+    "Affine",
+    "Attend",
+    "Bank",
+    "Builder",
+    "Experts",
+    "Network",
+    "Norm",
+    "Operation",
+    "Readout",
+    "Space",
+    "Units",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +155,7 @@ class Experts:
         return tuple(dict.fromkeys(space for expert in self.experts for space in expert.writes))
 
 
-Operation = Attend | Bank | Units | Experts
+Operation = Attend | Bank | Units | Experts | Norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +213,8 @@ def _lines(network: Network) -> Iterator[str]:
             what = f"{operation.count} units"
         elif isinstance(operation, Experts):
             what = f"{len(operation.experts)} experts"
+        elif isinstance(operation, Norm):
+            what = "norm"
         else:
             what = "head" if isinstance(operation, Attend) else f"{len(operation.heads)} heads"
         for space in written_by(operation):
@@ -214,7 +229,7 @@ def written_by(operation: Operation) -> tuple[Space, ...]:
 
 def heads_of(operation: Operation) -> tuple[Attend, ...]:
     """The heads that an operation needs."""
-    if isinstance(operation, Units | Experts):
+    if isinstance(operation, Units | Experts | Norm):
         return ()
     return operation.heads if isinstance(operation, Bank) else (operation,)
 
