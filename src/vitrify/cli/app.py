@@ -32,6 +32,13 @@ class AttentionChoice(StrEnum):
     hard = "hard"
 
 
+class ModeChoice(StrEnum):
+    """Ways to compare counts."""
+
+    bounded = "bounded"
+    layernorm = "layernorm"
+
+
 class WithNumbers(TyperCommand):
     """A command whose arguments may be negative numbers: a blank in front keeps them from being taken for options."""
 
@@ -73,6 +80,10 @@ def build(
     tolerance: Annotated[
         float | None, typer.Option(help="maxout: what soft attention may do to an output; 1e-6 unless said")
     ] = None,
+    mode: Annotated[
+        ModeChoice | None,
+        typer.Option(help="counting programs: bounded (the default), or layernorm, whose weights know no length"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
@@ -87,7 +98,7 @@ def build(
         spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
         say("building")
         code = code_name(positions) if positions else None
-        settings = Settings(KINDS[attention.value], max_length, code, window, tolerance)
+        settings = Settings(KINDS[attention.value], max_length, code, window, tolerance, mode.value if mode else None)
         weights = built(spec, shape, settings)
         say(f"writing {out}")
         save(weights, out, spec)
