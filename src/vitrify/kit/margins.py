@@ -148,12 +148,15 @@ def _need_of_head(head: Attend, space: Space, wanted: float) -> float:
     """Values may use half of what the reader bears; queries and keys may move a score by an eighth of the gap."""
     gain = head.value.gain(space)
     if head.beta is not None:  # its temperature is not to be chosen, so there is nothing to share with it
-        return wanted / gain if gain else NO_NEED
-    need = wanted / (2 * gain * len(head.value.parts)) if gain else NO_NEED
-    if head.gap is None:
+        need, spare = (wanted / gain if gain else NO_NEED), head.noise
+    else:
+        need = wanted / (2 * gain * len(head.value.parts)) if gain else NO_NEED
+        spare = None if head.gap is None else head.gap / 8
+    if spare is None:
         return need
     moved = float(head.query.gain(space) * head.key.bound.sum() + head.key.gain(space) * head.query.bound.sum())
-    return min(need, head.gap / (8 * moved)) if moved else need
+    scored = len({*head.query.spaces, *head.key.spaces}) if head.noise is not None else 1
+    return min(need, spare / (moved * scored)) if moved else need
 
 
 def _sharpness(

@@ -45,7 +45,8 @@ class Attend:
     of the right keys over all others, over every input up to the maximum length; None says that the head averages by
     design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
     adds to an average (in float64). `shares` says that several right keys may have to share the weight equally. A head
-    may bring its own temperature, `beta`, and the error that it makes there, `shortfall`.
+    may bring its own temperature, `beta`, and the error that it makes there, `shortfall`; it holds as long as errors of
+    queries and keys move no score by more than `noise`, where that is said.
     `leak` is what a soft head may be off where no reader says what it bears. `onto` names the coordinates of the space
     that the value fills, where it does not fill all of them.
     """
@@ -66,6 +67,7 @@ class Attend:
     shares: bool = False
     beta: float | None = None
     shortfall: float = 0.0
+    noise: float | None = None
     leak: float = 1e-9
     onto: tuple[int, ...] | None = None
 

@@ -6,7 +6,7 @@ from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.extremes import minimum
 from vitrify.kit.gadgets.gate import Case, choose, gate
-from vitrify.kit.gadgets.signs import sign
+from vitrify.kit.gadgets.signs import sign, unit
 from vitrify.kit.gadgets.some import some
 from vitrify.kit.gadgets.steps import at_least, cpwl, digits, int_lookup, snap, step, steps
 from vitrify.kit.gadgets.table import ANY, table
@@ -35,4 +35,5 @@ __all__ = [
     "step",
     "steps",
     "table",
+    "unit",
 ]

@@ -1,6 +1,8 @@
-"""Sign: of a number that may be as small as arithmetic allows, by a norm over a pair of dimensions."""
+"""Unit and sign: the direction of a vector, and of a number that may be as small as arithmetic allows, by a norm."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -9,23 +11,33 @@ from vitrify.kit.network import Affine, Builder, Norm, Space, Units
 from vitrify.net.spaces import Reals
 
 
-def sign(net: Builder, value: Affine, least: float, *, name: str) -> Space:
-    r"""The sign of a number $z$ that is never closer to 0 than `least`, as $(s, -s)$ with $s = \pm1$.
+def unit(net: Builder, value: Affine, least: float, *, name: str) -> Space:
+    r"""$(v, -v)\sqrt{n}/|v|$ for a vector $v$ of $n$ numbers that is never shorter than `least`.
 
-    Two units write the pair $(z, -z)$, $z = \mathrm{relu}(z) - \mathrm{relu}(-z)$. Its mean is 0 and its variance
-    $z^2$, so a norm over these two dimensions alone makes it $(z, -z)/|z|$. No weight depends on `least`.
+    Two units per coordinate write $(v, -v)$, $x = \mathrm{relu}(x) - \mathrm{relu}(-x)$. Its mean is 0 and its variance
+    $|v|^2/n$, so a norm over these $2n$ dimensions alone does the rest. No weight depends on `least`.
     """
-    bound = float(value.bound.max())
-    pair = Space(f"± {name}", Reals(("+", "-"), -bound, bound))
-    both = value @ np.array([[1.0, -1.0]])
+    size, bound = value.size, float(value.bound.max())
+    labels = tuple(f"{sign}{number}" for sign in "+-" for number in range(size))
+    pair = Space(f"± {name}", Reals(labels, -bound, bound))
+    turn = np.hstack([np.eye(size), -np.eye(size)])
+    both = value @ turn
     net.add(
         Units(
             name=f"pair: {name}",
             reads_by=both.parts,
             bias=both.bias,
-            writes_by=((pair, np.array([[1.0, -1.0], [-1.0, 1.0]])),),
+            writes_by=((pair, np.vstack([turn, -turn])),),
             passes=(value,),
             error=UNIT_ROUNDOFF * (value.terms + 4) * bound,
         )
     )
-    return net.add(Norm(f"sign: {name}", pair, Space(name, Reals(("+", "-"), -1.0, 1.0)), least))
+    root = math.sqrt(size)
+    return net.add(Norm(f"unit: {name}", pair, Space(name, Reals(labels, -root, root)), least / root))
+
+
+def sign(net: Builder, value: Affine, least: float, *, name: str) -> Space:
+    r"""The sign of a number $z$ that is never closer to 0 than `least`, as $(s, -s)$ with $s = z/|z|$."""
+    if value.size != 1:
+        raise ValueError(f"a number has a sign, not a vector of {value.size}")
+    return unit(net, value, least, name=name)
