@@ -39,9 +39,9 @@ def subjects() -> Iterator[Subject]:
         for place, shape in enumerate(SHAPES):
             kind = KINDS[(number + place) % 2]
             for attention in (kind, "hard") if shape == "estimate-heads" and number == 1 else (kind,):
-                weights = build(task, shape, Settings(attention))  # type: ignore[arg-type]
+                weights = build(task, shape, Settings(attention))
                 name = f"order {task.order} over {task.symbols} symbols, {shape}, {attention}"
-                yield Subject(name, task, weights, sizes(task, shape, attention))  # type: ignore[arg-type]
+                yield Subject(name, task, weights, sizes(task, shape, attention))
 
 
 def check(subject: Subject) -> Evidence:

@@ -20,7 +20,7 @@ With $S$ symbols and the $2B - 1$ dimensions of a position code:
 | attention layers | 2 | 2 | 3 |
 | heads | $k$, 1 | 1, 1 | 1, 1, 1 |
 | width | $(k+2)S + 2B$; softmax $+ kS$ | $(k+3)S + 1$ | $7(S+1) + S + 1$ |
-| units | 0; softmax $2kS$ | $2(2^k - 1)S$ | $4(S+1)$ |
+| units | 0; softmax $2kS$ | $2(2^k - 1)S$ | $2(S+1)$ |
 """
 
 from __future__ import annotations
@@ -87,8 +87,9 @@ def estimate_norm(task: Estimate, *, attention: AttentionKind = "softmax") -> Ne
     recent = window(net, symbol, [2.0**i for i in range(task.order)], name="recent")
     both = window(net, recent, [1.0, 1.0], name="recent, here and one back")
     size = symbol.size
-    query = unit(net, Affine.copy(recent), shortest, name="direction")
-    key = unit(net, Affine.copy(both) + Affine.copy(recent, -1.0), shortest, name="direction one back")
+    query = unit(net, Affine.copy(recent), shortest, name="direction", positive=True)
+    back = Affine.copy(both) + Affine.copy(recent, -1.0)
+    key = unit(net, back, shortest, name="direction one back", positive=True)
     half = np.vstack([np.eye(size), np.zeros((size, size))]) / math.sqrt(size)
     value = Affine.of({symbol: np.vstack([np.full(task.symbols, 1 / task.symbols), np.eye(task.symbols)])})
     shares = alike(
@@ -159,7 +160,7 @@ def sizes(task: Estimate, shape: str, attention: AttentionKind) -> dict[str, obj
         return {"layers": 2, "heads_per_layer": (k, 1), "d_model": width, "units": units}
     if shape == "estimate-digits":
         return {"layers": 2, "heads_per_layer": (1, 1), "d_model": (k + 3) * s + 1, "units": 2 * (2**k - 1) * s}
-    return {"layers": 3, "heads_per_layer": (1, 1, 1), "d_model": 7 * (s + 1) + s + 1, "units": 4 * (s + 1)}
+    return {"layers": 3, "heads_per_layer": (1, 1, 1), "d_model": 7 * (s + 1) + s + 1, "units": 2 * (s + 1)}
 
 
 def _maker(make: Callable[..., Network]) -> Callable[[object, Settings], Network]:

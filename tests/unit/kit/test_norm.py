@@ -106,5 +106,5 @@ def test_a_number_that_errors_may_turn_round_is_refused() -> None:
     net, found = signed((1e-3, -1e-3), least=1e-3)
     assert [rows[1, 0] for rows in held(built(net, found), words)] == [1.0, -1.0]
     net, found = signed((1e-17, -1e-17), least=1e-17)
-    with pytest.raises(BuildRefused, match="'sign: sign' needs '± sign' within 5e-18"):
+    with pytest.raises(BuildRefused, match="'unit: sign' needs '± sign' within 5e-18"):
         margins(network(net, found))

@@ -11,23 +11,24 @@ from vitrify.kit.network import Affine, Builder, Norm, Space, Units
 from vitrify.net.spaces import Reals
 
 
-def unit(net: Builder, value: Affine, least: float, *, name: str) -> Space:
+def unit(net: Builder, value: Affine, least: float, *, name: str, positive: bool = False) -> Space:
     r"""$(v, -v)\sqrt{n}/|v|$ for a vector $v$ of $n$ numbers that is never shorter than `least`.
 
-    Two units per coordinate write $(v, -v)$, $x = \mathrm{relu}(x) - \mathrm{relu}(-x)$. Its mean is 0 and its variance
-    $|v|^2/n$, so a norm over these $2n$ dimensions alone does the rest. No weight depends on `least`.
+    Two units per coordinate write $(v, -v)$, $x = \mathrm{relu}(x) - \mathrm{relu}(-x)$; one, where none is ever
+    negative (`positive`). The mean is 0 and the variance $|v|^2/n$, so a norm over these $2n$ dimensions alone does the
+    rest. No weight depends on `least`.
     """
     size, bound = value.size, float(value.bound.max())
     labels = tuple(f"{sign}{number}" for sign in "+-" for number in range(size))
     pair = Space(f"± {name}", Reals(labels, -bound, bound))
     turn = np.hstack([np.eye(size), -np.eye(size)])
-    both = value @ turn
+    both = value if positive else value @ turn
     net.add(
         Units(
             name=f"pair: {name}",
             reads_by=both.parts,
             bias=both.bias,
-            writes_by=((pair, np.vstack([turn, -turn])),),
+            writes_by=((pair, turn if positive else np.vstack([turn, -turn])),),
             passes=(value,),
             error=UNIT_ROUNDOFF * (value.terms + 4) * bound,
         )
