@@ -28,7 +28,7 @@ from vitrify.kit import assemble
 from vitrify.net.weights import Ledger, Weights
 from vitrify.spec.counting_languages import dyck1, random_counting, shuffle_dyck
 
-BUILT, LENGTH, PROGRAMS = 6, 120, 8
+BUILT, LENGTH, PROGRAMS = 6, 120, 6
 PAIRS = (("(", ")"), ("[", "]"))
 
 
