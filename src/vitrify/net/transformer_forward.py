@@ -187,11 +187,11 @@ def _normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> 
     groups = net.normed(half)
     if not groups:
         return x
-    xp = namespace(x)
+    xp, width = namespace(x), x.shape[-1]
     found, dims = [], []
     for size in sorted({len(group) for group in groups}):  # groups of one size are done together
         alike = [dim for group in groups if len(group) == size for dim in group]
-        split = x[..., xp.asarray(alike)].reshape(*x.shape[:-1], -1, size)
+        split = _picked(x, alike).reshape(*x.shape[:-1], -1, size)
         centred = split - split.mean(axis=-1, keepdims=True)
         variance = (centred**2).mean(axis=-1, keepdims=True) + net.eps
         unit = centred / xp.sqrt(xp.where(variance > 0, variance, 1.0))  # no root of 0: it has no finite gradient
@@ -199,8 +199,16 @@ def _normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> 
         dims += alike
     order = [dim for group in groups for dim in group]
     at = {dim: place for place, dim in enumerate(dims)}
-    normed = xp.concatenate(found, axis=-1)[..., xp.asarray([at[dim] for dim in order])]
+    normed = _picked(xp.concatenate(found, axis=-1), [at[dim] for dim in order])
     part.record(f"{name}.hook_normalized", normed)
     normed = normed * part[f"{name}.w"] + part[f"{name}.b"]
-    place = {dim: x.shape[-1] + number for number, dim in enumerate(order)}
-    return xp.concatenate([x, normed], axis=-1)[..., xp.asarray([place.get(dim, dim) for dim in range(x.shape[-1])])]
+    place = {dim: number for number, dim in enumerate(order)}
+    if len(order) == width:
+        return _picked(normed, [place[dim] for dim in range(width)])
+    columns = [len(order) + dim if dim not in place else place[dim] for dim in range(width)]
+    return _picked(xp.concatenate([normed, x], axis=-1), columns)
+
+
+def _picked(x: Residual, dims: list[int]) -> Residual:
+    """Some dimensions; all of them in order need no picking."""
+    return x if dims == list(range(x.shape[-1])) else x[..., namespace(x).asarray(dims)]
