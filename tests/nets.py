@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from scipy.sparse import csr_array
 from vitrify.net.architecture import Output
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel
 from vitrify.net.spaces import OneHot
-from vitrify.net.transformer import Block, Head, Residual, Transformer
+from vitrify.net.transformer import Block, Groups, Head, Residual, Transformer
 from vitrify.net.weights import Weights
 
 LETTERS = ("<s>", "a", "b", "c")
@@ -115,7 +117,7 @@ def blocks(draw: st.DrawFn) -> Block:
 def transformers(draw: st.DrawFn) -> Transformer:
     """Any small transformer; only one whose residual adds may run its blocks again."""
     residual: Residual = draw(st.sampled_from(["add", "concatenate"]))
-    return Transformer(
+    plain = Transformer(
         inputs=LETTERS[: draw(st.integers(2, 4))],
         output=Output("transducer", ("x", "y", "z")[: draw(st.integers(1, 3))]),
         max_length=draw(st.integers(0, 6)),
@@ -127,6 +129,18 @@ def transformers(draw: st.DrawFn) -> Transformer:
         norm=draw(st.booleans()),
         eps=draw(st.sampled_from([1e-3, 0.5])),
     )
+    if not plain.norm or draw(st.booleans()):
+        return plain
+    return replace(plain, groups=tuple(draw(groups(width)) for width in plain.widths))
+
+
+@st.composite
+def groups(draw: st.DrawFn, width: int) -> Groups:
+    """Any groups of some dimensions."""
+    dims = draw(st.permutations(range(width)))[: draw(st.integers(0, width))]
+    cuts = sorted(draw(st.sets(st.integers(1, max(len(dims) - 1, 1)))))
+    parts = [tuple(dims[a:b]) for a, b in pairwise([0, *cuts, len(dims)])]
+    return tuple(part for part in parts if part)
 
 
 @st.composite

@@ -30,12 +30,13 @@ def logits(net: Transformer, arrays: Mapping[str, Any], tokens: Sequence[int]) -
     for index, block in [pair for _ in range(net.loops) for pair in enumerate(net.blocks)]:
         part = {name.removeprefix(f"blocks.{index}."): value for name, value in numbers.items()}
         if block.heads:
-            seen = [_norm(net, part, "ln1", x) for x in stream]
+            seen = [_norm(net, part, "ln1", x, 2 * index) for x in stream]
             written = [_head(block, place, part, seen) for place in range(len(block.heads))]
             stream = [_join(net, x, [head[i] for head in written]) for i, x in enumerate(stream)]
         if block.units or block.experts:
-            stream = [_join(net, x, _second_half(net, block, part, _norm(net, part, "ln2", x))) for x in stream]
-    final = [_norm(net, numbers, "ln_final", x) for x in stream]
+            seen = [_norm(net, part, "ln2", x, 2 * index + 1) for x in stream]
+            stream = [_join(net, x, _second_half(net, block, part, s)) for x, s in zip(stream, seen, strict=True)]
+    final = [_norm(net, numbers, "ln_final", x, -1) for x in stream]
     return [_affine(x, numbers["unembed.W_U"], numbers["unembed.b_U"]) for x in final]
 
 
@@ -116,14 +117,23 @@ def _mlp(part: Mapping[str, Any], x: Vector) -> Vector:
     return _affine(hidden, part["mlp.W_out"], part["mlp.b_out"])
 
 
-def _norm(net: Transformer, part: Mapping[str, Any], name: str, x: Vector) -> Vector:
-    """Mean 0, variance 1, then a scale and a shift; a constant vector has no direction and becomes the shift."""
+def _norm(net: Transformer, part: Mapping[str, Any], name: str, x: Vector, half: int) -> Vector:
+    """Mean 0, variance 1, then a scale and a shift; a constant vector has no direction and becomes the shift.
+
+    This is done to each group of dimensions by itself, or to all of them.
+    """
     if not net.norm:
         return x
-    mean = math.fsum(x) / len(x)
-    spread = math.sqrt(math.fsum((number - mean) ** 2 for number in x) / len(x) + net.eps)
-    unit = [(number - mean) / spread if spread else 0.0 for number in x]
-    return [u * w + b for u, w, b in zip(unit, part[f"{name}.w"], part[f"{name}.b"], strict=True)]
+    seen, at = list(x), 0
+    for group in net.groups[half] if net.groups else [range(len(x))]:
+        some = [x[dim] for dim in group]
+        mean = math.fsum(some) / len(some)
+        spread = math.sqrt(math.fsum((number - mean) ** 2 for number in some) / len(some) + net.eps)
+        for dim in group:
+            unit = (x[dim] - mean) / spread if spread else 0.0
+            seen[dim] = unit * part[f"{name}.w"][at] + part[f"{name}.b"][at]
+            at += 1
+    return seen
 
 
 def _join(net: Transformer, x: Vector, outputs: Rows) -> Vector:

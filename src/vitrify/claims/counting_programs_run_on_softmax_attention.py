@@ -9,7 +9,8 @@ Checked: 24 random programs whose counts decide, nested up to three deep, over 2
 words $x^n y^n$ and of one letter, every prefix of random words of length 20, against running sums; attention layers
 and heads against the nesting and the number of counts.
 Source: A. Yang and D. Chiang, "Counting like transformers", 2024, arXiv 2404.04393 [S]; for words of any length the
-paper uses layer norm, which is not built here. The weights are our own derivation.
+paper uses layer norm, which `counting_programs_run_at_any_length_by_layer_norm` is about. The weights are our own
+derivation.
 Saboteur: no head brings anything.
 """
 

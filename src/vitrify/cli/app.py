@@ -32,6 +32,13 @@ class AttentionChoice(StrEnum):
     hard = "hard"
 
 
+class ModeChoice(StrEnum):
+    """Ways to compare counts."""
+
+    bounded = "bounded"
+    layernorm = "layernorm"
+
+
 class WithNumbers(TyperCommand):
     """A command whose arguments may be negative numbers: a blank in front keeps them from being taken for options."""
 
@@ -73,6 +80,10 @@ def build(
     tolerance: Annotated[
         float | None, typer.Option(help="maxout: what soft attention may do to an output; 1e-6 unless said")
     ] = None,
+    mode: Annotated[
+        ModeChoice | None,
+        typer.Option(help="counting programs: bounded (the default), or layernorm, whose weights know no length"),
+    ] = None,
     dimension: Annotated[
         int | None, typer.Option(min=1, help="memories: numbers in the code of a word; enough for all, unless said")
     ] = None,
@@ -96,7 +107,17 @@ def build(
         spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
         say("building")
         code = code_name(positions) if positions else None
-        settings = Settings(KINDS[attention.value], max_length, code, window, tolerance, dimension, units, draw)
+        settings = Settings(
+            attention=KINDS[attention.value],
+            max_length=max_length,
+            positions=code,
+            window=window,
+            tolerance=tolerance,
+            mode=mode.value if mode else None,
+            dimension=dimension,
+            units=units,
+            seed=draw,
+        )
         weights = built(spec, shape, settings)
         say(f"writing {out}")
         save(weights, out, spec)

@@ -16,7 +16,8 @@ from vitrify.net.weights import Weights
 from vitrify.registry import load, names
 
 Attention = Literal["soft", "sparse", "hard"]
-Choice = Literal["attention", "max_length", "positions", "window", "tolerance", "dimension", "units", "seed"]
+Mode = Literal["bounded", "layernorm"]
+Choice = Literal["attention", "max_length", "positions", "window", "tolerance", "mode", "dimension", "units", "seed"]
 KINDS: dict[Attention, AttentionKind] = {"soft": "softmax", "sparse": "sparsemax", "hard": "hard"}
 
 
@@ -29,6 +30,7 @@ class Settings:
     positions: CodeName | None = None
     window: int | None = None
     tolerance: float | None = None
+    mode: Mode | None = None
     dimension: int | None = None
     units: int | None = None
     seed: int | None = None

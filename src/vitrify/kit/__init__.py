@@ -1,7 +1,7 @@
 """How transformer weights are made: spaces, position codes, heads, gadgets, networks, layout, assembly."""
 
 from vitrify.kit.assembly import assemble
-from vitrify.kit.network import Affine, Attend, Bank, Builder, Experts, Network, Readout, Space, Units
+from vitrify.kit.network import Affine, Attend, Bank, Builder, Experts, Network, Norm, Readout, Space, Units
 from vitrify.kit.positions import position_code
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Builder",
     "Experts",
     "Network",
+    "Norm",
     "Readout",
     "Space",
     "Units",

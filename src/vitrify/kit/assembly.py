@@ -21,7 +21,7 @@ from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
 from vitrify.net.sparse import from_entries, is_sparse
-from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.transformer import Block, Groups, Head, Transformer
 from vitrify.net.weights import Weights
 
 Floats = NDArray[np.float64]
@@ -31,6 +31,8 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
     """Weights of a network: same network, same bytes."""
     plan = schedule(network)
     place = looped(plan, network.carries) if network.carries else layout(plan, reuse=network.reuse)
+    groups = _groups(network, plan, place)
+    place = replace(place, dims={**place.dims, **{space: place.dims[held] for space, held in plan.seen.items()}})
     sharp = margins(network, arithmetic)
     for old, new in network.carries:
         if sharp.errors[new] > sharp.errors[old]:
@@ -41,7 +43,7 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
     }
     blocks, heads, units = [], [], []
     for index in range(plan.blocks):
-        attends = [head for op in network.operations if plan.moments[op] == 2 * index + 1 for head in heads_of(op)]
+        attends = [head for op in network.operations if plan.moments.get(op) == 2 * index + 1 for head in heads_of(op)]
         recurs = [op for op in network.operations if isinstance(op, Recur) and plan.moments[op] == 2 * index + 1]
         works = [op for op in network.operations if isinstance(op, Units) and plan.moments[op] == 2 * index + 2]
         mixes = [op for op in network.operations if isinstance(op, Experts) and plan.moments[op] == 2 * index + 2]
@@ -55,6 +57,7 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         arrays |= {f"blocks.{index}.mlp.{k}": v for k, v in _mlp(works, erased, place).items()}
         heads += [_head_label(op, index, number, sharp) for number, op in enumerate(attends)]
         units += [*_units_labels(works, erased, index), *_expert_labels(mixes, index)]
+    arrays |= _norms(groups)
     arrays |= {"unembed.W_U": _unembed(network, place), "unembed.b_U": network.readout.bias}
     architecture = Transformer(
         inputs=network.inputs,
@@ -64,12 +67,38 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         d_model=place.width,
         blocks=tuple(blocks),
         pads=network.pads,
+        norm=any(groups),
+        groups=groups if any(groups) else (),
         reads=network.reads,
         loops=network.loops,
         name=network.name,
     )
     labels = Labels(_space_labels(network, plan, place, sharp), tuple(heads), tuple(units))
     return Weights(architecture, arrays, labels, network.about)
+
+
+def _groups(network: Network, plan: Schedule, place: Layout) -> tuple[Groups, ...]:
+    """The dimensions that each half layer, and the unembedding, read through norms, space by space."""
+    readings = [set[Space]() for _ in range(2 * plan.blocks + 1)]
+    for op, moment in plan.moments.items():
+        readings[moment - 1] |= set(op.reads)
+    readings[-1] |= {space for space, _ in network.readout.parts}
+    for reads in readings:
+        both = [space.name for space, held in plan.seen.items() if space in reads and held in reads]
+        if both:
+            raise ValueError(f"{', '.join(both)}: a space is read through its norm or as it is, not both at once")
+    return tuple(tuple(place.dims[held] for space, held in plan.seen.items() if space in r) for r in readings)
+
+
+def _norms(groups: Sequence[Groups]) -> dict[str, Matrix]:
+    """Scales of 1 and shifts of 0."""
+    arrays: dict[str, Matrix] = {}
+    for half, some in enumerate(groups):
+        name = "ln_final" if half == len(groups) - 1 else f"blocks.{half // 2}.ln{half % 2 + 1}"
+        size = sum(len(group) for group in some)
+        if size:
+            arrays |= {f"{name}.w": np.ones(size), f"{name}.b": np.zeros(size)}
+    return arrays
 
 
 def _block(attends: Sequence[Attend], works: Sequence[Units], erased: Sequence[Erasure]) -> Block:
@@ -311,4 +340,5 @@ def _space_labels(network: Network, plan: Schedule, place: Layout, sharp: Margin
             error=sharp.errors[space],
         )
         for space in network.spaces
+        if space not in plan.seen
     )

@@ -24,6 +24,7 @@ from vitrify.kit.network import (
     Bank,
     Experts,
     Network,
+    Norm,
     Operation,
     Recur,
     Space,
@@ -76,7 +77,7 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
 
 
 def _error(
-    operation: Attend | Bank | Recur | Units,
+    operation: Attend | Bank | Recur | Units | Norm,
     heads: Mapping[Attend, Sharpness],
     errors: Mapping[Space, float],
     arithmetic: Arithmetic,
@@ -134,7 +135,7 @@ def _need(operation: Operation, space: Space, wanted: float) -> float:
             return 0.0
         gain = operation.lasting * operation.drives.gain(space) * len(operation.drives.parts)
         return wanted / gain if gain else NO_NEED
-    if isinstance(operation, Units):
+    if isinstance(operation, Units | Norm):
         return _need_of_units(operation, space, wanted)
     router = _need_of_router(operation, space)
     return min(router, *(_need_of_units(expert, space, wanted) for expert in operation.experts))
@@ -148,7 +149,7 @@ def _need_of_router(experts: Experts, space: Space) -> float:
     return _need_of_units(experts.router, space, experts.lead / 4)
 
 
-def _need_of_units(units: Units, space: Space, wanted: float) -> float:
+def _need_of_units(units: Units | Norm, space: Space, wanted: float) -> float:
     gain = units.gain.get(space, 0.0)
     if units.joint:
         return min(units.margin.get(space, NO_NEED), wanted / units.joint)
@@ -160,12 +161,15 @@ def _need_of_head(head: Attend, space: Space, wanted: float) -> float:
     """Values may use half of what the reader bears; queries and keys may move a score by an eighth of the gap."""
     gain = head.written.gain(space)
     if head.beta is not None:  # its temperature is not to be chosen, so there is nothing to share with it
-        return wanted / gain if gain else NO_NEED
-    need = wanted / (2 * gain * len(head.value.parts)) if gain else NO_NEED
-    if head.gap is None:
+        need, spare = (wanted / gain if gain else NO_NEED), head.noise
+    else:
+        need = wanted / (2 * gain * len(head.value.parts)) if gain else NO_NEED
+        spare = None if head.gap is None else head.gap / 8
+    if spare is None:
         return need
     moved = float(head.query.gain(space) * head.key.bound.sum() + head.key.gain(space) * head.query.bound.sum())
-    return min(need, head.gap / (8 * moved)) if moved else need
+    scored = len({*head.query.spaces, *head.key.spaces}) if head.noise is not None else 1
+    return min(need, spare / (moved * scored)) if moved else need
 
 
 def _sharpness(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
 from vitrify.kit.affine import Affine, Space
+from vitrify.kit.norm import Norm
 from vitrify.kit.recurrence import Recur
 from vitrify.net.architecture import Output, Reads
 from vitrify.net.spaces import Kind
@@ -30,6 +31,7 @@ __all__ = [
     "Builder",
     "Experts",
     "Network",
+    "Norm",
     "Operation",
     "Readout",
     "Recur",
@@ -46,7 +48,8 @@ class Attend:
     of the right keys over all others, over every input up to the maximum length; None says that the head averages by
     design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
     adds to an average (in float64). `shares` says that several right keys may have to share the weight equally. A head
-    may bring its own temperature, `beta`, and the error that it makes there, `shortfall`.
+    may bring its own temperature, `beta`, and the error that it makes there, `shortfall`; it holds as long as errors of
+    queries and keys move no score by more than `noise`, where that is said.
     `leak` is what a soft head may be off where no reader says what it bears. `out`, a matrix [value, space], says what
     the value writes, where it is not the value itself.
     """
@@ -67,6 +70,7 @@ class Attend:
     shares: bool = False
     beta: float | None = None
     shortfall: float = 0.0
+    noise: float | None = None
     leak: float = 1e-9
     out: Matrix | None = None
 
@@ -161,7 +165,7 @@ class Experts:
         return tuple(dict.fromkeys(space for expert in self.experts for space in expert.writes))
 
 
-Operation = Attend | Bank | Recur | Units | Experts
+Operation = Attend | Bank | Recur | Units | Experts | Norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +229,8 @@ def _lines(network: Network) -> Iterator[str]:
             what = f"{len(operation.experts)} experts"
         elif isinstance(operation, Recur):
             what = "recurrence"
+        elif isinstance(operation, Norm):
+            what = "norm"
         else:
             what = "head" if isinstance(operation, Attend) else f"{len(operation.heads)} heads"
         for space in written_by(operation):
@@ -239,7 +245,7 @@ def written_by(operation: Operation) -> tuple[Space, ...]:
 
 def heads_of(operation: Operation) -> tuple[Attend, ...]:
     """The heads that an operation needs."""
-    if isinstance(operation, Recur | Units | Experts):
+    if isinstance(operation, Recur | Units | Experts | Norm):
         return ()
     return operation.heads if isinstance(operation, Bank) else (operation,)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vitrify.kit.network import Experts, Network, Operation, Space, Units, written_by
+from vitrify.kit.network import Experts, Network, Norm, Operation, Space, Units, written_by
 
 # Moments: 0 after embedding, 2i+1 after the attention of block i, 2i+2 after its MLP. An operation at moment m reads
 # the residual stream of moment m-1.
@@ -13,12 +13,16 @@ from vitrify.kit.network import Experts, Network, Operation, Space, Units, writt
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """The moment of each operation, and of the birth and the last reading of each space."""
+    """The moment of each operation, and of the birth and the last reading of each space.
+
+    Norms have no moment of their own: `seen` gives each space that is only seen through one the space that holds it.
+    """
 
     moments: Mapping[Operation, int]
     born: Mapping[Space, int]
     last_read: Mapping[Space, int]
     blocks: int
+    seen: Mapping[Space, Space]
 
     @property
     def end(self) -> int:
@@ -48,25 +52,29 @@ def _earliest(network: Network, floors: Mapping[int, int]) -> tuple[Schedule, di
     moments: dict[Operation, int] = {}
     nesting = dict.fromkeys(born, 0)
     latest: dict[int, int] = {}
+    seen = {op.writes: op.source for op in network.operations if isinstance(op, Norm)}
     for operation in network.operations:
-        after = max((born[space] for space in operation.reads), default=0)
+        if isinstance(operation, Norm):
+            continue
+        reads = [(space, seen.get(space, space)) for space in operation.reads]
+        after = max((born[held] for _, held in reads), default=0)
         parity = 0 if isinstance(operation, Units | Experts) else 1
         moment = after + 1 if (after + 1) % 2 == parity else after + 2
-        level = max((nesting[space] for space in operation.reads), default=0) + parity
+        level = max((nesting[held] for _, held in reads), default=0) + parity
         if parity:
             moment = max(moment, floors.get(level, 0))
             latest[level] = max(latest.get(level, 0), moment)
         moments[operation] = moment
-        for space in operation.reads:
-            last_read[space] = max(last_read.get(space, 0), moment)
+        for space, held in reads:  # an MLP that sees a space through a norm can't erase it; the next one can
+            last_read[held] = max(last_read.get(held, 0), moment + (space != held and not parity))
         for space in written_by(operation):
             born[space], nesting[space] = moment, level
     blocks = (max(moments.values(), default=0) + 1) // 2
     for space, _ in network.readout.parts:
-        last_read[space] = 2 * blocks + 1
+        last_read[seen.get(space, space)] = 2 * blocks + 1
     for space in born:
         last_read.setdefault(space, born[space])
-    return Schedule(moments, born, last_read, blocks), latest
+    return Schedule(moments, born, last_read, blocks, seen), latest
 
 
 def _check(network: Network) -> None:

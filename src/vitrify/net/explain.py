@@ -156,7 +156,7 @@ def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) ->
     head = net.blocks[label.block].heads[label.place]
     w_q, w_k, w_v, w_o = (dense(weights.arrays[f"{name}.W_{x}"][label.place]) for x in "QKVO")
     b_q, b_v = weights.arrays[f"{name}.b_Q"][label.place], weights.arrays[f"{name}.b_V"][label.place]
-    given = sources(weights.labels, len(w_q), 2 * label.block)
+    given = sources(weights.labels, len(w_q), 2 * label.block, net.normed(2 * label.block))
     made = sources(weights.labels, w_o.shape[1], 2 * label.block + 1)
     own = np.array(w_k @ b_q)  # what keys score whoever asks
     bos = [
@@ -288,8 +288,9 @@ def _units(weights: Weights[Any], label: UnitsLabel, shown: int | None) -> Units
 def _ends(weights: Weights[Any], label: UnitsLabel) -> tuple[list[Source], list[Source]]:
     """What some units read and write, by the columns of their own arrays."""
     net, labels = weights.architecture, weights.labels
-    widths = net.widths[2 * label.block + 1 :][:2] if isinstance(net, Transformer) else (net.cell.state, net.d_out)
-    given = sources(labels, widths[0], 2 * label.block + 1)
+    half, layered = 2 * label.block + 1, isinstance(net, Transformer)
+    widths = net.widths[half:][:2] if layered else (net.cell.state, net.d_out)
+    given = sources(labels, widths[0], half, net.normed(half) if layered else ())
     made = sources(labels, widths[1], 2 * label.block + 2)
     if label.part == "moe.router":
         tasks = [u.name for u in labels.units if u.block == label.block and u.part.startswith("moe.experts.")]
@@ -348,12 +349,12 @@ def _changes(row: Floats, made: Sequence[Source]) -> str:
 def _readout(weights: Weights[Any], shown: int | None) -> tuple[list[str], int]:
     """The answer, symbol by symbol, and how many symbols are left out."""
     matrix, bias = weights.arrays["unembed.W_U"], weights.arrays["unembed.b_U"]
-    symbols = weights.architecture.output.symbols
-    net = weights.architecture
-    last = 2 * len(net.blocks) if isinstance(net, Transformer) else 2
+    net, layered = weights.architecture, isinstance(weights.architecture, Transformer)
+    symbols = net.output.symbols
+    last = 2 * len(net.blocks) if layered else 2
     if isinstance(net, Recurrent):
         last = len(net.moments) - 1
-    given = sources(weights.labels, matrix.shape[0], last)
+    given = sources(weights.labels, matrix.shape[0], last, net.normed(last) if layered else ())
     if not weights.labels.spaces and weights.labels.units:  # channels of a convolutional net
         rows = weights.labels.units[-1].rows
         given = [Source(row, None, (i,)) for i, row in enumerate(rows)] if len(rows) == matrix.shape[0] else given

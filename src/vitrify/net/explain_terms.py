@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vitrify.net.labels import Labels
 from vitrify.net.spaces import Flag, Kind, MultiHot, OneHot
+from vitrify.net.transformer import Groups
 
 Floats = NDArray[np.float64]
 SMALL = 1e-12  # of the largest weight beside it: rounding, not meaning
@@ -32,10 +33,10 @@ class Source:
         return self.name + self.kind.names[at]
 
 
-def sources(labels: Labels, width: int, moment: int) -> list[Source]:
-    """What the stream holds at a moment, dimension by dimension."""
+def sources(labels: Labels, width: int, moment: int, normed: Groups = ()) -> list[Source]:
+    """What the stream holds at a moment, dimension by dimension; some groups of dimensions are seen through a norm."""
     living = [s for s in labels.spaces if s.born <= moment <= s.dies]
-    named = [Source(s.name, s.kind, s.dims) for s in living]
+    named = [Source(f"norm of {s.name}" if s.dims in normed else s.name, s.kind, s.dims) for s in living]
     taken = {dim for s in living for dim in s.dims}
     return named + [Source(f"dimension {dim}", None, (dim,)) for dim in range(width) if dim not in taken]
 

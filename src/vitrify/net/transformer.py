@@ -20,6 +20,7 @@ AttentionKind = Literal["softmax", "sparsemax", "hard"]
 Ties = Literal["left", "right", "average"]
 Mask = Literal["none", "causal", "strict", "after"]
 Residual = Literal["add", "concatenate"]
+Groups = tuple[tuple[int, ...], ...]  # of dimensions
 
 QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
 
@@ -78,10 +79,12 @@ class Transformer:
     """A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
 
     `max_length` counts the tokens of a sequence without the pads, and so does `min_length`, below which it is not asked
-    anything. `norm` puts a layer norm before every attention,
-    every MLP and the unembedding, with `eps` under the root. One that reads a vector has no tokens: `inputs` name the
-    numbers, which stand at each of its `max_length` positions, and it answers at the last; one that reads rows has a
-    vector of its own at each position. The blocks run `loops` times over, with the same weights.
+    anything. `norm` puts a layer norm before every attention, every MLP and the unembedding, with `eps` under the root.
+    `groups` names, for each half layer and the unembedding, the groups of dimensions of which each is normalised by
+    itself; dimensions in no group pass as they are. Without `groups` the whole stream is one. One that reads a vector
+    has no tokens: `inputs` name the numbers, which stand at each of its `max_length` positions, and it answers at the
+    last; one that reads rows has a vector of its own at each position. The blocks run `loops` times over, with the same
+    weights.
     """
 
     tag: ClassVar[str] = "transformer"
@@ -95,6 +98,7 @@ class Transformer:
     residual: Residual = "add"
     norm: bool = False
     eps: float = 0.0
+    groups: tuple[Groups, ...] = ()
     reads: Reads = "tokens"
     min_length: int = 0
     loops: int = 1
@@ -103,6 +107,12 @@ class Transformer:
     def __post_init__(self) -> None:
         if self.loops < 1 or (self.loops > 1 and self.residual == "concatenate"):
             raise FolderError("blocks run at least once, and only a residual that adds lets them run again")
+        if self.groups and (not self.norm or len(self.groups) != len(self.widths)):
+            raise FolderError(f"net.groups must be {len(self.widths)} lists of groups that a norm is for")
+        for width, groups in zip(self.widths, self.groups, strict=False):
+            dims = [dim for group in groups for dim in group]
+            if len(dims) != len(set(dims)) or not set(dims) <= set(range(width)):
+                raise FolderError(f"groups must name different dimensions below {width}, not {groups}")
 
     @cached_property
     def input_ids(self) -> dict[str, int]:
@@ -131,6 +141,12 @@ class Transformer:
             widths.append(widths[-1] + grow * (len(block.heads) + (block.cell is not None)))
             widths.append(widths[-1] + grow * block.halves)
         return tuple(widths)
+
+    def normed(self, half: int) -> Groups:
+        """The groups of dimensions that are normalised before a half layer (the last one is the unembedding)."""
+        if not self.norm:
+            return ()
+        return self.groups[half] if self.groups else (tuple(range(self.widths[half])),)
 
     @property
     def moments(self) -> tuple[str, ...]:
@@ -230,8 +246,8 @@ class Transformer:
             if block.cell:
                 shapes |= {f"{name}.rec.{key}": shape for key, shape in block.cell.shapes(at_attention).items()}
                 shapes[f"{name}.rec.W_C"] = (block.cell.state, out)
-            if self.norm and (heads or block.cell):
-                shapes |= {f"{name}.ln1.w": (at_attention,), f"{name}.ln1.b": (at_attention,)}
+            if heads or block.cell:
+                shapes |= self._norm_shapes(f"{name}.ln1", 2 * index)
             if units:
                 shapes |= {
                     f"{name}.mlp.W_in": (at_mlp, units),
@@ -242,9 +258,13 @@ class Transformer:
             if block.experts:
                 layer = expert_shapes(block.experts, block.router, at_mlp)
                 shapes |= {f"{name}.moe.{key}": shape for key, shape in layer.items()}
-            if self.norm and block.halves:
-                shapes |= {f"{name}.ln2.w": (at_mlp,), f"{name}.ln2.b": (at_mlp,)}
+            if block.halves:
+                shapes |= self._norm_shapes(f"{name}.ln2", 2 * index + 1)
         last = self.widths[-1]
-        if self.norm:
-            shapes |= {"ln_final.w": (last,), "ln_final.b": (last,)}
+        shapes |= self._norm_shapes("ln_final", 2 * len(self.blocks))
         return shapes | {"unembed.W_U": (last, len(self.output.symbols)), "unembed.b_U": (len(self.output.symbols),)}
+
+    def _norm_shapes(self, name: str, half: int) -> dict[str, tuple[int, ...]]:
+        """A scale and a shift for every dimension that is normalised, group by group."""
+        size = sum(len(group) for group in self.normed(half))
+        return {f"{name}.w": (size,), f"{name}.b": (size,)} if size else {}

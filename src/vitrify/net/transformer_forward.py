@@ -59,7 +59,7 @@ def forward(
         part = Part(arrays, f"blocks.{index}.", record, f"blocks.{turn}.", cache)
         part.record("hook_resid_pre", x)
         if block.heads or block.cell:
-            seen = _normed(net, part, "ln1", x)
+            seen = _normed(net, part, "ln1", x, 2 * index)
             outputs = _attention(net, block, part, seen, visible, query_chunk) if block.heads else []
             if block.cell:
                 h = states(block.cell, part, seen)
@@ -68,14 +68,15 @@ def forward(
             x = _join(net, x, outputs)
         part.record("hook_resid_mid", x)
         if block.halves:
-            seen = _normed(net, part, "ln2", x)
+            seen = _normed(net, part, "ln2", x, 2 * index + 1)
             outputs = [mlp(part, seen)] if block.units else []
             if block.experts:
                 width = block.d_out if net.residual == "concatenate" else net.d_model
                 outputs.append(mixture(block.experts, block.router, part, seen, width))
             x = _join(net, x, outputs)
         part.record("hook_resid_post", x)
-    logits = affine(_normed(net, whole, "ln_final", x), whole["unembed.W_U"], whole["unembed.b_U"])
+    seen = _normed(net, whole, "ln_final", x, 2 * len(net.blocks))
+    logits = affine(seen, whole["unembed.W_U"], whole["unembed.b_U"])
     whole.record("hook_logits", logits)
     if cache is not None:
         cache.positions += inputs.shape[1]
@@ -239,13 +240,36 @@ def mlp(part: Part, x: Residual) -> Residual:
     return out
 
 
-def _normed(net: Transformer, part: Part, name: str, x: Residual) -> Residual:
-    """Layer norm with its learned scale and shift, or nothing when the architecture has none."""
-    if not net.norm:
+def _normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> Residual:
+    """Every group of dimensions with mean 0 and variance 1, then scaled and shifted; all others as they are.
+
+    A group whose numbers are all equal becomes its shift.
+    """
+    groups = net.normed(half)
+    if not groups:
         return x
-    xp = namespace(x)
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = (centred**2).mean(axis=-1, keepdims=True) + net.eps
-    normed = centred / xp.sqrt(xp.where(variance > 0, variance, 1.0))  # no root of 0: it has no finite gradient
+    xp, width = namespace(x), x.shape[-1]
+    found, dims = [], []
+    for size in sorted({len(group) for group in groups}):  # groups of one size are done together
+        alike = [dim for group in groups if len(group) == size for dim in group]
+        split = _picked(x, alike).reshape(*x.shape[:-1], -1, size)
+        centred = split - split.mean(axis=-1, keepdims=True)
+        variance = (centred**2).mean(axis=-1, keepdims=True) + net.eps
+        unit = centred / xp.sqrt(xp.where(variance > 0, variance, 1.0))  # no root of 0: it has no finite gradient
+        found.append(unit.reshape(*x.shape[:-1], -1))
+        dims += alike
+    order = [dim for group in groups for dim in group]
+    at = {dim: place for place, dim in enumerate(dims)}
+    normed = _picked(xp.concatenate(found, axis=-1), [at[dim] for dim in order])
     part.record(f"{name}.hook_normalized", normed)
-    return normed * part[f"{name}.w"] + part[f"{name}.b"]
+    normed = normed * part[f"{name}.w"] + part[f"{name}.b"]
+    place = {dim: number for number, dim in enumerate(order)}
+    if len(order) == width:
+        return _picked(normed, [place[dim] for dim in range(width)])
+    columns = [len(order) + dim if dim not in place else place[dim] for dim in range(width)]
+    return _picked(xp.concatenate([normed, x], axis=-1), columns)
+
+
+def _picked(x: Residual, dims: list[int]) -> Residual:
+    """Some dimensions; all of them in order need no picking."""
+    return x if dims == list(range(x.shape[-1])) else x[..., namespace(x).asarray(dims)]

@@ -145,3 +145,26 @@ def test_a_missing_field_is_named(field: str) -> None:
 def test_other_data_are_refused(data: object) -> None:
     with pytest.raises(FolderError, match="this reader knows architecture 'transformer'"):
         from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (((),), "net.groups must be 5 lists"),
+        (((), ((0, 1), (1, 2)), (), (), ()), "different dimensions below 6"),
+        (((), (), (), (), ((6,),)), "different dimensions below 6"),
+    ],
+)
+def test_groups_that_no_norm_can_be_for(groups: Any, message: str) -> None:
+    with pytest.raises(FolderError, match=message):
+        small(norm=True, groups=groups)
+    with pytest.raises(FolderError, match="that a norm is for"):
+        small(groups=((), (), (), (), ()))
+
+
+def test_only_what_is_normalised_has_a_scale() -> None:
+    shapes = small(norm=True, groups=((), ((4, 1), (0,)), (), (), ())).shapes()
+    assert {name: shape for name, shape in shapes.items() if "ln" in name} == {
+        "blocks.0.ln2.w": (3,),
+        "blocks.0.ln2.b": (3,),
+    }

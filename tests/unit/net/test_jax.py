@@ -45,8 +45,12 @@ def on_jax(weights: Weights) -> Weights:
 @pytest.mark.usefixtures("_double")
 @pytest.mark.parametrize(
     ("net", "chunk"),
-    [(mixed(), None), (mixed(residual="concatenate", norm=True, eps=1e-3), 4)],
-    ids=["add", "concatenate, norm, chunks"],
+    [
+        (mixed(), None),
+        (mixed(residual="concatenate", norm=True, eps=1e-3), 4),
+        (mixed(norm=True, groups=(((3, 0), (1, 4)),) * len(mixed().widths)), None),
+    ],
+    ids=["add", "concatenate, norm, chunks", "norms of pairs"],
 )
 def test_jax_agrees_with_numpy_in_double_precision(net: Transformer, chunk: int | None) -> None:
     weights = random_net(net)

@@ -7,6 +7,7 @@ from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.extremes import minimum
 from vitrify.kit.gadgets.features import features
 from vitrify.kit.gadgets.gate import Case, choose, gate
+from vitrify.kit.gadgets.signs import sign, unit
 from vitrify.kit.gadgets.some import some
 from vitrify.kit.gadgets.steps import at_least, cpwl, digits, int_lookup, snap, step, steps
 from vitrify.kit.gadgets.table import ANY, table
@@ -30,9 +31,11 @@ __all__ = [
     "int_compose",
     "int_lookup",
     "minimum",
+    "sign",
     "snap",
     "some",
     "step",
     "steps",
     "table",
+    "unit",
 ]

@@ -106,7 +106,9 @@ def int_lookup(
     return steps(net, space, points, [(writes, values)], name=name, coordinate=coordinate)[0]
 
 
-def digits(net: Builder, space: Space, base: float, names: Sequence[str], kind: Categorical) -> tuple[Space, ...]:
+def digits(
+    net: Builder, space: Space | Affine, base: float, names: Sequence[str], kind: Categorical
+) -> tuple[Space, ...]:
     r"""All digits of $x = \sum_{i<m} d_i b^{-i}$ at once, every coordinate by itself.
 
     Digits are 0/1 or ±1, as the codes of the kind are.

@@ -13,24 +13,36 @@ from vitrify.kit.network import Affine, Attend, Builder, Space
 from vitrify.net.spaces import Integers, Reals
 
 
-def mean(net: Builder, value: Space, *, mask: Literal["none", "causal"] = "causal", name: str | None = None) -> Space:
-    r"""The mean of a space over the visible positions, BOS included.
+def mean(
+    net: Builder,
+    value: Space | Affine,
+    *,
+    mask: Literal["none", "causal"] = "causal",
+    name: str | None = None,
+    kind: Reals | None = None,
+) -> Space:
+    r"""The mean of a space, or of a map into a space of some kind, over the visible positions, BOS included.
 
     All scores are 0, so every kind of attention gives each of the $n$ visible keys the weight $1/n$. For a count $c$
     over a prefix of $i$ tokens the result is $c/(i+1)$, when the value at BOS is 0.
     """
-    kind = Reals(tuple(value.kind.names), value.kind.low, value.kind.high)
-    writes = Space(name or f"mean({value.name})", kind)
+    if isinstance(value, Space):
+        name = name or f"mean({value.name})"
+        kind = kind or Reals(tuple(value.kind.names), value.kind.low, value.kind.high)
+        value = Affine.copy(value)
+    if name is None or kind is None:
+        raise TypeError("the mean of a map needs a name and a kind")
+    writes = Space(name, kind)
     return net.add(
         Attend(
             name=f"mean: {writes.name}",
             query=Affine.of({}, [0.0]),
             key=Affine.of({}, [0.0]),
-            value=Affine.copy(value),
+            value=value,
             writes=writes,
             attention=net.attention,
             mask=mask,
-            error=rounding_of_mean(net, value),
+            error=rounding_of_mean(net, writes),
         )
     )
 

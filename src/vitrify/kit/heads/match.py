@@ -5,11 +5,13 @@ The key must be void (all zeros) at BOS: BOS is the sink, read when nothing matc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
+from vitrify.errors import BuildRefused
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
 from vitrify.net.spaces import Bits, Circle, Flag, Kind, OneHot
@@ -56,6 +58,57 @@ def lookup(
             shares=True,
         )
     )
+
+
+def alike(
+    net: Builder, query: Affine, key: Affine, value: Affine, writes: Space, *, gap: float, noise: float, leak: float
+) -> Space:
+    r"""The mean of `value` over all positions whose key is the query, both unit vectors; the value at BOS if none is.
+
+    The score is the cosine: 1 at a match, at most $1 - \text{gap}$ elsewhere; BOS has $1 - \text{gap}/2$ more than its
+    key says, and its key must be orthogonal to every query that finds a match. Queries and keys need not be exact: as
+    long as no score is off by more than `noise` $= \nu$, with $g = \text{gap}/2 - 2\nu$ and values up to $V$,
+
+    - softmax at $\beta = \ln(2Vn/\text{leak})/g$ is off by at most leak plus $2V(e^{2\beta\nu} - 1)$, as matches share
+      the weight unequally;
+    - sparsemax at $\beta = 1/g$ by at most $2V n\,\beta\nu$.
+    """
+    beta, error = cosine_sharpness(net, gap, noise, leak, float(value.bound.max()))
+    hard = net.attention == "hard"
+    return net.add(
+        Attend(
+            name=f"alike: {writes.name}",
+            query=query.beside(Affine.constant(1 - gap / 2)),
+            key=key.beside(Affine.of({net.bos: [[1.0]]})),
+            value=value,
+            writes=writes,
+            attention=net.attention,
+            gap=gap / 2 if hard else None,
+            bound=2.0,
+            beta=None if hard else beta,
+            shortfall=error,
+            noise=None if hard else noise,
+            error=rounding_of_mean(net, writes),
+            shares=True,
+        )
+    )
+
+
+def cosine_sharpness(net: Builder, gap: float, noise: float, leak: float, most: float) -> tuple[float, float]:
+    """The temperature at which `alike` looks, and how far it may then be off, for values up to `most`."""
+    keys, room = net.max_length + net.pads, gap / 2 - 2 * noise
+    if room <= gap / 8:
+        raise BuildRefused(
+            f"unit vectors that differ by {gap:.3g} in their cosine can't be told apart under errors of {noise:.3g}: "
+            "use a shorter context, or another shape"
+        )
+    if net.attention == "hard":
+        return 1.0, 0.0
+    if net.attention == "sparsemax":
+        beta = float(math.ceil(1 / room))
+        return beta, 2 * most * keys * beta * noise
+    beta = float(math.ceil(math.log(2 * most * keys / leak) / room))
+    return beta, leak + 2 * most * math.expm1(2 * beta * noise)
 
 
 def recent_match(

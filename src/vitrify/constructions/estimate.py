@@ -1,0 +1,193 @@
+r"""Order-$k$ estimators: a transformer that counts what has followed the last $k$ symbols, in this very word.
+
+The last layer is the same in all shapes: one head looks at the places whose $k$ symbols before are the query's last
+$k$ symbols, and brings the symbols there, all with the same weight: these are the shares. BOS is looked at where there
+is no such place, and brings the same share for all. The layers before bring what is compared:
+
+- `estimate-heads`: $k$ heads, each of which copies the symbol so many places back (in the spirit of Nichani et al.
+  2024, arXiv 2402.14735);
+- `estimate-digits`: one head, a window of $k+1$ places with the weights $3^{-i}$; every coordinate of the mixture is a
+  number with digits 0 and 1, and units read them. No weight knows the length (in the spirit of Ekbote et al. 2025,
+  arXiv 2508.07208, but with symbols instead of a norm: the gap is 1/2 for any $k$);
+- `estimate-norm`: one head with the weights $2^i$, a second layer that takes its result from one place back, and norms
+  that make unit vectors of both; equal contexts have the cosine 1. The weights know no length, and the gap falls with
+  $4^{-k}$ (in the spirit of Rajaraman et al. 2024, arXiv 2407.17686).
+
+With $S$ symbols and the $2B - 1$ dimensions of a position code:
+
+| | `estimate-heads` | `estimate-digits` | `estimate-norm` |
+| --- | --- | --- | --- |
+| attention layers | 2 | 2 | 3 |
+| heads | $k$, 1 | 1, 1 | 1, 1, 1 |
+| width | $(k+2)S + 2B$; softmax $+ kS$ | $(k+3)S + 1$ | $7(S+1) + S + 1$ |
+| units | 0; softmax $2kS$ | $2(2^k - 1)S$ | $2(S+1)$ |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+
+from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.errors import BuildRefused
+from vitrify.kit.gadgets import digits, snap, unit
+from vitrify.kit.heads import alike, cosine_sharpness, shift, window
+from vitrify.kit.heads.select import Test, select
+from vitrify.kit.network import Affine, Builder, Network, Readout, Space
+from vitrify.kit.positions import position_code
+from vitrify.net.architecture import Output
+from vitrify.net.spaces import OneHot, Reals
+from vitrify.net.transformer import AttentionKind
+from vitrify.spec.ngram import BEGIN
+from vitrify.spec.tasks.estimate import Estimate
+
+ALLOWED = 1e-9  # how far soft attention may be off where symbols are exact
+NOISE, LEAK = 1e-11, 1e-9  # of cosines: what rounding may do to one, and what mismatches may take
+CONTEXTS = 2048  # contexts whose cosines are compared when a net is built
+BASE = 3.0
+
+
+def estimate_heads(task: Estimate, *, attention: AttentionKind = "softmax") -> Network:
+    """One head for each of the last symbols."""
+    net, symbol = _start(task, attention, "heads", pads=1, bos=False)
+    code = position_code("dyadic", task.length, range(1, task.order + 1))
+    place = net.place("position", code.kind(), code.table())
+    slots = [shift(net, symbol, j, code, place, name=f"symbol {j} back") for j in range(1, task.order + 1)]
+    if attention == "softmax":
+        slots = [snap(net, slot, name=f"{slot.name}, exact", void=True) for slot in slots]
+    return _matched(net, task, symbol, slots)
+
+
+def estimate_digits(task: Estimate, *, attention: AttentionKind = "softmax") -> Network:
+    """One head mixes the last symbols, and units tell them apart."""
+    net, symbol = _start(task, attention, "digits", pads=task.order + 1, bos=False)
+    weights = [1.0, *(BASE**-i for i in range(task.order))]
+    mixture = window(net, symbol, weights, name="mixture")
+    before = Affine.copy(mixture) + Affine.copy(symbol, -1.0)
+    names = [f"symbol {j} back" for j in range(1, task.order + 1)]
+    return _matched(net, task, symbol, digits(net, before, BASE, names, OneHot(task.alphabet, void=True)))
+
+
+def _matched(net: Builder, task: Estimate, symbol: Space, slots: Sequence[Space]) -> Network:
+    """The mean of the symbols whose slots are the query's last symbols."""
+    recent = [symbol, *slots]
+    tests = [Test(Affine.copy(mine), Affine.copy(theirs), 1.0) for mine, theirs in zip(recent, slots, strict=False)]
+    value = Affine.copy(symbol) + Affine.of({net.bos: np.full((1, task.symbols), 1 / task.symbols)})
+    shares = select(net, tests, value, Space("shares", _kind(task)), sink="default")
+    return _network(net, task, shares, ALLOWED)
+
+
+def estimate_norm(task: Estimate, *, attention: AttentionKind = "softmax") -> Network:
+    """Mixtures of the last symbols, here and one place back, compared by their directions."""
+    gap, shortest = _separation(task)
+    net, symbol = _start(task, attention, "norm", pads=max(task.order, 2), bos=True)
+    recent = window(net, symbol, [2.0**i for i in range(task.order)], name="recent")
+    both = window(net, recent, [1.0, 1.0], name="recent, here and one back")
+    size = symbol.size
+    query = unit(net, Affine.copy(recent), shortest, name="direction", positive=True)
+    back = Affine.copy(both) + Affine.copy(recent, -1.0)
+    key = unit(net, back, shortest, name="direction one back", positive=True)
+    half = np.vstack([np.eye(size), np.zeros((size, size))]) / math.sqrt(size)
+    value = Affine.of({symbol: np.vstack([np.full(task.symbols, 1 / task.symbols), np.eye(task.symbols)])})
+    shares = alike(
+        net,
+        Affine.of({query: half}),
+        Affine.of({key: half}),
+        value,
+        Space("shares", _kind(task)),
+        gap=gap,
+        noise=NOISE,
+        leak=LEAK,
+    )
+    _, error = cosine_sharpness(net, gap, NOISE, LEAK, float(value.bound.max()))
+    return _network(net, task, shares, error + ALLOWED)
+
+
+def _separation(task: Estimate) -> tuple[float, float]:
+    """The least distance of a cosine of two different contexts from 1, and the length of the shortest context."""
+    size = task.symbols + 1
+    if size**task.order > CONTEXTS:
+        raise BuildRefused(
+            f"the directions of {size}^{task.order} contexts are too many to be compared: use a smaller order, or the "
+            "shape estimate-digits or estimate-heads"
+        )
+    places = 2.0 ** np.arange(task.order)
+    vectors = np.array([places @ np.eye(size)[list(word)] for word in product(range(size), repeat=task.order)])
+    lengths = np.linalg.norm(vectors, axis=1)
+    cosines = (vectors @ vectors.T) / np.outer(lengths, lengths)
+    np.fill_diagonal(cosines, -1.0)
+    return float(1 - cosines.max()) * (1 - 1e-6), float(lengths.min()) * (1 - 1e-9)
+
+
+def _kind(task: Estimate) -> Reals:
+    return Reals(task.alphabet, 0.0, 1.0)
+
+
+def _start(task: Estimate, attention: AttentionKind, shape: str, *, pads: int, bos: bool) -> tuple[Builder, Space]:
+    """A net with its symbols; BOS is one of them or none."""
+    inputs = (BEGIN, *task.alphabet)
+    name = f"order-{task.order} estimator of {task.symbols} symbols, {shape}, {attention}"
+    net = Builder(name, inputs, task.length, attention, pads=pads)
+    if bos:
+        return net, net.embed("symbol", OneHot(inputs), np.eye(len(inputs)))
+    table = np.vstack([np.zeros(task.symbols), np.eye(task.symbols)])
+    return net, net.embed("symbol", OneHot(task.alphabet, void=True), table)
+
+
+def _network(net: Builder, task: Estimate, shares: Space, error: float) -> Network:
+    readout = Readout(((shares, np.eye(task.symbols)),), np.zeros(task.symbols), {shares: error})
+    return net.network(
+        Output("values", task.outputs, error=error),
+        readout,
+        {
+            "construction": f"estimator of order {task.order}",
+            "attention": net.attention,
+            "source": "in the spirit of Rajaraman et al. 2024, arXiv 2407.17686",
+        },
+        reuse=False,
+    )
+
+
+def sizes(task: Estimate, shape: str, attention: AttentionKind) -> dict[str, object]:
+    """What the formulas promise."""
+    k, s = task.order, task.symbols
+    if shape == "estimate-heads":
+        code, soft = 2 * max(1, max(task.length - 1, k).bit_length()) - 1, attention == "softmax"
+        width, units = (k + 2) * s + code + 1 + soft * k * s, 2 * k * s * soft
+        return {"layers": 2, "heads_per_layer": (k, 1), "d_model": width, "units": units}
+    if shape == "estimate-digits":
+        return {"layers": 2, "heads_per_layer": (1, 1), "d_model": (k + 3) * s + 1, "units": 2 * (2**k - 1) * s}
+    return {"layers": 3, "heads_per_layer": (1, 1, 1), "d_model": 7 * (s + 1) + s + 1, "units": 2 * (s + 1)}
+
+
+def _maker(make: Callable[..., Network]) -> Callable[[object, Settings], Network]:
+    return lambda spec, settings: make(spec, attention=settings.attention)
+
+
+CONSTRUCTIONS = (
+    Construction(
+        "estimate-heads",
+        Estimate,
+        "one head for each of the last k symbols, and one that compares",
+        _maker(estimate_heads),
+        default=True,
+        choices=("attention",),
+    ),
+    Construction(
+        "estimate-digits",
+        Estimate,
+        "one head mixes the last k symbols, and units tell them apart",
+        _maker(estimate_digits),
+        choices=("attention",),
+    ),
+    Construction(
+        "estimate-norm",
+        Estimate,
+        "one head in each of three layers, and norms",
+        _maker(estimate_norm),
+        choices=("attention",),
+    ),
+)

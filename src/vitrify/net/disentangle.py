@@ -1,0 +1,107 @@
+r"""Ordinary and disentangled transformers say the same: conversion both ways.
+
+In an ordinary transformer all parts (embedding, heads, MLPs) add to one stream $x = x_0 + \sum_p y_p$. In a
+disentangled one (Nichani et al. 2024, arXiv 2402.14735) each appends what it says, $(x_0, y_1, y_2, \dots)$.
+
+- *Apart*: who read $xW$ reads $(x_0, y_1, \dots)$ through one copy of $W$ for each part. The width, at the end, is
+  $d(1 + H + M)$ for $H$ heads and $M$ MLPs. A norm of a sum is no function of norms of its parts, and is refused.
+- *Together*: every part has dimensions of its own in a stream as wide as the last one, and adds zeros elsewhere. A norm
+  before a half layer is one over the dimensions that were there by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from vitrify.arrays import Matrix
+from vitrify.errors import BuildRefused
+from vitrify.net.labels import Labels
+from vitrify.net.sparse import dense
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights
+
+
+def apart(weights: Weights) -> Weights:
+    """The disentangled transformer that says what an ordinary one says; arrays become dense."""
+    net = weights.architecture
+    if net.residual == "concatenate":
+        return weights
+    if net.norm:
+        raise BuildRefused(
+            "a norm sees the sum of what was written, which a stream of parts does not hold: use a net without norms"
+        )
+    blocks = tuple(replace(b, d_out=net.d_model if b.heads or b.halves else 0) for b in net.blocks)
+    wide = replace(net, blocks=blocks, residual="concatenate")
+    parts = [width // net.d_model for width in wide.widths]
+    blocks = tuple(
+        replace(
+            block,
+            experts=tuple(
+                replace(e, reads=tuple(net.d_model * part + dim for part in range(parts[2 * i + 1]) for dim in e.reads))
+                for e in block.experts
+            ),
+        )
+        for i, block in enumerate(wide.blocks)
+    )
+    wide = replace(wide, blocks=blocks)
+    shapes = wide.shapes()
+    arrays = {name: _repeated(array, shapes[name]) for name, array in weights.arrays.items()}
+    labels = Labels(heads=weights.labels.heads, units=weights.labels.units)  # a space is spread over parts
+    return Weights(wide, arrays, labels, weights.about)
+
+
+def together(weights: Weights) -> Weights:
+    """The ordinary transformer that says what a disentangled one says; arrays become dense."""
+    net = weights.architecture
+    if net.residual == "add":
+        return weights
+    moved = [_starts(net, index) for index in range(len(net.blocks))]
+    blocks = tuple(
+        replace(
+            block,
+            d_out=0,
+            experts=tuple(replace(e, writes=tuple(start["moe"] + dim for dim in e.writes)) for e in block.experts),
+        )
+        for block, start in zip(net.blocks, moved, strict=True)
+    )
+    groups = tuple(net.normed(half) for half in range(len(net.widths))) if net.norm else ()
+    plain = replace(net, d_model=net.width, residual="add", blocks=blocks, groups=groups)
+    shapes = plain.shapes()
+    arrays = {name: _placed(array, shapes[name]) for name, array in weights.arrays.items()}
+    for index, start in enumerate(moved):
+        for part in ("attn.W_O", "mlp.W_out", "mlp.b_out"):
+            name = f"blocks.{index}.{part}"
+            if name in arrays:
+                arrays[name] = _placed(weights.arrays[name], shapes[name], start[part.split(".")[0]])
+    return Weights(plain, arrays, weights.labels, weights.about)
+
+
+def _starts(net: Transformer, index: int) -> dict[str, Any]:
+    """Where in the stream the parts of a block stand: one number for each head."""
+    block, (before, after, _) = net.blocks[index], net.widths[2 * index : 2 * index + 3]
+    return {
+        "attn": [before + block.d_out * head for head in range(len(block.heads))],
+        "mlp": after,
+        "moe": after + (block.d_out if block.units else 0),
+    }
+
+
+def _repeated(array: Matrix, shape: tuple[int, ...]) -> Matrix:
+    """A copy of a matrix for every part that it reads."""
+    whole = dense(array)
+    return np.tile(whole, [wanted // max(size, 1) for wanted, size in zip(shape, whole.shape, strict=True)])
+
+
+def _placed(array: Matrix, shape: tuple[int, ...], start: int | list[int] = 0) -> Matrix:
+    """An array in a larger one of zeros, its last axis from a column on, or from one for each head."""
+    whole, found = dense(array), np.zeros(shape)
+    if isinstance(start, list):
+        for head, column in enumerate(start):
+            found[head, :, column : column + whole.shape[-1]] = whole[head]
+        return found
+    inside = tuple(slice(0, size) for size in whole.shape[:-1])
+    found[(*inside, slice(start, start + whole.shape[-1]))] = whole
+    return found

@@ -1,0 +1,145 @@
+"""Order-k estimators as transformers: the shares that counting gives, in three shapes, with the sizes they declare."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tiny_nets import built as tiny
+from vitrify.certify import campaign, certify
+from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.estimate import sizes
+from vitrify.errors import BuildRefused, SpecError
+from vitrify.kit.gadgets import unit
+from vitrify.kit.heads import alike
+from vitrify.kit.network import Affine, Builder, Space
+from vitrify.net.run import logits
+from vitrify.net.spaces import Reals
+from vitrify.net.transformer import AttentionKind
+from vitrify.net.weights import Ledger, Weights
+from vitrify.spec.tasks.estimate import Estimate
+
+SHAPES = ("estimate-heads", "estimate-digits", "estimate-norm")
+SOFT: tuple[AttentionKind, ...] = ("softmax", "sparsemax")
+
+
+def counted(task: Estimate, word: Sequence[str]) -> list[list[float]]:
+    """The same shares by a running table of what has followed which context."""
+    table: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    history, found = "", []
+    for symbol in word:
+        if len(history) >= task.order:
+            table[history[-task.order :]][symbol] += 1
+        history += symbol
+        known = table[history[-task.order :]] if len(history) >= task.order else Counter[str]()
+        total = sum(known.values())
+        found.append([known[s] / total if total else 1 / task.symbols for s in task.alphabet])
+    return found
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_answers_are_a_running_table(order: int) -> None:
+    task, rng = Estimate(order, 3, 30), np.random.default_rng(order)
+    for _ in range(50):
+        word = task.draw(rng, int(rng.integers(31)))
+        found, wanted = np.array(task.answers(word)), np.array(counted(task, word))
+        np.testing.assert_allclose(found.reshape(-1, 3), wanted.reshape(-1, 3))
+
+
+@pytest.mark.parametrize(("order", "symbols", "length"), [(1, 1, 7), (1, 4, 12), (2, 3, 30), (4, 2, 40)])
+@pytest.mark.parametrize("attention", SOFT)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_counts(shape: str, attention: AttentionKind, order: int, symbols: int, length: int) -> None:
+    task = Estimate(order, symbols, length)
+    weights = build(task, shape, Settings(attention))
+    evidence = certify(weights, task, max_length=6)
+    assert evidence.verdict == "holds", evidence.witness
+    size, wanted = Ledger.of(weights), sizes(task, shape, attention)
+    assert {name: getattr(size, name) for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_long_words_against_a_table(shape: str) -> None:
+    task, rng = Estimate(3, 3, 150), np.random.default_rng(0)
+    weights = build(task, shape, Settings("softmax"))
+    words = [task.draw(rng, 150) for _ in range(20)]
+    ids = weights.architecture.input_ids
+    for word, found in zip(words, logits(weights, [[ids[s] for s in word] for word in words]), strict=True):
+        assert np.abs(found[1:] - np.array(counted(task, word))).max() <= 1e-9
+    assert weights.architecture.output.error <= 1e-6
+
+
+def test_hard_attention_averages_but_can_not_mix() -> None:
+    task = Estimate(2, 3, 20)
+    assert certify(build(task, "estimate-heads", Settings("hard")), task, max_length=6).verdict == "holds"
+    for shape in SHAPES[1:]:
+        short = Estimate(1, 3, 20)
+        assert certify(build(short, shape, Settings("hard")), short, max_length=5).verdict == "holds"
+        with pytest.raises(BuildRefused, match="unequal weights needs soft or sparse"):
+            build(task, shape, Settings("hard"))
+
+
+def test_too_many_directions_are_refused() -> None:
+    with pytest.raises(BuildRefused, match=r"directions of 5\^6 contexts are too many"):
+        build(Estimate(6, 4, 20), "estimate-norm")
+    with pytest.raises(SpecError, match="order must be a whole number from 1 to 8"):
+        Estimate(9, 2, 20)
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_no_weight_knows_the_length(shape: str) -> None:
+    short, long = (build(Estimate(2, 2, n), shape, Settings("sparsemax")) for n in (5, 50))
+    different = {n for n in short.arrays if not np.array_equal(short.arrays[n], long.arrays[n])}
+    assert different == {"pos_embed.W_pos"}
+    assert not np.any(long.arrays["pos_embed.W_pos"])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_broken_nets_are_noticed(shape: str) -> None:
+    """But for the scale of the half of a vector that nobody reads."""
+    task = Estimate(2, 2, 12)
+    found = campaign(build(task, shape), task, count=30, seed=2)
+    idle = [what for what, _ in found.survivors if ".ln1.w" in what]
+    assert (found.rejected + len(idle)) / found.tried >= 0.9, found.survivors
+
+
+def test_without_the_norm_long_vectors_win() -> None:
+    task = Estimate(3, 2, 12)
+    weights = build(task, "estimate-norm")
+    arrays = {name: array for name, array in weights.arrays.items() if ".ln" not in name}
+    plain = Weights(replace(weights.architecture, norm=False, groups=()), arrays)
+    assert certify(plain, task, max_length=7).verdict == "fails"
+
+
+def matching(noise: float, attention: AttentionKind, off: float) -> tuple[Weights, float]:
+    """Directions that should be one of two, each off by some noise: what a head brings, and what it promises."""
+    net = Builder("alike", ("^", "a", "b", "c", "d"), 6, attention)
+    table = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, off], [0.0, 1.0], [off, 1.0]])
+    vector = net.embed("vector", Reals(("x", "y"), 0.0, 1.0), table)
+    value = net.embed("value", Reals(("v",), -1.0, 1.0), np.array([[0.5], [1.0], [-1.0], [0.25], [0.75]]))
+    unit_of = unit(net, Affine.copy(vector), 1.0, name="unit")
+    half = Affine.of({unit_of: np.vstack([np.eye(2), np.zeros((2, 2))]) / np.sqrt(2)})
+    writes = Space("mean", Reals(("v",), -1.0, 1.0))
+    found = alike(net, half, half, Affine.copy(value), writes, gap=0.9, noise=noise, leak=1e-9)
+    weights = tiny(net, found, need=1.0)
+    return weights, weights.labels.space("mean").error
+
+
+@pytest.mark.parametrize("attention", SOFT)
+def test_unequal_matches_stay_within_what_a_head_promises(attention: AttentionKind) -> None:
+    for noise in (1e-12, 1e-6, 1e-3):
+        weights, promised = matching(noise, attention, off=noise / 2)
+        [rows] = logits(weights, [[1, 2, 3, 4, 1]])
+        assert np.abs(rows[1:, 0] - [1.0, 0.0, 0.25, 0.5, 1 / 3]).max() <= promised
+        assert promised <= 1e-8 + 1e3 * noise
+
+
+def test_noise_that_is_not_promised_is_refused() -> None:
+    with pytest.raises(BuildRefused, match="'unit: unit' needs '± unit' within"):
+        matching(1e-17, "softmax", 0.0)
+    with pytest.raises(BuildRefused, match=r"can't be told apart under errors of 0\.3"):
+        matching(0.3, "softmax", 0.0)
