@@ -1,0 +1,93 @@
+r"""Recurrent nets at $b$ bits per coordinate of the state.
+
+Between two positions the state is a row of signed integers of $b$ bits, each worth one `step`: after every symbol each
+coordinate is rounded to the nearest of them and cut off at both ends. All else is computed without rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vitrify.bounds.quantised import MOST_BITS, Floats, Ints, signed
+from vitrify.errors import InputError
+from vitrify.net.recurrent import Recurrent
+from vitrify.net.weights import Weights
+
+
+@dataclass(frozen=True, eq=False)
+class QuantisedRecurrent:
+    """A recurrence over `symbols`: `follow` takes states [batch, size] and symbols [batch] to the next states.
+
+    `say` takes states to logits [batch, out] over `answers`. Both work on plain numbers: states are multiplied by
+    `step` [size] before, and rounded to it after.
+    """
+
+    symbols: tuple[str, ...]
+    answers: tuple[str, ...]
+    bits: int
+    first: Floats
+    step: Floats
+    follow: Callable[[Floats, Ints], Floats]
+    say: Callable[[Floats], Floats]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= MOST_BITS:
+            raise InputError(f"a quantised state has from 1 to {MOST_BITS} bits per coordinate, not {self.bits}")
+
+    @property
+    def size(self) -> int:
+        """Coordinates of the state."""
+        return len(self.step)
+
+    @property
+    def state_bits(self) -> int:
+        """Bits of the whole state."""
+        return self.bits * self.size
+
+    def start(self, batch: int) -> Ints:
+        """The state before any symbol."""
+        return np.repeat(signed(self.first / self.step, self.bits)[None], batch, axis=0)
+
+    def after(self, state: Ints, words: Ints) -> Ints:
+        """The state [batch, size] after more symbols [batch, length], one row at a time being what it is in any batch.
+
+        Equal rows are followed once, so that equal states and symbols never part by the rounding of a larger product.
+        """
+        for place in range(words.shape[1]):
+            both = np.concatenate([state, words[:, place : place + 1]], axis=1)
+            rows, back = np.unique(both, axis=0, return_inverse=True)
+            found = [self.follow(row[None, :-1] * self.step, row[-1:])[0] for row in rows]
+            state = signed(np.array(found) / self.step, self.bits)[back.reshape(-1)]
+        return state
+
+    def read(self, state: Ints) -> Floats:
+        """Logits [batch, out]."""
+        return np.concatenate([self.say(row[None] * self.step) for row in state])
+
+    def says(self, state: Ints) -> Ints:
+        """The likeliest answer, as a symbol to go on with."""
+        found = self.read(state).argmax(axis=1)
+        known = np.array([self.symbols.index(a) if a in self.symbols else 0 for a in self.answers])
+        return known[found]
+
+
+def random_recurrent(
+    symbols: Sequence[str], answers: Sequence[str], *, size: int, bits: int, seed: int = 0
+) -> QuantisedRecurrent:
+    """A recurrence with random weights, $h' = \\tanh(hA + B_x)$, and a random readout."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(size, size)) / np.sqrt(size), rng.normal(size=(len(symbols), size))
+    out = rng.normal(size=(size, len(answers)))
+    return QuantisedRecurrent(
+        symbols=tuple(symbols),
+        answers=tuple(answers),
+        bits=bits,
+        first=np.zeros(size),
+        step=np.full(size, 2.0 / (1 << bits)),
+        follow=lambda h, x: np.tanh(h @ a + b[x]),
+        say=lambda h: h @ out,
+    )
