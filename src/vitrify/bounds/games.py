@@ -8,8 +8,8 @@ her inputs.
 | game | Alice | Bob | the word | the answer |
 | --- | --- | --- | --- | --- |
 | `index_game` | bits $y_1 \dots y_n$ | $i$ | $b_1 y_1 \dots b_n y_n\,?$ with $b_i = ?$, all others # | $y_i$ |
-| `match3_game` | a set in $n$ bits | a set in $n$ bits | 1, then Alice's numbers, then Bob's | do three sum to 0 mod $M$ |
-| `averaging_game` | a set in $q$ bits | a set in $q$ bits | signs of $2q$ places, then the pointers | mean over the pointers |
+| `match3_game` | $n$ bits | $n$ bits | 1, then Alice's numbers, then Bob's | do three sum to 0 mod $M$ |
+| `averaging_game` | $q$ bits | $q$ bits | signs of $2q$ places, then the pointers | mean over the pointers |
 | `composition_game` | $f$ | $g$ | entries of $g$, then of $f$, then $x$ | $f(g(x))$ |
 | `recall_game` | values $v_1 \dots v_n$ | $i$ | $k_1 v_1 \dots k_n v_n k_i$ | $v_i$ |
 | `pointer_game` | signs $z_1 \dots z_n$ | $i$ | $z_1 \dots z_n$, then a pointer to $i$ | $z_i$ |

@@ -45,8 +45,8 @@ class KernelSearch:
         if self.z is None:
             return f"the first layer has rank {self.rank} of {self.needed}: no kernel, nothing forced"
         return (
-            f"the first layer has rank {self.rank} of {self.needed}: with pointers {list(self.pointers)}, z and -z give "
-            f"outputs that are off by {self.errors[0]:.4g} and {self.errors[1]:.4g}, allowed is {self.allowed:.4g}"
+            f"the first layer has rank {self.rank} of {self.needed}: with pointers {list(self.pointers)}, z and -z "
+            f"give outputs that are off by {self.errors[0]:.4g} and {self.errors[1]:.4g}, allowed is {self.allowed:.4g}"
         )
 
 

@@ -5,8 +5,8 @@ whose protocol is cheap would solve a game that is known to cost more.
 
 | protocol | the net | Alice sends | bits |
 | --- | --- | --- | --- |
-| `Sums` | one layer; the question is known to both | sums over her places, $m + 1$ for each head | $H(m+1)(p + \lceil\log_2 N\rceil)$ |
-| `Query` | one layer; Alice has the place that asks | the query of each head, and what it adds itself | $H k p$ (and $H(m+1)p$) |
+| `Sums` | one layer; both know who asks | sums over her places | $H(m+1)(p + \lceil\log_2 N\rceil)$ |
+| `Query` | one layer; Alice asks | queries, and what her place adds | $H k p$ (and $H(m+1)p$) |
 | `Cut` | recurrent; Alice has the beginning | the state | $b$ per coordinate |
 
 $N$ is the number of Alice's places, $k$ and $m$ are the sizes of a query and a value of one head. In `Query` what

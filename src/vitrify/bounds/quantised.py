@@ -60,7 +60,7 @@ def rounded(numerator: Ints, denominator: Ints) -> Ints:
 def signed(numbers: Any, bits: int) -> Ints:
     """The nearest signed integers of so many bits."""
     half = 1 << (bits - 1)
-    return np.clip(np.rint(numbers), -half, half - 1).astype(np.int64)
+    return np.asarray(np.clip(np.rint(numbers), -half, half - 1), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

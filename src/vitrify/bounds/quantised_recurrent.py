@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from vitrify.bounds.quantised import MOST_BITS, Floats, Ints, signed
 from vitrify.errors import InputError
-from vitrify.net.recurrent import Recurrent
-from vitrify.net.weights import Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +68,8 @@ class QuantisedRecurrent:
     def says(self, state: Ints) -> Ints:
         """The likeliest answer, as a symbol to go on with."""
         found = self.read(state).argmax(axis=1)
-        known = np.array([self.symbols.index(a) if a in self.symbols else 0 for a in self.answers])
-        return known[found]
+        known = [self.symbols.index(answer) if answer in self.symbols else 0 for answer in self.answers]
+        return np.asarray(np.array(known)[found], dtype=np.int64)
 
 
 def random_recurrent(

@@ -32,7 +32,7 @@ class Refutation:
 
 @dataclass(frozen=True)
 class Search:
-    """What a refuter found: `message` bits against `needed` bits, how many inputs it tried, and a refutation or none."""
+    """What a refuter found: `message` bits against `needed` ones, how many inputs it tried, a refutation or none."""
 
     task: str
     message: int
