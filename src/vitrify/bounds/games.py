@@ -18,8 +18,9 @@ her inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import log2
 from typing import Any
@@ -35,7 +36,8 @@ class Game:
     """A game: `choices` are what each of Alice's `size` numbers may be; symbols are numbers into `symbols`.
 
     `alice` gives the symbols [batch, her places] of inputs [batch, size], `bob` the symbols at all other places; the
-    symbol at the place `ask` is the question that a layer answers. A net that `repeats` goes on by itself for so long.
+    symbol at the place `ask` is the question that a layer answers. `label` says the right answer from what the two
+    know, `truth` from the word, by the definition of the task. A net that `repeats` goes on by itself for so long.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Game:
     alice: Callable[[Ints], Ints]
     bob: Callable[[Any], Sequence[int]]
     label: Callable[[Sequence[int], Any], Any]
+    truth: Callable[[Sequence[int]], Any]
     question: Callable[[Sequence[int], Sequence[int]], Any]
     questions: tuple[Any, ...]
     repeats: int = 0
@@ -91,6 +94,15 @@ def _differ(first: Sequence[int], second: Sequence[int]) -> int:
     return next(place for place, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
 
 
+def _after_last(word: Sequence[int]) -> int:
+    """What follows the last earlier occurrence of a word's last symbol."""
+    return next(word[place + 1] for place in range(len(word) - 2, -1, -1) if word[place] == word[-1])
+
+
+def _pairs(word: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return combinations_with_replacement([int(number) for number in word], 2)
+
+
 def index_game(size: int, symbols: Sequence[str] = ("#", "?", "0", "1")) -> Game:
     """INDEX as a question to an induction head: what stands behind the last query symbol?"""
     if size < 1 or len(set(symbols)) != len(symbols) or len(symbols) < 3:
@@ -109,6 +121,7 @@ def index_game(size: int, symbols: Sequence[str] = ("#", "?", "0", "1")) -> Game
         alice=lambda y: np.asarray(values)[y],
         bob=lambda i: [int(place == i) for place in range(size)] + [1],
         label=lambda y, i: symbols[values[y[i]]],
+        truth=lambda word: symbols[_after_last(word)],
         question=_differ,
         questions=tuple(range(size)),
     )
@@ -125,10 +138,6 @@ def match3_game(size: int) -> Game:
     def bob(b: Sequence[int]) -> list[int]:
         return [1, *(modulus - i - 3 if b[i] else 0 for i in range(size))]
 
-    def label(a: Sequence[int], b: Sequence[int]) -> int:
-        numbers = [1, *(i + 2 for i in range(size) if a[i]), *(modulus - i - 3 for i in range(size) if b[i]), 0]
-        return int(any((1 + x + y) % modulus == 0 for x, y in combinations_with_replacement(numbers, 2)))
-
     return Game(
         name="match3",
         symbols=tuple(map(str, range(modulus))),
@@ -139,7 +148,8 @@ def match3_game(size: int) -> Game:
         ask=0,
         alice=lambda a: np.where(a > 0, where + 2, 0),
         bob=bob,
-        label=label,
+        label=lambda a, b: int(any(x and y for x, y in zip(a, b, strict=True))),
+        truth=lambda word: int(any((word[0] + x + y) % modulus == 0 for x, y in _pairs(word))),
         question=lambda a, c: _unit(size, _differ(a, c)),
         questions=tuple(_unit(size, place) for place in range(size)),
     )
@@ -162,6 +172,10 @@ def averaging_game(pointers: int) -> Game:
     def bob(b: Sequence[int]) -> list[int]:
         return [sign for bit in b for sign in (0, int(bool(bit)))]
 
+    def truth(word: Sequence[int]) -> Fraction:
+        chosen = [2 * pair + ((word[-1] - 2) >> pair & 1) for pair in range(pointers)]
+        return Fraction(sum(2 * word[place] - 1 for place in chosen), pointers)
+
     return Game(
         name="sparse-averaging",
         symbols=("-", "+", *(format(number, f"0{pointers}b")[::-1] for number in range(1 << pointers))),
@@ -172,7 +186,8 @@ def averaging_game(pointers: int) -> Game:
         ask=2 * pointers,
         alice=lambda a: 2 + (a * powers).sum(axis=1, keepdims=True),
         bob=bob,
-        label=lambda a, b: -1 + 2 * sum(int(x and y) for x, y in zip(a, b, strict=True)) / pointers,
+        label=lambda a, b: -1 + Fraction(2 * sum(int(x and y) for x, y in zip(a, b, strict=True)), pointers),
+        truth=truth,
         question=lambda a, c: _unit(pointers, _differ(a, c)),
         questions=tuple(_unit(pointers, place) for place in range(pointers)),
     )
@@ -191,6 +206,7 @@ def composition_game(size: int, x: int = 0) -> Game:
         alice=lambda f: f,
         bob=lambda g: [*g, x],
         label=lambda f, g: f[g[x]],
+        truth=lambda word: word[size + word[word[-1]]],
         question=lambda f, h: (_differ(f, h),) * size,
         questions=tuple((place,) * size for place in range(size)),
     )
@@ -217,6 +233,7 @@ def recall_game(keys: Sequence[str], values: Sequence[str]) -> Game:
         alice=alice,
         bob=lambda i: [i],
         label=lambda v, i: values[v[i]],
+        truth=lambda word: values[_after_last(word) - size],
         question=_differ,
         questions=tuple(range(size)),
     )
@@ -235,6 +252,7 @@ def pointer_game(size: int) -> Game:
         alice=lambda z: z,
         bob=lambda i: [2 + i],
         label=lambda z, i: "-+"[z[i]],
+        truth=lambda word: "-+"[word[word[-1] - 2]],
         question=_differ,
         questions=tuple(range(size)),
     )
@@ -253,6 +271,7 @@ def copy_game(length: int, letters: Sequence[str], mark: str) -> Game:
         alice=lambda s: s,
         bob=lambda _: [len(letters)],
         label=lambda s, _: tuple(letters[symbol] for symbol in s),
+        truth=lambda word: tuple(letters[symbol] for symbol in word[:-1]),
         question=lambda _a, _b: None,
         questions=(None,),
         repeats=length,
