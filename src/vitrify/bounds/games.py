@@ -84,9 +84,11 @@ class Game:
 
     def numbered(self, start: int, count: int) -> Ints:
         """So many of Alice's inputs in counting order: the first number counts fastest."""
-        number = np.arange(start, start + count)
-        digits = [number // self.choices**place % self.choices for place in range(self.size)]
-        return np.stack(digits, axis=1).astype(np.int64)
+        rest = np.arange(start, start + count)
+        digits = np.zeros((count, self.size), dtype=np.int64)
+        for place in range(self.size):
+            rest, digits[:, place] = np.divmod(rest, self.choices)
+        return digits
 
 
 def _differ(first: Sequence[int], second: Sequence[int]) -> int:

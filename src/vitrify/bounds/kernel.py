@@ -14,13 +14,13 @@ $q/(2q-1) > 1/2$. So the refuter never fails below a rank of $N d'$; the publish
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from vitrify.bounds.quantised import Floats
 from vitrify.errors import InputError
+from vitrify.spec.maxout import Maxout
 
 RANK = 1e-9  # singular values below this share of the largest count as zero
 
@@ -50,16 +50,18 @@ class KernelSearch:
         )
 
 
-def refute_averaging(
-    net: Callable[[Floats], Floats], first: Floats, places: int, width: int, pointers: int
-) -> KernelSearch:
-    """Refute a net, given as a function of rows [batch, N d' + N] and its first matrix [units, inputs]."""
+def refute_averaging(net: Maxout, places: int, width: int, pointers: int) -> KernelSearch:
+    """Refute a fully connected net of ReLU or maxout units that reads $Nd' + N$ numbers; all pieces of a unit count."""
     if places < 2 * pointers + 1 or pointers < 1 or width < 1:
         raise InputError(f"the argument needs N ≥ 2q + 1 places: {places} places, {pointers} pointers")
     size = places * width
-    if first.ndim != 2 or first.shape[1] < size:
-        raise InputError(f"the first matrix must read {places} × {width} numbers, not {first.shape[1:]}")
-    _, found, directions = np.linalg.svd(np.asarray(first, dtype=np.float64)[:, :size], full_matrices=True)
+    if (net.inputs, net.outputs) != (size + places, width):
+        raise InputError(
+            f"the net must read {places} × {width} numbers and {places} marks and say {width}; "
+            f"it reads {net.inputs} and says {net.outputs}"
+        )
+    first = net.layers[0].weights.reshape(-1, net.inputs)[:, :size]
+    _, found, directions = np.linalg.svd(first, full_matrices=True)
     rank = int((found > RANK * found.max(initial=0.0)).sum()) if found.max(initial=0.0) > 0 else 0
     allowed = 1 / (2 * pointers)
     if rank == size:
@@ -82,3 +84,13 @@ def _exposing(z: Floats, pointers: int) -> tuple[int, ...]:
     order = np.argsort(z @ z[np.linalg.norm(z, axis=1).argmax()], kind="stable")
     choices = [tuple(sorted(map(int, order[-pointers:]))), tuple(sorted(map(int, order[:pointers])))]
     return max(choices, key=lambda places: float(np.linalg.norm(z[list(places)].sum(axis=0))))
+
+
+def averaging_net(places: int, width: int, pointers: int) -> Maxout:
+    r"""A fully connected net that is exact: $N d' + N$ units, $z y = \mathrm{relu}(z + 2y - 1) - y$ for a mark $y$."""
+    size = places * width
+    marks = np.repeat(np.eye(places), width, axis=0)  # which mark belongs to which number
+    first = np.block([[np.eye(size), 2 * marks], [np.zeros((places, size)), np.eye(places)]])
+    mean = np.tile(np.eye(width), places) / pointers
+    second = np.concatenate([mean, -np.full((width, places), 1 / pointers)], axis=1)
+    return Maxout.from_relu([first, second], [np.concatenate([-np.ones(size), np.zeros(places)]), np.zeros(width)])

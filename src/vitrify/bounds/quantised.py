@@ -35,6 +35,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Read = Callable[[int, Ints], Any]  # the symbol that asks and mixed values [batch, head, value] -> answers [batch, out]
 
+REMEMBERED = 64  # tables of summands
 MOST_BITS = 20  # products of two numbers, times the number of places, must fit 64 bits
 
 
@@ -129,11 +130,24 @@ class OneLayer:
         front = np.full((len(words), self.pads), len(self.symbols) - 1)
         return np.concatenate([front, words], axis=1)
 
+    @cached_property
+    def _known(self) -> dict[bytes, Ints]:
+        """Summands under queries that were asked lately."""
+        return {}
+
     def summands(self, query: Ints) -> Ints:
         """What each symbol at each place adds under a query [head, size]: [head, place, symbol, value + 1].
 
         The last one is the weight. No row depends on another place: that is what lets two parties add on their own.
         """
+        asked = query.tobytes()
+        if asked not in self._known:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[asked] = self._summands(query)
+        return self._known[asked]
+
+    def _summands(self, query: Ints) -> Ints:
         top = (1 << self.bits) - 1
         scores = self.scale[:, None, None] * np.einsum("hk,hpsk->hps", query, self.keys) + self.bias[:, :, None]
         scores = np.where(self._possible, scores, -np.inf)

@@ -125,4 +125,4 @@ def _take(parameter: Parameter, text: str, values: dict[str, int | float], probl
 
 def _range(parameter: Parameter) -> str:
     kind = "a number" if parameter.real else "a whole number"
-    return f"{kind} from {parameter.low:g} to {parameter.high:g}"
+    return f"{kind} from {parameter.low:,.15g} to {parameter.high:,.15g}"

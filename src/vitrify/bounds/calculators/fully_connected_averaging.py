@@ -1,4 +1,4 @@
-r"""A fully connected net needs a first layer that is as wide as its input is long, to average over pointers.
+r"""A fully connected net needs a first layer as wide as its input, to average over pointers.
 
 Statement: a fully connected net that averages $N$ vectors of size $d$ over any $q$ of $N \ge 2q + 1$ places to within
 $1/(2q)$ has at least $Nd/2$ units in its first layer; the kernel argument in `vitrify.bounds.kernel` gives $Nd$.
