@@ -55,8 +55,9 @@ class QuantisedRecurrent:
         Equal rows are followed once, so that equal states and symbols never part by the rounding of a larger product.
         """
         for place in range(words.shape[1]):
-            both = np.concatenate([state, words[:, place : place + 1]], axis=1)
-            rows, back = np.unique(both, axis=0, return_inverse=True)
+            rows, back = np.concatenate([state, words[:, place : place + 1]], axis=1), np.zeros(1, dtype=np.int64)
+            if len(rows) > 1:
+                rows, back = np.unique(rows, axis=0, return_inverse=True)
             found = [self.follow(row[None, :-1] * self.step, row[-1:])[0] for row in rows]
             state = signed(np.array(found) / self.step, self.bits)[back.reshape(-1)]
         return state

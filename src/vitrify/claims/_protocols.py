@@ -16,7 +16,7 @@ from vitrify.bounds.refute import refute
 from vitrify.certify.evidence import Evidence
 from vitrify.claims.catalogue import Subject
 
-ALL = 1024  # instances, if there are no more; else SOME
+ALL = 512  # instances, if there are no more; else SOME
 SOME = 128
 TRIES = 1024  # inputs that a refuter may try: more than enough for the small nets here
 
