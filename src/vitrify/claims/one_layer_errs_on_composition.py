@@ -6,9 +6,10 @@ with probability at least $R/(3n\log_2 n)$: at $n = 64$, $H = 1$, $d = 14$ and 1
 thought, two parties run it at $H(d+1)(p + \lceil\log_2 n\rceil) + \lceil\log_2 n\rceil$ bits a step.
 Why: whoever knows $f$ but not $g$ has to say enough about all of $f$ at once; what is missing is missing on average.
 Checked: errors of random layers, a layer by hand that stores what it can, and a quantised random transformer, on all
-$f$, $g$ and $x$ at $n = 4$ (10,000 random ones at $n = 5$ and 64), and of the best reader of sums at $n = 4$ and 5; of
-all messages at $n = 2$, of messages improved step by step at $n = 3$, and of sending entries of $f$ as long as bits last;
-each against the bound and against Fano's. A chain of thought of 6 steps, by two parties and by one, with its bits.
+$f$, $g$ and $x$ at $n = 4$ (10,000 random ones at $n = 5$ and 64), and of the best reader of their sums at $n = 4$ and
+5; of all messages at $n = 2$, of messages improved step by step at $n = 3$, and of sending entries of $f$ as long as
+bits last; each against the bound and against Fano's. A chain of thought of 6 steps, by two parties and by one, with its
+bits.
 Source: Peng, Narayanan & Papadimitriou 2024, arXiv 2402.08164, Theorems 1 and 2 [S]; the second is a rate whose
 constant is unknown. Sums of exactly $p$ bits give the 12.5 %; our layers add exactly, which costs 6 bits more a number.
 Saboteur: the contestant looks at $f$ after it has seen $g(x)$, as a second layer would; the chain that one party runs
