@@ -23,7 +23,7 @@ def mixed(model: OneLayer, word: list[int]) -> list[list[int]]:
         query = model.queries[head, word[model.ask]].tolist()
 
         def score(place: int, symbol: int, head: int = head, query: list[int] = query) -> float:
-            product = sum(a * b for a, b in zip(query, model.keys[head, place, symbol].tolist(), strict=True))
+            product: int = sum(a * b for a, b in zip(query, model.keys[head, place, symbol].tolist(), strict=True))
             return float(model.scale[head]) * product + float(model.bias[head, place])
 
         stands = [

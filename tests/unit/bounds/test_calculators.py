@@ -94,7 +94,7 @@ def test_values_given_twice_or_that_do_not_go_together() -> None:
         values_of(bound, ["N=9", "q=2", "q=3", "m=1", "p=1"])
     with pytest.raises(SpecError, match="at least 2q \\+ 1 = 9"):
         values_of(bound, ["N=8", "q=4", "m=1", "p=1"])
-    with pytest.raises(SpecError, match="must be a whole number from 1 to 64, not 1.5"):
+    with pytest.raises(SpecError, match=r"must be a whole number from 1 to 64, not 1\.5"):
         values_of(bound, ["N=9", "q=4", "m=1", "p=1.5"])
 
 

@@ -1,4 +1,4 @@
-"""Protocols: what two parties find is what one finds, in as many bits as the formula says, and from the message alone."""
+"""Protocols: two parties find what one finds, from the message alone, in as many bits as the formula says."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,18 +118,18 @@ def test_unrounded_is_the_net_itself() -> None:
     assert unrounded(net, [["a", "b", "a"], ["b", "a", "a"]]) == ["b", "a"]
 
 
+def tiny(**changes: Any) -> Transformer:
+    fields: dict[str, Any] = {"blocks": (Block((Head(),), d_head=1, d_value=1),)}
+    return Transformer(("<s>", "a"), Output("lm", ("a",)), 3, 2, **{**fields, **changes})
+
+
 @pytest.mark.parametrize(
     ("net", "said"),
     [
         (lambda: copycat(), "by softmax, not by hard"),
         (lambda: build(cyclic(3)), "one attention layer; the net has 7"),
-        (
-            lambda: random_net(
-                Transformer(("<s>", "a"), Output("lm", ("a",)), 3, 2, (Block((Head(),), 1, 1),), norm=True)
-            ),
-            "layer norm",
-        ),
-        (lambda: random_net(Transformer(("<s>", "a"), Output("lm", ("a",)), 3, 2, ())), "the net has 0"),
+        (lambda: random_net(tiny(norm=True)), "layer norm"),
+        (lambda: random_net(tiny(blocks=())), "the net has 0"),
     ],
 )
 def test_other_nets_are_refused_in_a_sentence(net: object, said: str) -> None:
