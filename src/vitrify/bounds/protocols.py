@@ -157,7 +157,7 @@ class Cut:
     def numbers(self, alice: Ints) -> Ints:
         """The state at the cut."""
         words = self.game.words(np.atleast_2d(alice), self.game.questions[0])
-        return self.model.after(self.model.start(len(words)), words[:, : len(self.game.places)])
+        return self.model.after(self.model.start(len(words)), words[:, : len(self.game.places)])[0]
 
     def send(self, alice: Sequence[int]) -> Message:
         """The state, coordinate by coordinate."""
@@ -172,16 +172,15 @@ class Cut:
     def direct(self, words: Ints) -> Any:
         """The net run over whole words."""
         cut = len(self.game.places)
-        return self._answer(self.model.after(self.model.start(len(words)), words[:, :cut]), words[:, cut:])
+        return self._answer(self.model.after(self.model.start(len(words)), words[:, :cut])[0], words[:, cut:])
 
     def _answer(self, state: Ints, rest: Ints) -> Any:
         """Logits at the end, or the symbols that the net goes on with by itself."""
-        state = self.model.after(state, rest)
+        state, logits = self.model.after(state, rest)
         if not self.game.repeats:
-            return self.model.read(state)
+            return logits
         said = []
         for _ in range(self.game.repeats):
-            symbols = self.model.says(state)
-            said.append(symbols)
-            state = self.model.after(state, symbols[:, None])
+            said.append(self.model.says(logits))
+            state, logits = self.model.after(state, said[-1][:, None])
         return np.stack(said, axis=1)

@@ -96,7 +96,7 @@ def register(game: Game) -> QuantisedRecurrent:
     first_data = size if recall else 0
     last_data = first_data + game.choices
 
-    def follow(h: Floats, x: Ints) -> Floats:
+    def follow(h: Floats, x: Ints) -> tuple[Floats, Floats]:
         h = h.copy()
         for row, symbol in zip(h, x, strict=True):
             if first_data <= symbol < last_data:
@@ -105,14 +105,9 @@ def register(game: Game) -> QuantisedRecurrent:
                 row[-1] = symbol + low
             elif game.name == "sparse-averaging":
                 row[:] = np.roll(row, -(symbol - last_data))
-        return h
-
-    def say(h: Floats) -> Floats:
-        slot = np.zeros(len(h), dtype=np.int64)
-        if recall:
-            slot = h[:, -1].astype(np.int64) - low
+        slot = h[:, -1].astype(np.int64) - low if recall else np.zeros(len(h), dtype=np.int64)
         found = h[np.arange(len(h)), slot].astype(np.int64) - low
-        return np.eye(1 << b)[found][:, : game.choices]
+        return h, np.eye(1 << b)[found][:, : game.choices]
 
     return QuantisedRecurrent(
         symbols=game.symbols,
@@ -121,5 +116,4 @@ def register(game: Game) -> QuantisedRecurrent:
         first=np.full(width, float(low)),
         step=np.ones(width),
         follow=follow,
-        say=say,
     )
