@@ -16,8 +16,8 @@ from vitrify.bounds.refute import refute
 from vitrify.certify.evidence import Evidence
 from vitrify.claims.catalogue import Subject
 
-ALL = 512  # instances, if there are no more; else SOME
-SOME = 128
+ALL = 256  # instances, if there are no more; else SOME
+SOME = 64
 TRIES = 1024  # inputs that a refuter may try: more than enough for the small nets here
 
 Says = Callable[[Any], Any]  # an output -> the answer that it is

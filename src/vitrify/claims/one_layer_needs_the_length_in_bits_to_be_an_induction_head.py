@@ -5,7 +5,7 @@ symbol, on all words of length $T = 2n + 1$. Two parties run it with $H(m+1)(p +
 message and so solve INDEX of size $n$, which takes $n$ bits; so a layer with fewer can't be right.
 Why: what a head brings is a quotient of sums, and a sum over one party's places is a few numbers.
 Checked: random layers, a layer by hand that is right, and a built 3-gram net, all quantised: the output of the
-protocol against that of the layer on all instances (or 128 random ones), bits sent against the formula; for layers
+protocol against that of the layer on all instances (or 64 random ones), bits sent against the formula; for layers
 below the bound, and for the 3-gram net, two words with one output and different answers, run once more.
 Source: Sanford, Hsu & Telgarsky 2024, arXiv 2408.14332 [S] (rate); the protocol and its figures are ours.
 Saboteur: in place of a small layer one that is right, which is not refuted; of the right layer's message every number

@@ -7,7 +7,7 @@ carry pointers.
 Why: (a) pointers of one party into signs of the other decide whether two sets are disjoint, and the query is all that
 the signs meet; (b) a kernel vector of the first layer makes $z$ and $-z$ look alike; (c) at the cut the state is all
 that is known of the signs.
-Checked: the output of the protocol against that of the net, and bits sent against the formula, on all instances (or 128
+Checked: the output of the protocol against that of the net, and bits sent against the formula, on all instances (or 64
 random ones), for random nets below the bound, which are refuted by two inputs run once more, and for nets by hand that
 are right, one with a state of exactly the least size; random ReLU nets of 8 to 60 units whose first layer is too
 narrow, refuted by a vector, its negative and a pointer set, and one of rank $Nd'$ that is exact.
