@@ -31,7 +31,7 @@ def functions(n: int) -> Ints:
 
 def layer_bits(model: OneLayer, n: int) -> int:
     """Bits that Faye sends when two parties run a layer: $H(m+1)(p + \\lceil\\log_2 n\\rceil)$."""
-    return Sums(model, composition_game(n), query=0).bits
+    return Sums(model, composition_game(n)).bits
 
 
 def answers_of(model: OneLayer) -> Answers:

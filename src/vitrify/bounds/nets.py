@@ -10,7 +10,7 @@ import numpy as np
 
 from vitrify.bounds.games import Game, index_game
 from vitrify.bounds.protocols import Sums
-from vitrify.bounds.quantised import answer, attention_block, quantise, unrounded
+from vitrify.bounds.quantise import answer, attention_block, quantise, unrounded
 from vitrify.bounds.refute import Search, refute
 from vitrify.errors import InputError
 from vitrify.net.weights import Weights

@@ -22,7 +22,7 @@ import numpy as np
 
 from vitrify.bounds.games import Game
 from vitrify.bounds.messages import Message, Transcript, read, write
-from vitrify.bounds.quantised import Ints, OneLayer, sum_bits
+from vitrify.bounds.quantised import Ints, Layer, OneLayer, sum_bits, total
 from vitrify.bounds.quantised_recurrent import QuantisedRecurrent
 
 
@@ -62,10 +62,10 @@ def play(protocol: TwoParty, alice: Sequence[int], bob: Any) -> Transcript:
 class Sums:
     """Alice sends partial sums; Bob adds his own and reads the answer."""
 
-    def __init__(self, model: OneLayer, game: Game, query: int | None = None) -> None:
+    def __init__(self, model: Layer, game: Game) -> None:
         self.model, self.game = model, game
-        asked = game.words(game.numbered(0, 1), game.questions[0])[0, game.ask] if query is None else query
-        self.query, self.symbol = model.queries[:, asked], int(asked)
+        self.symbol = int(game.words(game.numbered(0, 1), game.questions[0])[0, game.ask])
+        self.added = model.added(self.symbol)
         self.width = sum_bits(model.bits, len(game.places))
         self.signed = ([True] * model.value_size + [False]) * model.heads
 
@@ -75,7 +75,7 @@ class Sums:
         return self.model.heads * (self.model.value_size + 1) * self.width
 
     def _sums(self, words: Ints, places: Sequence[int]) -> Ints:
-        return self.model.sums(self.query, words, [self.model.pads + place for place in places])
+        return total(self.added, self.model.padded(words), [self.model.pads + place for place in places])
 
     def numbers(self, alice: Ints) -> Ints:
         """Partial sums over Alice's places; what stands elsewhere does not enter."""
@@ -91,8 +91,7 @@ class Sums:
         """Add what Bob's places and the pads bring, round once, read."""
         told = np.array(read(message.bits, self.width, self.signed)).reshape(1, self.model.heads, -1)
         words = self.game.words(self.game.numbered(0, 1), bob)  # Alice's places hold anything: they are not looked at
-        own = self._sums(words, self.game.others)
-        own += self.model.sums(self.query, words, range(self.model.pads))
+        own = self._sums(words, [*range(-self.model.pads, 0), *self.game.others])  # what stands in front he knows too
         return np.asarray(self.model.read(self.symbol, self.model.mix(told + own)))[0]
 
     def direct(self, words: Ints) -> Any:

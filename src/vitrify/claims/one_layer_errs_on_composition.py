@@ -37,7 +37,8 @@ from vitrify.bounds.composition import (
     storing_layer,
     table_strategy,
 )
-from vitrify.bounds.quantised import Ints, OneLayer, quantise, random_layer
+from vitrify.bounds.quantise import quantise
+from vitrify.bounds.quantised import Ints, OneLayer, random_layer
 from vitrify.certify.evidence import Evidence
 from vitrify.claims.catalogue import Claim, Subject
 from vitrify.net.architecture import Output

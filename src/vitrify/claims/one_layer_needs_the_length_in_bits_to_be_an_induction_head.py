@@ -21,7 +21,8 @@ import numpy as np
 
 from vitrify.bounds.games import Game, index_game
 from vitrify.bounds.protocols import Sums
-from vitrify.bounds.quantised import OneLayer, quantise, random_layer
+from vitrify.bounds.quantise import quantise
+from vitrify.bounds.quantised import OneLayer, random_layer
 from vitrify.bounds.right import gathering_layer
 from vitrify.claims._protocols import check_game, sabotage_game, subject
 from vitrify.claims.catalogue import Claim, Subject

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nets import random_net
 from vitrify.bounds.chain import Chain
 from vitrify.bounds.games import (
     averaging_game,
@@ -23,10 +24,13 @@ from vitrify.bounds.games import (
 )
 from vitrify.bounds.messages import Message, Transcript, read, write
 from vitrify.bounds.protocols import Cut, Query, Sums, TwoParty, play
+from vitrify.bounds.quantise import quantise
 from vitrify.bounds.quantised import random_layer
 from vitrify.bounds.quantised_recurrent import random_recurrent
 from vitrify.bounds.right import averaging_layer, gathering_layer, register
 from vitrify.errors import InputError
+from vitrify.net.architecture import Output
+from vitrify.net.transformer import Block, Head, Transformer
 
 
 @given(st.integers(2, 12), st.data())
@@ -82,6 +86,23 @@ def test_partial_sums(game: Any, bits: int, heads: int, size: int, seed: int) ->
     owned = len(game.places)
     assert protocol.bits == heads * (size + 1) * (bits + (ceil(log2(owned)) if owned > 1 else 0))
     agree(protocol, seed)
+
+
+@pytest.mark.parametrize("pads", [1, 3])
+def test_what_stands_in_front_is_known_to_bob(pads: int) -> None:
+    game = index_game(3)
+    heads = (Head("softmax", "causal"), Head("softmax", "strict"))
+    net = Transformer(
+        ("<s>", *game.symbols),
+        Output("lm", game.symbols),
+        7,
+        4,
+        (Block(heads, d_head=2, d_value=2, units=3),),
+        pads=pads,
+    )
+    protocol = Sums(quantise(random_net(net, pads), game.symbols, game.length, 6), game)
+    assert protocol.bits == 2 * 3 * (6 + 2)
+    agree(protocol, pads, runs=20)
 
 
 @settings(max_examples=20)

@@ -21,6 +21,7 @@ from vitrify.bounds.right import averaging_layer, gathering_layer, register
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import InputError
 from vitrify.spec.automata import cyclic
+from vitrify.spec.maxout import Maxout
 from vitrify.spec.maxout_nets import random_maxout, random_relu
 from vitrify.spec.ngrams import random_ngram
 
@@ -121,12 +122,23 @@ def test_narrow_fully_connected_nets_are_refuted(q: int, more: int, width: int, 
     assert search.rank == min(units, places * width)
     assert len(set(search.pointers)) == q
     norms = np.linalg.norm(search.z, axis=1)
-    assert norms.max() <= 1 + 1e-9
+    assert norms.max() == pytest.approx(1)
     marks = np.isin(np.arange(places), search.pointers).astype(float)
     pair = np.array([[*search.z.ravel(), *marks], [*(-search.z).ravel(), *marks]])
     outputs, mean = net(pair), search.z[list(search.pointers)].mean(axis=0)
     assert np.allclose(outputs[0], outputs[1], atol=1e-9)
     assert max(np.linalg.norm(outputs[0] - mean), np.linalg.norm(outputs[1] + mean)) > 1 / (2 * q)
+
+
+def test_places_may_have_to_go_against_the_largest_block() -> None:
+    v = np.array([1, -0.9, -0.9, -0.9, -0.9])  # the two largest sum to 0.1 only
+    first = np.zeros((5, 10))
+    first[:, :5] = np.eye(5) - np.outer(v, v) / (v @ v)
+    net = Maxout.from_relu([first, np.zeros((1, 5))], [np.zeros(5), np.zeros(1)])
+    search = refute_averaging(net, 5, 1, 2)
+    assert search.rank == 4
+    assert 0 not in search.pointers
+    assert max(search.errors) == pytest.approx(0.9)
 
 
 def test_pieces_of_maxout_units_count() -> None:
@@ -163,6 +175,15 @@ def test_a_built_net_of_one_layer() -> None:
         last = max(place for place, symbol in enumerate(word[:-1]) if symbol == word[-1])
         assert word[last + 1] == right
         assert len(word) == 21
+
+
+def test_three_symbols_are_enough() -> None:
+    net = build(random_ngram(3, 2, seed=2), "heads", Settings("softmax", 9, None, None, None))
+    found = refute_net(net, "induction", bits=4).search.refutation
+    assert found is not None
+    for word, right in zip((found.first, found.second), found.answers, strict=True):
+        assert word[:-1].count(word[-1]) == 1
+        assert word[word.index(word[-1]) + 1] == right
 
 
 def test_nets_and_tasks_that_do_not_fit() -> None:
