@@ -2,8 +2,8 @@ r"""Averaging over $q$ pointers takes $q$ bits in a query, a first layer as wide
 
 Statement: to average over any $q$ of $N \ge 2q + 1$ places to within $1/(2q)$, (a) a layer of attention needs queries
 of $Hmp \ge q$ bits, (b) a fully connected net of any depth needs a first layer of rank $Nd'$ for vectors of size $d'$,
-and (c) a recurrent net needs a state of a bit per place even for $q = 1$, which is $(N-1)/2$ where half of $N$ tokens
-carry pointers.
+and (c) a recurrent net needs a state of a bit per place even for $q = 1$: $N - 1$ bits where the last of $N$ tokens
+points to one of those before it.
 Why: (a) pointers of one party into signs of the other decide whether two sets are disjoint, and the query is all that
 the signs meet; (b) a kernel vector of the first layer makes $z$ and $-z$ look alike; (c) at the cut the state is all
 that is known of the signs.
@@ -12,7 +12,7 @@ random ones), for random nets below the bound, which are refuted by two inputs r
 are right, one with a state of exactly the least size; random ReLU nets of 8 to 60 units whose first layer is too
 narrow, refuted by a vector, its negative and a pointer set, and one of rank $Nd'$ that is exact.
 Source: Sanford, Hsu & Telgarsky 2023, arXiv 2306.02896, Theorems 4, 10 and 11 [S]. (b) is published for a width of
-$Nd'/2$; the sharper figure, its proof and all nets are ours.
+$Nd'/2$ and (c) for $(N-1)/2$ bits; the sharper figures, their proofs and all nets are ours.
 Saboteur: in place of a small net one that is right, which is not refuted; of the right nets' messages every number
 loses its last bit, and the exact fully connected net forgets one number.
 """

@@ -1,6 +1,6 @@
 r"""One layer needs a width that grows with the length, to find three numbers that sum to zero.
 
-Statement: a layer of $H$ heads, value size $m$ and $p$ bits that says for every one of $N$ numbers modulo $M \ge N + 1$
+Statement: a layer of $H$ heads, value size $m$ and $p$ bits that says for every one of $N$ numbers modulo $M \ge N + 3$
 whether it and two others sum to 0 has $H(m+1)(p + \lceil\log_2 n\rceil) \ge n$ with $n = \lfloor(N-1)/2\rfloor$.
 Assumes: exact sums; the published rate $mpH \ge cN/\log\log N$ comes from sending scaled mantissas instead, with a
 constant that is not stated.
