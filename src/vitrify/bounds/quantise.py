@@ -142,7 +142,9 @@ def _rest(weights: Weights[Any], index: int) -> Callable[[Floats, Floats], Float
 def answer(output: Output, logits: Floats) -> str:
     """The symbol (or the set of symbols) that logits say."""
     if output.kind == "next":
-        return " ".join(symbol for symbol, logit in zip(output.symbols, logits, strict=True) if logit > 0)
+        return (
+            " ".join(symbol for symbol, logit in zip(output.symbols, logits, strict=True) if logit > 0) or "(nothing)"
+        )
     return output.symbols[int(np.argmax(logits))]
 
 

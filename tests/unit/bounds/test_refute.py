@@ -12,12 +12,14 @@ from vitrify.bounds.games import averaging_game, composition_game, copy_game, in
 from vitrify.bounds.kernel import averaging_net, refute_averaging
 from vitrify.bounds.nets import refute_net
 from vitrify.bounds.protocols import Cut, Query, Sums, TwoParty
+from vitrify.bounds.quantise import answer
 from vitrify.bounds.quantised import random_layer
 from vitrify.bounds.quantised_recurrent import random_recurrent
 from vitrify.bounds.refute import refute
 from vitrify.bounds.right import averaging_layer, gathering_layer, register
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import InputError
+from vitrify.net.architecture import Output
 from vitrify.spec.automata import cyclic
 from vitrify.spec.maxout import Maxout
 from vitrify.spec.maxout_nets import random_maxout, random_relu
@@ -195,3 +197,10 @@ def test_nets_and_tasks_that_do_not_fit() -> None:
         refute_net(build(cyclic(3)), "induction")
     with pytest.raises(InputError, match="it says: 0 1 2"):
         refute_net(build(cyclic(3), "commutative"), "induction")
+
+
+def test_sets_of_symbols_are_answers_too() -> None:
+    output = Output("next", ("a", "b", "c"))
+    assert answer(output, np.array([1.0, -1.0, 0.5])) == "a c"
+    assert answer(output, np.array([0.0, -1.0, -0.5])) == "(nothing)"
+    assert answer(Output("lm", ("a", "b")), np.array([0.0, 1.0])) == "b"
