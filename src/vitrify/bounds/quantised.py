@@ -8,7 +8,9 @@ that $t$ is known to whoever knows the query. What a key adds to a coordinate of
 $\mathrm{round}((2^p - 1) \cdot \text{numerator} / \text{denominator})$, again of $p$ bits.
 
 The charge: a sum of $N$ numbers of $p$ bits is a number of $p + \lceil\log_2 N\rceil$ bits (`sum_bits`), whoever adds
-them in whatever order. A head of value size $m$ has $m + 1$ sums: its numerators and its denominator.
+them in whatever order. A head of value size $m$ has $m + 1$ sums: its numerators and its denominator. Fixed-point nets,
+which become circuits (`fixed_point.py`), have weights that are powers of two and summands that are not rounded; they
+pay the same charge for summands of more bits (`fixed_layer.py`).
 """
 
 from __future__ import annotations
