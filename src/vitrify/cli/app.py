@@ -266,6 +266,45 @@ def check(
 
 
 @app.command()
+def bound(
+    name: Annotated[str | None, typer.Argument(help="a bound, or how its name begins; none: list them")] = None,
+    values: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="the sizes to ask about")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a published bound: what it says about given sizes, what it assumes, where it comes from."""
+    from vitrify.bounds.calculators.catalogue import bound_of, find, listing, values_of
+    from vitrify.cli import render_bounds
+
+    if name is None:
+        render_bounds.bounds(listing(), as_json)
+        return
+    headline = find(name)
+    found = bound_of(headline)
+    sizes = values_of(found, values or [])
+    render_bounds.bound(headline, found, sizes, found.evaluate(sizes), as_json)
+
+
+@app.command()
+def refute(
+    folder: Folder,
+    task: Annotated[str, typer.Option(help="what the net is to fail at: induction")],
+    bits: Annotated[int, typer.Option(min=1, help="bits of every number of the quantised net")] = 8,
+    pairs: Annotated[int | None, typer.Option(min=1, help="pairs in a word; by default, as many as fit")] = None,
+    tries: Annotated[int, typer.Option(min=2, help="inputs to try")] = 1 << 16,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Try to break a net with one attention layer: two inputs with one output and different right answers."""
+    from vitrify.bounds.nets import refute_net
+    from vitrify.cli import render_bounds
+    from vitrify.net.folder import load
+
+    found = refute_net(load(folder), task, bits=bits, pairs=pairs, tries=tries, seed=seed)
+    render_bounds.refutation(found, as_json)
+    raise typer.Exit(0 if found.search.refutation is None else 1)
+
+
+@app.command()
 def info(folder: Folder, as_json: AsJson = False) -> None:
     """Show what is in a model folder: its sizes, heads, spaces and units."""
     from vitrify.cli import render

@@ -1,0 +1,1 @@
+"""Catalogue: published bounds as calculators, one file each."""

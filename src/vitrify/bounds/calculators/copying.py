@@ -1,0 +1,47 @@
+r"""A recurrent net needs a state that holds the whole string, to copy it.
+
+Statement: a net with a state of $b$ bits copies a uniform string of $L$ symbols out of $D$ with probability at most
+$2^b/D^L$, so that an error of at most $e$ takes $b \ge L\log_2 D - \log_2(1/(1-e))$ bits.
+Assumes: all it knows of the string when it begins to write is the state; what it writes is a function of the state.
+Source: Jelassi et al. 2024, arXiv 2402.01032 [S]; the figure is counting: $2^b$ states lead to $2^b$ copies.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log2
+
+from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+
+
+def needed(length: int, symbols: int, error: float = 0.0) -> float:
+    """Bits of state for copying with an error.
+
+    >>> needed(10, 2), needed(10, 2, 0.5)
+    (10.0, 9.0)
+    """
+    return max(0.0, length * log2(symbols) + log2(1 - error))
+
+
+def evaluate(v: Values) -> Reading:
+    """Bits needed, and what a given state makes impossible."""
+    needs = needed(v["L"], v["D"], v["error"])
+    figures = {"state bits needed": needs}
+    if not v["bits"]:
+        return Reading(figures, f"the state must have at least {ceil(needs)} bits")
+    right = 2.0 ** min(0.0, v["bits"] - v["L"] * log2(v["D"]))
+    figures |= {"state bits": v["bits"], "probability of a right copy at most": right}
+    if v["bits"] < needs:
+        return Reading(figures, f"impossible: with {v['bits']} bits at most {100 * right:.4g} % of strings are copied")
+    return Reading(figures, "not excluded by this bound")
+
+
+BOUND = Bound(
+    status="unconditional",
+    parameters=(
+        Parameter("L", "symbols of the string"),
+        Parameter("D", "different symbols", low=2),
+        Parameter("error", "share of wrong copies that is allowed", low=0, high=0.999999, default=0, real=True),
+        Parameter("bits", "bits of the state, 0 to be told", low=0, default=0),
+    ),
+    evaluate=evaluate,
+)

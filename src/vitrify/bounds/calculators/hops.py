@@ -1,0 +1,30 @@
+r"""Following $k$ hops takes a number of layers that grows like the logarithm of $k$.
+
+Statement: a transformer that computes $k$-hop with $mH = O(k^{1-\varepsilon})$ has $\Omega(\log k)$ layers; $\lceil
+\log_2 k\rceil + 2$ of one head suffice.
+Assumes: the 1-versus-2-cycle conjecture of massively parallel computation, which is unproved; the constant of the rate
+is not stated.
+Source: Sanford, Hsu & Telgarsky 2024, arXiv 2402.09268, Corollary 4.3 [S]; the number that suffices is our count.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log2
+
+from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+
+
+def evaluate(v: Values) -> Reading:
+    """The rate, and what is enough."""
+    rate, enough = log2(v["k"]), ceil(log2(v["k"])) + 2
+    return Reading(
+        {"log₂ k (rate)": rate, "layers that suffice": enough},
+        f"if the conjecture holds, layers grow like {rate:.4g} times an unknown constant; {enough} are enough",
+    )
+
+
+BOUND = Bound(
+    status="conditional",
+    parameters=(Parameter("k", "hops"),),
+    evaluate=evaluate,
+)

@@ -1,0 +1,123 @@
+"""Checks that claims about protocols share: played, a net's answers; counted, the bits; refuted, the nets too small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from vitrify.bounds.games import Game
+from vitrify.bounds.messages import Message
+from vitrify.bounds.protocols import TwoParty, play
+from vitrify.bounds.quantised import Ints
+from vitrify.bounds.refute import refute
+from vitrify.certify.evidence import Evidence
+from vitrify.claims.catalogue import Subject
+
+ALL = 256  # instances, if there are no more; else SOME
+SOME = 64
+TRIES = 1024  # inputs that a refuter may try: more than enough for the small nets here
+
+Says = Callable[[Any], Any]  # an output -> the answer that it is
+
+
+def subject(name: str, protocol: TwoParty, bits: int, says: Says | None = None, right: Any = None) -> Subject:
+    """A net on a game: one that must win it, if `says` reads its outputs, or else one that must be refuted.
+
+    `bits` is the formula. `right` is a protocol that wins the game: what the saboteur puts in a small net's place.
+    """
+    return Subject(name, weights=None, data={"protocol": protocol, "bits": bits, "says": says, "right": right})
+
+
+def check_game(subject: Subject) -> Evidence:
+    """The protocol says what the net says, in as many bits as the formula has; then right answers, or a refutation."""
+    protocol: TwoParty = subject.data["protocol"]
+    game, says = protocol.game, subject.data["says"]
+    cases, sent, witness = 0, set[int](), None
+    for alice, bob in instances(game):
+        run = play(protocol, alice, bob)
+        word = game.words(alice, bob)
+        alone = np.asarray(protocol.direct(word))[0]
+        cases, sent = cases + 1, sent | {run.bits}
+        if not np.array_equal(run.output, alone):
+            witness = {"input": " ".join(game.spell(word[0])), "two parties": str(run.output), "the net": str(alone)}
+            break
+        truth = game.truth(word[0].tolist())
+        if says and says(run.output) != truth:
+            witness = {"input": " ".join(game.spell(word[0])), "right": str(truth), "said": str(says(run.output))}
+            break
+    search = refute(protocol, TRIES)
+    found = None if search.refutation is None else _verified(protocol, search.refutation)
+    declared = {"bits": subject.data["bits"], "refuted": says is None}
+    measured = {"bits": max(sent) if len(sent) == 1 else sorted(sent), "refuted": bool(found)}
+    if declared != measured and witness is None:
+        witness = {"declared": str(declared), "measured": str(measured)}
+    return Evidence(
+        "fails" if witness else "holds",
+        "exhaustive" if game.inputs * len(game.questions) <= ALL else "sampled",
+        f"{cases} instances of {game.name}, {game.size} numbers of {game.choices}",
+        cases,
+        witness,
+        declared,
+        measured | {"needed": game.needed, "tries": search.tries},
+        seed=0,
+        notes=(str(search),),
+    )
+
+
+def _verified(protocol: TwoParty, found: Any) -> bool:
+    """Whether two words have the same output and different answers by the task's definition: run once more, here."""
+    game = protocol.game
+    words = np.array([[game.symbols.index(symbol) for symbol in word] for word in (found.first, found.second)])
+    one, other = (np.asarray(protocol.direct(word[None])) for word in words)
+    return np.array_equal(one, other) and game.truth(words[0].tolist()) != game.truth(words[1].tolist())
+
+
+def instances(game: Game) -> Iterator[tuple[Sequence[int], Any]]:
+    """All instances, or some random ones."""
+    if game.inputs * len(game.questions) <= ALL:
+        for alice in game.numbered(0, game.inputs).tolist():
+            for bob in game.questions:
+                yield alice, bob
+        return
+    rng = np.random.default_rng(0)
+    for _ in range(SOME):
+        yield rng.integers(0, game.choices, game.size).tolist(), game.questions[rng.integers(len(game.questions))]
+
+
+def sabotage_game(subject: Subject) -> Subject:
+    """A small net is replaced by one that wins; of a net that wins, every number of the message loses its last bit."""
+    protocol, right = subject.data["protocol"], subject.data["right"]
+    return replace(subject, data={**subject.data, "protocol": Short(protocol) if subject.data["says"] else right})
+
+
+class Short:
+    """A protocol in which every number of the message is without its last bit, and read with a 0 instead."""
+
+    def __init__(self, protocol: TwoParty) -> None:
+        self.protocol, self.game = protocol, protocol.game
+        self.count = protocol.numbers(self.game.numbered(0, 1)).size
+        self.width, self.bits = protocol.bits // self.count, protocol.bits
+
+    def numbers(self, alice: Ints) -> Ints:
+        """What Alice would say in full."""
+        return self.protocol.numbers(alice)
+
+    def direct(self, words: Ints) -> Any:
+        """The net itself."""
+        return self.protocol.direct(words)
+
+    def send(self, alice: Sequence[int]) -> Message:
+        """The shorter message."""
+        whole = self.protocol.send(alice)
+        return replace(whole, bits="".join(group[:-1] for group in self._numbers(whole.bits, self.width)))
+
+    def finish(self, message: Message, bob: Any) -> Any:
+        """Read it as if all last bits were 0."""
+        filled = "".join(group + "0" for group in self._numbers(message.bits, self.width - 1))
+        return self.protocol.finish(replace(message, bits=filled), bob)
+
+    def _numbers(self, bits: str, width: int) -> list[str]:
+        return [bits[number * width : (number + 1) * width] for number in range(self.count)]

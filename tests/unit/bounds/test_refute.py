@@ -1,0 +1,206 @@
+"""Refuters: below the bound they always find two inputs, above it they say that nothing is forced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vitrify.bounds.games import averaging_game, composition_game, copy_game, index_game, match3_game, pointer_game
+from vitrify.bounds.kernel import averaging_net, refute_averaging
+from vitrify.bounds.nets import refute_net
+from vitrify.bounds.protocols import Cut, Query, Sums, TwoParty
+from vitrify.bounds.quantise import answer
+from vitrify.bounds.quantised import random_layer
+from vitrify.bounds.quantised_recurrent import random_recurrent
+from vitrify.bounds.refute import refute
+from vitrify.bounds.right import averaging_layer, gathering_layer, register
+from vitrify.constructions.catalogue import Settings, build
+from vitrify.errors import InputError
+from vitrify.net.architecture import Output
+from vitrify.spec.automata import cyclic
+from vitrify.spec.maxout import Maxout
+from vitrify.spec.maxout_nets import random_maxout, random_relu
+from vitrify.spec.ngrams import random_ngram
+
+SMALL: list[Callable[[int], TwoParty]] = [
+    lambda seed: _sums(index_game(16), 1, seed),
+    lambda seed: _sums(index_game(40, "xyz"), 3, seed),
+    lambda seed: _sums(match3_game(16), 1, seed),
+    lambda seed: _sums(composition_game(5, 2), 2, seed),
+    lambda seed: _query(seed),
+    lambda seed: Cut(random_recurrent(pointer_game(9).symbols, "-+", size=2, bits=4, seed=seed), pointer_game(9)),
+    lambda seed: Cut(random_recurrent("ab|", "ab", size=2, bits=3, seed=seed), copy_game(7, "ab", "|")),
+]
+
+
+def _sums(game: Any, bits: int, seed: int) -> Sums:
+    return Sums(random_layer(game.symbols, game.length, bits=bits, ask=game.ask, seed=seed), game)
+
+
+def _query(seed: int) -> Query:
+    game = averaging_game(8)
+    return Query(random_layer(game.symbols, game.length, bits=1, query_size=2, ask=game.ask, seed=seed), game)
+
+
+@pytest.mark.parametrize("number", range(len(SMALL)))
+@pytest.mark.parametrize("seed", range(3))
+def test_small_nets_are_refuted_by_a_pair_that_the_net_confirms(number: int, seed: int) -> None:
+    protocol = SMALL[number](seed)
+    game, search = protocol.game, refute(protocol)
+    assert search.forced
+    assert search.message == protocol.bits < search.needed == game.needed
+    found = search.refutation
+    assert found is not None
+    words = np.array([[game.symbols.index(symbol) for symbol in word] for word in (found.first, found.second)])
+    outputs = [np.ravel(protocol.direct(word[None])) for word in words]
+    assert np.array_equal(outputs[0], outputs[1])
+    assert tuple(outputs[0]) == found.output
+    assert game.truth(words[0].tolist()) == found.answers[0] != found.answers[1] == game.truth(words[1].tolist())
+    assert "a collision is forced" in str(search)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        Sums(gathering_layer(index_game(6), 16), index_game(6)),
+        Sums(gathering_layer(match3_game(4), 16), match3_game(4)),
+        Query(averaging_layer(averaging_game(5), 5, 8), averaging_game(5)),
+        Cut(register(pointer_game(7)), pointer_game(7)),
+    ],
+    ids=["induction", "match3", "averaging", "pointers"],
+)
+def test_nets_that_are_right_are_not_refuted(protocol: TwoParty) -> None:
+    search = refute(protocol)
+    assert search.refutation is None
+    assert not search.forced
+    assert search.tries == protocol.game.inputs
+    assert f"a message has {protocol.bits} bits, {protocol.game.needed:.4g} are needed" in str(search)
+    assert "no collision forced, and none found" in str(search)
+
+
+def test_a_collision_above_the_bound_is_found_and_said_to_be_unforced() -> None:
+    search = refute(_sums(index_game(12), 4, seed=1))
+    assert search.message == 2 * (4 + 4) > search.needed == 12
+    assert search.refutation is not None
+    assert "no collision forced, yet one was found" in str(search)
+
+
+def test_few_tries_are_told() -> None:
+    game = index_game(12)
+    search = refute(Sums(gathering_layer(game, 20), game), tries=100)
+    assert (search.tries, search.refutation) == (100, None)
+
+
+class Lying:
+    """A protocol whose messages collide although the net tells the words apart."""
+
+    def __init__(self) -> None:
+        self.inner = Sums(gathering_layer(index_game(3), 16), index_game(3))
+        self.game, self.bits = self.inner.game, self.inner.bits
+        self.send, self.finish, self.direct = self.inner.send, self.inner.finish, self.inner.direct
+
+    def numbers(self, alice: Any) -> Any:
+        return np.zeros((len(alice), 1), dtype=np.int64)
+
+
+def test_a_collision_that_the_net_does_not_confirm_is_no_refutation() -> None:
+    with pytest.raises(AssertionError, match="not a refutation"):
+        refute(Lying())
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_narrow_fully_connected_nets_are_refuted(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    q, width = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    places = 2 * q + 1 + int(rng.integers(5))
+    units = int(rng.integers(1, places * width))
+    net = random_relu([places * width + places, units, 5, width], seed=seed)
+    search = refute_averaging(net, places, width, q)
+    assert search.z is not None
+    assert search.rank == min(units, places * width)
+    assert len(set(search.pointers)) == q
+    norms = np.linalg.norm(search.z, axis=1)
+    assert norms.max() == pytest.approx(1)
+    marks = np.isin(np.arange(places), search.pointers).astype(float)
+    pair = np.array([[*search.z.ravel(), *marks], [*(-search.z).ravel(), *marks]])
+    outputs, mean = net(pair), search.z[list(search.pointers)].mean(axis=0)
+    assert np.allclose(outputs[0], outputs[1], atol=1e-9)
+    assert max(np.linalg.norm(outputs[0] - mean), np.linalg.norm(outputs[1] + mean)) > 1 / (2 * q)
+
+
+def test_places_may_have_to_go_against_the_largest_block() -> None:
+    v = np.array([1, -0.9, -0.9, -0.9, -0.9])  # the two largest sum to 0.1 only
+    first = np.zeros((5, 10))
+    first[:, :5] = np.eye(5) - np.outer(v, v) / (v @ v)
+    net = Maxout.from_relu([first, np.zeros((1, 5))], [np.zeros(5), np.zeros(1)])
+    search = refute_averaging(net, 5, 1, 2)
+    assert search.rank == 4
+    assert 0 not in search.pointers
+    assert max(search.errors) == pytest.approx(0.9)
+
+
+def test_pieces_of_maxout_units_count() -> None:
+    narrow, wide = random_maxout([7 + 7, 3, 1], rank=2, seed=1), random_maxout([7 + 7, 4, 1], rank=2, seed=1)
+    assert refute_averaging(narrow, 7, 1, 3).rank == 6
+    assert refute_averaging(wide, 7, 1, 3).z is None
+
+
+def test_a_net_of_full_rank_is_exact_and_not_refuted() -> None:
+    net = averaging_net(7, 2, 3)
+    search = refute_averaging(net, 7, 2, 3)
+    assert (search.rank, search.z) == (14, None)
+    assert "no kernel" in str(search)
+    z = np.random.default_rng(0).uniform(-0.7, 0.7, (7, 2))
+    marks = np.array([1, 0, 0, 1, 0, 1, 0])
+    assert np.allclose(net(np.concatenate([z.ravel(), marks])[None])[0], z[[0, 3, 5]].mean(axis=0), atol=1e-12)
+
+
+def test_kernels_that_are_not_asked_well() -> None:
+    with pytest.raises(InputError, match="2q \\+ 1"):
+        refute_averaging(averaging_net(5, 1, 2), 5, 1, 3)
+    with pytest.raises(InputError, match="it reads 10 and says 1"):
+        refute_averaging(averaging_net(5, 1, 2), 7, 1, 3)
+
+
+def test_a_built_net_of_one_layer() -> None:
+    net = build(random_ngram(4, 3, seed=2), "heads", Settings("softmax", 21, None, None, None))
+    search = refute_net(net, "induction", bits=8)
+    found = search.search.refutation
+    assert (search.pairs, search.bits) == (10, 8)
+    assert found is not None
+    assert search.quantised[0] == search.quantised[1]
+    for word, right in zip((found.first, found.second), found.answers, strict=True):
+        last = max(place for place, symbol in enumerate(word[:-1]) if symbol == word[-1])
+        assert word[last + 1] == right
+        assert len(word) == 21
+
+
+def test_three_symbols_are_enough() -> None:
+    net = build(random_ngram(3, 2, seed=2), "heads", Settings("softmax", 9, None, None, None))
+    found = refute_net(net, "induction", bits=4).search.refutation
+    assert found is not None
+    for word, right in zip((found.first, found.second), found.answers, strict=True):
+        assert word[:-1].count(word[-1]) == 1
+        assert word[word.index(word[-1]) + 1] == right
+
+
+def test_nets_and_tasks_that_do_not_fit() -> None:
+    net = build(random_ngram(4, 3, seed=2), "heads", Settings("softmax", 21, None, None, None))
+    with pytest.raises(InputError, match="no task is called 'juggling'; there are: induction"):
+        refute_net(net, "juggling")
+    with pytest.raises(InputError, match="room for 1 to 10 pairs, not 11"):
+        refute_net(net, "induction", pairs=11)
+    with pytest.raises(InputError, match="has 7, and the bound is silent"):
+        refute_net(build(cyclic(3)), "induction")
+    with pytest.raises(InputError, match="it says: 0 1 2"):
+        refute_net(build(cyclic(3), "commutative"), "induction")
+
+
+def test_sets_of_symbols_are_answers_too() -> None:
+    output = Output("next", ("a", "b", "c"))
+    assert answer(output, np.array([1.0, -1.0, 0.5])) == "a c"
+    assert answer(output, np.array([0.0, -1.0, -0.5])) == "(nothing)"
+    assert answer(Output("lm", ("a", "b")), np.array([0.0, 1.0])) == "b"

@@ -1,0 +1,89 @@
+"""`vitrify bound` and `vitrify refute`, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vitrify.constructions.catalogue import Settings, build
+from vitrify.net.folder import save
+from vitrify.spec import read_spec
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+
+
+def vitrify(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vitrify", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("nets")
+    for name, file, length in (("weather", "weather.arpa", 17), ("deep", "brackets.dyck", None)):
+        spec = read_spec(EXAMPLES / file)
+        save(build(spec, None, Settings(max_length=length)), made / name, spec)
+    return made
+
+
+def test_bounds_are_listed_and_evaluated() -> None:
+    listed = json.loads(vitrify("bound", "--json").stdout)
+    assert {"composition", "induction", "copying"} <= {entry["name"] for entry in listed}
+    assert all(entry["status"] in ("unconditional", "conditional", "rate") and entry["title"] for entry in listed)
+    shown = json.loads(vitrify("bound", "composition", "n=64", "H=1", "d=14", "p=16", "--json").stdout)
+    assert shown["figures"]["error at least"] == 0.125
+    assert shown["status"] == "unconditional"
+    assert shown["parameters"] == {"n": 64, "H": 1, "d": 14, "p": 16}
+    assert all(shown[key] for key in ("says", "statement", "assumes", "source"))
+    text = vitrify("bound", "chain-of-thought", "n=64", "H=1", "d=14", "p=16").stdout
+    assert "no figure is a certified number" in text
+
+
+def test_wrong_values_are_told_all_at_once() -> None:
+    done = vitrify("bound", "composition", "n=1", "q=3", "d=x", "p", "H=0")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith(
+        "error: n (things that the functions map to each other) must be a whole number from 2 to"
+    )
+    assert "'q' is not a parameter of this bound; it has n, H, d, p" in lines[1]
+    assert vitrify("bound", "nonsense").returncode == 2
+
+
+def test_a_net_of_one_layer_is_refuted_by_two_inputs(folder: Path) -> None:
+    done = vitrify("refute", folder / "weather", "--task", "induction", "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert (found["task"], found["bits"], found["pairs"], found["forced"]) == ("induction", 8, 8, False)
+    one, other = found["refutation"]
+    assert one["answer"] != other["answer"]
+    assert one["quantised"] == other["quantised"]
+    for row in (one, other):
+        itself = json.loads(vitrify("run", folder / "weather", *row["input"], "--json").stdout)["next"]
+        assert max(itself, key=itself.__getitem__) == row["net"]
+    text = vitrify("refute", folder / "weather", "--task", "induction", "--pairs", 3, "--bits", 1).stdout
+    assert "at 1 bits" in text
+    assert " ".join(one["input"]) not in text  # three pairs are shorter words
+
+
+@pytest.mark.parametrize(
+    ("net", "words", "said"),
+    [
+        ("deep", ["--task", "induction"], "the net has 2, and the bound is silent"),
+        ("weather", ["--task", "juggling"], "no task is called 'juggling'"),
+        ("weather", ["--task", "induction", "--pairs", 9], "room for 1 to 8 pairs, not 9"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_a_sentence(folder: Path, net: str, words: list[object], said: str) -> None:
+    done = vitrify("refute", folder / net, *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
