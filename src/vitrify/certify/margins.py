@@ -1,0 +1,356 @@
+r"""Margins of a built net: a proof for every word up to its maximum length, from the weights and the labels alone.
+
+The stream is followed from the embedding to the logits as sets of values (`values.py`). For every head it is proved by
+how much its keys win, for every named space that it stays within an error of a legal value, for all words at once. So
+the net computes, up to that error, what its *ideal* does: the same net with exact selection and exact values. That the
+ideal is the spec's is another matter, which the examination of all short words shows.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from vitrify.certify.margin_heads import Scores, averaged, race, selected
+from vitrify.certify.margin_units import Layer, table, within
+from vitrify.certify.values import Factor, Floats, Stretch, Undecided, distinct, reads
+from vitrify.net.architecture import Architecture
+from vitrify.net.labels import HeadLabel, SpaceLabel
+from vitrify.net.sparse import dense, is_sparse
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights
+
+JOINT = 16  # numbers of a space that are followed together
+LEGAL = 1e-6  # how far a computed ideal value may be from a legal one, by the rounding of weights
+
+
+@dataclass(frozen=True)
+class HeadMargin:
+    """What was proved about a head: its gap (after beta; None where fixed weights average), what can go astray."""
+
+    name: str
+    block: int
+    place: int
+    looks: str
+    gap: float | None
+    kappa: float | None
+    noise: float
+    leak: float
+
+
+@dataclass(frozen=True)
+class SpaceMargin:
+    """What was proved about a space: how many values it can hold (None: any within bounds), and its error."""
+
+    name: str
+    kind: str
+    values: int | None
+    error: float
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The margins of every head and space up to a length; `reason` says where the proof stopped, if it did."""
+
+    max_length: int
+    heads: tuple[HeadMargin, ...]
+    spaces: tuple[SpaceMargin, ...]
+    logits: float | None
+    reason: str | None
+    assumed: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return self.reason is None
+
+
+def margins(weights: Weights[Any], *, language: bool = False) -> Proof:
+    """Prove the margins of a built net, or say where that fails.
+
+    With `language`, the words are those of a language that keeps the net's whole numbers within the ranges of their
+    labels; the proof then rests on that, and says so.
+    """
+    start = time.perf_counter()
+    run = _Run(weights, language)
+    reason = None
+    try:
+        _covers(weights.architecture)
+        run.all()
+    except Undecided as stop:
+        reason = str(stop)
+    return Proof(
+        max_length=getattr(weights.architecture, "max_length", 0),
+        heads=tuple(run.heads),
+        spaces=tuple(run.spaces),
+        logits=run.logits,
+        reason=reason,
+        assumed=tuple(run.assumed),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _covers(net: Architecture) -> None:
+    if not isinstance(net, Transformer) or net.reads != "tokens":
+        raise Undecided("margins are worked out for transformers that read tokens")
+    if net.norm or net.residual != "add" or any(block.experts for block in net.blocks):
+        raise Undecided("margins are not worked out for layer norm, experts and concatenating residuals")
+    if net.looks_ahead and net.pads != 1:
+        raise Undecided("a net that looks ahead behind several pads is not covered")
+
+
+@dataclass(eq=False)
+class _Run:
+    """One pass through the net: the stretches as they are now, and what was found on the way."""
+
+    weights: Weights[Any]
+    language: bool
+    heads: list[HeadMargin] = field(default_factory=list)
+    spaces: list[SpaceMargin] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    logits: float | None = None
+
+    def all(self) -> None:
+        net, arrays = self.weights.architecture, self.weights.arrays
+        self.net = net
+        self.labels = self.weights.labels
+        embed, placed = arrays["embed.W_E"], np.asarray(dense(arrays["pos_embed.W_pos"]))
+        pads = placed[: net.pads] + np.asarray(dense(embed[[0]]))
+        quiet = np.zeros(net.d_model)
+        self.pads = Stretch("pads", 0, pads, (), quiet)
+        words = embed[1:]
+        used = np.flatnonzero(reads(words.T if is_sparse(words) else words.T))
+        part = words[:, used]
+        factors = ()
+        if len(used):
+            points = part if is_sparse(part) else distinct(part)
+            factors = (Factor.of("token", used, points),)
+        self.tokens = Stretch("tokens", net.pads, placed[net.pads :], factors, quiet)
+        self._known_pads()
+        for index, block in enumerate(net.blocks):
+            if block.heads:
+                self._attention(index)
+                self._see_pads(2 * index + 1)
+            if block.units:
+                self._mlp(index)
+            self._see_pads(2 * index + 2)
+        self._readout()
+
+    # ---- pads: what stands there is the same for every word, unless a head looks ahead
+    def _known_pads(self) -> None:
+        self.known: dict[int, Floats] | None = None
+        net = self.net
+        if net.looks_ahead:
+            return
+        seen: dict[str, Any] = {}
+        net.forward(self.weights.prepared, np.zeros((1, net.pads), dtype=np.int64), record=seen.__setitem__)
+        self.known = {moment: seen[name][0] for moment, name in enumerate(net.moments)}
+
+    def _see_pads(self, moment: int) -> None:
+        if self.known is None:
+            return
+        places = self.known[moment]
+        self.pads = Stretch("pads", 0, places, (), 1e-14 * (1 + np.abs(places).max(axis=0)))
+
+    def _stretches(self) -> tuple[Stretch, ...]:
+        return (self.pads, self.tokens)
+
+    # ---- attention
+    def _attention(self, index: int) -> None:
+        block, prefix = self.net.blocks[index], f"blocks.{index}.attn."
+        arrays = {k.removeprefix(prefix): v for k, v in self.weights.arrays.items() if k.startswith(prefix)}
+        keys = self._stretches()
+        queries = [self.tokens] if self.known is not None else [self.pads, self.tokens]
+        after = {stretch.name: stretch for stretch in queries}
+        for place in range(len(block.heads)):
+            part = {k: arrays[k][place] for k in ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")}
+            part |= {"beta": float(arrays["beta"][place]), "b_rel": arrays["b_rel"][place] if "b_rel" in arrays else None}
+            label = next((h for h in self.labels.heads if (h.block, h.place) == (index, place)), None)
+            for stretch in queries:
+                written = self._head(index, place, label, part, stretch, keys)
+                if written is not None:
+                    after[stretch.name] = _added(after[stretch.name], *written)
+        for stretch in queries:
+            done = self._settle(after[stretch.name], 2 * index + 1)
+            if stretch.name == "tokens":
+                self.tokens = done
+            else:
+                self.pads = done
+
+    def _head(
+        self, index: int, place: int, label: HeadLabel | None, part: dict[str, Any], stretch: Stretch, keys: Any
+    ) -> tuple[Any, Any] | None:
+        head = self.net.blocks[index].heads[place]
+        name = label.name if label else f"head {index}.{place}"
+        w_o = part["W_O"]
+        dims = np.flatnonzero(reads(w_o.T))
+        if not len(dims):
+            return None
+        out = w_o[:, dims]
+        value = part["W_V"] @ out
+        bias = np.asarray(part["b_V"] @ out)
+        scores = Scores.of(head, part, stretch, keys)
+        if label is not None and label.gap is None:
+            written = averaged(name, scores, value, bias, dims)
+            found, leak, looks = None, 0.0, "fixed weights"
+        else:
+            found = race(scores)
+            written, leak = selected(name, scores, found, value, bias, dims)
+            looks = _looks(found, scores)
+        if stretch.name == "tokens":
+            gap = None if found is None else found.gap
+            kappa = None if found is None or not np.isfinite(found.gap) else scores.largest / found.gap
+            self.heads.append(HeadMargin(name, index, place, looks, gap, kappa, scores.delta, leak))
+        return dims, written
+
+    # ---- the MLP
+    def _mlp(self, index: int) -> None:
+        arrays, prefix = self.weights.arrays, f"blocks.{index}.mlp."
+        layer = Layer(*(arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out")))
+        self.tokens = self._units(self.tokens, layer, 2 * index + 2)
+        if self.known is None:
+            self.pads = self._units(self.pads, layer, 2 * index + 2)
+
+    def _units(self, stretch: Stretch, layer: Layer, moment: int) -> Stretch:
+        low, _ = stretch.bounds()
+        gone, left, spent = [], [], np.zeros(layer.size, dtype=bool)
+        erased_low = {}
+        for dim, (unit, least) in layer.erasers().items():
+            if any(dim in s.dims and s.born < moment <= s.dies for s in self.labels.spaces):
+                continue  # a unit that looks like an eraser, of a space that goes on
+            if low[dim] < least:
+                raise Undecided(f"dimension {dim} may hold {low[dim]:.3g}, less than what erases it can take")
+            spent[unit] = True
+            gone.append(dim)
+            left.append(2.0**-48 * max(1.0, abs(least)))
+            erased_low[dim] = least
+        rest = layer.b_out.copy()
+        for dim, least in erased_low.items():
+            rest[dim] += least  # the eraser's own constant
+        clean = Layer(layer.w_in, layer.b_in, layer.w_out, rest)
+        after = stretch.cleared(np.array(gone, dtype=np.int64), np.array(left)) if gone else stretch
+        born = [s for s in self.labels.spaces if s.born == moment]
+        told = {dim for s in born for dim in s.dims}
+        writes = set(np.flatnonzero(reads((rows_without(clean, spent)).T) | (clean.b_out != 0)).tolist())
+        if writes - told:
+            raise Undecided(f"block {moment // 2 - 1} writes dimensions that no space is born in: {sorted(writes - told)[:5]}")
+        for label in born:
+            after = self._written_by_units(label, stretch, after, clean, spent)
+        return self._settle(after, moment)
+
+    def _written_by_units(self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any) -> Stretch:
+        dims = list(label.dims)
+        alone = [[dim] for dim in dims]
+        splits = [[dims], alone] if label.kind.tag in ("onehot", "bits", "circle", "flag") else [[dims], alone][:: 1 if len(dims) <= JOINT else -1]
+        for split in splits:
+            try:
+                return self._split(label, before, after, layer, spent, split)
+            except Undecided as stop:
+                reason = stop
+        if label.kind.tag != "reals":
+            raise reason
+        units = layer.writers(dims, spent)
+        low, high, error = within(before, layer, units, dims)
+        return after.holding([Factor.box(label.name, dims, low, high)], np.array(dims), error)
+
+    def _split(self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any, split: Any) -> Stretch:
+        """The values of a space as one factor, or as one for each coordinate."""
+        for group in split:
+            points, error = table(label.name, before, layer, layer.writers(group, spent), group)
+            after = after.holding([Factor.of(label.name, group, distinct(points))], np.array(group), error)
+        return after
+
+    # ---- what a half layer has left behind
+    def _settle(self, stretch: Stretch, moment: int) -> Stretch:
+        """Check the spaces born now, and forget what can't be read any more."""
+        for label in self.labels.spaces:
+            if label.born != moment:
+                continue
+            dims = np.array(label.dims)
+            stretch = self._legal(label, stretch, dims)
+            if stretch.name == "tokens":
+                mine = [f for f in stretch.factors if np.isin(f.dims, dims).any()]
+                finite = all(f.finite for f in mine)
+                count = sum(len(f.dims) + f.void if f.units else f.points.shape[0] for f in mine) if finite else None
+                error = float(stretch.error[dims].max(initial=0.0))
+                self.spaces.append(SpaceMargin(label.name, label.kind.tag, count, error))
+        return stretch
+
+    def _legal(self, label: SpaceLabel, stretch: Stretch, dims: Any) -> Stretch:
+        """The values of a categorical space must be legal; numbers that a language bounds are cut to their range."""
+        if label.kind.tag == "reals":
+            return stretch
+        mine = [f for f in stretch.factors if np.isin(f.dims, dims).any()]
+        if any(f.units for f in mine):
+            return stretch
+        order = {dim: at for at, dim in enumerate(label.dims)}
+        for factor in mine:
+            if not factor.finite:
+                raise Undecided(f"{label.name!r} may hold any number within bounds: several keys may share the weight")
+        if label.kind.tag == "integers":
+            return self._whole(label, stretch, mine)
+        if label.kind.tag in ("onehot", "multihot", "flag", "bits"):
+            return self._bits(label, stretch, mine)
+        for factor in mine:
+            whole = np.zeros((factor.points.shape[0], len(dims)))
+            whole[:, [order[d] for d in factor.dims.tolist()]] = dense(factor.points)
+            far = label.kind.deviation(whole)
+            if stretch.name == "tokens" and far.max(initial=0.0) > LEGAL:
+                bad = whole[int(far.argmax())]
+                raise Undecided(f"{label.name!r} may hold {np.round(bad, 6).tolist()}, which is no legal value")
+        return stretch
+
+    def _bits(self, label: SpaceLabel, stretch: Stretch, mine: list[Factor]) -> Stretch:
+        for factor in mine:
+            points = np.asarray(dense(factor.points))
+            legal = (-1.0, 0.0, 1.0) if label.kind.tag == "bits" else (0.0, 1.0)
+            far = np.min([np.abs(points - code) for code in legal], axis=0)
+            if stretch.name == "tokens" and far.max(initial=0.0) > LEGAL:
+                raise Undecided(f"{label.name!r} may hold {points.ravel()[far.argmax()]:.6g}, which is no legal value")
+        return stretch
+
+    def _whole(self, label: SpaceLabel, stretch: Stretch, mine: list[Factor]) -> Stretch:
+        low, high = label.kind.low, label.kind.high  # type: ignore[union-attr]
+        factors = []
+        for factor in stretch.factors:
+            if factor not in mine:
+                factors.append(factor)
+                continue
+            points = np.asarray(dense(factor.points))
+            if stretch.name == "tokens" and np.abs(points - np.round(points)).max(initial=0.0) > LEGAL:
+                raise Undecided(f"{label.name!r} may hold numbers that are not whole")
+            inside = ((points >= low - LEGAL) & (points <= high + LEGAL)).all(axis=1)
+            if not inside.all() and self.language:
+                note = f"{label.name!r} stays between {low:g} and {high:g}"
+                self.assumed += [note] if note not in self.assumed else []
+                factor = Factor.of(factor.name, factor.dims, points[inside])
+            factors.append(factor)
+        return replace(stretch, factors=tuple(factors))
+
+    def _readout(self) -> None:
+        w_u = self.weights.arrays["unembed.W_U"]
+        self.logits = float(self.tokens.moved(w_u).max(initial=0.0))
+
+
+def rows_without(layer: Layer, spent: Any) -> Any:
+    """The rows of W_out of all units but some."""
+    keep = np.flatnonzero(~spent)
+    return layer.w_out.tocsr()[keep] if is_sparse(layer.w_out) else layer.w_out[keep]
+
+
+def _added(stretch: Stretch, dims: Any, written: Any) -> Stretch:
+    places = stretch.places.copy()
+    places[:, dims] += written.places
+    return replace(stretch, places=places).holding(written.factors, dims, written.error)
+
+
+def _looks(found: Any, scores: Scores) -> str:
+    if scores.fixed:
+        offsets = found.offsets - {-1}
+        if len(offsets) == 1 and -2 not in offsets:
+            return f"{next(iter(offsets))} back" + (", else a pad" if -1 in found.offsets else "")
+        return "by position" if -2 not in offsets else "several, by position"
+    return "by contents" + (", shared" if found.ties else "")
