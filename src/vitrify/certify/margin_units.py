@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.certify.values import Factor, Floats, Stretch, Undecided, distinct, reads, rows_of
+from vitrify.certify.values import ROUNDOFF, Factor, Floats, Stretch, Undecided, distinct, reads, rows_of
 from vitrify.net.sparse import dense, is_sparse
 
-U = 2.0**-53
 MOST_PRODUCTS = 1 << 27  # multiplications for one table of combinations
 
 
@@ -72,7 +71,7 @@ def _nonzeros(matrix: Any, axis: int) -> NDArray[np.int64]:
 
 
 def table(
-    name: str, stretch: Stretch, layer: Layer, units: NDArray[np.int64], dims: Sequence[int]
+    name: str, stretch: Stretch, layer: Layer, units: NDArray[np.int64], dims: Sequence[int], most: int
 ) -> tuple[Floats, Floats]:
     """The vectors that some units write into dimensions, over all combinations of what they read; and their error."""
     inward, outward = layer.inward(units), layer.outward(units, dims)
@@ -80,14 +79,14 @@ def table(
     if not len(units):
         return constant[None], np.zeros(len(dims))
     inward = np.asarray(dense(inward)) if inward.shape[0] * inward.shape[1] <= MOST_PRODUCTS else inward
-    contents = stretch.contents(inward)
+    contents = stretch.contents(inward, most=most)
     places = distinct(np.asarray(stretch.at_places(inward, layer.b_in[units])))
     if len(places) * len(contents) * len(units) > MOST_PRODUCTS:
         raise Undecided(f"{name!r}: {len(places)} × {len(contents)} combinations for {len(units)} units are too many")
     before = distinct((places[:, None] + contents[None]).reshape(-1, len(units)))
     reach = np.abs(before).max(axis=0)
     scale = np.asarray(np.maximum(*map(np.abs, stretch.bounds())) @ abs(inward)) + np.abs(layer.b_in[units])
-    rounding = 8 * U * (inward.shape[0] + 4) * (scale + reach)
+    rounding = 8 * ROUNDOFF * (inward.shape[0] + 4) * (scale + reach)
     noise = np.asarray(stretch.moved(inward)) + rounding
     points = np.maximum(before, 0.0) @ outward + constant
     signs = np.where(before > noise, 1, np.where(before < -noise, -1, 0)).astype(np.int8)
@@ -99,7 +98,7 @@ def table(
         passed = by @ np.abs(into[:, active] @ outward[active]) if active.any() else 0.0
         left = 2 * noise[unsure] @ np.abs(outward[unsure]) if unsure.any() else 0.0
         error = np.maximum(error, passed + left)
-    error = error + 8 * U * (len(units) + 4) * (np.maximum(reach, 1.0) @ np.abs(outward) + np.abs(constant))
+    error = error + 8 * ROUNDOFF * (len(units) + 4) * (np.maximum(reach, 1.0) @ np.abs(outward) + np.abs(constant))
     return points, error
 
 
@@ -112,7 +111,7 @@ def within(
     units only the worst value counts.
     """
     inward = layer.inward(units)
-    noise = np.asarray(stretch.moved(inward)) + 64 * U * (1 + np.abs(layer.b_in[units]))
+    noise = np.asarray(stretch.moved(inward)) + 64 * ROUNDOFF * (1 + np.abs(layer.b_in[units]))
     places = stretch.at_places(inward, layer.b_in[units]) if stretch.places.any() else layer.b_in[units][None]
     top = np.asarray(places).max(axis=0)
     best, keys = [], []
@@ -130,7 +129,7 @@ def within(
     error = _at_most(weight, np.where(can, noise, 0.0), need)
     reach = _at_most(weight, np.where(can, np.maximum(top, 0.0) + noise, 0.0), need)
     constant = layer.b_out[list(dims)]
-    error = error + 8 * U * 64 * (reach + np.abs(constant))
+    error = error + 8 * ROUNDOFF * 64 * (reach + np.abs(constant))
     del keys
     return constant - reach, constant + reach, error
 
@@ -182,6 +181,8 @@ def _at_most(weight: Any, size: Floats, need: NDArray[np.int64]) -> Floats:
             continue
         _, which = np.unique(need[members][:, group], axis=0, return_inverse=True)
         which = which.ravel()
-        gather = csr_array((np.ones(len(members)), (which, np.arange(len(members)))), shape=(which.max() + 1, len(members)))
+        gather = csr_array(
+            (np.ones(len(members)), (which, np.arange(len(members)))), shape=(which.max() + 1, len(members))
+        )
         total = total + np.asarray((gather @ part).max(axis=0).todense()).ravel()
     return total

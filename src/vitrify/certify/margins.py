@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.certify.margin_heads import Scores, averaged, race, selected
+from vitrify.certify.margin_heads import Scores, averaged, looks, race, selected
 from vitrify.certify.margin_units import Layer, table, within
-from vitrify.certify.values import Factor, Floats, Stretch, Undecided, distinct, reads
+from vitrify.certify.values import MOST_POINTS, Factor, Floats, Stretch, Undecided, distinct, reads
 from vitrify.net.architecture import Architecture
 from vitrify.net.labels import HeadLabel, SpaceLabel
 from vitrify.net.sparse import dense, is_sparse
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 
+MOST_TOGETHER = 1 << 15  # combinations that are gone through for a whole space at once
 JOINT = 16  # numbers of a space that are followed together
 LEGAL = 1e-6  # how far a computed ideal value may be from a legal one, by the rounding of weights
 
@@ -167,7 +168,10 @@ class _Run:
         after = {stretch.name: stretch for stretch in queries}
         for place in range(len(block.heads)):
             part = {k: arrays[k][place] for k in ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")}
-            part |= {"beta": float(arrays["beta"][place]), "b_rel": arrays["b_rel"][place] if "b_rel" in arrays else None}
+            part |= {
+                "beta": float(arrays["beta"][place]),
+                "b_rel": arrays["b_rel"][place] if "b_rel" in arrays else None,
+            }
             label = next((h for h in self.labels.heads if (h.block, h.place) == (index, place)), None)
             for stretch in queries:
                 written = self._head(index, place, label, part, stretch, keys)
@@ -192,18 +196,16 @@ class _Run:
         out = w_o[:, dims]
         value = part["W_V"] @ out
         bias = np.asarray(part["b_V"] @ out)
-        scores = Scores.of(head, part, stretch, keys)
+        scores = Scores.of(head, part, stretch, keys, value, bias)
         if label is not None and label.gap is None:
-            written = averaged(name, scores, value, bias, dims)
-            found, leak, looks = None, 0.0, "fixed weights"
+            found, written, way = None, averaged(name, scores, value, bias, dims), "fixed weights"
         else:
             found = race(scores)
-            written, leak = selected(name, scores, found, value, bias, dims)
-            looks = _looks(found, scores)
+            written, way = selected(name, scores, found, value, bias, dims), looks(scores, found)
         if stretch.name == "tokens":
             gap = None if found is None else found.gap
             kappa = None if found is None or not np.isfinite(found.gap) else scores.largest / found.gap
-            self.heads.append(HeadMargin(name, index, place, looks, gap, kappa, scores.delta, leak))
+            self.heads.append(HeadMargin(name, index, place, way, gap, kappa, scores.delta, written.leak))
         return dims, written
 
     # ---- the MLP
@@ -236,15 +238,23 @@ class _Run:
         told = {dim for s in born for dim in s.dims}
         writes = set(np.flatnonzero(reads((rows_without(clean, spent)).T) | (clean.b_out != 0)).tolist())
         if writes - told:
-            raise Undecided(f"block {moment // 2 - 1} writes dimensions that no space is born in: {sorted(writes - told)[:5]}")
+            raise Undecided(
+                f"block {moment // 2 - 1} writes dimensions that no space is born in: {sorted(writes - told)[:5]}"
+            )
         for label in born:
             after = self._written_by_units(label, stretch, after, clean, spent)
         return self._settle(after, moment)
 
-    def _written_by_units(self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any) -> Stretch:
+    def _written_by_units(
+        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any
+    ) -> Stretch:
         dims = list(label.dims)
         alone = [[dim] for dim in dims]
-        splits = [[dims], alone] if label.kind.tag in ("onehot", "bits", "circle", "flag") else [[dims], alone][:: 1 if len(dims) <= JOINT else -1]
+        splits = (
+            [[dims], alone]
+            if label.kind.tag in ("onehot", "bits", "circle", "flag")
+            else [[dims], alone][:: 1 if len(dims) <= JOINT else -1]
+        )
         for split in splits:
             try:
                 return self._split(label, before, after, layer, spent, split)
@@ -256,10 +266,13 @@ class _Run:
         low, high, error = within(before, layer, units, dims)
         return after.holding([Factor.box(label.name, dims, low, high)], np.array(dims), error)
 
-    def _split(self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any, split: Any) -> Stretch:
+    def _split(
+        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any, split: Any
+    ) -> Stretch:
         """The values of a space as one factor, or as one for each coordinate."""
+        most = MOST_POINTS if len(split) > 1 or len(split[0]) == 1 else MOST_TOGETHER
         for group in split:
-            points, error = table(label.name, before, layer, layer.writers(group, spent), group)
+            points, error = table(label.name, before, layer, layer.writers(group, spent), group, most)
             after = after.holding([Factor.of(label.name, group, distinct(points))], np.array(group), error)
         return after
 
@@ -345,12 +358,3 @@ def _added(stretch: Stretch, dims: Any, written: Any) -> Stretch:
     places = stretch.places.copy()
     places[:, dims] += written.places
     return replace(stretch, places=places).holding(written.factors, dims, written.error)
-
-
-def _looks(found: Any, scores: Scores) -> str:
-    if scores.fixed:
-        offsets = found.offsets - {-1}
-        if len(offsets) == 1 and -2 not in offsets:
-            return f"{next(iter(offsets))} back" + (", else a pad" if -1 in found.offsets else "")
-        return "by position" if -2 not in offsets else "several, by position"
-    return "by contents" + (", shared" if found.ties else "")

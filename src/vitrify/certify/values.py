@@ -21,10 +21,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_POINTS = 1 << 21  # vectors that are kept for one factor or one sum
-MOST_NUMBERS = 1 << 24  # numbers in one table of vectors
+MOST_NUMBERS = 1 << 22  # numbers in one table of vectors
+MOST_ENTRIES = 1 << 25  # of a matrix that is written out
+ROUNDOFF = 2.0**-53
 
 
-class Undecided(Exception):  # noqa: N818  # not an error: the analysis says what it can't prove
+class Undecided(Exception):
     """The analysis can't prove what it should; the message says why."""
 
 
@@ -71,7 +73,7 @@ class Factor:
         """The different vectors that a matrix [size, out] makes of the points."""
         if not self.finite:
             raise Undecided(f"{self.name!r} holds numbers that are known only within bounds")
-        rows = dense(rows) if not is_sparse(rows) or rows.shape[0] * rows.shape[1] <= MOST_NUMBERS else rows
+        rows = dense(rows) if not is_sparse(rows) or rows.shape[0] * rows.shape[1] <= MOST_ENTRIES else rows
         if is_sparse(rows):
             raise Undecided(f"{self.name!r} is read by too many units at once")
         if self.units:
@@ -109,6 +111,10 @@ class Stretch:
 
     def __len__(self) -> int:
         return len(self.places)
+
+    @property
+    def positions(self) -> Ints:
+        return self.start + np.arange(len(self.places))
 
     def touched(self, matrix: Matrix) -> list[Factor]:
         """The factors that a matrix [dimensions, …] reads."""
