@@ -9,8 +9,8 @@ together get at most $(n-1)e^{-(g-2\delta)}$ of the weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vitrify.certify.values import ROUNDOFF, Factor, Floats, Ints, Stretch, Undecided, distinct, is_unit_map, rows_of
 from vitrify.net.attention import allowed_keys, weigh
+from vitrify.net.labels import Looks
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head
 
@@ -26,7 +27,7 @@ Bools = NDArray[np.bool_]
 MOST_SCORES = 1 << 29  # scores that may be compared for one head
 MOST_CONTENTS = 1 << 13  # contents of a query or a key
 LARGE = 1 << 11  # values with more numbers than this are not written out
-PAD, SEVERAL = -1, -2  # offsets that are none: a pad is read, or who is read depends on the word
+PAD, SEVERAL, NOBODY = -(1 << 40), -(2 << 40), -(3 << 40)  # no offsets: a pad is read, or it depends, or no key is seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,13 +157,16 @@ def _separable(table: Floats, slack: float) -> bool:
 class Race:
     """Who wins: the least gap, whether winners with different values may tie, and which contents can win, by keys.
 
-    `offsets` are how far back the winner is, where it does not depend on the word.
+    `offsets` [query] is how far back the winner is, where that does not depend on the word. `rise` and `fall` are the
+    least and the most that the score grows from one token to the next with the same contents.
     """
 
     gap: float
     ties: bool
     winners: tuple[Bools, ...]
-    offsets: set[int] = field(default_factory=set)
+    offsets: Ints
+    rise: float = np.inf
+    fall: float = -np.inf
 
 
 def race(scores: Scores) -> Race:
@@ -180,7 +184,8 @@ def _race(scores: Scores, groups: list[Ints]) -> Race:
     entries = sum(len(keys.stretch) * len(keys.contents) for keys in scores.keys)
     if len(scores.queries) * len(groups) * entries > MOST_SCORES:
         raise Undecided(f"{len(scores.queries)} × {len(groups)} × {entries} scores are too many to compare")
-    found = Race(np.inf, False, tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys))
+    winners = tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys)
+    found = Race(np.inf, False, winners, np.full(len(scores.queries), NOBODY))
     allowed = [scores.allowed(keys) for keys in scores.keys]
     placed = [scores.by_place(keys) for keys in scores.keys]
     for group in groups:
@@ -236,7 +241,12 @@ def _meet(
     winning = int((value >= floor - slack).sum())
     here = np.unique(owner[:winning])
     place = int(scores.queries.positions[i] - here[0]) if here[0] >= scores.keys[-1].stretch.start else PAD
-    found.offsets.add(place if len(here) == 1 else SEVERAL)
+    place = place if len(here) == 1 else SEVERAL
+    found.offsets[i] = place if found.offsets[i] in (NOBODY, place) else SEVERAL
+    number, base, _, seen = runners[-1]
+    if number == len(scores.keys) - 1 and len(seen) > 1:
+        steps = np.diff(base)
+        found.rise, found.fall = min(found.rise, float(steps.min())), max(found.fall, float(steps.max()))
     group = np.concatenate([[0], np.cumsum(np.diff(value) < -slack)])  # scores that are equal up to rounding
     first = np.searchsorted(group, np.arange(int(group[-1]) + 1))
     owned, says_low = (np.minimum.reduceat(x, first) for x in (owner, says))
@@ -373,10 +383,31 @@ def looks(scores: Scores, found: Race) -> str:
     """Where a head that chooses its keys looks, in words."""
     if not scores.fixed:
         return "by contents" + (", shared" if found.ties else "")
-    offsets: Iterator[int] = iter(sorted(found.offsets - {PAD}))
-    back = list(offsets)
+    offsets = set(found.offsets.tolist()) - {NOBODY}
+    back = sorted(offsets - {PAD})
     if not back:
-        return "a pad"
-    if len(back) == 1 and back[0] != SEVERAL:
-        return f"{back[0]} back" + (", else a pad" if PAD in found.offsets else "")
-    return "by position" if SEVERAL not in back else "several, by position"
+        return "a pad" if offsets else "nowhere"
+    if SEVERAL in back:
+        return "several, by position"
+    return (f"{back[0]} back" if len(back) == 1 else "by position") + (", else a pad" if PAD in offsets else "")
+
+
+def check_looks(name: str, wanted: Looks, scores: Scores, found: Race) -> None:
+    """Refuse a head that does not look where its label says."""
+    slack = scores.rounding
+    if isinstance(wanted, int):
+        there = scores.queries.positions - wanted >= scores.keys[-1].stretch.start
+        right = np.where(there, found.offsets == wanted, (found.offsets == PAD) | (found.offsets == NOBODY))
+        if not right.all():
+            at = int(scores.queries.positions[int(np.argmin(right))])
+            raise Undecided(f"{name!r} does not look {wanted} back at position {at}")
+        return
+    level = found.fall <= slack and found.rise >= -slack
+    alone = len(scores.keys[-1].stretch) < 2 or found.rise > found.fall  # never two tokens to compare
+    if wanted == "all" or scores.head.ties != "average":
+        ties = {"all": "average", "last": "right", "first": "left"}[wanted]
+        right = level and scores.head.ties == ties
+    else:
+        right = found.rise > slack if wanted == "last" else found.fall < -slack
+    if not right and not alone:
+        raise Undecided(f"{name!r} does not prefer the {wanted} of equal matches everywhere")

@@ -1,4 +1,4 @@
-r"""Margins of hidden units: what a layer of ReLU units writes for every combination of values it may read, errors included.
+r"""Margins of hidden units: what ReLU units write for every combination of values that they may read, and its error.
 
 Where no unit changes sign within the errors $e$, the layer is affine with the Jacobian $J = W_{in} A W_{out}$ ($A$
 picks the active units), and errors pass as $e|J|$: units that cancel pass nothing on. A unit whose sign the errors
@@ -114,7 +114,7 @@ def within(
     noise = np.asarray(stretch.moved(inward)) + 64 * ROUNDOFF * (1 + np.abs(layer.b_in[units]))
     places = stretch.at_places(inward, layer.b_in[units]) if stretch.places.any() else layer.b_in[units][None]
     top = np.asarray(places).max(axis=0)
-    best, keys = [], []
+    best = []
     for factor in stretch.touched(inward):
         most, second, which = _best(factor, rows_of(inward, factor.dims))
         best.append((most, second, which))
@@ -130,7 +130,6 @@ def within(
     reach = _at_most(weight, np.where(can, np.maximum(top, 0.0) + noise, 0.0), need)
     constant = layer.b_out[list(dims)]
     error = error + 8 * ROUNDOFF * 64 * (reach + np.abs(constant))
-    del keys
     return constant - reach, constant + reach, error
 
 

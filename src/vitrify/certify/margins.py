@@ -14,9 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.certify.margin_heads import Scores, averaged, looks, race, selected
+from vitrify.certify.margin_heads import Scores, averaged, check_looks, looks, race, selected
 from vitrify.certify.margin_units import Layer, table, within
-from vitrify.certify.values import MOST_POINTS, Factor, Floats, Stretch, Undecided, distinct, reads
+from vitrify.certify.values import (
+    MOST_NUMBERS,
+    MOST_POINTS,
+    ROUNDOFF,
+    Factor,
+    Floats,
+    Stretch,
+    Undecided,
+    distinct,
+    reads,
+)
 from vitrify.net.architecture import Architecture
 from vitrify.net.labels import HeadLabel, SpaceLabel
 from vitrify.net.sparse import dense, is_sparse
@@ -44,12 +54,23 @@ class HeadMargin:
 
 @dataclass(frozen=True)
 class SpaceMargin:
-    """What was proved about a space: how many values it can hold (None: any within bounds), and its error."""
+    """What was proved about a space: the values it can hold at a token, part by part, and how far it is from them."""
 
-    name: str
-    kind: str
-    values: int | None
-    error: float
+    label: SpaceLabel
+    factors: tuple[Factor, ...]
+    places: Floats = field(repr=False)
+    error: Floats = field(repr=False)
+
+    @property
+    def worst(self) -> float:
+        """The largest error of a coordinate."""
+        return float(self.error.max(initial=0.0))
+
+    @property
+    def count(self) -> int | None:
+        """How many values the parts can hold, added up; None where some are only known within bounds."""
+        counts = [factor.count for factor in self.factors]
+        return None if None in counts else sum(count or 0 for count in counts)
 
 
 @dataclass(frozen=True)
@@ -59,7 +80,8 @@ class Proof:
     max_length: int
     heads: tuple[HeadMargin, ...]
     spaces: tuple[SpaceMargin, ...]
-    logits: float | None
+    error: float | None
+    lead: float | None
     reason: str | None
     assumed: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -69,14 +91,14 @@ class Proof:
         return self.reason is None
 
 
-def margins(weights: Weights[Any], *, language: bool = False) -> Proof:
-    """Prove the margins of a built net, or say where that fails.
+def margins(weights: Weights[Any], *, language: bool = False, longest: int | None = None) -> Proof:
+    """Prove the margins of a built net for all words up to `longest`, or say where that fails.
 
     With `language`, the words are those of a language that keeps the net's whole numbers within the ranges of their
     labels; the proof then rests on that, and says so.
     """
     start = time.perf_counter()
-    run = _Run(weights, language)
+    run = _Run(weights, language, longest)
     reason = None
     try:
         _covers(weights.architecture)
@@ -84,10 +106,11 @@ def margins(weights: Weights[Any], *, language: bool = False) -> Proof:
     except Undecided as stop:
         reason = str(stop)
     return Proof(
-        max_length=getattr(weights.architecture, "max_length", 0),
+        max_length=getattr(weights.architecture, "max_length", 0) if longest is None else longest,
         heads=tuple(run.heads),
         spaces=tuple(run.spaces),
-        logits=run.logits,
+        error=run.error,
+        lead=run.lead,
         reason=reason,
         assumed=tuple(run.assumed),
         seconds=time.perf_counter() - start,
@@ -109,10 +132,12 @@ class _Run:
 
     weights: Weights[Any]
     language: bool
+    longest: int | None
     heads: list[HeadMargin] = field(default_factory=list)
     spaces: list[SpaceMargin] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
-    logits: float | None = None
+    error: float | None = None
+    lead: float | None = None
 
     def all(self) -> None:
         net, arrays = self.weights.architecture, self.weights.arrays
@@ -123,13 +148,12 @@ class _Run:
         quiet = np.zeros(net.d_model)
         self.pads = Stretch("pads", 0, pads, (), quiet)
         words = embed[1:]
-        used = np.flatnonzero(reads(words.T if is_sparse(words) else words.T))
+        used = np.flatnonzero(reads(words.T))
         part = words[:, used]
-        factors = ()
-        if len(used):
-            points = part if is_sparse(part) else distinct(part)
-            factors = (Factor.of("token", used, points),)
-        self.tokens = Stretch("tokens", net.pads, placed[net.pads :], factors, quiet)
+        points = part if is_sparse(part) else distinct(part)
+        factors = (Factor.of("token", used, points),) if len(used) and part.shape[0] else ()
+        end = net.positions if self.longest is None else net.pads + min(self.longest, net.max_length)
+        self.tokens = Stretch("tokens", net.pads, placed[net.pads : end], factors, quiet)
         self._known_pads()
         for index, block in enumerate(net.blocks):
             if block.heads:
@@ -201,6 +225,8 @@ class _Run:
             found, written, way = None, averaged(name, scores, value, bias, dims), "fixed weights"
         else:
             found = race(scores)
+            if label is not None and label.looks is not None and stretch.name == "tokens":
+                check_looks(name, label.looks, scores, found)
             written, way = selected(name, scores, found, value, bias, dims), looks(scores, found)
         if stretch.name == "tokens":
             gap = None if found is None else found.gap
@@ -285,54 +311,43 @@ class _Run:
             dims = np.array(label.dims)
             stretch = self._legal(label, stretch, dims)
             if stretch.name == "tokens":
-                mine = [f for f in stretch.factors if np.isin(f.dims, dims).any()]
-                finite = all(f.finite for f in mine)
-                count = sum(len(f.dims) + f.void if f.units else f.points.shape[0] for f in mine) if finite else None
-                error = float(stretch.error[dims].max(initial=0.0))
-                self.spaces.append(SpaceMargin(label.name, label.kind.tag, count, error))
+                self.spaces.append(_margin(label, stretch))
         return stretch
 
     def _legal(self, label: SpaceLabel, stretch: Stretch, dims: Any) -> Stretch:
         """The values of a categorical space must be legal; numbers that a language bounds are cut to their range."""
-        if label.kind.tag == "reals":
+        mine = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any() and not factor.units]
+        if label.kind.tag == "reals" or not mine:
             return stretch
-        mine = [f for f in stretch.factors if np.isin(f.dims, dims).any()]
-        if any(f.units for f in mine):
-            return stretch
-        order = {dim: at for at, dim in enumerate(label.dims)}
-        for factor in mine:
-            if not factor.finite:
-                raise Undecided(f"{label.name!r} may hold any number within bounds: several keys may share the weight")
+        if not all(factor.finite for factor in mine):
+            raise Undecided(f"{label.name!r} may hold any number within bounds: several keys may share the weight")
         if label.kind.tag == "integers":
             return self._whole(label, stretch, mine)
-        if label.kind.tag in ("onehot", "multihot", "flag", "bits"):
-            return self._bits(label, stretch, mine)
-        for factor in mine:
-            whole = np.zeros((factor.points.shape[0], len(dims)))
-            whole[:, [order[d] for d in factor.dims.tolist()]] = dense(factor.points)
-            far = label.kind.deviation(whole)
-            if stretch.name == "tokens" and far.max(initial=0.0) > LEGAL:
-                bad = whole[int(far.argmax())]
-                raise Undecided(f"{label.name!r} may hold {np.round(bad, 6).tolist()}, which is no legal value")
+        if stretch.name == "tokens":
+            for factor in mine:
+                self._codes(label, factor)
         return stretch
 
-    def _bits(self, label: SpaceLabel, stretch: Stretch, mine: list[Factor]) -> Stretch:
-        for factor in mine:
-            points = np.asarray(dense(factor.points))
+    def _codes(self, label: SpaceLabel, factor: Factor) -> None:
+        """Each coordinate of a code must be one that codes have, whatever the others are; a point must be a code."""
+        points = factor.written_out()
+        if label.kind.tag == "circle":
+            far = label.kind.deviation(points)[:, None]
+        else:
             legal = (-1.0, 0.0, 1.0) if label.kind.tag == "bits" else (0.0, 1.0)
             far = np.min([np.abs(points - code) for code in legal], axis=0)
-            if stretch.name == "tokens" and far.max(initial=0.0) > LEGAL:
-                raise Undecided(f"{label.name!r} may hold {points.ravel()[far.argmax()]:.6g}, which is no legal value")
-        return stretch
+        if far.max(initial=0.0) > LEGAL:
+            bad = np.round(points[int(far.max(axis=1).argmax())], 6).tolist()
+            raise Undecided(f"{label.name!r} may hold {bad}, which is no legal value")
 
     def _whole(self, label: SpaceLabel, stretch: Stretch, mine: list[Factor]) -> Stretch:
-        low, high = label.kind.low, label.kind.high  # type: ignore[union-attr]
+        low, high = label.kind.low, label.kind.high
         factors = []
         for factor in stretch.factors:
             if factor not in mine:
                 factors.append(factor)
                 continue
-            points = np.asarray(dense(factor.points))
+            points = factor.written_out()
             if stretch.name == "tokens" and np.abs(points - np.round(points)).max(initial=0.0) > LEGAL:
                 raise Undecided(f"{label.name!r} may hold numbers that are not whole")
             inside = ((points >= low - LEGAL) & (points <= high + LEGAL)).all(axis=1)
@@ -344,8 +359,34 @@ class _Run:
         return replace(stretch, factors=tuple(factors))
 
     def _readout(self) -> None:
-        w_u = self.weights.arrays["unembed.W_U"]
-        self.logits = float(self.tokens.moved(w_u).max(initial=0.0))
+        """By how much the answer leads that the ideal values give, and how far the logits can be from theirs."""
+        arrays, tokens = self.weights.arrays, self.tokens
+        w_u, b_u, kind = arrays["unembed.W_U"], arrays["unembed.b_U"], self.net.output.kind
+        size = np.maximum(*map(np.abs, tokens.bounds()))
+        error = tokens.moved(w_u) + 8 * ROUNDOFF * (w_u.shape[0] + 4) * (np.asarray(size @ abs(w_u)) + np.abs(b_u))
+        self.error = float(error.max(initial=0.0))
+        if kind in ("lm", "values") or (kind != "next" and len(b_u) < 2):
+            return
+        if kind == "next":
+            least = min(self._distance(w_u, b_u, symbol) - error[symbol] for symbol in range(len(b_u)))
+        else:
+            ideal = tokens.contents(w_u, most=MOST_TOGETHER)
+            placed = distinct(tokens.at_places(w_u, b_u))
+            if len(ideal) * len(placed) * len(b_u) > MOST_NUMBERS:
+                raise Undecided(f"{len(ideal)} × {len(placed)} answers are too many to go through")
+            best = np.partition((ideal[:, None] + placed[None]).reshape(-1, len(b_u)), -2, axis=1)[:, -2:]
+            least = float((best[:, 1] - best[:, 0]).min()) - 2 * self.error
+        self.lead = least
+        if least <= 0:
+            raise Undecided(
+                f"the best answer may lead by nothing: {least + 2 * self.error:.3g}, errors {self.error:.3g}"
+            )
+
+    def _distance(self, w_u: Any, b_u: Floats, symbol: int) -> float:
+        """How far a logit is from 0, at least."""
+        column = np.asarray(dense(w_u[:, [symbol]]))
+        ideal = self.tokens.contents(column) + distinct(self.tokens.at_places(column, b_u[[symbol]])).T
+        return float(np.abs(ideal).min())
 
 
 def rows_without(layer: Layer, spent: Any) -> Any:
@@ -358,3 +399,9 @@ def _added(stretch: Stretch, dims: Any, written: Any) -> Stretch:
     places = stretch.places.copy()
     places[:, dims] += written.places
     return replace(stretch, places=places).holding(written.factors, dims, written.error)
+
+
+def _margin(label: SpaceLabel, stretch: Stretch) -> SpaceMargin:
+    dims = np.array(label.dims)
+    mine = tuple(factor for factor in stretch.factors if np.isin(factor.dims, dims).any())
+    return SpaceMargin(label, mine, stretch.places[:, dims], stretch.error[dims])

@@ -69,6 +69,17 @@ class Factor:
     def finite(self) -> bool:
         return self.units or self.points is not None
 
+    @property
+    def count(self) -> int | None:
+        """How many vectors there are; None in a box."""
+        if self.units:
+            return len(self.dims) + self.void
+        return None if self.points is None else int(self.points.shape[0])
+
+    def written_out(self) -> Floats:
+        """The vectors [n, size] of a factor with few of them."""
+        return np.eye(len(self.dims)) if self.points is None else np.asarray(dense(self.points))
+
     def image(self, rows: Matrix) -> Floats:
         """The different vectors that a matrix [size, out] makes of the points."""
         if not self.finite:
@@ -79,7 +90,7 @@ class Factor:
         if self.units:
             found = np.vstack([rows, np.zeros((1, rows.shape[1]))]) if self.void else rows
         else:
-            found = self.points @ rows  # type: ignore[operator]  # it is finite
+            found = self.points @ rows
         return distinct(dense(found))
 
     def without(self, gone: Ints) -> Factor | None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vitrify.arrays import Matrix
 from vitrify.kit.affine import Affine, Space
 from vitrify.net.architecture import Output, Reads
+from vitrify.net.labels import Looks
 from vitrify.net.spaces import Kind
 from vitrify.net.transformer import AttentionKind, Mask, Ties
 
@@ -33,7 +34,8 @@ class Attend:
     design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
     adds to an average (in float64). `shares` says that several right keys may have to share the weight equally. A head
     may bring its own temperature, `beta`, and the error that it makes there, `shortfall`.
-    `leak` is what a soft head may be off where no reader says what it bears. `onto` names the coordinates of the space
+    `leak` is what a soft head may be off where no reader says what it bears; `looks` is which keys are the right ones,
+    where that can be said in a word (see `HeadLabel`). `onto` names the coordinates of the space
     that the value fills, where it does not fill all of them.
     """
 
@@ -55,6 +57,7 @@ class Attend:
     shortfall: float = 0.0
     leak: float = 1e-9
     onto: tuple[int, ...] | None = None
+    looks: Looks | None = None
 
     @property
     def reads(self) -> tuple[Space, ...]:
@@ -317,6 +320,10 @@ class Builder:
             rows[: self.pads] = pads
         self._placed.append((space, rows))
         return space
+
+    def is_placed(self, space: Space) -> bool:
+        """Whether a space is set by the position alone."""
+        return any(space is placed for placed, _ in self._placed)
 
     @property
     def bos(self) -> Space:

@@ -67,6 +67,7 @@ def shift(
         gap=code.gap(offset),
         bound=code.bound(offset),
         leak=1e-9 if leak is None else leak,
+        looks=offset,
         error=0.0 if leak is None else rounding_of_mean(net, value),
     )
     return net.add(head)
