@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.certify.values import ROUNDOFF, Factor, Floats, Stretch, Undecided, distinct, reads, rows_of
+from vitrify.certify.values import ROUNDOFF, Factor, Floats, Stretch, Undecided, distinct, reads, rows_of, sums
 from vitrify.net.sparse import dense, is_sparse
 
 MOST_PRODUCTS = 1 << 27  # multiplications for one table of combinations
@@ -100,6 +100,25 @@ def table(
         error = np.maximum(error, passed + left)
     error = error + 8 * ROUNDOFF * (len(units) + 4) * (np.maximum(reach, 1.0) @ np.abs(outward) + np.abs(constant))
     return points, error
+
+
+def one_by_one(
+    name: str, stretch: Stretch, layer: Layer, units: NDArray[np.int64], dim: int, most: int
+) -> tuple[Floats, Floats]:
+    """The same for one dimension, when units that read different things are taken to be independent of each other."""
+    inward = layer.inward(units)
+    alike: dict[tuple[bytes, bytes], list[int]] = {}
+    for place, unit in enumerate(units.tolist()):
+        column = np.asarray(dense(inward[:, [place]])).ravel()
+        at = np.flatnonzero(column)
+        alike.setdefault((at.tobytes(), (column[at] / column[at[:1]]).tobytes()), []).append(unit)
+    alone = Layer(layer.w_in, layer.b_in, layer.w_out, np.zeros_like(layer.b_out))
+    parts, error = [layer.b_out[[dim]][None]], np.zeros(1)
+    for group in alike.values():
+        points, passed = table(name, stretch, alone, np.array(group), [dim], most)
+        parts.append(distinct(np.round(points, 12)))
+        error = error + passed + 1e-12
+    return sums(parts, 1, most=most), error
 
 
 def within(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.certify.margin_heads import Scores, averaged, check_looks, looks, race, selected
-from vitrify.certify.margin_units import Layer, table, within
+from vitrify.certify.margin_units import Layer, one_by_one, table, within
 from vitrify.certify.values import (
     MOST_NUMBERS,
     MOST_POINTS,
@@ -286,6 +286,11 @@ class _Run:
                 return self._split(label, before, after, layer, spent, split)
             except Undecided as stop:
                 reason = stop
+        if label.kind.tag in ("integers", "multihot", "flag"):
+            for dim in dims:
+                points, error = one_by_one(label.name, before, layer, layer.writers([dim], spent), dim, MOST_TOGETHER)
+                after = after.holding([Factor.of(label.name, [dim], points)], np.array([dim]), error)
+            return after
         if label.kind.tag != "reals":
             raise reason
         units = layer.writers(dims, spent)
@@ -296,7 +301,7 @@ class _Run:
         self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any, split: Any
     ) -> Stretch:
         """The values of a space as one factor, or as one for each coordinate."""
-        most = MOST_POINTS if len(split) > 1 or len(split[0]) == 1 else MOST_TOGETHER
+        most = MOST_POINTS if len(label.dims) == 1 else MOST_TOGETHER
         for group in split:
             points, error = table(label.name, before, layer, layer.writers(group, spent), group, most)
             after = after.holding([Factor.of(label.name, group, distinct(points))], np.array(group), error)
