@@ -360,6 +360,8 @@ def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints) ->
         for keys in scores.keys
     ]
     weight = weigh(scores.head, np.hstack(tables), np.hstack([scores.allowed(keys) for keys in scores.keys]))
+    if (np.count_nonzero(weight, axis=1) <= 1).all():  # a single key: nothing is averaged
+        return selected(name, scores, race(scores), value, bias, dims)
     spread = _spread(scores, value)
     error = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
     uneven = {"softmax": float(np.expm1(2 * scores.delta)), "sparsemax": 2 * scores.delta * scores.count, "hard": 0.0}

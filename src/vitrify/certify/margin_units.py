@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.certify.values import ROUNDOFF, Factor, Floats, Stretch, Undecided, distinct, reads, rows_of, sums
+from vitrify.certify.values import MOST_NUMBERS, ROUNDOFF, Factor, Floats, Stretch, Undecided, distinct, reads, rows_of, sums
 from vitrify.net.sparse import dense, is_sparse
 
 MOST_PRODUCTS = 1 << 27  # multiplications for one table of combinations
@@ -131,8 +131,7 @@ def within(
     """
     inward = layer.inward(units)
     noise = np.asarray(stretch.moved(inward)) + 64 * ROUNDOFF * (1 + np.abs(layer.b_in[units]))
-    places = stretch.at_places(inward, layer.b_in[units]) if stretch.places.any() else layer.b_in[units][None]
-    top = np.asarray(places).max(axis=0)
+    top = stretch.at_places(inward, layer.b_in[units]).max(axis=0)
     best = []
     for factor in stretch.touched(inward):
         most, second, which = _best(factor, rows_of(inward, factor.dims))
@@ -154,33 +153,43 @@ def within(
 
 def _best(factor: Factor, rows: Any) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """The largest and second largest contribution of a factor to every unit, and the value that gives the largest."""
+    from scipy.sparse import csc_array
+
     if not factor.finite:
         size = abs(rows)
         most = np.asarray(np.maximum(np.abs(factor.low), np.abs(factor.high)) @ size)
         return most, most, np.full(rows.shape[1], -1)
-    if factor.units:
-        table: Any = rows
-        void = factor.void
-    else:
-        table, void = factor.points @ rows, False
-    if not is_sparse(table):
-        table = np.vstack([table, np.zeros((1, table.shape[1]))]) if void else np.asarray(table)
-        order = np.argsort(-table, axis=0, kind="stable")[:2]
-        most = np.take_along_axis(table, order[:1], axis=0)[0]
-        second = np.take_along_axis(table, order[1:2], axis=0)[0] if len(table) > 1 else np.full_like(most, -np.inf)
-        return most, second, order[0]
-    csc = table.tocsc()
+    if not factor.units:
+        return _best_of_points(factor.points, rows)
+    csc = csc_array(rows)
     count = np.diff(csc.indptr)
     if count.max(initial=0) > 1:
         raise Undecided(f"{factor.name!r} is read by units that look at several of its many values")
-    most, second, which = (np.zeros(table.shape[1]) for _ in range(3))
-    which = which.astype(np.int64) - 1
+    most, second, which = np.zeros(rows.shape[1]), np.zeros(rows.shape[1]), np.full(rows.shape[1], -1)
     one = np.flatnonzero(count)
     value = csc.data[csc.indptr[one]]
-    empty = table.shape[0] + void > 1  # some other value contributes nothing
+    empty = rows.shape[0] + factor.void > 1  # some other value contributes nothing
     most[one] = np.maximum(value, 0.0) if empty else value
     second[one] = np.minimum(value, 0.0) if empty else -np.inf
     which[one] = np.where(value > 0, csc.indices[csc.indptr[one]], -1)
+    return most, second, which
+
+
+def _best_of_points(points: Any, rows: Any) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """The same where the vectors are written out, some units at a time."""
+    count, width = points.shape[0], rows.shape[1]
+    most, second, which = np.zeros(width), np.full(width, -np.inf), np.zeros(width, dtype=np.int64)
+    columns = rows.tocsc() if is_sparse(rows) else rows
+    step = max(1, MOST_NUMBERS // count)
+    for at in range(0, width, step):
+        part = slice(at, at + step)
+        table = np.asarray(dense(points @ dense(columns[:, part]))).T  # one unit per row
+        here = np.arange(len(table))
+        best = table.argmax(axis=1)
+        which[part], most[part] = best, table[here, best]
+        if count > 1:
+            table[here, best] = -np.inf
+            second[part] = table.max(axis=1)
     return most, second, which
 
 

@@ -34,6 +34,7 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 
 MOST_TOGETHER = 1 << 15  # combinations that are gone through for a whole space at once
+MANY_UNITS = 1 << 10  # beyond which what they write is only bounded, where bounds are enough
 JOINT = 16  # numbers of a space that are followed together
 LEGAL = 1e-6  # how far a computed ideal value may be from a legal one, by the rounding of weights
 
@@ -281,6 +282,9 @@ class _Run:
             if label.kind.tag in ("onehot", "bits", "circle", "flag")
             else [[dims], alone][:: 1 if len(dims) <= JOINT else -1]
         )
+        units = layer.writers(dims, spent)
+        if label.kind.tag == "reals" and len(units) > MANY_UNITS:
+            splits = []
         for split in splits:
             try:
                 return self._split(label, before, after, layer, spent, split)
@@ -293,7 +297,6 @@ class _Run:
             return after
         if label.kind.tag != "reals":
             raise reason
-        units = layer.writers(dims, spent)
         low, high, error = within(before, layer, units, dims)
         return after.holding([Factor.box(label.name, dims, low, high)], np.array(dims), error)
 

@@ -23,6 +23,7 @@ Ints = NDArray[np.int64]
 MOST_POINTS = 1 << 21  # vectors that are kept for one factor or one sum
 MOST_NUMBERS = 1 << 22  # numbers in one table of vectors
 MOST_ENTRIES = 1 << 25  # of a matrix that is written out
+MANY = 32  # dimensions from which a one-hot is not written out
 ROUNDOFF = 2.0**-53
 
 
@@ -47,11 +48,14 @@ class Factor:
 
     @classmethod
     def of(cls, name: str, dims: Sequence[int] | Ints, points: Matrix) -> Factor:
-        """From the vectors themselves, dense or sparse."""
+        """From the vectors themselves, dense or sparse; unit vectors of many dimensions are not kept."""
         if is_sparse(points):
             low, high = (np.asarray(f(axis=0).todense()).ravel() for f in (points.min, points.max))
         else:
             low, high = points.min(axis=0), points.max(axis=0)
+            ones = np.count_nonzero(points == 1, axis=1)
+            if len(dims) > MANY and np.count_nonzero(points) == ones.sum() and ones.max(initial=0) <= 1:
+                return cls.unit_vectors(name, dims, void=bool((ones == 0).any()))
         return cls(name, np.asarray(dims, dtype=np.int64), low, high, points)
 
     @classmethod
@@ -134,7 +138,10 @@ class Stretch:
 
     def at_places(self, matrix: Matrix, bias: Floats) -> Floats:
         """What the rows of the positions give alone."""
-        return np.asarray(self.places @ matrix) + bias
+        used = np.flatnonzero(self.places.any(axis=0) & reads(matrix))
+        if not len(used):
+            return np.broadcast_to(bias, (len(self), len(bias)))
+        return np.asarray(self.places[:, used] @ rows_of(matrix, used)) + bias
 
     def contents(self, matrix: Matrix, *, most: int = MOST_POINTS) -> Floats:
         """All sums of one vector of each factor, mapped by a matrix [dimensions, out]."""
