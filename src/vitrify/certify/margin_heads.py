@@ -3,7 +3,7 @@ r"""Margins of attention: for every word at once, by how much the right keys lea
 The score of key $j$ with contents $b$ for query $i$ with contents $a$ is $s = \text{base}_{ia}(j) +
 \text{contents}_{ia}(b)$. Whatever the word, the best score is at least the *floor* $\max_j \min_b s$. So a score that
 can win is at least the floor, and the *gap* is the least distance from such a score to the next lower one that another
-key can have at the same time. Errors move a score by at most $\delta$; with the gap $g$ (after $\beta$) all losing keys
+key can have at the same time. (The word may end at the query: later keys do not raise the floor.) Errors move a score by at most $\delta$; with the gap $g$ (after $\beta$) all losing keys
 together get at most $(n-1)e^{-(g-2\delta)}$ of the weight.
 """
 
@@ -45,8 +45,8 @@ class Keys:
     agreed: Ints
 
     @classmethod
-    def of(cls, stretch: Stretch, w_k: Floats, b_k: Floats, value: Any, b_v: Floats) -> Keys:
-        """From the maps to keys and to values."""
+    def of(cls, stretch: Stretch, w_k: Floats, b_k: Floats, value: Any, b_v: Floats, known: dict[bytes, int]) -> Keys:
+        """From the maps to keys and to values; `known` numbers the values of all keys of a head."""
         places, width = stretch.at_places(w_k, b_k), w_k.shape[1]
         if value.shape[1] > LARGE:
             contents = stretch.contents(w_k, most=MOST_CONTENTS)
@@ -60,7 +60,6 @@ class Keys:
         order = np.argsort(group, kind="stable")
         split = np.split(both[order, width:], np.flatnonzero(np.diff(group[order])) + 1)
         values = tuple(distinct((rows[:, None] + placed[None]).reshape(-1, value.shape[1])) for rows in split)
-        known: dict[bytes, int] = {}
         agreed = [known.setdefault(rows.tobytes(), len(known)) if len(rows) == 1 else -1 for rows in values]
         return cls(stretch, places, contents, values, np.array(agreed))
 
@@ -95,8 +94,9 @@ class Scores:
         contents = queries.contents(w_q, most=MOST_CONTENTS)
         size, moved = np.abs(places).max(axis=0) + np.abs(contents).max(axis=0), queries.moved(w_q)
         keys, delta, largest = [], 0.0, 0.0
+        known: dict[bytes, int] = {}
         for stretch in stretches:
-            found = Keys.of(stretch, w_k, part["b_K"], value, b_v)
+            found = Keys.of(stretch, w_k, part["b_K"], value, b_v, known)
             k_size = np.abs(found.places).max(axis=0) + np.abs(found.contents).max(axis=0)
             k_moved = stretch.moved(w_k)
             keys.append(found)
@@ -157,7 +157,7 @@ def _separable(table: Floats, slack: float) -> bool:
 class Race:
     """Who wins: the least gap, whether winners with different values may tie, and which contents can win, by keys.
 
-    `offsets` [query] is how far back the winner is, where that does not depend on the word. `rise` and `fall` are the
+    `nobody` says that a query may see no key; `offsets` [query] is how far back the winner is, where that does not depend on the word. `rise` and `fall` are the
     least and the most that the score grows from one token to the next with the same contents.
     """
 
@@ -165,6 +165,7 @@ class Race:
     ties: bool
     winners: tuple[Bools, ...]
     offsets: Ints
+    nobody: bool = False
     rise: float = np.inf
     fall: float = -np.inf
 
@@ -199,6 +200,7 @@ def _race(scores: Scores, groups: list[Ints]) -> Race:
                 if len(seen):
                     base = placed[number][i, seen] + shifts[number][seen]
                     runners.append((number, base, keys.contents @ (scores.places[i] + query), seen))
+            found.nobody = found.nobody or not runners or scores.head.mask == "after"
             if runners:
                 _meet(scores, found, ahead, i, runners)
         _rename(scores, found, ahead, group)
@@ -221,13 +223,16 @@ def _meet(
 ) -> None:
     """One race: a query with its contents against all keys with theirs; `ahead` collects the contents that can win."""
     slack = scores.rounding
-    floor = max(float(base.max() + contents.min()) for _, base, contents, _ in runners)
+    floor = -np.inf  # what the keys give that are always there: those up to the query
+    for number, base, contents, seen in runners:
+        there = base[scores.keys[number].stretch.start + seen <= scores.queries.positions[i]]
+        floor = max(floor, float(there.max(initial=-np.inf) + contents.min()))
     values, owners, agreed = [], [], []
     for number, base, contents, seen in runners:
         keys = scores.keys[number]
         ahead[number][base.max() + contents >= floor - slack] = True
         different, which = np.unique(contents, return_inverse=True)
-        low, high = np.full(len(different), len(contents)), np.full(len(different), -1)
+        low, high = np.full(len(different), np.iinfo(np.int64).max), np.full(len(different), -1)
         np.minimum.at(low, which, keys.agreed)
         np.maximum.at(high, which, keys.agreed)
         table = base[:, None] + different[None]
@@ -293,14 +298,15 @@ def selected(name: str, scores: Scores, found: Race, value: Any, bias: Floats, d
         return Written((), here, error, leak)
     if any(keys.values is None for keys, _ in ahead):
         return Written((_copied(name, [keys.stretch for keys, _ in ahead], value, bias, dims),), here, error, leak)
+    nothing = [np.zeros((1, len(dims)))] if found.nobody else []
     sets = [distinct(np.vstack([v for v, w in zip(keys.values or (), wins, strict=True) if w])) for keys, wins in ahead]
     if not found.ties or (scores.head.attention == "hard" and scores.head.ties != "average"):
-        return Written((Factor.of(name, dims, distinct(np.vstack(sets))),), here, error, leak)
+        return Written((Factor.of(name, dims, distinct(np.vstack([*sets, *nothing]))),), here, error, leak)
     if len(scores.keys[0].stretch) == 1 and all(len(points) == 1 for points in sets):
         count = np.arange(scores.count)[:, None]  # so many tokens share with the pad, or they are alone
         means = [sets[0]] if len(sets) == 1 else [(sets[0] + count * sets[1]) / (1 + count), sets[1]]
-        return Written((Factor.of(name, dims, distinct(np.vstack(means))),), here, error, leak)
-    every = np.vstack(sets)
+        return Written((Factor.of(name, dims, distinct(np.vstack([*means, *nothing]))),), here, error, leak)
+    every = np.vstack([*sets, *nothing])
     return Written((Factor.box(name, dims, every.min(axis=0), every.max(axis=0)),), here, error, leak)
 
 
@@ -353,6 +359,8 @@ def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints) ->
 
     if not scores.fixed:
         raise Undecided(f"{name!r} weighs its keys by what they hold")
+    if scores.head.mask in ("none", "after"):
+        raise Undecided(f"{name!r} averages over a word whose length is not known")
     tables = [
         scores.by_place(keys)
         + ((scores.places + scores.contents) @ keys.contents[0])[:, None]

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.certify.values import MOST_NUMBERS, ROUNDOFF, Factor, Floats, Stretch, Undecided, distinct, reads, rows_of, sums
+from vitrify.certify.values import (
+    MOST_NUMBERS,
+    ROUNDOFF,
+    Factor,
+    Floats,
+    Stretch,
+    Undecided,
+    distinct,
+    reads,
+    rows_of,
+    sums,
+)
 from vitrify.net.sparse import dense, is_sparse
 
 MOST_PRODUCTS = 1 << 27  # multiplications for one table of combinations
