@@ -3,8 +3,9 @@ r"""Margins of attention: for every word at once, by how much the right keys lea
 The score of key $j$ with contents $b$ for query $i$ with contents $a$ is $s = \text{base}_{ia}(j) +
 \text{contents}_{ia}(b)$. Whatever the word, the best score is at least the *floor* $\max_j \min_b s$. So a score that
 can win is at least the floor, and the *gap* is the least distance from such a score to the next lower one that another
-key can have at the same time. (The word may end at the query: later keys do not raise the floor.) Errors move a score by at most $\delta$; with the gap $g$ (after $\beta$) all losing keys
-together get at most $(n-1)e^{-(g-2\delta)}$ of the weight.
+key can have at the same time. The word may end at the query, so later keys do not raise the floor. Errors move a score
+by at most $\delta$; with the gap $g$ (after $\beta$) the losing keys together get at most $(n-1)e^{-(g-2\delta)}$ of the
+weight.
 """
 
 from __future__ import annotations
@@ -157,8 +158,9 @@ def _separable(table: Floats, slack: float) -> bool:
 class Race:
     """Who wins: the least gap, whether winners with different values may tie, and which contents can win, by keys.
 
-    `nobody` says that a query may see no key; `offsets` [query] is how far back the winner is, where that does not depend on the word. `rise` and `fall` are the
-    least and the most that the score grows from one token to the next with the same contents.
+    `nobody` says that a query may see no key; `offsets` [query] is how far back the winner is, where that does not
+    depend on the word; `rise` and `fall` are the least and the most that the score grows from one token to the next
+    with the same contents.
     """
 
     gap: float

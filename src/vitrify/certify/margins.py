@@ -9,7 +9,7 @@ ideal is the spec's is another matter, which the examination of all short words 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,35 @@ class Proof:
     @property
     def holds(self) -> bool:
         return self.reason is None
+
+    @property
+    def summary(self) -> str:
+        """What is proved, or why not, in a sentence."""
+        if not self.holds:
+            return f"margins not proved: {self.reason}"
+        given = f", given that {' and '.join(self.assumed)}" if self.assumed else ""
+        lead = "" if self.lead is None else f", and the best answer leads by at least {self.lead:.3g} more"
+        return (
+            f"proved for every word up to length {self.max_length}{given}: each head reads the keys it should, and the "
+            f"logits are within {self.error:.3g} of those of exact selection{lead}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, without the values themselves."""
+        return {
+            "holds": self.holds,
+            "reason": self.reason,
+            "max_length": self.max_length,
+            "assumed": list(self.assumed),
+            "heads": [asdict(head) for head in self.heads],
+            "spaces": [
+                {"name": s.label.name, "kind": s.label.kind.tag, "values": s.count, "error": s.worst}
+                for s in self.spaces
+            ],
+            "error": self.error,
+            "lead": self.lead,
+            "seconds": round(self.seconds, 3),
+        }
 
 
 def margins(weights: Weights[Any], *, language: bool = False, longest: int | None = None) -> Proof:
@@ -230,7 +259,7 @@ class _Run:
                 check_looks(name, label.looks, scores, found)
             written, way = selected(name, scores, found, value, bias, dims), looks(scores, found)
         if stretch.name == "tokens":
-            gap = None if found is None else found.gap
+            gap = None if found is None or not np.isfinite(found.gap) else found.gap  # no other key is ever there
             kappa = None if found is None or not np.isfinite(found.gap) else scores.largest / found.gap
             self.heads.append(HeadMargin(name, index, place, way, gap, kappa, scores.delta, written.leak))
         return dims, written

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from test_constructions import ENTRIES, SAMPLES, built
+
 from vitrify.certify.margins import Proof, SpaceMargin, margins
 from vitrify.certify.oracles import oracle_for
 from vitrify.constructions.catalogue import KINDS, Settings, build
@@ -61,7 +61,8 @@ def inside(weights: Weights[Any], spec: object, proof: Proof) -> None:
     length = proof.max_length
     language = oracle_for(spec, net).language
     if language is None:
-        words = [rng.integers(1, max(2, len(net.inputs)), size=length).tolist() for _ in range(20)]
+        lengths = [length, *rng.integers(1, length + 1, size=19).tolist()]
+        words = [rng.integers(1, max(2, len(net.inputs)), size=n).tolist() for n in lengths]
     else:
         words = [language.draw(rng)[:length] for _ in range(20)]
     for word in words if len(net.inputs) > 1 else [[]]:
@@ -106,7 +107,8 @@ def test_long_words_are_proved() -> None:
         proof = proof_of(net := build(spec, shape, Settings("softmax", 300)), spec)
         assert proof.holds, proof.reason
         assert proof.max_length == net.architecture.max_length == 300
-        assert proof.lead is not None and proof.lead > 0.4
+        assert proof.lead is not None
+        assert proof.lead > 0.4
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +120,7 @@ def test_the_table_says_where_heads_look(ngram: Weights[Any]) -> None:
     proof = margins(ngram)
     assert [head.looks for head in proof.heads] == ["fixed weights", "1 back, else a pad"]
     gap = proof.heads[1].gap
+    assert gap is not None
     beta = float(ngram.arrays["blocks.0.attn.beta"][1])
     assert gap == pytest.approx(beta * 1.0, rel=1e-6)  # the gap of the dyadic code
     assert proof.heads[1].leak == pytest.approx(40 * np.exp(-gap), rel=1e-6)
@@ -183,6 +186,7 @@ def test_real_sizes_are_proved() -> None:
     proof = margins(build(model))
     assert proof.holds, proof.reason
     assert proof.max_length == 1024
-    assert proof.error is not None and proof.error < 1e-8
+    assert proof.error is not None
+    assert proof.error < 1e-8
     proof = margins(build(symmetric_group(5), "log-depth", Settings("softmax", 1000)))
     assert proof.holds, proof.reason
