@@ -15,6 +15,7 @@ class Evidence:
     """A verdict on a stated domain.
 
     `declared` and `measured` hold the same quantities, promised and found. `witness` is one concrete case that fails.
+    `proof` is what was proved for all words at once (see `margins.py`), where that was tried.
     """
 
     verdict: Verdict
@@ -27,6 +28,7 @@ class Evidence:
     seed: int | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    proof: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -41,6 +43,7 @@ class Evidence:
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
+            "proof": None if self.proof is None else dict(self.proof),
         }
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vitrify.certify.evidence import Evidence, Progress
+from vitrify.certify.margins import margins
 from vitrify.certify.points import PointExamination
 from vitrify.certify.robust import radii
 from vitrify.certify.rounding import supports
@@ -56,23 +57,37 @@ def certify(
     seed: int = 0,
     work: float = WORK,
     samples: int | None = None,
+    prove: bool = False,
     progress: Progress | None = None,
 ) -> Evidence:
     """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
 
     `samples` is how many random ones; `work` bounds the cost of what is not asked for explicitly, in multiplications.
     Nets that read numbers are asked at the points that their oracle chooses; those that read images get a robustness
-    radius, too.
+    radius, too. With `prove`, the margins of a net that reads words are proved for all words up to its maximum length,
+    where that can be done.
     """
     questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
     evidence = questions.run(weights, progress)
     if evidence.verdict == "holds" and isinstance(questions, PointExamination):
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
+    if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
+        evidence = _proved(evidence, weights, questions)
     if evidence.verdict != "holds" or not supports(weights.architecture):
         return evidence
     assert isinstance(questions, WordExamination)
     share = float(np.mean([part.mean() for part in questions.decided(weights, "float32")]))
     return replace(evidence, measured={**evidence.measured, FLOAT32: share})
+
+
+def _proved(evidence: Evidence, weights: Weights[Any], questions: WordExamination) -> Evidence:
+    """The evidence with the margins of the net; where they can't be proved it says why."""
+    proof = margins(
+        weights, language=questions.oracle.language is not None, longest=weights.about.get("longest sentence")
+    )
+    notes = (*evidence.notes, proof.summary)
+    method = evidence.method + "+proved" if proof.holds else evidence.method
+    return replace(evidence, method=method, notes=notes, proof=proof.to_json())
 
 
 def _radius_of(weights: Weights[Any], questions: PointExamination) -> dict[str, float]:

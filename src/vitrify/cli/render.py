@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -176,7 +176,26 @@ def certificate(folder: Path, evidence: Evidence, broken: Campaign | None, as_js
         table.add_row("mutations rejected", f"{broken.rejected} of {broken.tried} ({broken.rate:.1%})")
         for what, why in broken.survivors:
             table.add_row("survivor", f"{what}: {why}")
+    for note in evidence.notes:
+        table.add_row("", note)
     out.print(table)
+    if evidence.proof is not None:
+        _margins(out, evidence.proof)
+
+
+def _margins(out: Console, proof: Mapping[str, Any]) -> None:
+    """What was proved about every head and every space."""
+    heads = _table("head", "looks", "lead (times β)", "lost weight", title=None)
+    for head in proof["heads"]:
+        lead = "-" if head["gap"] is None else _value(head["gap"])
+        heads.add_row(head["name"], head["looks"], lead, _value(head["leak"]))
+    spaces = _table("space", "kind", "values", "error", title=None)
+    for space in proof["spaces"]:
+        count = "within bounds" if space["values"] is None else f"{space['values']:,}"
+        spaces.add_row(space["name"], space["kind"], count, _value(space["error"]))
+    for table in (heads, spaces):
+        if table.row_count:
+            out.print(table)
 
 
 def claims(found: Sequence[Headline], as_json: bool) -> None:

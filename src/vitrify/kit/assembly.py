@@ -302,7 +302,8 @@ def _unembed(network: Network, place: Layout) -> Matrix:
 
 def _head_label(op: Attend, block: int, number: int, sharp: Margins) -> HeadLabel:
     found = sharp.heads[op]
-    return HeadLabel(op.name, block, number, op.writes.name, found.gap, found.kappa, found.beta_min, found.tolerance)
+    proved = (found.gap, found.kappa, found.beta_min, found.tolerance)
+    return HeadLabel(op.name, block, number, op.writes.name, *proved, looks=op.looks)
 
 
 def _units_labels(works: Sequence[Units], erased: Sequence[Erasure], block: int) -> list[UnitsLabel]:

@@ -213,6 +213,10 @@ class Builder:
         self._placed.append((space, rows))
         return space
 
+    def is_placed(self, space: Space) -> bool:
+        """Whether a space is set by the position alone."""
+        return any(space is placed for placed, _ in self._placed)
+
     @property
     def bos(self) -> Space:
         """The flag that is 1 at the beginning-of-sequence token."""

@@ -13,6 +13,7 @@ from vitrify.arrays import Matrix
 from vitrify.kit.affine import Affine, Space
 from vitrify.kit.norm import Norm
 from vitrify.kit.recurrence import Recur
+from vitrify.net.labels import Looks
 from vitrify.net.transformer import AttentionKind, Mask, Ties
 
 Floats = NDArray[np.float64]
@@ -29,7 +30,8 @@ class Attend:
     may bring its own temperature, `beta`, and the error that it makes there, `shortfall`; it holds as long as errors of
     queries and keys move no score by more than `noise`, where that is said.
     `leak` is what a soft head may be off where no reader says what it bears. `out`, a matrix [value, space], says what
-    the value writes, where it is not the value itself.
+    the value writes, where it is not the value itself. `looks` is which keys are the right ones, where that can be said
+    in a word (see `HeadLabel`).
     """
 
     name: str
@@ -51,6 +53,7 @@ class Attend:
     noise: float | None = None
     leak: float = 1e-9
     out: Matrix | None = None
+    looks: Looks | None = None
 
     @property
     def reads(self) -> tuple[Space, ...]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from vitrify.errors import FolderError
 from vitrify.net.spaces import Kind, kind_from_json, kind_to_json
 
 # Moments of a run: 0 after embedding, 2i+1 after the attention (or recurrence) of block i, 2i+2 after its MLP.
+
+
+Looks = int | Literal["last", "first", "all"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class HeadLabel:
 
     `gap` is the smallest lead of the keys that should win, before $\beta$; None when the head averages. `kappa` is the
     largest score over the gap. `beta_min` is the smallest $\beta$ that keeps the output error within `tolerance`.
+    `looks` says which of the keys that match equally well is read: so many places back (a number; a pad where there is
+    no such place), the `last`, the `first`, or `all` of them.
     """
 
     name: str
@@ -39,6 +44,7 @@ class HeadLabel:
     kappa: float | None = None
     beta_min: float | None = None
     tolerance: float | None = None
+    looks: Looks | None = None
 
 
 @dataclass(frozen=True)

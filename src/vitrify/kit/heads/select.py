@@ -49,6 +49,7 @@ def select(
     least 1. `shares` says that equal weights matter, so that queries and keys must be exact.
     """
     length = float(net.max_length)
+    placed = any(net.is_placed(space) for test in tests for space in test.key.spaces)
     total = sum(test.top for test in tests)
     query, key = Affine.constant(np.zeros(0)), Affine.constant(np.zeros(0))
     for test in tests:
@@ -83,6 +84,7 @@ def select(
             ties=ties,
             error=rounding_of_mean(net, writes) if which is None else 0.0,
             shares=shares and which is None,
+            looks=(which or "all") if not placed else None,
         )
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.kit.positions import Finder
+from vitrify.kit.positions import Finder, Places
 from vitrify.net.spaces import Kind
 
 
@@ -77,6 +77,7 @@ def shift(
         gap=code.gap(offset),
         bound=code.bound(offset),
         leak=1e-9 if leak is None else leak,
+        looks=offset if sink is None and not isinstance(code, Places) else None,
         error=0.0 if leak is None else rounding_of_mean(net, value),
     )
     return net.add(head)

@@ -1,0 +1,444 @@
+r"""Margins of a built net: a proof for every word up to its maximum length, from the weights and the labels alone.
+
+The stream is followed from the embedding to the logits as sets of values (`values.py`). For every head it is proved by
+how much its keys win, for every named space that it stays within an error of a legal value, for all words at once. So
+the net computes, up to that error, what its *ideal* does: the same net with exact selection and exact values. That the
+ideal is the spec's is another matter, which the examination of all short words shows.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from vitrify.certify.margin_heads import Scores, averaged, check_looks, looks, race, selected
+from vitrify.certify.margin_units import Layer, one_by_one, table, within
+from vitrify.certify.values import (
+    MOST_NUMBERS,
+    MOST_POINTS,
+    ROUNDOFF,
+    Factor,
+    Floats,
+    Stretch,
+    Undecided,
+    distinct,
+    reads,
+)
+from vitrify.net.architecture import Architecture
+from vitrify.net.labels import HeadLabel, SpaceLabel
+from vitrify.net.sparse import dense, is_sparse
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights
+
+MOST_TOGETHER = 1 << 15  # combinations that are gone through for a whole space at once
+MANY_UNITS = 1 << 10  # beyond which what they write is only bounded, where bounds are enough
+JOINT = 16  # numbers of a space that are followed together
+LEGAL = 1e-6  # how far a computed ideal value may be from a legal one, by the rounding of weights
+
+
+@dataclass(frozen=True)
+class HeadMargin:
+    """What was proved about a head: its gap (after beta; None where fixed weights average), what can go astray."""
+
+    name: str
+    block: int
+    place: int
+    looks: str
+    gap: float | None
+    kappa: float | None
+    noise: float
+    leak: float
+
+
+@dataclass(frozen=True)
+class SpaceMargin:
+    """What was proved about a space: the values it can hold at a token, part by part, and how far it is from them."""
+
+    label: SpaceLabel
+    factors: tuple[Factor, ...]
+    places: Floats = field(repr=False)
+    error: Floats = field(repr=False)
+
+    @property
+    def worst(self) -> float:
+        """The largest error of a coordinate."""
+        return float(self.error.max(initial=0.0))
+
+    @property
+    def count(self) -> int | None:
+        """How many values the parts can hold, added up; None where some are only known within bounds."""
+        counts = [factor.count for factor in self.factors]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The margins of every head and space up to a length; `reason` says where the proof stopped, if it did."""
+
+    max_length: int
+    heads: tuple[HeadMargin, ...]
+    spaces: tuple[SpaceMargin, ...]
+    error: float | None
+    lead: float | None
+    reason: str | None
+    assumed: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return self.reason is None
+
+    @property
+    def summary(self) -> str:
+        """What is proved, or why not, in a sentence."""
+        if not self.holds:
+            return f"margins not proved: {self.reason}"
+        given = f", given that {' and '.join(self.assumed)}" if self.assumed else ""
+        lead = "" if self.lead is None else f", and the best answer leads by at least {self.lead:.3g} more"
+        return (
+            f"proved for every word up to length {self.max_length}{given}: each head reads the keys it should, and the "
+            f"logits are within {self.error:.3g} of those of exact selection{lead}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, without the values themselves."""
+        return {
+            "holds": self.holds,
+            "reason": self.reason,
+            "max_length": self.max_length,
+            "assumed": list(self.assumed),
+            "heads": [asdict(head) for head in self.heads],
+            "spaces": [
+                {"name": s.label.name, "kind": s.label.kind.tag, "values": s.count, "error": s.worst}
+                for s in self.spaces
+            ],
+            "error": self.error,
+            "lead": self.lead,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def margins(weights: Weights[Any], *, language: bool = False, longest: int | None = None) -> Proof:
+    """Prove the margins of a built net for all words up to `longest`, or say where that fails.
+
+    With `language`, the words are those of a language that keeps the net's whole numbers within the ranges of their
+    labels; the proof then rests on that, and says so.
+    """
+    start = time.perf_counter()
+    run = _Run(weights, language, longest)
+    reason = None
+    try:
+        _covers(weights.architecture)
+        run.all()
+    except Undecided as stop:
+        reason = str(stop)
+    return Proof(
+        max_length=getattr(weights.architecture, "max_length", 0) if longest is None else longest,
+        heads=tuple(run.heads),
+        spaces=tuple(run.spaces),
+        error=run.error,
+        lead=run.lead,
+        reason=reason,
+        assumed=tuple(run.assumed),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _covers(net: Architecture) -> None:
+    if not isinstance(net, Transformer) or net.reads != "tokens":
+        raise Undecided("margins are worked out for transformers that read tokens")
+    if net.norm or net.residual != "add" or net.loops > 1 or any(block.experts or block.cell for block in net.blocks):
+        raise Undecided("margins are not worked out for norms, experts, recurrences, loops and concatenating residuals")
+    if net.looks_ahead and net.pads != 1:
+        raise Undecided("a net that looks ahead behind several pads is not covered")
+
+
+@dataclass(eq=False)
+class _Run:
+    """One pass through the net: the stretches as they are now, and what was found on the way."""
+
+    weights: Weights[Any]
+    language: bool
+    longest: int | None
+    heads: list[HeadMargin] = field(default_factory=list)
+    spaces: list[SpaceMargin] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    error: float | None = None
+    lead: float | None = None
+
+    def all(self) -> None:
+        net, arrays = self.weights.architecture, self.weights.arrays
+        self.net = net
+        self.labels = self.weights.labels
+        embed, placed = arrays["embed.W_E"], np.asarray(dense(arrays["pos_embed.W_pos"]))
+        pads = placed[: net.pads] + np.asarray(dense(embed[[0]]))
+        quiet = np.zeros(net.d_model)
+        self.pads = Stretch("pads", 0, pads, (), quiet)
+        words = embed[1:]
+        used = np.flatnonzero(reads(words.T))
+        part = words[:, used]
+        points = part if is_sparse(part) else distinct(part)
+        factors = (Factor.of("token", used, points),) if len(used) and part.shape[0] else ()
+        end = net.positions if self.longest is None else net.pads + min(self.longest, net.max_length)
+        self.tokens = Stretch("tokens", net.pads, placed[net.pads : end], factors, quiet)
+        self._known_pads()
+        for index, block in enumerate(net.blocks):
+            if block.heads:
+                self._attention(index)
+                self._see_pads(2 * index + 1)
+            if block.units:
+                self._mlp(index)
+            self._see_pads(2 * index + 2)
+        self._readout()
+
+    # ---- pads: what stands there is the same for every word, unless a head looks ahead
+    def _known_pads(self) -> None:
+        self.known: dict[int, Floats] | None = None
+        net = self.net
+        if net.looks_ahead:
+            return
+        seen: dict[str, Any] = {}
+        net.forward(self.weights.prepared, np.zeros((1, net.pads), dtype=np.int64), record=seen.__setitem__)
+        self.known = {moment: seen[name][0] for moment, name in enumerate(net.moments)}
+
+    def _see_pads(self, moment: int) -> None:
+        if self.known is None:
+            return
+        places = self.known[moment]
+        self.pads = Stretch("pads", 0, places, (), 1e-14 * (1 + np.abs(places).max(axis=0)))
+
+    def _stretches(self) -> tuple[Stretch, ...]:
+        return (self.pads, self.tokens)
+
+    # ---- attention
+    def _attention(self, index: int) -> None:
+        block, prefix = self.net.blocks[index], f"blocks.{index}.attn."
+        arrays = {k.removeprefix(prefix): v for k, v in self.weights.arrays.items() if k.startswith(prefix)}
+        keys = self._stretches()
+        queries = [self.tokens] if self.known is not None else [self.pads, self.tokens]
+        after = {stretch.name: stretch for stretch in queries}
+        for place in range(len(block.heads)):
+            part = {k: arrays[k][place] for k in ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")}
+            part |= {
+                "beta": float(arrays["beta"][place]),
+                "b_rel": arrays["b_rel"][place] if "b_rel" in arrays else None,
+            }
+            label = next((h for h in self.labels.heads if (h.block, h.place) == (index, place)), None)
+            for stretch in queries:
+                written = self._head(index, place, label, part, stretch, keys)
+                if written is not None:
+                    after[stretch.name] = _added(after[stretch.name], *written)
+        for stretch in queries:
+            done = self._settle(after[stretch.name], 2 * index + 1)
+            if stretch.name == "tokens":
+                self.tokens = done
+            else:
+                self.pads = done
+
+    def _head(
+        self, index: int, place: int, label: HeadLabel | None, part: dict[str, Any], stretch: Stretch, keys: Any
+    ) -> tuple[Any, Any] | None:
+        head = self.net.blocks[index].heads[place]
+        name = label.name if label else f"head {index}.{place}"
+        w_o = part["W_O"]
+        dims = np.flatnonzero(reads(w_o.T))
+        if not len(dims):
+            return None
+        out = w_o[:, dims]
+        value = part["W_V"] @ out
+        bias = np.asarray(part["b_V"] @ out)
+        scores = Scores.of(head, part, stretch, keys, value, bias)
+        if label is not None and label.gap is None:
+            found, written, way = None, averaged(name, scores, value, bias, dims), "fixed weights"
+        else:
+            found = race(scores)
+            if label is not None and label.looks is not None and stretch.name == "tokens":
+                check_looks(name, label.looks, scores, found)
+            written, way = selected(name, scores, found, value, bias, dims), looks(scores, found)
+        if stretch.name == "tokens":
+            gap = None if found is None or not np.isfinite(found.gap) else found.gap  # no other key is ever there
+            kappa = None if found is None or not np.isfinite(found.gap) else scores.largest / found.gap
+            self.heads.append(HeadMargin(name, index, place, way, gap, kappa, scores.delta, written.leak))
+        return dims, written
+
+    # ---- the MLP
+    def _mlp(self, index: int) -> None:
+        arrays, prefix = self.weights.arrays, f"blocks.{index}.mlp."
+        layer = Layer(*(arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out")))
+        self.tokens = self._units(self.tokens, layer, 2 * index + 2)
+        if self.known is None:
+            self.pads = self._units(self.pads, layer, 2 * index + 2)
+
+    def _units(self, stretch: Stretch, layer: Layer, moment: int) -> Stretch:
+        low, _ = stretch.bounds()
+        gone, left, spent = [], [], np.zeros(layer.size, dtype=bool)
+        erased_low = {}
+        for dim, (unit, least) in layer.erasers().items():
+            if any(dim in s.dims and s.born < moment <= s.dies for s in self.labels.spaces):
+                continue  # a unit that looks like an eraser, of a space that goes on
+            if low[dim] < least:
+                raise Undecided(f"dimension {dim} may hold {low[dim]:.3g}, less than what erases it can take")
+            spent[unit] = True
+            gone.append(dim)
+            left.append(2.0**-48 * max(1.0, abs(least)))
+            erased_low[dim] = least
+        rest = layer.b_out.copy()
+        for dim, least in erased_low.items():
+            rest[dim] += least  # the eraser's own constant
+        clean = Layer(layer.w_in, layer.b_in, layer.w_out, rest)
+        after = stretch.cleared(np.array(gone, dtype=np.int64), np.array(left)) if gone else stretch
+        born = [s for s in self.labels.spaces if s.born == moment]
+        told = {dim for s in born for dim in s.dims}
+        writes = set(np.flatnonzero(reads((rows_without(clean, spent)).T) | (clean.b_out != 0)).tolist())
+        if writes - told:
+            raise Undecided(
+                f"block {moment // 2 - 1} writes dimensions that no space is born in: {sorted(writes - told)[:5]}"
+            )
+        for label in born:
+            after = self._written_by_units(label, stretch, after, clean, spent)
+        return self._settle(after, moment)
+
+    def _written_by_units(
+        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any
+    ) -> Stretch:
+        dims = list(label.dims)
+        alone = [[dim] for dim in dims]
+        splits = (
+            [[dims], alone]
+            if label.kind.tag in ("onehot", "bits", "circle", "flag")
+            else [[dims], alone][:: 1 if len(dims) <= JOINT else -1]
+        )
+        units = layer.writers(dims, spent)
+        if label.kind.tag == "reals" and len(units) > MANY_UNITS:
+            splits = []
+        for split in splits:
+            try:
+                return self._split(label, before, after, layer, spent, split)
+            except Undecided as stop:
+                reason = stop
+        if label.kind.tag in ("integers", "multihot", "flag"):
+            for dim in dims:
+                points, error = one_by_one(label.name, before, layer, layer.writers([dim], spent), dim, MOST_TOGETHER)
+                after = after.holding([Factor.of(label.name, [dim], points)], np.array([dim]), error)
+            return after
+        if label.kind.tag != "reals":
+            raise reason
+        low, high, error = within(before, layer, units, dims)
+        return after.holding([Factor.box(label.name, dims, low, high)], np.array(dims), error)
+
+    def _split(
+        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any, split: Any
+    ) -> Stretch:
+        """The values of a space as one factor, or as one for each coordinate."""
+        most = MOST_POINTS if len(label.dims) == 1 else MOST_TOGETHER
+        for group in split:
+            points, error = table(label.name, before, layer, layer.writers(group, spent), group, most)
+            after = after.holding([Factor.of(label.name, group, distinct(points))], np.array(group), error)
+        return after
+
+    # ---- what a half layer has left behind
+    def _settle(self, stretch: Stretch, moment: int) -> Stretch:
+        """Check the spaces born now, and forget what can't be read any more."""
+        for label in self.labels.spaces:
+            if label.born != moment:
+                continue
+            dims = np.array(label.dims)
+            stretch = self._legal(label, stretch, dims)
+            if stretch.name == "tokens":
+                self.spaces.append(_margin(label, stretch))
+        return stretch
+
+    def _legal(self, label: SpaceLabel, stretch: Stretch, dims: Any) -> Stretch:
+        """The values of a categorical space must be legal; numbers that a language bounds are cut to their range."""
+        mine = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any() and not factor.units]
+        if label.kind.tag == "reals" or not mine:
+            return stretch
+        if not all(factor.finite for factor in mine):
+            raise Undecided(f"{label.name!r} may hold any number within bounds: several keys may share the weight")
+        if label.kind.tag == "integers":
+            return self._whole(label, stretch, mine)
+        if stretch.name == "tokens":
+            for factor in mine:
+                self._codes(label, factor)
+        return stretch
+
+    def _codes(self, label: SpaceLabel, factor: Factor) -> None:
+        """Each coordinate of a code must be one that codes have, whatever the others are; a point must be a code."""
+        points = factor.written_out()
+        if label.kind.tag == "circle":
+            far = label.kind.deviation(points)[:, None]
+        else:
+            legal = (-1.0, 0.0, 1.0) if label.kind.tag == "bits" else (0.0, 1.0)
+            far = np.min([np.abs(points - code) for code in legal], axis=0)
+        if far.max(initial=0.0) > LEGAL:
+            bad = np.round(points[int(far.max(axis=1).argmax())], 6).tolist()
+            raise Undecided(f"{label.name!r} may hold {bad}, which is no legal value")
+
+    def _whole(self, label: SpaceLabel, stretch: Stretch, mine: list[Factor]) -> Stretch:
+        low, high = label.kind.low, label.kind.high
+        factors = []
+        for factor in stretch.factors:
+            if factor not in mine:
+                factors.append(factor)
+                continue
+            points = factor.written_out()
+            if stretch.name == "tokens" and np.abs(points - np.round(points)).max(initial=0.0) > LEGAL:
+                raise Undecided(f"{label.name!r} may hold numbers that are not whole")
+            inside = ((points >= low - LEGAL) & (points <= high + LEGAL)).all(axis=1)
+            if not inside.all() and self.language:
+                note = f"{label.name!r} stays between {low:g} and {high:g}"
+                self.assumed += [note] if note not in self.assumed else []
+                factor = Factor.of(factor.name, factor.dims, points[inside])
+            factors.append(factor)
+        return replace(stretch, factors=tuple(factors))
+
+    def _readout(self) -> None:
+        """By how much the answer leads that the ideal values give, and how far the logits can be from theirs."""
+        arrays, tokens = self.weights.arrays, self.tokens
+        w_u, b_u, kind = arrays["unembed.W_U"], arrays["unembed.b_U"], self.net.output.kind
+        size = np.maximum(*map(np.abs, tokens.bounds()))
+        error = tokens.moved(w_u) + 8 * ROUNDOFF * (w_u.shape[0] + 4) * (np.asarray(size @ abs(w_u)) + np.abs(b_u))
+        self.error = float(error.max(initial=0.0))
+        if kind in ("lm", "values") or (kind != "next" and len(b_u) < 2):
+            return
+        if kind == "next":
+            least = min(self._distance(w_u, b_u, symbol) - error[symbol] for symbol in range(len(b_u)))
+        else:
+            ideal = tokens.contents(w_u, most=MOST_TOGETHER)
+            placed = distinct(tokens.at_places(w_u, b_u))
+            if len(ideal) * len(placed) * len(b_u) > MOST_NUMBERS:
+                raise Undecided(f"{len(ideal)} × {len(placed)} answers are too many to go through")
+            best = np.partition((ideal[:, None] + placed[None]).reshape(-1, len(b_u)), -2, axis=1)[:, -2:]
+            least = float((best[:, 1] - best[:, 0]).min()) - 2 * self.error
+        self.lead = least
+        if least <= 0:
+            raise Undecided(
+                f"the best answer may lead by nothing: {least + 2 * self.error:.3g}, errors {self.error:.3g}"
+            )
+
+    def _distance(self, w_u: Any, b_u: Floats, symbol: int) -> float:
+        """How far a logit is from 0, at least."""
+        column = np.asarray(dense(w_u[:, [symbol]]))
+        ideal = self.tokens.contents(column) + distinct(self.tokens.at_places(column, b_u[[symbol]])).T
+        return float(np.abs(ideal).min())
+
+
+def rows_without(layer: Layer, spent: Any) -> Any:
+    """The rows of W_out of all units but some."""
+    keep = np.flatnonzero(~spent)
+    return layer.w_out.tocsr()[keep] if is_sparse(layer.w_out) else layer.w_out[keep]
+
+
+def _added(stretch: Stretch, dims: Any, written: Any) -> Stretch:
+    places = stretch.places.copy()
+    places[:, dims] += written.places
+    return replace(stretch, places=places).holding(written.factors, dims, written.error)
+
+
+def _margin(label: SpaceLabel, stretch: Stretch) -> SpaceMargin:
+    dims = np.array(label.dims)
+    mine = tuple(factor for factor in stretch.factors if np.isin(factor.dims, dims).any())
+    return SpaceMargin(label, mine, stretch.places[:, dims], stretch.error[dims])

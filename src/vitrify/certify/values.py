@@ -1,0 +1,216 @@
+r"""What a residual stream may hold: independent parts with finitely many vectors each, known up to a stated error.
+
+At a position of a *stretch* (the pads, or the tokens) the stream is $x = \text{place}_i + \sum_f v_f + \text{error}$:
+a row that only the position sets, one vector of every *factor*, and in each dimension an error of at most `error`.
+Every input word gives such a sum, whichever vectors it picks, so what holds for all choices holds for all words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.arrays import Matrix
+from vitrify.net.sparse import dense, is_sparse
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_POINTS = 1 << 21  # vectors that are kept for one factor or one sum
+MOST_NUMBERS = 1 << 22  # numbers in one table of vectors
+MOST_ENTRIES = 1 << 25  # of a matrix that is written out
+MANY = 32  # dimensions from which a one-hot is not written out
+ROUNDOFF = 2.0**-53
+
+
+class Undecided(Exception):
+    """The analysis can't prove what it should; the message says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Dimensions that move together: `points` [n, size] are the vectors they may hold; None is any vector of the box.
+
+    `units` says instead that they hold a unit vector (or, if `void`, zero): large one-hot spaces are never written out.
+    """
+
+    name: str
+    dims: Ints
+    low: Floats
+    high: Floats
+    points: Matrix | None = None
+    units: bool = False
+    void: bool = False
+
+    @classmethod
+    def of(cls, name: str, dims: Sequence[int] | Ints, points: Matrix) -> Factor:
+        """From the vectors themselves, dense or sparse; unit vectors of many dimensions are not kept."""
+        if is_sparse(points):
+            low, high = (np.asarray(f(axis=0).todense()).ravel() for f in (points.min, points.max))
+        else:
+            low, high = points.min(axis=0), points.max(axis=0)
+            ones = np.count_nonzero(points == 1, axis=1)
+            if len(dims) > MANY and np.count_nonzero(points) == ones.sum() and ones.max(initial=0) <= 1:
+                return cls.unit_vectors(name, dims, void=bool((ones == 0).any()))
+        return cls(name, np.asarray(dims, dtype=np.int64), low, high, points)
+
+    @classmethod
+    def unit_vectors(cls, name: str, dims: Sequence[int] | Ints, *, void: bool) -> Factor:
+        """One of the unit vectors of the dimensions."""
+        size = len(dims)
+        return cls(name, np.asarray(dims, dtype=np.int64), np.zeros(size), np.ones(size), None, True, void)
+
+    @classmethod
+    def box(cls, name: str, dims: Sequence[int] | Ints, low: Floats, high: Floats) -> Factor:
+        """Any vector between two."""
+        return cls(name, np.asarray(dims, dtype=np.int64), low, high)
+
+    @property
+    def finite(self) -> bool:
+        return self.units or self.points is not None
+
+    @property
+    def count(self) -> int | None:
+        """How many vectors there are; None in a box."""
+        if self.units:
+            return len(self.dims) + self.void
+        return None if self.points is None else int(self.points.shape[0])
+
+    def written_out(self) -> Floats:
+        """The vectors [n, size] of a factor with few of them."""
+        return np.eye(len(self.dims)) if self.points is None else np.asarray(dense(self.points))
+
+    def image(self, rows: Matrix) -> Floats:
+        """The different vectors that a matrix [size, out] makes of the points."""
+        if not self.finite:
+            raise Undecided(f"{self.name!r} holds numbers that are known only within bounds")
+        rows = dense(rows) if not is_sparse(rows) or rows.shape[0] * rows.shape[1] <= MOST_ENTRIES else rows
+        if is_sparse(rows):
+            raise Undecided(f"{self.name!r} is read by too many units at once")
+        if self.units:
+            found = np.vstack([rows, np.zeros((1, rows.shape[1]))]) if self.void else rows
+        else:
+            found = self.points @ rows
+        return distinct(dense(found))
+
+    def without(self, gone: Ints) -> Factor | None:
+        """The factor when some dimensions no longer count."""
+        keep = ~np.isin(self.dims, gone)
+        if keep.all():
+            return self
+        if not keep.any():
+            return None
+        if self.units:
+            return replace(
+                self, dims=self.dims[keep], low=self.low[keep], high=self.high[keep], void=self.void or not keep.all()
+            )
+        points = None if self.points is None else self.points[:, np.flatnonzero(keep)]
+        if points is not None and not is_sparse(points):
+            points = distinct(points)
+        return replace(self, dims=self.dims[keep], low=self.low[keep], high=self.high[keep], points=points)
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Positions of one sort, and what the stream may hold there; `error` is by dimension."""
+
+    name: str
+    start: int
+    places: Floats
+    factors: tuple[Factor, ...]
+    error: Floats
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def positions(self) -> Ints:
+        return self.start + np.arange(len(self.places))
+
+    def touched(self, matrix: Matrix) -> list[Factor]:
+        """The factors that a matrix [dimensions, …] reads."""
+        read = reads(matrix)
+        return [factor for factor in self.factors if read[factor.dims].any()]
+
+    def at_places(self, matrix: Matrix, bias: Floats) -> Floats:
+        """What the rows of the positions give alone."""
+        used = np.flatnonzero(self.places.any(axis=0) & reads(matrix))
+        if not len(used):
+            return np.broadcast_to(bias, (len(self), len(bias)))
+        return np.asarray(self.places[:, used] @ rows_of(matrix, used)) + bias
+
+    def contents(self, matrix: Matrix, *, most: int = MOST_POINTS) -> Floats:
+        """All sums of one vector of each factor, mapped by a matrix [dimensions, out]."""
+        parts = [factor.image(rows_of(matrix, factor.dims)) for factor in self.touched(matrix)]
+        return sums(parts, matrix.shape[1], most=most)
+
+    def moved(self, matrix: Matrix) -> Floats:
+        """How far the errors can move each output of a matrix."""
+        return np.asarray(self.error @ abs(matrix))
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The least and the largest number in each dimension, errors included."""
+        low, high = self.places.min(axis=0), self.places.max(axis=0)
+        for factor in self.factors:
+            np.add.at(low, factor.dims, factor.low)
+            np.add.at(high, factor.dims, factor.high)
+        return low - self.error, high + self.error
+
+    def cleared(self, dims: Ints, left: Floats) -> Stretch:
+        """The same with some dimensions set to zero, up to an error that is left in each."""
+        places, error = self.places.copy(), self.error.copy()
+        places[:, dims] = 0.0
+        error[dims] = left
+        kept = [factor.without(dims) for factor in self.factors]
+        return replace(self, places=places, error=error, factors=tuple(factor for factor in kept if factor is not None))
+
+    def holding(self, factors: Iterable[Factor], dims: Ints, error: Floats | float) -> Stretch:
+        """The same with new factors, whose dimensions are off by an error."""
+        added = self.error.copy()
+        added[dims] += error
+        return replace(self, factors=(*self.factors, *factors), error=added)
+
+
+def reads(matrix: Matrix) -> NDArray[np.bool_]:
+    """Which rows of a matrix are not zero."""
+    if is_sparse(matrix):
+        return np.asarray(abs(matrix).sum(axis=1)).ravel() > 0
+    return np.asarray(np.any(matrix != 0, axis=tuple(range(1, matrix.ndim))))
+
+
+def rows_of(matrix: Matrix, dims: Ints) -> Matrix:
+    """Some rows of a matrix, dense or sparse."""
+    return matrix.tocsr()[dims] if is_sparse(matrix) else matrix[dims]
+
+
+def distinct(points: Floats) -> Floats:
+    """The different rows."""
+    if points.shape[1] == 1:
+        return np.unique(points[:, 0])[:, None]
+    if points.shape[1] == 0:
+        return points[:1]
+    return np.unique(points, axis=0)
+
+
+def sums(parts: Sequence[Floats], size: int, *, most: int = MOST_POINTS) -> Floats:
+    """All different sums of one row of each part; too many are refused."""
+    total: Floats = np.zeros((1, size))
+    for part in sorted(parts, key=len):
+        if len(total) * len(part) > most or len(total) * len(part) * max(size, 1) > MOST_NUMBERS:
+            raise Undecided(f"{len(total)} × {len(part)} combinations of values are too many to go through")
+        total = distinct((total[:, None] + part[None]).reshape(-1, size))
+    return total
+
+
+def is_unit_map(matrix: Any) -> bool:
+    """Whether a matrix sends unit vectors to different unit vectors or to zero."""
+    from scipy.sparse import csr_array
+
+    csr = csr_array(matrix)
+    csr.eliminate_zeros()
+    alone = np.diff(csr.indptr).max(initial=0) <= 1 and np.bincount(csr.indices, minlength=1).max(initial=0) <= 1
+    return bool(alone and (csr.data == 1).all())
