@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_constructions import ENTRIES, SAMPLES, built
 
+from samples import ENTRIES, SAMPLES, built
 from vitrify.certify.margins import Proof, SpaceMargin, margins
 from vitrify.certify.oracles import oracle_for
 from vitrify.constructions.catalogue import KINDS, Settings, build
