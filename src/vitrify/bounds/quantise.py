@@ -24,7 +24,7 @@ def attention_block(weights: Weights[Any]) -> int:
     net = weights.architecture
     if not isinstance(net, Transformer):
         raise InputError(f"this is about transformers with one attention layer; the net is {net.tag}")
-    at = [index for index, block in enumerate(net.blocks) if block.heads]
+    at = [index for index, block in net.turns if block.heads]
     if len(at) != 1:
         raise InputError(f"this is about nets with one attention layer; the net has {len(at)}, and the bound is silent")
     kinds = {head.attention for head in net.blocks[at[0]].heads}
@@ -114,6 +114,7 @@ def _rest(weights: Weights[Any], index: int) -> Callable[[Floats, Floats], Float
         net,
         inputs=tuple(f"x{number}" for number in range(width)),
         max_length=1,
+        min_length=0,
         d_model=width,
         blocks=after,
         pads=0,

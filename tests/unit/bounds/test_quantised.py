@@ -131,6 +131,7 @@ def tiny(**changes: Any) -> Transformer:
         (lambda: copycat(), "by softmax, not by hard"),
         (lambda: build(cyclic(3)), "one attention layer; the net has 7"),
         (lambda: random_net(tiny(norm=True)), "layer norm"),
+        (lambda: random_net(tiny(loops=3)), "the net has 3"),
         (lambda: random_net(tiny(blocks=())), "the net has 0"),
     ],
 )
