@@ -1,4 +1,4 @@
-"""From a net with one attention layer to a quantised layer (`quantised.py`), and what the net itself says."""
+"""From a net with one attention layer to a quantised layer (`quantised.py`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import numpy as np
 
 from vitrify.bounds.quantised import Floats, Ints, OneLayer, signed
 from vitrify.errors import InputError
-from vitrify.net.architecture import Output
 from vitrify.net.attention import allowed_keys
-from vitrify.net.run import batch_logits
 from vitrify.net.sparse import affine, dense, matmul_heads
 from vitrify.net.transformer import Transformer
 from vitrify.net.transformer_forward import forward
@@ -27,6 +25,8 @@ def attention_block(weights: Weights[Any]) -> int:
     at = [index for index, block in net.turns if block.heads]
     if len(at) != 1:
         raise InputError(f"this is about nets with one attention layer; the net has {len(at)}, and the bound is silent")
+    if any(block.cell for block in net.blocks):
+        raise InputError("this is about attention alone; the net has a recurrent cell beside it")
     kinds = {head.attention for head in net.blocks[at[0]].heads}
     if kinds != {"softmax"}:
         raise InputError(f"a quantised layer attends by softmax, not by {', '.join(sorted(kinds - {'softmax'}))}")
@@ -138,20 +138,3 @@ def _rest(weights: Weights[Any], index: int) -> Callable[[Floats, Floats], Float
         return np.asarray(forward(rest, shallow.prepared, x))[:, -1]
 
     return finish
-
-
-def answer(output: Output, logits: Floats) -> str:
-    """The symbol (or the set of symbols) that logits say."""
-    if output.kind == "next":
-        return (
-            " ".join(symbol for symbol, logit in zip(output.symbols, logits, strict=True) if logit > 0) or "(nothing)"
-        )
-    return output.symbols[int(np.argmax(logits))]
-
-
-def unrounded(weights: Weights[Any], words: Sequence[Sequence[str]]) -> list[str]:
-    """What the net itself says at the end of words of one length, in float64."""
-    net = weights.architecture
-    ids = np.array([[0] * net.pads + [net.input_ids[symbol] for symbol in word] for word in words])
-    lengths = np.full(len(words), ids.shape[1])
-    return [answer(net.output, row[-1]) for row in batch_logits(weights, ids, lengths)]

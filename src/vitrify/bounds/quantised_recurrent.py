@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from vitrify.bounds.quantised import MOST_BITS, Floats, Ints, signed
 from vitrify.errors import InputError
+from vitrify.net.recurrent import Recurrent
+from vitrify.net.transformer_forward import Cache
+from vitrify.net.weights import Weights
+
+KEPT = "blocks.0.rec"  # where a recurrent net keeps its state
+WORDS, LENGTH = 64, 64  # random words that tell how large a state becomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,4 +97,43 @@ def random_recurrent(
         first=np.zeros(size),
         step=np.full(size, 2.0 / (1 << bits)),
         follow=follow,
+    )
+
+
+def quantise_recurrent(weights: Weights[Any], symbols: Sequence[str], bits: int, seed: int = 0) -> QuantisedRecurrent:
+    """A recurrent net of any cell with its state at so many bits per coordinate, over some of its symbols.
+
+    An LSTM keeps two rows, so that its state has twice as many coordinates. A coordinate's step is the largest size
+    that it had on random words, over $2^{b-1} - 1$.
+    """
+    net = weights.architecture
+    if not isinstance(net, Recurrent):
+        raise InputError(f"this is about recurrent nets; the net is {net.tag}")
+    unknown = [symbol for symbol in symbols if symbol not in net.input_ids]
+    if unknown:
+        raise InputError(f"the net does not read {', '.join(map(repr, unknown))}")
+    ids = np.array([net.input_ids[symbol] for symbol in symbols])
+    pair = net.cell.kind == "lstm"
+
+    def run(state: Floats | None, tokens: Ints) -> tuple[Floats, Floats]:
+        cache = Cache()
+        if state is not None:
+            cache.keep(KEPT, tuple(np.split(state, 2, axis=1)) if pair else state)
+        logits = np.asarray(net.forward(weights.prepared, tokens, cache=cache))[:, -1]
+        kept = cache.kept(KEPT, None)
+        return (np.concatenate(kept, axis=1) if pair else np.asarray(kept)), logits
+
+    first, _ = run(None, np.zeros((1, net.pads), dtype=np.int64))
+    state, largest = np.repeat(first, WORDS, axis=0), np.abs(first[0])
+    rng = np.random.default_rng(seed)
+    for _ in range(min(net.max_length, LENGTH)):
+        state, _ = run(state, rng.choice(ids, (WORDS, 1)))
+        largest = np.maximum(largest, np.abs(state).max(axis=0))
+    return QuantisedRecurrent(
+        symbols=tuple(symbols),
+        answers=net.output.symbols,
+        bits=bits,
+        first=first[0],
+        step=np.where(largest > 0, largest, 1.0) / max((1 << (bits - 1)) - 1, 1),
+        follow=lambda state, x: run(state, ids[x][:, None]),
     )

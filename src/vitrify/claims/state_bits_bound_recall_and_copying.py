@@ -23,11 +23,13 @@ import numpy as np
 
 from vitrify.bounds.games import Game, copy_game, recall_game
 from vitrify.bounds.protocols import Cut
-from vitrify.bounds.quantised_recurrent import random_recurrent
+from vitrify.bounds.quantised_recurrent import quantise_recurrent, random_recurrent
 from vitrify.bounds.right import register
 from vitrify.certify.evidence import Evidence
 from vitrify.claims._protocols import check_game, sabotage_game, subject
 from vitrify.claims.catalogue import Claim, Subject
+from vitrify.constructions.catalogue import build
+from vitrify.spec.word_languages import waking_up
 
 RECALL = ((6, 2, 1, 4), (9, 3, 2, 5), (16, 2, 3, 4))  # pairs, values, numbers of the state, bits of each
 COPY = ((7, 2, 2, 3), (5, 3, 2, 3))  # letters of a string, different letters, numbers of the state, bits of each
@@ -50,6 +52,12 @@ def subjects() -> Iterator[Subject]:
         net = random_recurrent(game.symbols, game.symbols[:-1], size=size, bits=bits, seed=length)
         name = f"copying {length} letters, random"
         yield subject(name, Cut(net, game), size * bits, right=Cut(register(game), game))
+    register_net = build(waking_up(8), "register")
+    words = register_net.architecture.inputs[1:]
+    game = recall_game(words[2:18], words[:2])
+    built = quantise_recurrent(register_net, game.symbols, 2)
+    bits = 2 * register_net.architecture.width
+    yield subject("recall, 16 pairs, built", Cut(built, game), bits, right=Cut(register(game), game))
     game = recall(4, 3)
     yield subject("recall, 4 pairs, register", Cut(register(game), game), 5 * 3, lambda out: str(np.argmax(out)))
     game = copy_game(6, "ab", "|")

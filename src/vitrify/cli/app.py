@@ -288,19 +288,19 @@ def bound(
 @app.command()
 def refute(
     folder: Folder,
-    task: Annotated[str, typer.Option(help="what the net is to fail at: induction")],
+    task: Annotated[str, typer.Option(help="what the net is to fail at: induction, or copy (recurrent nets)")],
     bits: Annotated[int, typer.Option(min=1, help="bits of every number of the quantised net")] = 8,
-    pairs: Annotated[int | None, typer.Option(min=1, help="pairs in a word; by default, as many as fit")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="pairs or letters in a word; by default, what fits")] = None,
     tries: Annotated[int, typer.Option(min=2, help="inputs to try")] = 1 << 16,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Try to break a net with one attention layer: two inputs with one output and different right answers."""
+    """Try to break a net of one attention layer, or a recurrent one: two inputs, one output, different answers."""
     from vitrify.bounds.nets import refute_net
     from vitrify.cli import render_bounds
     from vitrify.net.folder import load
 
-    found = refute_net(load(folder), task, bits=bits, pairs=pairs, tries=tries, seed=seed)
+    found = refute_net(load(folder), task, bits=bits, size=size, tries=tries, seed=seed)
     render_bounds.refutation(found, as_json)
     raise typer.Exit(0 if found.search.refutation is None else 1)
 

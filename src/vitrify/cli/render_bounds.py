@@ -71,7 +71,7 @@ def refutation(found: NetSearch, as_json: bool) -> None:
         json_line(found.to_json())
         return
     out = console()
-    out.print(f"[bold]{found.net}[/bold] at {found.bits} bits, {found.search.task} with {found.pairs} pairs")
+    out.print(f"[bold]{found.net}[/bold] at {found.bits} bits, {found.search.task}, size {found.size}")
     out.print(str(found.search), markup=False)
     data = found.to_json()["refutation"]
     if data is None:

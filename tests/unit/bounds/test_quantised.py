@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from nets import copycat, random_net
 from oracles.naive_quantised import mixed
-from vitrify.bounds.quantise import quantise, unrounded
+from vitrify.bounds.quantise import quantise
 from vitrify.bounds.quantised import OneLayer, random_layer, sum_bits
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
+from vitrify.net.cells import Cell
 from vitrify.net.run import logits
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.spec.automata import cyclic
@@ -115,11 +116,6 @@ def test_any_net_is_itself_at_enough_bits(seed: int, residual: str, mask: str) -
     assert np.abs(found - true).max() < 1e-3 * max(1.0, float(np.abs(true).max()))
 
 
-def test_unrounded_is_the_net_itself() -> None:
-    net = copycat()
-    assert unrounded(net, [["a", "b", "a"], ["b", "a", "a"]]) == ["b", "a"]
-
-
 def tiny(**changes: Any) -> Transformer:
     fields: dict[str, Any] = {"blocks": (Block((Head(),), d_head=1, d_value=1),)}
     return Transformer(("<s>", "a"), Output("lm", ("a",)), 3, 2, **{**fields, **changes})
@@ -132,6 +128,7 @@ def tiny(**changes: Any) -> Transformer:
         (lambda: build(cyclic(3)), "one attention layer; the net has 7"),
         (lambda: random_net(tiny(norm=True)), "layer norm"),
         (lambda: random_net(tiny(loops=3)), "the net has 3"),
+        (lambda: random_net(tiny(blocks=(Block((Head(),), 1, 1, cell=Cell("relu", 2)),))), "a recurrent cell"),
         (lambda: random_net(tiny(blocks=())), "the net has 0"),
     ],
 )

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
-from vitrify.bounds.games import averaging_game, composition_game, copy_game, index_game, match3_game, pointer_game
+from nets import random_net
+from vitrify.bounds.games import (
+    averaging_game,
+    composition_game,
+    copy_game,
+    index_game,
+    match3_game,
+    pointer_game,
+    recall_game,
+)
 from vitrify.bounds.kernel import averaging_net, refute_averaging
-from vitrify.bounds.nets import refute_net
-from vitrify.bounds.protocols import Cut, Query, Sums, TwoParty
-from vitrify.bounds.quantise import answer
+from vitrify.bounds.nets import answer, refute_net
+from vitrify.bounds.protocols import Cut, Query, Sums, TwoParty, play
 from vitrify.bounds.quantised import random_layer
-from vitrify.bounds.quantised_recurrent import random_recurrent
+from vitrify.bounds.quantised_recurrent import quantise_recurrent, random_recurrent
 from vitrify.bounds.refute import refute
 from vitrify.bounds.right import averaging_layer, gathering_layer, register
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
+from vitrify.net.cells import Cell, CellKind
+from vitrify.net.recurrent import Recurrent
+from vitrify.net.run import logits
 from vitrify.spec.automata import cyclic
 from vitrify.spec.maxout import Maxout
 from vitrify.spec.maxout_nets import random_maxout, random_relu
@@ -169,9 +180,9 @@ def test_a_built_net_of_one_layer() -> None:
     net = build(random_ngram(4, 3, seed=2), "heads", Settings("softmax", 21, None, None, None))
     search = refute_net(net, "induction", bits=8)
     found = search.search.refutation
-    assert (search.pairs, search.bits) == (10, 8)
+    assert (search.size, search.bits) == (10, 8)
     assert found is not None
-    assert search.quantised[0] == search.quantised[1]
+    assert search.quantised in net.architecture.output.symbols
     for word, right in zip((found.first, found.second), found.answers, strict=True):
         last = max(place for place, symbol in enumerate(word[:-1]) if symbol == word[-1])
         assert word[last + 1] == right
@@ -189,14 +200,48 @@ def test_three_symbols_are_enough() -> None:
 
 def test_nets_and_tasks_that_do_not_fit() -> None:
     net = build(random_ngram(4, 3, seed=2), "heads", Settings("softmax", 21, None, None, None))
-    with pytest.raises(InputError, match="no task is called 'juggling'; there are: induction"):
+    with pytest.raises(InputError, match="no task is called 'juggling'; there are: induction, copy"):
         refute_net(net, "juggling")
-    with pytest.raises(InputError, match="room for 1 to 10 pairs, not 11"):
-        refute_net(net, "induction", pairs=11)
+    with pytest.raises(InputError, match="room for a size of 1 to 10, not 11"):
+        refute_net(net, "induction", size=11)
     with pytest.raises(InputError, match="has 7, and the bound is silent"):
         refute_net(build(cyclic(3)), "induction")
     with pytest.raises(InputError, match="it says: 0 1 2"):
         refute_net(build(cyclic(3), "commutative"), "induction")
+    with pytest.raises(InputError, match="copy is asked of recurrent nets"):
+        refute_net(net, "copy")
+    with pytest.raises(InputError, match="this is about recurrent nets; the net is transformer"):
+        quantise_recurrent(net, net.architecture.inputs[1:3], 4)
+
+
+@pytest.mark.parametrize("cell", get_args(CellKind))
+def test_recurrent_nets_of_any_cell_by_two_parties(cell: CellKind) -> None:
+    letters = tuple("abcdefgh")
+    kind = Cell(cell, 2, factors=1 if cell == "householder" else 0)
+    net = Recurrent(("<s>", *letters), Output("transducer", letters), max_length=17, d_embed=3, cell=kind)
+    weights = random_net(net, seed=3).map(lambda array: array / 2)  # type: ignore[arg-type]
+    game = recall_game(letters[:6], letters[6:])
+    fine = quantise_recurrent(weights, letters, 18)
+    words = np.random.default_rng(0).integers(0, 8, (10, 5))
+    true = np.array([found[-1] for found in logits(weights, (words + 1).tolist())])
+    assert np.abs(fine.after(fine.start(10), words)[1] - true).max() < 1e-3
+    protocol = Cut(quantise_recurrent(weights, game.symbols, 2), game)
+    assert protocol.bits == 2 * (4 if cell == "lstm" else 2)
+    for alice in game.numbered(0, 8).tolist():
+        run = play(protocol, alice, 2)
+        assert run.bits == protocol.bits
+        assert np.array_equal(run.output, protocol.direct(game.words(alice, 2))[0])
+    search = refute_net(weights, "induction", bits=1)
+    assert search.search.task == "recall"
+    assert search.size == 6
+    assert search.search.refutation is not None
+    copying = refute_net(weights, "copy", bits=1, size=5)
+    found = copying.search.refutation
+    assert found is not None
+    assert found.answers == (found.first[:5], found.second[:5])
+    assert len(copying.quantised.split()) == 5
+    (row,) = logits(weights, [[net.input_ids[symbol] for symbol in found.first]])
+    assert copying.unrounded[0].split()[0] == letters[int(row[-1].argmax())]
 
 
 def test_sets_of_symbols_are_answers_too() -> None:

@@ -61,14 +61,14 @@ def test_a_net_of_one_layer_is_refuted_by_two_inputs(folder: Path) -> None:
     done = vitrify("refute", folder / "weather", "--task", "induction", "--json")
     assert done.returncode == 1
     found = json.loads(done.stdout)
-    assert (found["task"], found["bits"], found["pairs"], found["forced"]) == ("induction", 8, 8, False)
+    assert (found["task"], found["bits"], found["size"], found["forced"]) == ("induction", 8, 8, False)
     one, other = found["refutation"]
     assert one["answer"] != other["answer"]
     assert one["quantised"] == other["quantised"]
     for row in (one, other):
         itself = json.loads(vitrify("run", folder / "weather", *row["input"], "--json").stdout)["next"]
         assert max(itself, key=itself.__getitem__) == row["net"]
-    text = vitrify("refute", folder / "weather", "--task", "induction", "--pairs", 3, "--bits", 1).stdout
+    text = vitrify("refute", folder / "weather", "--task", "induction", "--size", 3, "--bits", 1).stdout
     assert "at 1 bits" in text
     assert " ".join(one["input"]) not in text  # three pairs are shorter words
 
@@ -78,7 +78,7 @@ def test_a_net_of_one_layer_is_refuted_by_two_inputs(folder: Path) -> None:
     [
         ("deep", ["--task", "induction"], "the net has 2, and the bound is silent"),
         ("weather", ["--task", "juggling"], "no task is called 'juggling'"),
-        ("weather", ["--task", "induction", "--pairs", 9], "room for 1 to 8 pairs, not 9"),
+        ("weather", ["--task", "induction", "--size", 9], "room for a size of 1 to 8, not 9"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(folder: Path, net: str, words: list[object], said: str) -> None:
