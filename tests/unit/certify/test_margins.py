@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from samples import ENTRIES, SAMPLES, built
-from vitrify.certify.margins import Proof, SpaceMargin, margins
+from vitrify.certify.margins import margins
 from vitrify.certify.oracles import oracle_for
+from vitrify.certify.proof import Proof, SpaceMargin
 from vitrify.constructions.catalogue import KINDS, Settings, build
 from vitrify.net.trace import Trace
 from vitrify.net.transformer import Transformer

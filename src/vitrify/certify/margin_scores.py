@@ -1,0 +1,143 @@
+"""The scores of a head, over all that queries and keys may hold: by position, by contents, and how far errors go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.certify.values import ROUNDOFF, Floats, Ints, Stretch, Undecided, distinct
+from vitrify.net.attention import allowed_keys
+from vitrify.net.sparse import dense
+from vitrify.net.transformer import Head
+
+Bools = NDArray[np.bool_]
+
+MOST_CONTENTS = 1 << 13  # contents of a query or a key
+LARGE = 1 << 11  # values with more numbers than this are not written out
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """What the keys of a stretch can be: rows by position, contents, and the values that go with each contents.
+
+    `values` is None where they are too long to be written out. `agreed` numbers the one value of a contents, wherever
+    the key is; -1 where there is not just one.
+    """
+
+    stretch: Stretch
+    places: Floats
+    contents: Floats
+    values: tuple[Floats, ...] | None
+    agreed: Ints
+
+    @classmethod
+    def of(cls, stretch: Stretch, w_k: Floats, b_k: Floats, value: Any, b_v: Floats, known: dict[bytes, int]) -> Keys:
+        """From the maps to keys and to values; `known` numbers the values of all keys of a head."""
+        places, width = stretch.at_places(w_k, b_k), w_k.shape[1]
+        if value.shape[1] > LARGE:
+            contents = stretch.contents(w_k, most=MOST_CONTENTS)
+            return cls(stretch, places, contents, None, np.full(len(contents), -1))
+        both = stretch.contents(np.hstack([w_k, dense(value)]), most=8 * MOST_CONTENTS)
+        placed = distinct(np.asarray(stretch.at_places(dense(value), b_v)))
+        contents, group = np.unique(both[:, :width], axis=0, return_inverse=True)
+        group = group.ravel()
+        if len(contents) > MOST_CONTENTS:
+            raise Undecided(f"{len(contents)} contents of a key are too many to compare")
+        order = np.argsort(group, kind="stable")
+        split = np.split(both[order, width:], np.flatnonzero(np.diff(group[order])) + 1)
+        values = tuple(distinct((rows[:, None] + placed[None]).reshape(-1, value.shape[1])) for rows in split)
+        agreed = [known.setdefault(rows.tobytes(), len(known)) if len(rows) == 1 else -1 for rows in values]
+        return cls(stretch, places, contents, values, np.array(agreed))
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The scores of a head for one stretch of queries, times beta; `delta` is how far errors can move one."""
+
+    head: Head
+    queries: Stretch
+    keys: tuple[Keys, ...]
+    places: Floats
+    contents: Floats
+    bias: Floats | None
+    delta: float
+    rounding: float
+    largest: float
+
+    @classmethod
+    def of(
+        cls,
+        head: Head,
+        part: Mapping[str, Any],
+        queries: Stretch,
+        stretches: Sequence[Stretch],
+        value: Any,
+        b_v: Floats,
+    ) -> Scores:
+        """From the arrays of one head: W_Q, b_Q, W_K, b_K, beta, and b_rel or None; and its map to values."""
+        beta, w_q, w_k = part["beta"], dense(part["W_Q"]) * part["beta"], dense(part["W_K"])
+        places = queries.at_places(w_q, part["b_Q"] * beta)
+        contents = queries.contents(w_q, most=MOST_CONTENTS)
+        size, moved = np.abs(places).max(axis=0) + np.abs(contents).max(axis=0), queries.moved(w_q)
+        keys, delta, largest = [], 0.0, 0.0
+        known: dict[bytes, int] = {}
+        for stretch in stretches:
+            found = Keys.of(stretch, w_k, part["b_K"], value, b_v, known)
+            k_size = np.abs(found.places).max(axis=0) + np.abs(found.contents).max(axis=0)
+            k_moved = stretch.moved(w_k)
+            keys.append(found)
+            delta = max(delta, float(moved @ k_size + size @ k_moved + moved @ k_moved))
+            largest = max(largest, float(size @ k_size))
+        bias = None if head.window is None else part["b_rel"]
+        largest += 0.0 if bias is None else float(np.abs(bias).max(initial=0.0))
+        rounding = 4 * ROUNDOFF * (w_q.shape[1] + 4) * largest
+        return cls(head, queries, tuple(keys), places, contents, bias, delta + rounding, 4 * rounding, largest)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether positions alone decide the scores."""
+        return len(self.contents) == 1 and all(len(keys.contents) == 1 for keys in self.keys)
+
+    @property
+    def count(self) -> int:
+        """How many keys there are at most."""
+        return sum(len(keys.stretch) for keys in self.keys)
+
+    def allowed(self, keys: Keys) -> Bools:
+        """Which keys [query, key] the queries see."""
+        return np.asarray(allowed_keys(self.head, self.queries.positions, keys.stretch.positions))
+
+    def by_place(self, keys: Keys) -> Floats:
+        """The part of the scores [query, key] that positions alone give."""
+        scores = self.places @ keys.places.T
+        if self.bias is not None:
+            offset = self.queries.positions[:, None] - keys.stretch.positions[None]
+            scores = scores + self.bias[np.clip(offset, 0, len(self.bias) - 1)]
+        return scores
+
+    def alike(self) -> list[Ints]:
+        """The contents of the query by number, those together whose races differ only in the names of the contents."""
+        ranked = []
+        for keys in self.keys:
+            by_place, by_query = self.places @ keys.contents.T, self.contents @ keys.places.T
+            if not _separable(by_place, self.rounding) or not _separable(by_query, self.rounding):
+                return [np.array([number]) for number in range(len(self.contents))]
+            ranked.append(np.sort(self.by_contents(keys), axis=1) + by_query[:, :1])
+        whole = np.hstack(ranked)
+        whole = np.round((whole - whole.max(axis=1, keepdims=True)) / max(4 * self.rounding, 1e-300))
+        _, group = np.unique(whole, axis=0, return_inverse=True)
+        return [np.flatnonzero(group.ravel() == number) for number in range(int(group.max()) + 1)]
+
+    def by_contents(self, keys: Keys) -> Floats:
+        """The part of the scores [contents of the query, contents of the key] that contents alone give."""
+        return np.asarray(self.contents @ keys.contents.T + self.places[:1] @ keys.contents.T)
+
+
+def _separable(table: Floats, slack: float) -> bool:
+    """Whether a table is a sum of a function of the row and one of the column."""
+    rest = table - table[:1] - table[:, :1] + table[:1, :1]
+    return bool(np.abs(rest).max(initial=0.0) <= slack)
