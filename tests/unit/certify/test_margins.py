@@ -14,7 +14,6 @@ from vitrify.certify.oracles import oracle_for
 from vitrify.certify.proof import Proof, SpaceMargin
 from vitrify.constructions.catalogue import KINDS, Settings, build
 from vitrify.net.trace import Trace
-from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import cyclic, symmetric_group
 from vitrify.spec.corpora import pydoc_sentences
@@ -24,15 +23,25 @@ from vitrify.spec.grammars import english
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngrams import random_ngram
 
-# What can't be proved, and why: numbers that only a language keeps in place, weights that depend on what keys hold,
-# answers that only words decide.
-OPEN = {"dyck", "probabilities", "gridworld", "memory", "hidden", "linear", "maxout", "convex-difference"}
-PROVED = sorted(
-    shape
-    for shape, entry in ENTRIES.items()
-    if shape not in OPEN
-    and any(isinstance(w.architecture, Transformer) for w in [built(entry, SAMPLES[entry.spec][0], "soft")] if w)
+PROVED = (
+    *("heads", "layers", "single", "cascade", "commutative", "log-depth", "counting", "temporal", "program"),
+    *("one-pass", "auto", "shapes", "spans", "unambiguous", "plane", "classes", "dyck-recogniser"),
+    *("k-hop", "estimate-heads", "circuit", "turing", "states-aloud"),
+    *("fitted", "hebbian", "least-squares", "mlp-memory"),
 )
+# What is not, and why: numbers that only a language keeps in place, keys that only the task tells apart, weights that
+# depend on what keys hold, answers that only words decide, nets of another make.
+OPEN = {
+    "dyck": "several keys may share",
+    "composition": "several keys may share",
+    "copying": "may go astray",
+    "recall": "may go astray",
+    "probabilities": "weighs its keys by what they hold",
+    "estimate-digits": "too many to compare",
+    "memory": "may lead by nothing",
+    "facts": "known only within bounds",
+    "hidden": "not worked out",
+}
 
 
 def proof_of(weights: Weights[Any], spec: object) -> Proof:
@@ -43,17 +52,34 @@ def proof_of(weights: Weights[Any], spec: object) -> Proof:
 @pytest.mark.parametrize("shape", PROVED)
 def test_it_is_proved_and_real_runs_stay_inside(shape: str) -> None:
     entry = ENTRIES[shape]
-    found = 0
+    nets = ((spec, built(entry, spec, "soft")) for spec in reversed(SAMPLES[entry.spec]))  # small ones come last
+    spec, weights = next((spec, net) for spec, net in nets if net is not None)
+    proof = proof_of(weights, spec)
+    assert proof.holds, proof.reason
+    inside(weights, spec, proof)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", PROVED)
+def test_so_is_every_sample_under_every_attention(shape: str) -> None:
+    entry = ENTRIES[shape]
     for attention in KINDS:
         for spec in SAMPLES[entry.spec]:
             weights = built(entry, spec, attention)
-            if weights is None or (shape, attention) == ("single", "hard"):
+            if weights is None or (shape, attention) == ("single", "hard"):  # hard attention has no digits to read
                 continue
             proof = proof_of(weights, spec)
             assert proof.holds, (attention, spec, proof.reason)
             inside(weights, spec, proof)
-            found += 1
-    assert found
+
+
+@pytest.mark.parametrize("shape", OPEN)
+def test_what_is_not_proved_says_why(shape: str) -> None:
+    entry = ENTRIES[shape]
+    spec = SAMPLES[entry.spec][0]
+    weights = built(entry, spec, "soft")
+    assert weights is not None
+    assert OPEN[shape] in (proof_of(weights, spec).reason or "")
 
 
 def inside(weights: Weights[Any], spec: object, proof: Proof) -> None:
