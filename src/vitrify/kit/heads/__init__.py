@@ -4,7 +4,8 @@ from vitrify.kit.heads.average import count, mean, weighted_mean, window
 from vitrify.kit.heads.logsum import alternatives, floor_below, log_sum
 from vitrify.kit.heads.match import last_marked, lookup, recent_match
 from vitrify.kit.heads.maximum import maximum, shortfall
-from vitrify.kit.heads.place import at_place, earlier
+from vitrify.kit.heads.place import at_place, earlier, neighbour
+from vitrify.kit.heads.sets import set_attend
 from vitrify.kit.heads.shift import shift
 
 __all__ = [
@@ -18,7 +19,9 @@ __all__ = [
     "lookup",
     "maximum",
     "mean",
+    "neighbour",
     "recent_match",
+    "set_attend",
     "shift",
     "shortfall",
     "weighted_mean",

@@ -1,4 +1,4 @@
-"""AtPlace: a head that reads from the position whose number the query holds, or some places before its own."""
+"""AtPlace: a head that reads from the position whose number the query holds; Neighbour: from some places away."""
 
 from __future__ import annotations
 
@@ -30,5 +30,29 @@ def at_place(net: Builder, place: Affine, value: Affine, writes: Space) -> Space
             attention=net.attention,
             gap=1.0,
             bound=length * (2 * float(place.bound[0]) + length),
+        )
+    )
+
+
+def neighbour(net: Builder, offset: int, value: Affine, writes: Space) -> Space:
+    r"""The value so many places on, or back for an offset below 0; the value at BOS where the word has no such place.
+
+    With $p = i + \text{offset}$, key $j$ scores $2pj - j^2$ as for a place: $p^2$ at $j = p$, at most $p^2 - 1$
+    elsewhere. BOS scores $p^2 - \tfrac12$, a function of the index and its square. So the gap is one half.
+    """
+    length, far = float(net.max_length), float(net.max_length + abs(offset))
+    level = Affine.of({net.index: [[2.0 * offset]], net.square: [[1.0]]}, [offset**2 - 0.5])
+    place = Affine.of({net.index: [[2.0]]}, [2.0 * offset])
+    return net.add(
+        Attend(
+            name=f"neighbour at {offset:+}: {writes.name}",
+            query=place.beside(Affine.constant(-1.0)).beside(level),
+            key=Affine.copy(net.index).beside(Affine.copy(net.square)).beside(Affine.copy(net.bos)),
+            value=value,
+            writes=writes,
+            attention=net.attention,
+            mask="none",
+            gap=0.5,
+            bound=max(length * (2 * far + length), far**2 + 0.5),
         )
     )
