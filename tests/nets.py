@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from vitrify.net.architecture import Output
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel
 from vitrify.net.spaces import OneHot
-from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.transformer import Block, Head, Residual, Transformer
 from vitrify.net.weights import Weights
 
 LETTERS = ("<s>", "a", "b", "c")
@@ -113,7 +113,8 @@ def blocks(draw: st.DrawFn) -> Block:
 
 @st.composite
 def transformers(draw: st.DrawFn) -> Transformer:
-    """Any small transformer."""
+    """Any small transformer; only one whose residual adds may run its blocks again."""
+    residual: Residual = draw(st.sampled_from(["add", "concatenate"]))
     return Transformer(
         inputs=LETTERS[: draw(st.integers(2, 4))],
         output=Output("transducer", ("x", "y", "z")[: draw(st.integers(1, 3))]),
@@ -121,7 +122,8 @@ def transformers(draw: st.DrawFn) -> Transformer:
         d_model=draw(st.integers(1, 4)),
         blocks=tuple(draw(st.lists(blocks(), max_size=3))),
         pads=draw(st.integers(1, 3)),
-        residual=draw(st.sampled_from(["add", "concatenate"])),
+        residual=residual,
+        loops=draw(st.integers(1, 3)) if residual == "add" else 1,
         norm=draw(st.booleans()),
         eps=draw(st.sampled_from([1e-3, 0.5])),
     )

@@ -131,3 +131,21 @@ def usual_programs(letters: int, length: int) -> list[Program]:
         ("addition", library.addition(10), sums, True),
     ]
     return [program(root, alphabet, length, causal=causal, name=name) for name, root, alphabet, causal in made]
+
+
+def three_arguments(letters: int, length: int) -> Program:
+    """A function of three expressions without any rule behind it: the letter, the place and the length of the word."""
+    abc = tuple(f"w{i:02}" for i in range(letters))
+
+    def scrambled(letter: str, place: int, size: int) -> int:
+        return random.Random(f"{letter} {place} {size}").randrange(5)
+
+    return program(apply(scrambled, tokens, indices, library.length), abc, length, name="three arguments")
+
+
+def diamonds(number: int) -> Program:
+    """Maps one after the other, each of which reads the one before it twice: the result is from 0 to 6."""
+    node: Expr = width(select(tokens, tokens)) % 7
+    for _ in range(number):
+        node = apply("max", (node + node) % 7, node)
+    return program(node, ("a", "b"), 6, name=f"{number} diamonds")

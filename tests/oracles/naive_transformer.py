@@ -27,7 +27,7 @@ def logits(net: Transformer, arrays: Mapping[str, Any], tokens: Sequence[int]) -
     numbers = {name: _plain(array) for name, array in arrays.items()}
     embed, places = numbers["embed.W_E"], numbers["pos_embed.W_pos"]
     stream = [_add(embed[int(token)], places[position]) for position, token in enumerate(tokens)]
-    for index, block in enumerate(net.blocks):
+    for index, block in [pair for _ in range(net.loops) for pair in enumerate(net.blocks)]:
         part = {name.removeprefix(f"blocks.{index}."): value for name, value in numbers.items()}
         if block.heads:
             seen = [_norm(net, part, "ln1", x) for x in stream]

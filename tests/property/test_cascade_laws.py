@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracles.sympy_groups import derived_orders, groups_inside, sympy_group
 from small_automata import has_a_counter, minimal_automata, solvable_by_monoid
+from vitrify.spec.analysis import analyse
 from vitrify.spec.automata import alternating_group, product, symmetric_group
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.cascade import Cascade, cascade
@@ -110,10 +112,23 @@ def check_classes(machine: Automaton) -> None:
     assert all(group.is_solvable for group in groups) == solvable_by_monoid(machine) == (plan.unsolvable is None)
 
 
+def check_by_sympy(machine: Automaton) -> None:
+    """SymPy says the same of the groups of the levels, and of those inside the transition monoid."""
+    plan = cascade(machine)
+    inside = groups_inside(machine)
+    assert (plan.unsolvable is None) == all(group.is_solvable for group in inside)
+    assert analyse(machine).solvable == all(group.is_solvable for group in groups_inside(machine.minimised()))
+    for _, group in plan.holonomy.groups():
+        assert [part.order for part in group.derived_series] == derived_orders(group.degree, group.generators)
+        assert group.is_solvable == sympy_group(group.degree, group.generators).is_solvable
+    assert all(group.order == 1 for _, group in plan.holonomy.groups()) == all(g.order() == 1 for g in inside)
+
+
 @given(automata(most=4))
 @settings(max_examples=60, deadline=None)
 def test_classes_of_random_automata(machine: Automaton) -> None:
     check_classes(machine)
+    check_by_sympy(machine)
 
 
 @pytest.mark.slow
@@ -122,10 +137,12 @@ def test_classes_of_random_automata(machine: Automaton) -> None:
 def test_classes_of_larger_random_automata(machine: Automaton) -> None:
     if len(transition_monoid(machine.reachable())) <= 2_000:
         check_classes(machine)
+        check_by_sympy(machine)
 
 
 @pytest.mark.parametrize("machine", [symmetric_group(5), alternating_group(5)], ids=["S5", "A5"])
 def test_groups_that_are_not_solvable(machine: Automaton) -> None:
     check_classes(machine)
+    check_by_sympy(machine)
     assert cascade(machine).unsolvable is not None
     assert cascade(product(Automaton.from_regex("a*b*", "ab"), machine)).unsolvable is not None

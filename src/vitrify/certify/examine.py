@@ -42,7 +42,9 @@ def examination(
     if net.reads == "tokens":
         return WordExamination(net, spec, max_length, seed, work, samples)  # type: ignore[arg-type]  # it reads tokens
     if max_length is not None or samples is not None:
-        raise InputError(f"this network reads no words but {net.reads}s: leave --max-length and --samples out")
+        raise InputError(
+            f"this network reads no words but {net.reads.removesuffix('s')}s: leave --max-length and --samples out"
+        )
     return PointExamination(net, spec, seed)
 
 

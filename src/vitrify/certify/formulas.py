@@ -44,7 +44,7 @@ def formula_of(weights: Weights[Any], symbol: str = "True") -> Formula:
     world = World(net.inputs[1:])
     embedded = arrays["embed.W_E"] + arrays["pos_embed.W_pos"][[0] + [1] * (len(net.inputs) - 1)]
     bos, cases = embedded[0], _merged(world, list(zip(embedded[1:], world.letters, strict=True)))
-    for index, block in enumerate(net.blocks):
+    for index, block in net.turns:
         part = Part(arrays, f"blocks.{index}.", None)
         brought = [_brought(world, head, part, place, cases, bos) for place, head in enumerate(block.heads)]
         selves = [_value(part, place, bos) for place, head in enumerate(block.heads) if head.mask == "causal"]

@@ -12,21 +12,29 @@ from numpy.typing import NDArray
 from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
+from vitrify.certify.recall_oracle import RecallOracle
 from vitrify.certify.sentence_oracles import MembershipOracle, NextSetOracle, Sentences
+from vitrify.certify.set_oracle import SetOracle
 from vitrify.certify.task_oracle import TaskOracle
+from vitrify.certify.thought_oracle import ThoughtOracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
 from vitrify.net.weights import Weights
+from vitrify.spec.associations import Associations
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.crasp import Crasp
 from vitrify.spec.dyck import Dyck
+from vitrify.spec.facts import Facts
 from vitrify.spec.grammar import Grammar
 from vitrify.spec.knowledge import Knowledge
 from vitrify.spec.ltl import Formula
 from vitrify.spec.ngram import NGramModel
+from vitrify.spec.pfsa import ProbabilisticAutomaton
 from vitrify.spec.program_file import Program
 from vitrify.spec.tasks.catalogue import Task
+from vitrify.spec.tasks.sparse_averaging import SparseAveraging
+from vitrify.spec.thought import Thinking
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -68,6 +76,15 @@ class Oracle(Protocol):
 
 
 @runtime_checkable
+class AsksSome(Protocol):
+    """An oracle that has no right answer after some prefixes of the words that it asks about."""
+
+    def asked(self, words: Ids) -> NDArray[np.bool_]:
+        """Where there is one, [word, prefix]."""
+        ...
+
+
+@runtime_checkable
 class KnowsNumbers(Protocol):
     """An oracle that also knows the numbers that a network keeps in its named spaces on the way to an answer."""
 
@@ -82,15 +99,6 @@ class Insider(Protocol):
 
     def inside(self, weights: Weights[Any], seed: int) -> tuple[dict[str, object], dict[str, object] | None]:
         """What was measured inside, and a witness if it is wrong."""
-        ...
-
-
-@runtime_checkable
-class AsksSome(Protocol):
-    """An oracle that does not ask after every prefix."""
-
-    def asked(self, words: Ids) -> NDArray[np.bool_]:
-        """After which prefixes an answer is asked for, [word, prefix]."""
         ...
 
 
@@ -116,7 +124,10 @@ class StateOracle:
         return 0.0
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
-        right = logits.argmax(axis=-1) == self._symbol[self.automaton.run_batch(words - 1)]
+        return self._distance(logits, self._symbol[self.automaton.run_batch(words - 1)])
+
+    def _distance(self, logits: Floats, wanted: Ids) -> Floats:
+        right = logits.argmax(axis=-1) == wanted
         right &= np.isfinite(logits).all(axis=-1)
         if logits.shape[-1] > 1:
             known = np.where(np.isfinite(logits), logits, 0.0)
@@ -168,12 +179,36 @@ class StateOracle:
             yield word
 
 
+class FinalStateOracle(StateOracle):
+    """An automaton's state after a whole word, the same answer at every position."""
+
+    MIXED = 64  # words, at most
+    TIE = 1e-12  # such nets lead by less the longer words are, and building refuses what rounding would decide
+
+    def errors(self, words: Ids, logits: Floats) -> Floats:
+        final = self._symbol[self.automaton.run_batch(words - 1)[:, -1:]]
+        return self._distance(logits, np.broadcast_to(final, logits.shape[:2]))
+
+    def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Words with any number of one letter among another, of full length."""
+        letters, length = range(1, len(self.net.inputs)), self.net.max_length
+        pairs = [(a, b) for a in letters for b in letters if a < b]
+        shares = [(a, b, number) for a, b in pairs for number in range(length + 1)]
+        picked = sorted(rng.permutation(len(shares))[: min(count, self.MIXED)].tolist())
+        mixed = [[a] * number + [b] * (length - number) for a, b, number in (shares[i] for i in picked)]
+        return [rng.permutation(word).tolist() for word in mixed]
+
+
 def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     """The oracle of a spec for a network that was built from it."""
     if isinstance(spec, NGramModel):
         return NextTokenOracle(spec, net)
+    if isinstance(spec, ProbabilisticAutomaton):
+        return NextTokenOracle(spec.bigram, net)
     if isinstance(spec, Automaton):
-        return StateOracle(spec, net)
+        return FinalStateOracle(spec, net) if net.output.kind == "class" else StateOracle(spec, net)
+    if isinstance(spec, SparseAveraging):
+        return SetOracle(spec, net)
     if isinstance(spec, Task):
         return TaskOracle(spec, net)
     if isinstance(spec, Formula | Crasp):
@@ -184,6 +219,10 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextWordOracle(spec, net)
     if isinstance(spec, Dyck) and net.output.kind == "class":
         return MembershipOracle(spec, net)
+    if isinstance(spec, Thinking):
+        return ThoughtOracle(spec, net)
+    if isinstance(spec, Associations | Facts):
+        return RecallOracle(spec, net)
     if isinstance(spec, Sentences):
         return NextSetOracle(spec, net)
     if isinstance(spec, Knowledge):

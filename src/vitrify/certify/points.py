@@ -103,13 +103,17 @@ class PointExamination:
 def point_oracle_for(spec: object, net: Architecture) -> PointOracle:
     """The oracle of a spec for a network that was built from it and reads numbers."""
     from vitrify.certify.classes import hierarchy_oracle, scene_oracle
+    from vitrify.certify.graphs import ConnectivityOracle
     from vitrify.certify.maxout import MaxoutOracle
+    from vitrify.spec.connectivity import Connectivity
     from vitrify.spec.maxout import Maxout
 
+    if isinstance(spec, Connectivity):
+        return ConnectivityOracle(spec, net)
     if isinstance(spec, Maxout):
         return MaxoutOracle(spec, net)
     if isinstance(net, Convolutional) and isinstance(spec, Scene):
         return scene_oracle(spec, net)
     if isinstance(net, Convolutional) and isinstance(spec, Grammar):
         return hierarchy_oracle(spec, net)
-    raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads}s")
+    raise FolderError(f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads}")

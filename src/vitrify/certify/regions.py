@@ -57,7 +57,7 @@ def _followed(weights: Weights[Transformer], start: Cell) -> Regions:
     places = arrays["pos_embed.W_pos"].tolist()
     first = [[_plus(form, _constant(place, size)) for form, place in zip(embedded, row, strict=True)] for row in places]
     cells: list[tuple[tuple[Point, ...], Stream]] = [(start.corners, first)]
-    for index, block in enumerate(net.blocks):
+    for index, block in net.turns:
         part = {k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")}
         if block.heads:
             cells = _attended(cells, block, part)

@@ -62,7 +62,7 @@ def bounded_logits(weights: Weights, tokens: NDArray[np.int64], u: float) -> Pai
     embedded, placed = rows(arrays["embed.W_E"], tokens), rows(arrays["pos_embed.W_pos"], np.arange(tokens.shape[1]))
     x = embedded + placed
     e = u * (np.abs(embedded) + np.abs(placed) + np.abs(x))
-    for index, block in enumerate(net.blocks):
+    for index, block in net.turns:
         part = {k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")}
         if block.heads:
             out, out_error = _attention(block, part, (x, e), u)
@@ -173,7 +173,7 @@ def _lead(scores: Floats, allowed: NDArray[np.bool_], best: Floats, resolution: 
 
 
 def supports(net: Architecture) -> bool:
-    """Whether this analysis covers the architecture."""
+    """Whether this analysis covers the architecture; numbers have no largest one that must stay ahead."""
     if not isinstance(net, Transformer) or net.reads != "tokens" or any(block.experts for block in net.blocks):
         return False
-    return not net.norm and net.residual == "add"
+    return not net.norm and net.residual == "add" and net.output.kind != "values"

@@ -19,14 +19,11 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@runtime_checkable
-class Sentences(Protocol):
-    """A spec that says which words may come next, and what its sentences are."""
+class HasSentences(Protocol):
+    """A spec that says what its sentences are."""
 
     @property
     def vocabulary(self) -> tuple[str, ...]: ...
-
-    def next_words_along(self, sentence: Sequence[str]) -> tuple[frozenset[str], ...]: ...
 
     def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]: ...
 
@@ -35,10 +32,17 @@ class Sentences(Protocol):
     def draw(self, rng: np.random.Generator) -> tuple[str, ...]: ...
 
 
+@runtime_checkable
+class Sentences(HasSentences, Protocol):
+    """A spec that also says which words may come next in them."""
+
+    def next_words_along(self, sentence: Sequence[str]) -> tuple[frozenset[str], ...]: ...
+
+
 class Beginnings:
     """What may be asked of a net whose spec has sentences: beginnings of these."""
 
-    def __init__(self, spec: Sentences, net: SequenceArchitecture, symbols: tuple[str, ...] | None = None) -> None:
+    def __init__(self, spec: HasSentences, net: SequenceArchitecture, symbols: tuple[str, ...] | None = None) -> None:
         if net.inputs[1:] != spec.vocabulary or net.output.symbols != (symbols or (*spec.vocabulary, END)):
             raise FolderError("the network and its spec do not speak about the same words")
         self.spec, self.net = spec, net

@@ -211,14 +211,17 @@ def _all_words(net: SequenceArchitecture, max_length: int | None, positions: int
             longest += 1
     if longest > net.max_length:
         raise InputError(f"words of length {longest} are longer than the network reads: at most {net.max_length}")
+    if max_length is not None and longest < net.min_length:
+        raise InputError(f"words of length {longest} are shorter than the network reads: at least {net.min_length}")
     if letters**longest > MOST_WORDS:
         raise InputError(
             f"there are {letters}^{longest} words of length {longest}, too many to try: ask for a smaller --max-length"
         )
-    lengths = range(longest + 1) if net.looks_ahead else [longest]
+    least = net.min_length
+    lengths = range(least, longest + 1) if net.looks_ahead else [longest]
     words = tuple(_words_of_length(letters, n) for n in lengths)
-    cases = sum(letters**n for n in range(longest + 1))
-    return Domain(f"all {cases} words of length 0 to {longest}", words, "exhaustive", cases)
+    cases = sum(letters**n for n in range(least, longest + 1))
+    return Domain(f"all {cases} words of length {least} to {longest}", words, "exhaustive", cases)
 
 
 def _all_beginnings(net: SequenceArchitecture, language: Language, max_length: int | None, positions: int) -> Domain:

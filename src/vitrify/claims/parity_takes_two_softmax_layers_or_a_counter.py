@@ -28,8 +28,8 @@ import numpy as np
 from vitrify.certify.evidence import Evidence
 from vitrify.claims._nets import zeroed
 from vitrify.claims.catalogue import Claim, Subject
-from vitrify.constructions._parity import lead, parity
 from vitrify.constructions.commutative import commutative
+from vitrify.constructions.parity import lead, parity
 from vitrify.kit import assemble
 from vitrify.net.run import batch_logits
 from vitrify.net.weights import Ledger, Weights
@@ -47,7 +47,7 @@ def subjects() -> Iterator[Subject]:
     """The counter, and the two-layer nets by length."""
     counter = assemble(commutative(cyclic(2), max_length=COUNTED))
     yield Subject(f"(b) counter to length {COUNTED}", weights=counter)
-    nets = {length: assemble(parity(length, C)) for length in (*range(1, SHORT + 1), *LONG)}
+    nets = {length: assemble(parity(cyclic(2), length, C)) for length in (*range(1, SHORT + 1), *LONG)}
     yield Subject("(a) two layers", weights=nets[SHORT], data={"nets": nets})
 
 

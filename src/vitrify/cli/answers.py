@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
 from vitrify.net.conv import Convolutional, image_planes, symbol_planes
+from vitrify.net.decode import decode
 from vitrify.net.run import encode, log_probabilities, logits, numbers, outputs
 from vitrify.net.weights import Weights
+from vitrify.spec.connectivity import adjacency, edges_of_words, read_graph
+from vitrify.spec.thought import Concluding
 
 Floats = NDArray[np.float64]
 LINES = 512  # how many lines are read before a batch is run
@@ -28,22 +31,44 @@ def answer(weights: Weights[Any], words: Sequence[str], everywhere: bool, top: i
     `states` has the state before any token and after each, `accept` says whether the last one accepts. Transducers:
     `output` has one symbol per token. Sets of next symbols: `next` lists those that may come after the last token (with
     `everywhere`: a list of such lists). Classifiers: `class` is the likeliest symbol at the end (with `everywhere`: a
-    list, the first before any token). Functions: `values` maps names to numbers.
+    list, the first before any token). Functions: `values` maps names to numbers. Graphs, whose edges are given:
+    `connected` maps each node to those that it is connected with.
     """
     if isinstance(weights.architecture, Convolutional):
         return {"tokens": list(words)} | _seen(weights, symbol_planes(weights.architecture, [words]))
-    if weights.architecture.reads != "tokens":
+    if weights.architecture.reads == "rows":
+        (found,) = outputs(weights, _rows(weights, edges_of_words(words))[None])
+    elif weights.architecture.reads != "tokens":
         found = outputs(weights, numbers(weights, words))
     else:
         (found,) = logits(weights, [encode(weights.architecture, words)])
     return _answer(weights, words, found, everywhere, top)
 
 
-def of_image(weights: Weights[Any], path: Path) -> dict[str, Any]:
-    """The answer to an image in a file: the `class`, the `logits`, and what was `found` where."""
+def thought(weights: Weights[Any], words: Sequence[str], steps: int, seed: int | None, spec: object) -> dict[str, Any]:
+    """What a network writes after a prompt: the `thought`, its `steps`, whether it `stopped`, and the `conclusion`.
+
+    The conclusion is what the thought comes to, where the spec can say it.
+    """
+    (found,) = decode(weights, [words], steps, seed=seed)
+    said = spec.conclusion(found.prompt, found.symbols) if isinstance(spec, Concluding) else {}
+    answer = {"tokens": list(words), "kind": "thought", "thought": list(found.symbols)}
+    return answer | {"steps": found.steps, "stopped": found.stopped, "conclusion": dict(said)}
+
+
+def of_file(weights: Weights[Any], path: Path) -> dict[str, Any]:
+    """The answer to a file: an image (the `class`, the `logits`, and what was `found` where) or a graph."""
+    if weights.architecture.reads == "rows":
+        edges = read_graph(path, weights.architecture.inputs)
+        (found,) = outputs(weights, _rows(weights, edges)[None])
+        return {"input": str(path)} | _answer(weights, ["-".join(edge) for edge in edges], found, False, None)
     if not isinstance(weights.architecture, Convolutional):
-        raise InputError("this network reads no images: give its input as tokens")
+        raise InputError("this network reads no images and no graphs: give its input as tokens")
     return {"input": str(path)} | _seen(weights, image_planes(weights.architecture, _image(path)[None]))
+
+
+def _rows(weights: Weights[Any], edges: Sequence[tuple[str, str]]) -> Floats:
+    return adjacency(weights.architecture.inputs, edges)
 
 
 def _image(path: Path) -> NDArray[Any]:
@@ -84,11 +109,13 @@ def stream(weights: Weights[Any], lines: TextIO, everywhere: bool, top: int | No
     while chunk := list(islice(numbered, LINES)):
         sequences = [line.split() for _, line in chunk]
         read: list[Any] = []
-        tokens = weights.architecture.reads == "tokens"
+        tokens, rows = net.reads == "tokens", net.reads == "rows"
         for (number, _), words in zip(chunk, sequences, strict=True):
             try:
                 if whole:
                     read.append(symbol_planes(net, [words]))
+                elif rows:
+                    read.append(_rows(weights, edges_of_words(words)))
                 else:
                     read.append(encode(net, words) if tokens else numbers(weights, words)[0])
             except InputError as error:
@@ -96,7 +123,10 @@ def stream(weights: Weights[Any], lines: TextIO, everywhere: bool, top: int | No
         if whole:
             yield from ({"tokens": words} | _seen(weights, x) for words, x in zip(sequences, read, strict=True))
             continue
-        answers = logits(weights, read) if tokens else outputs(weights, np.array(read))[:, None]
+        if tokens:
+            answers: Any = logits(weights, read)
+        else:
+            answers = outputs(weights, np.array(read)) if rows else outputs(weights, np.array(read))[:, None]
         for words, found in zip(sequences, answers, strict=True):
             yield _answer(weights, words, found, everywhere, top)
 
@@ -114,6 +144,9 @@ def _answer(
     if output.kind == "next":
         legal = [[s for s, x in zip(output.symbols, row.tolist(), strict=True) if x > 0] for row in found]
         return answer | {"next": legal if everywhere else legal[-1]}
+    if weights.architecture.reads == "rows":
+        pairs = zip(weights.architecture.inputs, found > 0.5, strict=True)
+        return answer | {"connected": {node: _held(output.symbols, row) for node, row in pairs}}
     if output.kind == "values":
         return answer | {"values": dict(zip(output.symbols, found[-1].tolist(), strict=True))}
     symbols = [output.symbols[place] for place in found.argmax(axis=-1)]
@@ -122,6 +155,10 @@ def _answer(
     if output.kind == "class":
         return answer | {"class": symbols if everywhere else symbols[-1]}
     return answer | {"output": symbols[1:]}
+
+
+def _held(symbols: Sequence[str], row: NDArray[np.bool_]) -> list[str]:
+    return [symbol for symbol, held in zip(symbols, row.tolist(), strict=True) if held]
 
 
 def _next(output: Output, row: Floats, top: int | None) -> dict[str, float]:

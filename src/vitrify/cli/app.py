@@ -73,6 +73,15 @@ def build(
     tolerance: Annotated[
         float | None, typer.Option(help="maxout: what soft attention may do to an output; 1e-6 unless said")
     ] = None,
+    dimension: Annotated[
+        int | None, typer.Option(min=1, help="memories: numbers in the code of a word; enough for all, unless said")
+    ] = None,
+    units: Annotated[
+        int | None, typer.Option(min=1, help="memories: hidden units; enough for all, unless said")
+    ] = None,
+    draw: Annotated[
+        int | None, typer.Option("--seed", min=0, help="memories: seed of the random codes; 0 unless said")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
@@ -87,7 +96,7 @@ def build(
         spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
         say("building")
         code = code_name(positions) if positions else None
-        settings = Settings(KINDS[attention.value], max_length, code, window, tolerance)
+        settings = Settings(KINDS[attention.value], max_length, code, window, tolerance, dimension, units, draw)
         weights = built(spec, shape, settings)
         say(f"writing {out}")
         save(weights, out, spec)
@@ -114,34 +123,50 @@ def run(
     folder: Folder,
     tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input: symbols, or numbers")] = None,
     image: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="an image, .npy or .csv, instead of tokens")
+        Path | None,
+        typer.Option("--input", metavar="FILE", help="an image, .npy or .csv, or a .graph, instead of tokens"),
     ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="also print every head's attention and every space")] = False,
     everywhere: Annotated[bool, typer.Option("--all", help="answer at every position, not only at the last")] = False,
     stdin: Annotated[bool, typer.Option("--stdin", help="one sequence per line in, one JSON line each out")] = False,
     top: Annotated[int | None, typer.Option(min=1, help="only the most probable next tokens")] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option("--decode", metavar="N", min=0, help="write up to N symbols after the tokens, reading each again"),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="with --decode: draw the symbols, instead of the likeliest")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a network on a sequence of tokens, on numbers, or on an image."""
+    """Run a network on a sequence of tokens, on numbers, on an image or a graph; or let it write."""
     from vitrify.cli import answers, render
-    from vitrify.net.folder import load
+    from vitrify.net.folder import load, spec_path
     from vitrify.net.run import trace as traced
+    from vitrify.spec import read_spec
 
     if stdin and (tokens or trace):
         raise InputError("--stdin reads the sequences from standard input: leave the tokens and --trace out")
     if image and (tokens or trace or stdin or everywhere):
-        raise InputError("--input takes one image: leave the tokens, --trace, --all and --stdin out")
+        raise InputError("--input takes one file: leave the tokens, --trace, --all and --stdin out")
+    if steps is not None and (image or trace or stdin or everywhere or top):
+        raise InputError("--decode takes one prompt: leave --input, --trace, --all, --stdin and --top out")
+    if seed is not None and steps is None:
+        raise InputError("--seed is for --decode: say how many symbols to write")
     weights = load(folder)
-    if trace and weights.architecture.reads == "image":
-        raise InputError("--trace shows heads and spaces, which this network has not: leave it out")
+    if trace and weights.architecture.reads in ("image", "rows"):
+        raise InputError(
+            "--trace follows symbols or one row of numbers, which this network does not read: leave it out"
+        )
     if image:
-        render.answer(answers.of_image(weights, image), None, as_json)
+        render.answer(answers.of_file(weights, image), None, as_json)
         return
     if stdin:
         for answer in answers.stream(weights, sys.stdin, everywhere, top):
             render.json_line(answer)
         return
     words = [word for token in tokens or [] for word in token.split()]
+    if steps is not None:
+        render.answer(answers.thought(weights, words, steps, seed, read_spec(spec_path(folder))), None, as_json)
+        return
     answer = answers.answer(weights, words, everywhere, top)
     seen = traced(weights, words) if trace else None
     render.answer(answer, seen, as_json)

@@ -134,6 +134,15 @@ def answer(found: dict[str, Any], trace: Trace | None, as_json: bool) -> None:
         pairs = zip(["", *found["tokens"]], found["states"], strict=True)
         out.print(" ".join(f"—{token}→ {state}" if token else state for token, state in pairs))
         out.print("[green]accepted[/green]" if found["accept"] else "[red]rejected[/red]")
+    elif found["kind"] == "thought":
+        out.print(" ".join(found["thought"]), markup=False)
+        many = "1 step" if found["steps"] == 1 else f"{found['steps']} steps"
+        out.print(many + (", stopped" if found["stopped"] else ""))
+        for name, value in found["conclusion"].items():
+            out.print(f"{name} = {value}", markup=False)
+    elif "connected" in found:
+        for group in dict.fromkeys(map(tuple, found["connected"].values())):
+            out.print(" ".join(group), markup=False)
     elif found["kind"] == "values":
         for name, value in found["values"].items():
             out.print(f"{name} = {value!r}", markup=False)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from vitrify.constructions._program_stream import Floats, Form, Stream, classes_of, kind_of, numbers_of, same, total_of
-from vitrify.errors import BuildRefused
 from vitrify.kit.gadgets import steps
 from vitrify.kit.network import Affine, Space, Units
 from vitrify.net.spaces import Flag, Integers, Reals
@@ -162,10 +161,13 @@ class Functions(Stream):
         rows = np.argwhere(reduced != common)
         if len(rows) > MOST_UNITS:
             sizes = " × ".join(str(len(firsts)) for firsts, _ in classes)
-            raise BuildRefused(
-                f"{self.text(node)} needs a table of {sizes} = {reduced.size:,} rows: a net of that size is refused; "
-                "use fewer values, or operations (sums, comparisons, minima) instead of a function of several arguments"
+            line = f"line {self.values.lines[node]}: " if node in self.values.lines else ""
+            self.refused.append(
+                f"{line}{self.text(node)} needs a table of {sizes} = {reduced.size:,} rows: a net of that size "
+                "is refused; use fewer values, or operations (sums, comparisons, minima) instead of a function of "
+                "several arguments"
             )
+            rows = rows[:1]  # the rest of the program may have reasons of its own
         read = Affine.constant(np.full(len(rows), 1.0 - 2.0 * len(args)))
         for axis, (arg, (firsts, member)) in enumerate(zip(args, classes, strict=True)):
             code = self.vector(arg, np.eye(len(firsts))[member])

@@ -42,6 +42,7 @@ class Stream:
         self._texts: dict[str, int] = {}
         self.from_heads: set[Space] = set()
         self._snapped: dict[Space, Space] = {}
+        self.refused: list[str] = []  # reasons why the net can't be built
 
     def sources(self, node: Expr) -> frozenset[str]:
         """What a value depends on: the token, the place, what stands elsewhere."""

@@ -16,7 +16,7 @@ from vitrify.net.weights import Weights
 from vitrify.registry import load, names
 
 Attention = Literal["soft", "sparse", "hard"]
-Choice = Literal["attention", "max_length", "positions", "window", "tolerance"]
+Choice = Literal["attention", "max_length", "positions", "window", "tolerance", "dimension", "units", "seed"]
 KINDS: dict[Attention, AttentionKind] = {"soft": "softmax", "sparse": "sparsemax", "hard": "hard"}
 
 
@@ -29,6 +29,9 @@ class Settings:
     positions: CodeName | None = None
     window: int | None = None
     tolerance: float | None = None
+    dimension: int | None = None
+    units: int | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,8 @@ def program_net(
     """The transformer of a program; `gather` puts all heads of one nesting into one layer."""
     if max_length is not None and max_length != program.length:
         raise BuildRefused(f"the program is for words to length {program.length}: change it there, or leave it out")
-    word = program.ambiguous()
-    if word is not None:
-        raise BuildRefused(
-            f"an aggregate is ambiguous: on the word {' '.join(word)} it selects positions with different values; take "
-            "first or last, or select one position"
-        )
+    if program.ambiguities:
+        raise BuildRefused("\n".join(map(str, program.ambiguities)))
     try:
         return replace(_compiled(program, attention), gather=gather)
     except RecursionError:
@@ -53,6 +49,8 @@ def program_net(
 def _compiled(program: Program, attention: AttentionKind) -> Network:
     draft = _Compiler(program, attention)
     network = draft.network()
+    if draft.refused:
+        raise BuildRefused("\n".join(draft.refused))
     if sum(table.shape[1] for table in draft.token_tables.values()) < len(program.alphabet):
         return _Compiler(program, attention, letters=False).network()
     return network

@@ -61,8 +61,8 @@ class Affine:
         return Affine(tuple(matrices.items()), self.bias + other.bias)
 
     def __matmul__(self, matrix: Any) -> Affine:
-        """The map followed by a matrix [size, out]."""
-        after = np.asarray(matrix, dtype=float)
+        """The map followed by a matrix [size, out], dense or sparse."""
+        after = matrix if is_sparse(matrix) else np.asarray(matrix, dtype=float)
         return Affine(tuple((space, part @ after) for space, part in self.parts), self.bias @ after)
 
     def __mul__(self, scale: float) -> Affine:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vitrify.arrays import Matrix
 from vitrify.errors import BuildRefused
-from vitrify.kit.layout import Erasure, Layout, layout
+from vitrify.kit.layout import Erasure, Layout, layout, looped
 from vitrify.kit.margins import Arithmetic, Margins, margins
 from vitrify.kit.network import Affine, Attend, Experts, Network, Space, Units, heads_of
 from vitrify.kit.schedule import Schedule, schedule
@@ -29,8 +29,11 @@ Floats = NDArray[np.float64]
 def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights:
     """Weights of a network: same network, same bytes."""
     plan = schedule(network)
-    place = layout(plan, reuse=network.reuse)
+    place = looped(plan, network.carries) if network.carries else layout(plan, reuse=network.reuse)
     sharp = margins(network, arithmetic)
+    for old, new in network.carries:
+        if sharp.errors[new] > sharp.errors[old]:
+            raise BuildRefused(f"errors of {new.name!r} would grow from round to round: snap it")
     arrays: dict[str, Matrix] = {
         "embed.W_E": _tables(network.embedded, place, len(network.inputs)),
         "pos_embed.W_pos": _tables(network.placed, place, network.pads + network.max_length),
@@ -53,10 +56,12 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         inputs=network.inputs,
         output=network.output,
         max_length=network.max_length,
+        min_length=network.min_length,
         d_model=place.width,
         blocks=tuple(blocks),
         pads=network.pads,
         reads=network.reads,
+        loops=network.loops,
         name=network.name,
     )
     labels = Labels(_space_labels(network, plan, place, sharp), tuple(heads), tuple(units))
@@ -97,9 +102,8 @@ def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: 
         arrays |= {f"W_{letter}": entries.matrix((count, width, size)), f"b_{letter}": bias}
     written = _Entries()
     for number, op in enumerate(attends):
-        onto = range(op.writes.size) if op.onto is None else op.onto
-        dims = np.array([place.dims[op.writes][at] for at in onto])
-        written.add(np.eye(len(dims)), number * block.d_value + np.arange(len(dims)), dims)
+        out = np.eye(op.writes.size) if op.out is None else op.out
+        written.add(out, number * block.d_value + np.arange(op.value.size), np.array(place.dims[op.writes]))
     arrays["W_O"] = written.matrix((count, block.d_value, width))
     if block.window:
         arrays["b_rel"] = np.zeros((count, block.window))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vitrify.kit.network import Space
@@ -62,6 +62,30 @@ def layout(schedule: Schedule, *, reuse: bool = True) -> Layout:
         tenant |= dict.fromkeys(dims[space], space)
         living.append(space)
     return Layout(width, dims, gone, tuple(erasures))
+
+
+def looped(schedule: Schedule, carries: Sequence[tuple[Space, Space]]) -> Layout:
+    """Every space has dimensions of its own, but the new one of a carried pair has those of the old one.
+
+    The last MLP of a round erases the old ones and all that the round wrote on the way, so that the next round finds
+    the stream as this one did, with the new ones in the place of the old. It can't erase what it writes itself: all of
+    that must be carried.
+    """
+    taken = {new: old for old, new in carries}
+    end = 2 * schedule.blocks
+    late = [space.name for space, moment in schedule.born.items() if (moment == end) != (space in taken)]
+    if late:
+        raise ValueError(f"the last MLP of a round writes the carried spaces and no others: {', '.join(late)}")
+    width, dims = 0, {}
+    for space in sorted(schedule.born, key=lambda s: schedule.born[s]):
+        if space not in taken:
+            dims[space] = tuple(range(width, width + space.size))
+            width += space.size
+    gone = [space for space, moment in schedule.born.items() if 0 < moment < end or space in taken.values()]
+    erasures = [
+        Erasure(schedule.blocks - 1, dim, min(space.kind.low, 0.0) - 1.0) for space in gone for dim in dims[space]
+    ]
+    return Layout(width, dims | {new: dims[old] for old, new in carries}, dict.fromkeys(gone, end), tuple(erasures))
 
 
 def _mlp_after(moment: int) -> int:

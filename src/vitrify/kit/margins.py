@@ -55,7 +55,7 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
         _check(repr(operation.name), operation.reads, needs, errors)
         wanted = min(needs[space] for space in written_by(operation))
         for head in heads_of(operation):
-            heads[head] = _sharpness(network, head, wanted, errors, arithmetic)
+            heads[head] = _sharpness(network, head, wanted / len(heads_of(operation)), errors, arithmetic)
         works = operation.experts if isinstance(operation, Experts) else (operation,)
         error = max(_error(work, heads, errors, arithmetic) for work in works)
         errors |= dict.fromkeys(written_by(operation), error)
@@ -73,9 +73,11 @@ def _error(
     rounding = operation.error * ROUNDOFF[arithmetic] / ROUNDOFF["float64"]
     if isinstance(operation, Attend):
         own = heads[operation].leak
-        passed = sum(operation.value.gain(space) * errors[space] for space in operation.value.spaces)
+        passed = sum(operation.written.gain(space) * errors[space] for space in operation.value.spaces)
     elif isinstance(operation, Bank) or operation.passes:
-        own = operation.truncation if isinstance(operation, Bank) else 0.0
+        own = 0.0
+        if isinstance(operation, Bank):
+            own = operation.truncation + sum(heads[head].leak for head in operation.heads)
         passed = max(affine.moved(errors) for affine in operation.passes)
     else:
         own, passed = 0.0, sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
@@ -109,7 +111,10 @@ def _need(operation: Operation, space: Space, wanted: float) -> float:
     if isinstance(operation, Attend):
         return _need_of_head(operation, space, wanted)
     if isinstance(operation, Bank):
-        return operation.margin.get(space, NO_NEED)
+        selecting = [head for head in operation.heads if head.gap is not None]
+        share = wanted / len(operation.heads)
+        needs = (_need_of_head(head, space, share) for head in selecting if space in head.reads)
+        return min((operation.margin.get(space, NO_NEED), *needs))
     if isinstance(operation, Units):
         return _need_of_units(operation, space, wanted)
     router = _need_of_router(operation, space)
@@ -134,7 +139,7 @@ def _need_of_units(units: Units, space: Space, wanted: float) -> float:
 
 def _need_of_head(head: Attend, space: Space, wanted: float) -> float:
     """Values may use half of what the reader bears; queries and keys may move a score by an eighth of the gap."""
-    gain = head.value.gain(space)
+    gain = head.written.gain(space)
     if head.beta is not None:  # its temperature is not to be chosen, so there is nothing to share with it
         return wanted / gain if gain else NO_NEED
     need = wanted / (2 * gain * len(head.value.parts)) if gain else NO_NEED
@@ -173,7 +178,7 @@ def _sharpness(
         least = 1.0 / gap
         return Sharpness(round_up(least), least, head.gap, kappa, None, 0.0)
     keys = network.max_length + network.pads
-    largest = float(head.value.bound.max(initial=0.0))
+    largest = float(head.written.bound.max(initial=0.0))
     if largest == 0.0:
         return Sharpness(1.0, None, head.gap, kappa, None, 0.0)
     tolerance = min(wanted / 2, largest) if math.isfinite(wanted) else head.leak

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class Attend:
     design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
     adds to an average (in float64). `shares` says that several right keys may have to share the weight equally. A head
     may bring its own temperature, `beta`, and the error that it makes there, `shortfall`.
-    `leak` is what a soft head may be off where no reader says what it bears. `onto` names the coordinates of the space
-    that the value fills, where it does not fill all of them.
+    `leak` is what a soft head may be off where no reader says what it bears. `out`, a matrix [value, space], says what
+    the value writes, where it is not the value itself.
     """
 
     name: str
@@ -54,20 +55,25 @@ class Attend:
     beta: float | None = None
     shortfall: float = 0.0
     leak: float = 1e-9
-    onto: tuple[int, ...] | None = None
+    out: Matrix | None = None
 
     @property
     def reads(self) -> tuple[Space, ...]:
         return tuple(dict.fromkeys(self.query.spaces + self.key.spaces + self.value.spaces))
 
+    @cached_property
+    def written(self) -> Affine:
+        """What a key gives to the space, as a function of what stands at its position."""
+        return self.value if self.out is None else self.value @ self.out
+
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Heads that average by design and whose outputs add up in one space.
+    """Heads whose outputs add up in one space.
 
-    What they write is meant to be a number; it is off by `truncation` (the method's own error), plus `error` (rounding,
-    in float64), plus what errors of the spaces read make of it: at most the worst coordinate of `passes`. `margin` is,
-    by space, the largest error for which this holds.
+    What they write is off by `truncation` (the method's own error), plus what those among them leak that select, plus
+    `error` (rounding, in float64), plus what errors of the spaces read make of it: at most the worst coordinate of
+    `passes`. `margin` is, by space, the largest error for which this holds.
     """
 
     name: str
@@ -162,7 +168,8 @@ class Network:
     max_length, space], its first `pads` rows being those of that token. `reuse` lets dimensions of dead spaces be
     used again, at the price of one unit per dimension to erase them; `gather` puts all heads of one nesting into one
     layer. A network that `reads` a vector has no tokens: its `inputs` name the numbers, and `embedded` tables are the
-    linear maps from them.
+    linear maps from them; if it reads rows, every position has a vector of its own. With `loops` the whole net runs so
+    many times over, and `carries` says which space takes the place of which, given, one for the next round.
     """
 
     name: str
@@ -173,10 +180,13 @@ class Network:
     placed: tuple[tuple[Space, Floats], ...]
     operations: tuple[Operation, ...]
     readout: Readout
+    min_length: int = 0
     pads: int = 1
     reuse: bool = True
     gather: bool = False
     reads: Reads = "tokens"
+    loops: int = 1
+    carries: tuple[tuple[Space, Space], ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -281,8 +291,9 @@ class Builder:
         pads: int = 1,
         reads: Reads = "tokens",
         void: bool = False,
+        min_length: int = 0,
     ) -> None:
-        self.void = void
+        self.void, self.min_length = void, min_length
         self.name, self.inputs, self.reads = name, tuple(inputs), reads
         self.pads = pads if reads == "tokens" else 0
         self.max_length, self.attention = max_length, attention
@@ -369,6 +380,7 @@ class Builder:
             inputs=self.inputs,
             output=output,
             max_length=self.max_length,
+            min_length=self.min_length,
             embedded=tuple(self._embedded),
             placed=tuple(self._placed),
             operations=tuple(self._operations),

@@ -8,11 +8,12 @@ most $\tfrac12$ elsewhere. For $N$ positions:
 | `signs` | random signs | least squares | $\lceil 19\,q \ln N\rceil$ | sets looked at |
 | `units` | random unit vectors | linear program | $\lceil 3\,q \ln N\rceil$ | sets looked at |
 | `coherent` | Reed–Solomon words, one-hot digits | least squares | $\min_k n_k p_k$ | all sets |
-| `moments` | $(\cos k\theta_j, \sin k\theta_j)$, $k \le q$, $\theta_j = 2\pi j/N$ | Fourier series | $2q$ | all sets, tiny gap |
+| `moments` | $\cos$ and $\sin$ of $2\pi kj/N$, $k \le q$ | Fourier series | $2q$ | all sets, tiny gap |
 
 Least squares is $w_y = U_y^\top (U_y U_y^\top)^{-1} 1$; the linear program finds the least $s$ with scores of at most
-$s$ off the set; the series is that of $1 - P/P_0$ below. **Coherent.** Two of $p^k$ polynomials of degree below $k$ agree on at most $k-1$ of $n$ points, so unit keys have
-products of at most $\mu = (k-1)/n$, and off the set $|u_i \cdot w_y| \le q\mu/(1-(q-1)\mu)$, which is below
+$s$ off the set; the series is that of $1 - P/P_0$ below, at the angles $\theta_j = 2\pi j/N$. **Coherent.** Two of
+$p^k$ polynomials of degree below $k$ agree on at most $k-1$ of $n$ points, so unit keys have products of at most $\mu
+= (k-1)/n$, and off the set $|u_i \cdot w_y| \le q\mu/(1-(q-1)\mu)$, which is below
 $\tfrac12$ for $n_k = (3q-1)(k-1)+1$; $p_k$ is the least prime with $p \ge n$ and $p^k \ge N$. For $k = 1$ keys are
 one-hot, with $p = N$. **Moments.** $P(\theta) = \prod_{j \in y} (1 - \cos(\theta - \theta_j))$ with the mean $P_0$ is 0
 on $y$ and positive elsewhere, and $P_0 \le \binom{2q}{q}/2^q$ by Hölder's inequality, so that the gap is at least
@@ -215,7 +216,8 @@ def _least_squares(keys: Floats, sets: Sets) -> Floats:
     if (np.linalg.matrix_rank(gram) < sets.shape[1]).any():
         return np.zeros((len(sets), keys.shape[1]))  # no query will do, and the inspection says so
     combined: Floats = chosen * np.linalg.solve(gram, np.ones((*sets.shape, 1)))
-    return combined.sum(axis=1)
+    queries: Floats = combined.sum(axis=1)
+    return queries
 
 
 def _programmed(keys: Floats, sets: Sets) -> Floats:

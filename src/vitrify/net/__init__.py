@@ -1,6 +1,7 @@
 """Networks as data: architectures, weights, the forward pass, traces, folders."""
 
 from vitrify.net.architecture import Output
+from vitrify.net.decode import Thought, decode
 from vitrify.net.folder import load, save
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
 from vitrify.net.recurrent import Recurrent
@@ -19,11 +20,13 @@ __all__ = [
     "Output",
     "Recurrent",
     "SpaceLabel",
+    "Thought",
     "Trace",
     "Transformer",
     "UnitsLabel",
     "Weights",
     "batch_logits",
+    "decode",
     "encode",
     "forward",
     "load",

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_t
 from vitrify.arrays import Array
 from vitrify.errors import FolderError
 
-Reads = Literal["tokens", "vector", "image"]
+Reads = Literal["tokens", "vector", "rows", "image"]
 OutputKind = Literal["lm", "recogniser", "transducer", "next", "class", "values"]
 Scores = Literal["softmax", "log", "linear"]
 Record = Callable[[str, Any], None]
@@ -55,7 +55,7 @@ class Architecture(Protocol):
 
     @property
     def reads(self) -> Reads:
-        """Symbols one after the other, a vector of numbers, or an image."""
+        """Symbols one after the other, a vector of numbers, a vector at every position, or an image."""
         ...
 
     @property
@@ -104,6 +104,11 @@ class SequenceArchitecture(Architecture, Protocol):
 
     @property
     def pads(self) -> int: ...
+
+    @property
+    def min_length(self) -> int:
+        """The fewest tokens of a sequence that it answers."""
+        ...
 
     @property
     def max_length(self) -> int: ...

@@ -18,7 +18,8 @@ def card(weights: Weights[Any]) -> str:
     )
     title = "| head | does | writes | gap | kappa | beta |\n| --- | --- | --- | --- | --- | --- |\n"
     heads = f"{title}{rows}\n" if rows else ""
-    given = {"tokens": "TOKEN…", "vector": "NUMBER…", "image": "--input IMAGE.npy"}[net.reads]
+    words = {"tokens": "TOKEN…", "vector": "NUMBER…", "rows": "EDGE…", "image": "--input IMAGE.npy"}
+    given = words[net.reads]
     return f"""---
 library_name: vitrify
 tags: [vitrify, {net.output.kind}]
@@ -44,7 +45,9 @@ Weights written down from a specification, not learned. Every dimension, head an
 def _reads(net: Any) -> str:
     if net.reads == "tokens":
         return f"{len(net.inputs) - 1} symbols, at most {net.max_length} of them"
-    return f"{len(net.inputs)} numbers" if net.reads == "vector" else "an image"
+    if net.reads == "image":
+        return "an image"
+    return f"{len(net.inputs)} numbers" + (f" at each of {net.max_length} positions" if net.reads == "rows" else "")
 
 
 def _number(value: float | None) -> str:

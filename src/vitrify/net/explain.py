@@ -138,7 +138,10 @@ def _what(net: Any) -> str:
     reads = f"{len(net.inputs) - 1} symbols, at most {net.max_length} of them"
     if net.reads == "vector":
         reads = f"{len(net.inputs)} numbers at {net.max_length} positions"
-    return f"a transformer of {len(net.blocks)} layers that reads {reads}; {answers} ({net.output.kind})"
+    elif net.reads == "rows":
+        reads = f"a row of {len(net.inputs)} numbers at each of {net.max_length} positions"
+    again = f", run {net.loops} times over," if net.loops > 1 else ""
+    return f"a transformer of {len(net.blocks)} layers{again} that reads {reads}; {answers} ({net.output.kind})"
 
 
 def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) -> HeadLines:

@@ -43,6 +43,11 @@ class Recurrent:
     name: str = field(default="recurrent", compare=False)
 
     @property
+    def min_length(self) -> int:
+        """Any word, the empty one too."""
+        return 0
+
+    @property
     def reads(self) -> Reads:
         """One token after the other."""
         return "tokens"

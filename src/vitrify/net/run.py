@@ -38,6 +38,8 @@ def encode(net: SequenceArchitecture, words: Sequence[str]) -> list[int]:
             f"the sequence has {len(words)} tokens, the network was built for at most {net.max_length}: "
             f"build it again with --max-length {len(words)}"
         )
+    if len(words) < net.min_length:
+        raise InputError(f"the sequence has {len(words)} tokens, the network was built for at least {net.min_length}")
     return [ids.get(word, fallback or 0) for word in words]
 
 
@@ -93,12 +95,12 @@ def batch_logits(weights: Weights[Any], tokens: Ids, lengths: Ids | None = None)
 
 
 def outputs(weights: Weights[Any], inputs: Array) -> NDArray[np.float64]:
-    """Logits [input, out] of a net that reads numbers [input, …]; where it has positions, at the last one."""
+    """Logits [input, out] of a net that reads numbers [input, …], at its last position; [input, pos, out] for rows."""
     net = weights.architecture
     step = max(1, BATCH_BYTES // (8 * net.activations(getattr(net, "max_length", 1))))
     parts = [net.forward(weights.prepared, inputs[at : at + step]) for at in range(0, len(inputs), step)]
     found = np.concatenate([np.asarray(part) for part in parts])
-    return found[:, -1] if found.ndim == 3 else found
+    return found[:, -1] if net.reads == "vector" else found
 
 
 def _batches(net: SequenceArchitecture, lengths: Sequence[int]) -> Iterator[range]:

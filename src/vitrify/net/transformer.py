@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from vitrify.arrays import Array
+from vitrify.errors import FolderError
 from vitrify.net.architecture import Output, Reads, Record
 from vitrify.net.experts import Expert, expert_shapes
+
+if TYPE_CHECKING:
+    from vitrify.net.transformer_forward import Cache
 
 AttentionKind = Literal["softmax", "sparsemax", "hard"]
 Ties = Literal["left", "right", "average"]
@@ -68,9 +72,11 @@ class Block:
 class Transformer:
     """A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
 
-    `max_length` counts the tokens of a sequence without the pads. `norm` puts a layer norm before every attention,
+    `max_length` counts the tokens of a sequence without the pads, and so does `min_length`, below which it is not asked
+    anything. `norm` puts a layer norm before every attention,
     every MLP and the unembedding, with `eps` under the root. One that reads a vector has no tokens: `inputs` name the
-    numbers, which stand at each of its `max_length` positions, and it answers at the last.
+    numbers, which stand at each of its `max_length` positions, and it answers at the last; one that reads rows has a
+    vector of its own at each position. The blocks run `loops` times over, with the same weights.
     """
 
     tag: ClassVar[str] = "transformer"
@@ -85,7 +91,13 @@ class Transformer:
     norm: bool = False
     eps: float = 0.0
     reads: Reads = "tokens"
+    min_length: int = 0
+    loops: int = 1
     name: str = field(default="transformer", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.loops < 1 or (self.loops > 1 and self.residual == "concatenate"):
+            raise FolderError("blocks run at least once, and only a residual that adds lets them run again")
 
     @cached_property
     def input_ids(self) -> dict[str, int]:
@@ -93,11 +105,16 @@ class Transformer:
         return {symbol: number for number, symbol in enumerate(self.inputs) if number > 0}
 
     @property
+    def turns(self) -> tuple[tuple[int, Block], ...]:
+        """The blocks in the order in which they run, each with its number: all of them, `loops` times over."""
+        return tuple(enumerate(self.blocks)) * self.loops
+
+    @property
     def positions(self) -> int:
         """Rows of the position table: the longest sequence with its pads."""
         return self.max_length + self.pads
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """Residual width before each half layer (attention, MLP, attention, …) and at the end.
 
@@ -115,8 +132,8 @@ class Transformer:
         """The activations that hold the residual stream: after embedding, and after each half layer."""
         if not self.blocks:
             return ("hook_resid_post",)
-        halves = [f"blocks.{index}.hook_resid_{half}" for index in range(len(self.blocks)) for half in ("pre", "mid")]
-        return (*halves, f"blocks.{len(self.blocks) - 1}.hook_resid_post")
+        halves = [f"blocks.{turn}.hook_resid_{half}" for turn in range(len(self.turns)) for half in ("pre", "mid")]
+        return (*halves, f"blocks.{len(self.turns) - 1}.hook_resid_post")
 
     @property
     def width(self) -> int:
@@ -151,11 +168,11 @@ class Transformer:
     @property
     def cost(self) -> float:
         """Multiplications for one position, roughly."""
-        cost = float(self.width + len(self.output.symbols))
+        cost = 0.0
         for block in self.blocks:
             cost += len(block.heads) * (block.d_head + block.d_value) * (2 * self.d_model + self.max_length / 2)
             cost += block.busy * (min(self.d_model, 64) + 16) + len(block.experts)
-        return cost
+        return self.loops * cost + self.width + len(self.output.symbols)
 
     def activations(self, positions: int) -> int:
         """Numbers that a run holds at once for one sequence; long ones attend in chunks of queries."""
@@ -172,11 +189,12 @@ class Transformer:
         lengths: Array | None = None,
         record: Record | None = None,
         query_chunk: int | None = None,
+        cache: Cache | None = None,
     ) -> Array:
         """The forward pass: logits [batch, pos, out]."""
         from vitrify.net.transformer_forward import forward
 
-        return forward(self, arrays, inputs, lengths=lengths, record=record, query_chunk=query_chunk)
+        return forward(self, arrays, inputs, lengths=lengths, record=record, query_chunk=query_chunk, cache=cache)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array; the names are those that interpretability tools use."""

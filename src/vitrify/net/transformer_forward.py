@@ -23,21 +23,29 @@ def forward(
     lengths: Array | None = None,
     record: Record | None = None,
     query_chunk: int | None = None,
+    cache: Cache | None = None,
 ) -> Logits:
     r"""Logits at every position of a batch of token ids, whose first `pads` columns are the BOS token.
 
-    $x^0 = W_E[\text{tokens}] + W_{pos}$, or $x^0 = vW_E + W_{pos}$ where the inputs are vectors $v$; each block adds
+    $x^0 = W_E[\text{tokens}] + W_{pos}$, or $x^0 = vW_E + W_{pos}$ where the inputs are vectors $v$, the same or its
+    own at each position; the blocks run one after the other, `loops` times over; each adds
     (or appends) its heads' outputs $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and then its MLP's
     $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$ and that of its experts (see `experts.py`); logits
     $= x W_U + b_U$. Rows shorter than the batch are padded on the right: `lengths` (pads included) hides the padding
-    from heads that look ahead. `record(name, value)` sees every activation; `query_chunk` bounds memory on long
-    sequences.
+    from heads that look ahead. `record(name, value)` sees every activation, each turn of a loop as a block of its own;
+    `query_chunk` bounds memory on long sequences. With a `cache` the inputs continue those of the calls before with
+    the same cache, whose keys and values it holds; the logits are those of the new positions.
     """
     xp = namespace(inputs)
     vector = net.reads == "vector"
-    positions = xp.arange(net.max_length if vector else inputs.shape[1])
+    start = 0 if cache is None else cache.positions
+    positions = start + xp.arange(net.max_length if vector else inputs.shape[1])
     whole = Part(arrays, "", record)
-    embedded = matmul(inputs, whole["embed.W_E"])[:, None] if vector else rows(whole["embed.W_E"], inputs)
+    if net.reads == "tokens":
+        embedded = rows(whole["embed.W_E"], inputs)
+    else:
+        embedded = matmul(inputs, whole["embed.W_E"])
+        embedded = embedded[:, None] if vector else embedded
     placed = rows(whole["pos_embed.W_pos"], positions)
     whole.record("hook_embed", embedded)
     whole.record("hook_pos_embed", placed)
@@ -45,8 +53,8 @@ def forward(
     visible = None if lengths is None else positions[None, :] < lengths[:, None]
     if not net.blocks:
         whole.record("hook_resid_post", x)
-    for index, block in enumerate(net.blocks):
-        part = Part(arrays, f"blocks.{index}.", record)
+    for turn, (index, block) in enumerate(net.turns):
+        part = Part(arrays, f"blocks.{index}.", record, f"blocks.{turn}.", cache)
         part.record("hook_resid_pre", x)
         if block.heads:
             seen = _normed(net, part, "ln1", x)
@@ -62,14 +70,43 @@ def forward(
         part.record("hook_resid_post", x)
     logits = affine(_normed(net, whole, "ln_final", x), whole["unembed.W_U"], whole["unembed.b_U"])
     whole.record("hook_logits", logits)
+    if cache is not None:
+        cache.positions += inputs.shape[1]
     return logits
 
 
-class Part:
-    """The arrays and the record under one name prefix."""
+class Cache:
+    """Keys and values of the positions that were read before, by block; for nets that look back only."""
 
-    def __init__(self, arrays: Mapping[str, Any], prefix: str, record: Record | None) -> None:
+    def __init__(self) -> None:
+        self.positions = 0
+        self._held: dict[str, Any] = {}
+
+    def joined(self, name: str, fresh: Array) -> Array:
+        """What was held under a name, and the fresh part [batch, head, pos, …] behind it; both are held from now on."""
+        if name in self._held:
+            fresh = namespace(fresh).concatenate([self._held[name], fresh], axis=2)
+        self._held[name] = fresh
+        return fresh
+
+
+class Part:
+    """The arrays of one name prefix, and the record and the cache, where the same part of a loop has other names."""
+
+    def __init__(
+        self,
+        arrays: Mapping[str, Any],
+        prefix: str,
+        record: Record | None,
+        shown: str | None = None,
+        cache: Cache | None = None,
+    ) -> None:
         self.arrays, self.prefix, self._record = arrays, prefix, record
+        self.shown, self._cache = prefix if shown is None else shown, cache
+
+    def joined(self, name: str, fresh: Array) -> Array:
+        """An array behind what a cache holds of it, if there is a cache."""
+        return fresh if self._cache is None else self._cache.joined(self.shown + name, fresh)
 
     @property
     def recording(self) -> bool:
@@ -80,7 +117,7 @@ class Part:
 
     def record(self, name: str, value: Any) -> None:
         if self._record is not None:
-            self._record(self.prefix + name, value)
+            self._record(self.shown + name, value)
 
 
 def _join(net: Transformer, x: Residual, outputs: list[Any]) -> Residual:
@@ -99,7 +136,7 @@ def _attention(
         xp.moveaxis(affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]), -2, 1)  # [batch, head, pos, …]
         for letter in "QKV"
     )
-    q = q * part["attn.beta"][:, None, None]
+    q, k, v = q * part["attn.beta"][:, None, None], part.joined("k", k), part.joined("v", v)
     bias = part["attn.b_rel"] if block.window else None
     patterns: list[Any] = [None] * len(block.heads)
     mixed: list[Any] = [None] * len(block.heads)
@@ -144,11 +181,11 @@ def _head(
 ) -> tuple[Array, Array]:
     """Weights [batch, head, query, key] (if kept) and mixed values [batch, head, query, value] of heads of one kind."""
     xp = namespace(q)
-    length = q.shape[2]
+    length, before = q.shape[2], k.shape[2] - q.shape[2]
     step = query_chunk or length
     patterns, mixed = [], []
     for start in range(0, length, step):
-        queries, keys = xp.arange(start, min(start + step, length)), xp.arange(length)
+        queries, keys = before + xp.arange(start, min(start + step, length)), xp.arange(before + length)
         allowed = allowed_keys(head, queries, keys)[None, None]
         if visible is not None:
             allowed = allowed & visible[:, None, None, :]

@@ -9,32 +9,44 @@ from typing import TYPE_CHECKING, TypeAlias
 from vitrify.errors import InputError, SpecError
 
 if TYPE_CHECKING:
+    from vitrify.spec.associations import Associations
     from vitrify.spec.automaton import Automaton
+    from vitrify.spec.circuit import Circuit
+    from vitrify.spec.connectivity import Connectivity
     from vitrify.spec.crasp import Crasp
     from vitrify.spec.dyck import Dyck
+    from vitrify.spec.facts import Facts
     from vitrify.spec.grammar import Grammar
     from vitrify.spec.knowledge import Knowledge
     from vitrify.spec.ltl import Formula
     from vitrify.spec.maxout import Maxout
     from vitrify.spec.ngram import NGramModel
     from vitrify.spec.patterns import WordPatterns
+    from vitrify.spec.pfsa import ProbabilisticAutomaton
     from vitrify.spec.program_file import Program
     from vitrify.spec.scene import Scene
     from vitrify.spec.tasks.catalogue import Task
+    from vitrify.spec.turing import TuringMachine
 
     Spec: TypeAlias = (
-        NGramModel
+        Associations
         | Automaton
-        | Grammar
-        | Knowledge
-        | WordPatterns
-        | Program
-        | Formula
+        | Circuit
+        | Connectivity
         | Crasp
         | Dyck
+        | Facts
+        | Formula
+        | Grammar
+        | Knowledge
         | Maxout
+        | NGramModel
+        | ProbabilisticAutomaton
+        | Program
         | Scene
         | Task
+        | TuringMachine
+        | WordPatterns
     )
 
 # The end of a file's name: what such a file holds, and the value that reads it (imported when one is read).
@@ -51,8 +63,14 @@ SUFFIXES = {
     ".rasp": ("program of selections and aggregations", "program_file", "Program"),
     ".patterns": ("patterns over word classes", "patterns", "WordPatterns"),
     ".knowledge.toml": ("tasks, templates and facts", "knowledge", "Knowledge"),
+    ".pairs": ("words and their answers", "associations", "Associations"),
+    ".facts": ("subjects, relations and answers", "facts", "Facts"),
     ".maxout.json": ("maxout network", "maxout", "Maxout"),
     ".maxout.safetensors": ("maxout network", "maxout", "Maxout"),
+    ".aag": ("Boolean circuit", "circuit", "Circuit"),
+    ".connectivity": ("which nodes of a graph are connected", "connectivity", "Connectivity"),
+    ".pfsa.json": ("probabilistic automaton", "pfsa", "ProbabilisticAutomaton"),
+    ".tm.toml": ("Turing machine", "turing", "TuringMachine"),
     ".scene.toml": ("scene of features in images", "scene", "Scene"),
     ".task.toml": ("task with a question at some positions", "tasks.catalogue", "Task"),
 }

@@ -19,15 +19,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.spec.crasp_text import Steps, parse, references, text_of
-from vitrify.spec.files import refuse_suffix
-from vitrify.spec.files import text_of as file_text
+from vitrify.spec.files import in_file, lines_in
+from vitrify.spec.headed import Headed
 from vitrify.spec.program import Expr, apply, choose, count, expression, indices, tokens
 from vitrify.spec.program_file import Program
 
@@ -36,39 +35,27 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Crasp:
+class Crasp(Headed):
     """A counting program, for words over an alphabet, up to a length: steps, of which each reads earlier ones."""
 
     steps: Steps
     alphabet: tuple[str, ...]
     length: int
     name: str = field(default="counting program", compare=False)
+    lines: tuple[int, ...] = field(default=(), compare=False, repr=False)  # of the text, by step, where there is one
     suffix: ClassVar[str] = ".crasp"
 
     @classmethod
-    def read(cls, path: Path) -> Crasp:
-        """The program in a `.crasp` file."""
-        if not path.name.endswith(cls.suffix):
-            raise refuse_suffix(path, cls.suffix)
-        return cls._parsed(file_text(path), str(path), path.name.removesuffix(cls.suffix))
-
-    @classmethod
-    def from_text(cls, text: str, name: str = "counting program") -> Crasp:
-        """The program that a `.crasp` text describes."""
-        return cls._parsed(text, None, name)
-
-    @classmethod
     def _parsed(cls, text: str, file: str | None, name: str) -> Crasp:
-        lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
-        return cls(*parse([(n, line) for n, line in lines if line and not line.startswith("//")], file), name)
+        steps, lines, alphabet, length = parse(lines_in(text, "//"), file)
+        made = cls(steps, alphabet, length, name, lines)
+        with in_file(file):
+            made.program  # noqa: B018  # what can't be a program is told now, with its lines
+        return made
 
     def to_text(self) -> str:
         """The program as a `.crasp` text."""
         return f"alphabet: {' '.join(self.alphabet)}\nlength: {self.length}\n{text_of(self.steps, self.alphabet)}"
-
-    def write(self, path: Path) -> None:
-        """Write a `.crasp` file."""
-        path.write_text(self.to_text(), encoding="utf-8")
 
     @cached_property
     def depth(self) -> int:
@@ -113,7 +100,8 @@ class Crasp:
         found: list[Expr] = []
         for step in self.steps:
             found.append(_expression(str(step[0]), step[1:], [found[i] for i in references(step)]))
-        return Program(found[-1], self.alphabet, self.length, causal=True, name=self.name)
+        lines = dict(reversed([*zip(found, self.lines, strict=False)]))  # of equal expressions the first counts
+        return Program(found[-1], self.alphabet, self.length, causal=True, name=self.name, lines=lines)
 
 
 MEANINGS: dict[str, Any] = {

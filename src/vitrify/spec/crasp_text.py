@@ -9,12 +9,14 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from vitrify.errors import Problem, SpecError
 from vitrify.spec.files import refuse_any
+from vitrify.spec.headed import Header
 
 Step: TypeAlias = tuple[str | int, ...]  # an operator, then numbers of earlier steps; or a leaf with its data
 Steps: TypeAlias = tuple[Step, ...]
-Type: TypeAlias = Literal["truth value", "count"]
+Type: TypeAlias = Literal["truth value", "count", "unknown"]
+Numbers: TypeAlias = tuple[int, ...]
 
-LEAVES = ("letter", "true", "false", "MOD", "number")
+LEAVES = ("letter", "true", "false", "MOD", "number", "unknown")
 TOKEN = re.compile(r'\s*("[^"]*"|<->|->|:=|<=|>=|!=|[()!&|,?:=<>+*#-]|[^\s()!&|,?:=<>+*#"-]+)')
 # Infix operators with their strength, from loose to tight, and what they take; all but -> group to the left.
 INFIX: dict[str, tuple[str, int, Type]] = {
@@ -51,6 +53,8 @@ class Known(NamedTuple):
 def known_of(step: Step, inner: Sequence[Known], length: int) -> Known:
     """Type and range of a step, from those of what it reads."""
     operator = step[0]
+    if operator == "unknown":
+        return Known("unknown", fixed=True)
     if operator == "number":
         return Known("count", int(step[1]), int(step[1]), fixed=True)
     if operator == "#":
@@ -76,8 +80,11 @@ def known_of(step: Step, inner: Sequence[Known], length: int) -> Known:
     return Known(numbers[0].type, low, high, all(part.fixed for part in inner))
 
 
-def ordered(steps: Sequence[Step], root: int) -> Steps:
-    """The steps that a result depends on, each once, operands first, in an order that depends on nothing else."""
+def ordered(steps: Sequence[Step], root: int) -> tuple[Steps, Numbers]:
+    """The steps that a result depends on, each once, operands first, in an order that depends on nothing else.
+
+    With the numbers that they had before.
+    """
     number: dict[int, int] = {}
     found: list[Step] = []
     stack = [(root, False)]
@@ -92,7 +99,7 @@ def ordered(steps: Sequence[Step], root: int) -> Steps:
         else:
             stack.append((at, True))
             stack.extend((i, False) for i in reversed(inner))
-    return tuple(found)
+    return tuple(found), tuple(number)
 
 
 @dataclass
@@ -104,6 +111,8 @@ class Draft:
     length: int = 1
     steps: list[Step] = field(default_factory=list)
     known: list[Known] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)  # on which each step was first written
+    line: int = 0
     names: dict[str, int | None] = field(default_factory=dict)  # None: its line has a problem
     defined: dict[str, int] = field(default_factory=dict)  # the line that defines a name, wherever it stands
     problems: list[Problem] = field(default_factory=list)
@@ -114,6 +123,7 @@ class Draft:
         if step not in self._numbers:
             self._numbers[step] = len(self.steps)
             self.steps.append(step)
+            self.lines.append(self.line)
             self.known.append(known_of(step, [self.known[i] for i in references(step)], self.length))
         return self._numbers[step]
 
@@ -122,10 +132,11 @@ class Draft:
         self.problems.append(Problem(message, self.file, line))
 
 
-def parse(lines: Iterable[tuple[int, str]], file: str | None = None) -> tuple[Steps, tuple[str, ...], int]:
-    """Steps, alphabet and length of a text, given as numbered lines that are not empty; or all its problems."""
+def parse(lines: Iterable[tuple[int, str]], file: str | None) -> tuple[Steps, Numbers, tuple[str, ...], int]:
+    """Steps and their lines, alphabet and length of a text, given as numbered lines; or all its problems."""
     draft = Draft(file)
-    body = _header(draft, list(lines))
+    header = Header(lines, HEADER, file, draft.problems)
+    draft.alphabet, draft.length, body = header.alphabet(quoted=True), header.number(), header.others
     split = [(number, *_parted(line)) for number, line in body]
     for number, name, _ in split:
         if name is not None:
@@ -139,44 +150,14 @@ def parse(lines: Iterable[tuple[int, str]], file: str | None = None) -> tuple[St
             draft.tell("only the last line is a result; name others with 'name := …'", number)
         elif found is not None:
             result = found
-            if draft.known[found].type != "truth value":
+            if draft.known[found].type == "count":
                 draft.tell("the result must be a truth value, is a count: compare it with something", number)
     if not split or split[-1][1] is not None:
         draft.tell("there is no result: the last line must be an expression without a name")
     refuse_any(draft.problems)
     assert result is not None
-    return ordered(draft.steps, result), draft.alphabet, draft.length
-
-
-def _header(draft: Draft, lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Take alphabet and length from the lines that say them; the other lines."""
-    said: dict[str, tuple[int, str]] = {}
-    others = []
-    for number, line in lines:
-        key, colon, rest = line.partition(":")
-        if colon and key.strip() in HEADER and not rest.startswith("="):
-            if key.strip() in said:
-                draft.tell(f"the line '{key.strip()}: …' stands twice", number)
-            said[key.strip()] = number, rest.strip()
-        else:
-            others.append((number, line))
-    for key in HEADER:
-        if key not in said:
-            draft.tell(f"the line '{key}: …' is missing")
-    if "alphabet" in said:
-        number, text = said["alphabet"]
-        draft.alphabet = tuple(text.split())
-        if not text or len(set(draft.alphabet)) < len(draft.alphabet):
-            draft.tell("the alphabet must have symbols, each once", number)
-        if any('"' in letter for letter in draft.alphabet):
-            draft.tell("symbols can't have double quotes in them", number)
-    if "length" in said:
-        number, text = said["length"]
-        if text.isdecimal() and text.isascii() and int(text[:9]) >= 1 and len(text) < 9:
-            draft.length = int(text)
-        else:
-            draft.tell(f"the length must be a whole number from 1 to 99,999,999, is {text!r}", number)
-    return others
+    steps, numbers = ordered(draft.steps, result)
+    return steps, tuple(draft.lines[at] for at in numbers), draft.alphabet, draft.length
 
 
 def _parted(line: str) -> tuple[str | None, str]:
@@ -202,7 +183,9 @@ class _Parser:
 
     def __init__(self, text: str, draft: Draft, line: int, name: str | None) -> None:
         self.draft, self.line, self.name = draft, line, name
+        draft.line = line
         self.tokens, self.at, self.nested = _split(text), 0, 0
+        self.unclear = False  # whether it reads something that has problems of its own
 
     def whole(self) -> int | None:
         """The step of the whole line, or nothing where it has problems."""
@@ -213,7 +196,7 @@ class _Parser:
                 self._stop(f"{self.tokens[self.at]!r} is not expected here")
         except SpecError:
             return None
-        return found if len(self.draft.problems) == before else None
+        return found if len(self.draft.problems) == before and not self.unclear else None
 
     def _stop(self, message: str) -> SpecError:
         self.draft.tell(message, self.line)
@@ -253,7 +236,7 @@ class _Parser:
     def _made(self, sign: str, type_: Type, operator: str, *inner: int) -> int:
         """A step that takes operands of one type."""
         known = [self.draft.known[i] for i in inner]
-        wrong = next((part.type for part in known if part.type != type_), None)
+        wrong = next((part.type for part in known if part.type not in (type_, "unknown")), None)
         if wrong is not None:
             hint = "; truth values are compared by <->" if sign == "=" else ""
             self._stop(f"{sign} takes {type_}s, not a {wrong}{hint}")
@@ -266,9 +249,9 @@ class _Parser:
 
     def _either(self, condition: int, yes: int, no: int) -> int:
         known = self.draft.known
-        if known[condition].type != "truth value":
+        if known[condition].type == "count":
             self._stop("a truth value must stand before ?, not a count")
-        if known[yes].type != known[no].type:
+        if {known[yes].type, known[no].type} == {"truth value", "count"}:
             self._stop(f"both sides of : must be of one type, they are a {known[yes].type} and a {known[no].type}")
         return self.draft.add("if", condition, yes, no)
 
@@ -298,23 +281,30 @@ class _Parser:
             self._stop("a quotation mark is not closed")
         if token.startswith('"') or token in draft.alphabet:
             if letter not in draft.alphabet:
-                self._stop(f"{letter!r} is not in the alphabet")
+                return self._unknown(f"{letter!r} is not in the alphabet")
             return draft.add("letter", letter)
         if token.isdecimal() and token.isascii():
             if len(token) > 15:
                 self._stop(f"the number {token} is too large: at most 15 digits")
             return draft.add("number", int(token))
         if token == self.name:
-            self._stop(f"{token!r} is defined by itself")
+            return self._unknown(f"{token!r} is defined by itself")
         if token in draft.names:
             found = draft.names[token]
             if found is None:  # its own line has been complained about
-                raise SpecError([token])
-            return found
+                self.unclear = True
+            return draft.add("unknown") if found is None else found
         if token in draft.defined:
-            self._stop(f"{token!r} is used before line {draft.defined[token]}, which defines it")
+            return self._unknown(f"{token!r} is used before line {draft.defined[token]}, which defines it")
+        if not re.fullmatch(r"\w+", token):
+            self._stop(f"{token!r} is not expected here")
         known = ", ".join([*draft.alphabet, *draft.names])
-        raise self._stop(f"{token!r} is no letter and no name; there are {known}")
+        return self._unknown(f"{token!r} is no letter and no name; there are {known}")
+
+    def _unknown(self, message: str) -> int:
+        """Tell a problem, and go on with something that may be anything."""
+        self.draft.tell(message, self.line)
+        return self.draft.add("unknown")
 
     def _extreme(self, operator: str) -> int:
         self._next("(")

@@ -23,9 +23,11 @@ import numpy as np
 from vitrify.errors import Problem, SpecError
 from vitrify.spec.beginnings import beginnings
 from vitrify.spec.files import lines_of, refuse_any, refuse_suffix
+from vitrify.spec.headed import Header
 from vitrify.spec.ngram import BEGIN, END
 
 HEADER = ("brackets", "depth", "length")
+MOST = 10**9  # of a depth or length
 ANSWERS = ("no", "yes")  # to the question whether a word is in the language
 
 
@@ -73,26 +75,16 @@ class Dyck:
         path = Path(path)
         if not path.name.endswith(cls.suffix):
             raise refuse_suffix(path, cls.suffix)
-        said: dict[str, tuple[int, str]] = {}
         problems: list[Problem] = []
-        for number, line in lines_of(path):
-            key, colon, rest = line.partition(":")
-            if not colon or key.strip() not in HEADER:
-                problems.append(Problem("a line must say 'brackets: …', 'depth: …' or 'length: …'", str(path), number))
-            elif key.strip() in said:
-                problems.append(Problem(f"the {key.strip()} is said twice: keep one", str(path), number))
-            else:
-                said[key.strip()] = (number, rest.strip())
-        problems += [Problem(f"the line '{key}: …' is missing", str(path)) for key in HEADER if key not in said]
-        for key in ("depth", "length"):
-            number, text = said.get(key, (0, "1"))
-            if not text.isdecimal() or int(text) < 1:
-                problems.append(Problem(f"the {key} must be a whole number from 1, is {text!r}", str(path), number))
-        number, listed = said.get("brackets", (0, ""))
-        if "brackets" in said:
+        header = Header(lines_of(path), HEADER, str(path), problems)
+        for number, _ in header.others:
+            problems.append(Problem("a line must say 'brackets: …', 'depth: …' or 'length: …'", str(path), number))
+        depth, length = (header.number(key, MOST) for key in ("depth", "length"))
+        number, listed = header.said.get("brackets", (0, ""))
+        if "brackets" in header.said:
             problems += [Problem(message, str(path), number) for message in _problems(listed.split())]
         refuse_any(problems)
-        return cls.of(listed, int(said["depth"][1]), int(said["length"][1]))
+        return cls.of(listed, depth, length)
 
     def write(self, path: str | Path) -> None:
         """Write a `.dyck` file that reads back as this value."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from vitrify.errors import Problem, SpecError
@@ -29,8 +31,22 @@ def text_of(path: Path) -> str:
 
 def lines_of(path: Path) -> list[tuple[int, str]]:
     """The lines of a file that say something, numbered and without outer blanks; # begins a comment line."""
-    lines = [(number, line.strip()) for number, line in enumerate(text_of(path).split("\n"), start=1)]
-    return [(number, line) for number, line in lines if line and not line.startswith("#")]
+    return lines_in(text_of(path))
+
+
+def lines_in(text: str, comment: str = "#") -> list[tuple[int, str]]:
+    """The lines of a text that say something, numbered and without outer blanks."""
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
+    return [(number, line) for number, line in lines if line and not line.startswith(comment)]
+
+
+@contextmanager
+def in_file(file: str | None) -> Iterator[None]:
+    """Problems that are found here are those of a file."""
+    try:
+        yield
+    except SpecError as error:
+        raise SpecError([replace(problem, file=problem.file or file) for problem in error.problems]) from None
 
 
 def refuse_any(problems: Iterable[Problem]) -> None:

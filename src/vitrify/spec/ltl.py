@@ -18,14 +18,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.errors import Problem, SpecError
-from vitrify.spec.files import lines_of, refuse_any, refuse_suffix
+from vitrify.spec.files import lines_in, refuse_any
+from vitrify.spec.headed import Headed, Header
 from vitrify.spec.program import Expr, aggregate, apply, expression, indices, last, marked, select, tokens, upto
 from vitrify.spec.program_file import Program
 
@@ -37,13 +37,13 @@ TOKEN = re.compile(r'\s*("[^"]*"|<->|->|[()!&|,=]|[^\s()!&|,="<-]+|-|<)')
 PREFIX = {"!": "not", "not": "not", "Y": "Y", "yesterday": "Y", "O": "O", "once": "O", "H": "H", "historically": "H"}
 INFIX = {"<->": ("iff", 1), "->": ("implies", 2), "|": ("or", 3), "or": ("or", 3), "&": ("and", 4), "and": ("and", 4)}
 INFIX |= {"S": ("S", 5), "since": ("S", 5)}
-FUTURE = {"X", "F", "G", "U", "R", "W", "next", "eventually", "always", "until", "release", "weakuntil"}
+FUTURE = ("X", "F", "G", "next", "eventually", "always"), ("U", "R", "W", "until", "release", "weakuntil")
 TEMPORAL = ("Y", "O", "H", "S")
 HEADER = ("alphabet", "length")
 
 
 @dataclass(frozen=True)
-class Formula:
+class Formula(Headed):
     """A formula of past-time linear temporal logic, for words over an alphabet, up to a length."""
 
     node: Node
@@ -53,47 +53,23 @@ class Formula:
     suffix: ClassVar[str] = ".ltl"
 
     @classmethod
-    def read(cls, path: Path) -> Formula:
-        """The formula in a `.ltl` file."""
-        if not path.name.endswith(cls.suffix):
-            raise refuse_suffix(path, cls.suffix)
-        return cls._parsed(lines_of(path), str(path), path.name.removesuffix(cls.suffix))
-
-    @classmethod
-    def from_text(cls, text: str) -> Formula:
-        """The formula that a `.ltl` text describes."""
-        lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
-        return cls._parsed([(n, line) for n, line in lines if line and not line.startswith("#")], None, "formula")
-
-    @classmethod
-    def _parsed(cls, lines: list[tuple[int, str]], file: str | None, name: str) -> Formula:
+    def _parsed(cls, text: str, file: str | None, name: str) -> Formula:
         problems: list[Problem] = []
-        said: dict[str, str] = {}
-        names: dict[str, Node] = {}
+        header = Header(lines_in(text), HEADER, file, problems)
+        alphabet, length = header.alphabet(quoted=True), header.number()
+        names: dict[str, Node | None] = {}
         result: Node | None = None
-        for number, line in lines:
-            key, colon, rest = line.partition(":")
-            if colon and key.strip() in HEADER:
-                said[key.strip()] = rest.strip()
-                continue
-            alphabet = tuple(said.get("alphabet", "").split())
+        for number, line in header.others:
             target, equals, body = line.partition("=")
             named = bool(equals) and re.fullmatch(r"[A-Za-z_]\w*\s*", target) is not None
             if result is not None:
                 problems.append(Problem("there is one formula, and it is the last line", file, number))
                 continue
             found = _Parser(body if named else line, alphabet, names, problems, file, number).formula()
-            if named and found is not None:
+            if named:
                 names[target.strip()] = found
-            elif not named:
+            else:
                 result = found or ("false",)
-        length = int(said["length"]) if said.get("length", "").isdecimal() else 0
-        alphabet = tuple(said.get("alphabet", "").split())
-        problems += [Problem(f"the line '{key}: …' is missing", file) for key in HEADER if key not in said]
-        if "length" in said and length < 1:
-            problems.append(Problem(f"the length must be a whole number from 1, is {said['length']!r}", file))
-        if "alphabet" in said and (not alphabet or len(set(alphabet)) < len(alphabet)):
-            problems.append(Problem("the alphabet must have symbols, each once", file))
         if result is None:
             problems.append(Problem("there is no formula", file))
         refuse_any(problems)
@@ -106,10 +82,6 @@ class Formula:
     def to_text(self) -> str:
         """The formula as a `.ltl` text."""
         return f"alphabet: {' '.join(self.alphabet)}\nlength: {self.length}\n{self}\n"
-
-    def write(self, path: Path) -> None:
-        """Write a `.ltl` file."""
-        path.write_text(self.to_text(), encoding="utf-8")
 
     @property
     def depth(self) -> int:
@@ -138,7 +110,7 @@ class _Parser:
         self,
         text: str,
         alphabet: tuple[str, ...],
-        names: dict[str, Node],
+        names: dict[str, Node | None],
         problems: list[Problem],
         file: str | None,
         line: int,
@@ -148,6 +120,7 @@ class _Parser:
         self.at = 0
 
     def formula(self) -> Node | None:
+        """The formula, or nothing where it has problems."""
         before = len(self.problems)
         try:
             node = self._loose(0)
@@ -157,8 +130,12 @@ class _Parser:
             return None
         return node if len(self.problems) == before else None
 
-    def _stop(self, message: str) -> None:
+    def _tell(self, message: str) -> None:
         self.problems.append(Problem(message, *self.place))
+
+    def _stop(self, message: str) -> None:
+        """Tell a problem after which it is not clear how to go on."""
+        self._tell(message)
         raise SpecError([message])
 
     def _next(self) -> str:
@@ -172,17 +149,18 @@ class _Parser:
         left = self._tight()
         while self.at < len(self.tokens):
             operator = self.tokens[self.at]
-            if operator in FUTURE:
-                self._tell(operator)
             name, strength = INFIX.get(operator, ("", -1))
+            if operator in FUTURE[1]:
+                self._looks_ahead(operator)
+                name, strength = INFIX["S"]
             if strength < least:
                 break
             self.at += 1
             left = (name, left, self._loose(strength if name == "implies" else strength + 1))
         return left
 
-    def _tell(self, operator: str) -> None:
-        self._stop(f"{operator} looks into the future: formulas here look back only (Y, O, H, S)")
+    def _looks_ahead(self, operator: str) -> None:
+        self._tell(f"{operator} looks into the future: formulas here look back only (Y, O, H, S)")
 
     def _tight(self) -> Node:
         token = self._next()
@@ -194,21 +172,21 @@ class _Parser:
         if token.startswith('"') or token in self.alphabet:
             letter = token.strip('"') if token.startswith('"') else token
             if letter not in self.alphabet:
-                self.problems.append(Problem(f"{letter!r} is not in the alphabet", *self.place))
+                self._tell(f"{letter!r} is not in the alphabet")
             return ("letter", letter)
         if token in PREFIX:
             return (PREFIX[token], self._tight())
-        if token in FUTURE:
-            self._tell(token)
+        if token in FUTURE[0]:
+            self._looks_ahead(token)
+            return self._tight()
         if token in ("true", "false"):
             return (token,)
         if token == "MOD":
             return self._mod()
-        if token in self.names:
-            return self.names[token]
-        known = ", ".join([*self.alphabet, *self.names])
-        self._stop(f"{token!r} is no letter and no name; there are {known}")
-        raise AssertionError("unreachable")
+        if token not in self.names:
+            known = ", ".join([*self.alphabet, *self.names])
+            self._tell(f"{token!r} is no letter and no name; there are {known}")
+        return self.names.get(token) or ("false",)  # its own line has been complained about
 
     def _mod(self) -> Node:
         shape = [self._next() for _ in range(5)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -17,8 +18,10 @@ Ids = NDArray[np.int64]
 class Batch:
     """Runs one program on words of one length, given as numbers of letters; tables are made once."""
 
-    def __init__(self, root: Expr, values: Values) -> None:
-        self.root, self.values = root, values
+    def __init__(self, root: Expr, values: Values, note: Callable[[Expr, Ids], None] | None = None) -> None:
+        """`note` is told of each ambiguous aggregate, with a word; without it such a one is an error."""
+        self.root, self.values, self.note = root, values, note
+        self._nodes = [node for node in parts(root) if id(node) not in values.unclear]
         self._tables: dict[int, NDArray[Any]] = {}
 
     def __call__(self, words: Ids) -> Ids:
@@ -26,12 +29,12 @@ class Batch:
         if not words.shape[1]:
             return words
         found: dict[int, Any] = {}
-        for node in parts(self.root):
+        for node in self._nodes:
             inner = [found[id(arg)] for arg in node.args]
             found[id(node)] = self._selected(node, inner, words) if isinstance(node, Selector) else None
             if not isinstance(node, Selector):
                 found[id(node)] = self._values(node, inner, words)
-        result: Ids = found[id(self.root)]
+        result: Ids = found.get(id(self.root), words)  # what is unclear has no values
         return result
 
     def _selected(self, node: Selector, inner: list[Any], words: Ids) -> NDArray[np.bool_]:
@@ -79,8 +82,12 @@ class Batch:
         if node.op == "last":
             place = selected.shape[-1] - 1 - selected[..., ::-1].argmax(axis=-1)
         chosen = np.take_along_axis(np.broadcast_to(into[:, None, :], selected.shape), place[..., None], -1)[..., 0]
-        if node.op == "aggregate" and ((into[:, None, :] != chosen[..., None]) & selected).any():
-            raise AmbiguousAggregate("an aggregate selects positions with different values: take first or last")
+        if node.op == "aggregate":
+            disagree = ((into[:, None, :] != chosen[..., None]) & selected).any(axis=(1, 2))
+            if disagree.any() and self.note is None:
+                raise AmbiguousAggregate("an aggregate selects positions with different values: take first or last")
+            if disagree.any() and self.note is not None:
+                self.note(node, words[int(disagree.argmax())])
         return np.where(selected.any(axis=-1), chosen, default)
 
     def _table(self, node: Expr) -> NDArray[Any]:

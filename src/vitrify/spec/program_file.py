@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from vitrify.errors import SpecError
-from vitrify.spec.files import refuse_suffix
-from vitrify.spec.program import AmbiguousAggregate, Expr, Value, Word, evaluate
+from vitrify.errors import Problem
+from vitrify.spec.files import in_file, refuse_any
+from vitrify.spec.headed import Headed
+from vitrify.spec.program import Expr, Value, Word, evaluate, parts
 from vitrify.spec.program_batch import Batch
-from vitrify.spec.program_text import parse_program, program_text, read_program
+from vitrify.spec.program_text import parse_program, program_text
 from vitrify.spec.program_values import Values
 
 BEGIN = "<s>"
+WORDS, LONG = 2_000, 1_024  # to find out what is ambiguous: words of a length, if all are tried; the longest word
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """An expression for words over an alphabet, up to a length."""
+class Program(Headed):
+    """An expression for words over an alphabet, up to a length; `lines` says where its parts stand in a text."""
 
     root: Expr
     alphabet: tuple[str, ...]
@@ -29,58 +31,61 @@ class Program:
     causal: bool = False
     name: str = "program"
     values: Values = field(init=False, repr=False)
+    lines: InitVar[Mapping[Expr, int] | None] = None
     suffix: ClassVar[str] = ".rasp"
 
-    def __post_init__(self) -> None:
-        values = Values(self.root, tuple(self.alphabet), self.length, self.causal)
-        if values.problems:
-            raise SpecError(values.problems)
+    def __post_init__(self, lines: Mapping[Expr, int] | None) -> None:
+        values = Values(self.root, tuple(self.alphabet), self.length, self.causal, lines)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "root", values.root)
+        if values.problems:
+            refuse_any([*values.problems, *self.ambiguities])
 
     @classmethod
-    def read(cls, path: Path) -> Program:
-        """The program in a `.rasp` file."""
-        if not path.name.endswith(cls.suffix):
-            raise refuse_suffix(path, cls.suffix)
-        header, root = read_program(path)
-        try:
-            return cls(root, header.alphabet, header.length, header.causal, path.name.removesuffix(cls.suffix))
-        except SpecError as error:
-            raise SpecError([replace(problem, file=str(path)) for problem in error.problems]) from None
-
-    @classmethod
-    def from_text(cls, text: str, name: str = "program") -> Program:
-        """The program that a `.rasp` text describes."""
-        header, root = parse_program(text)
-        return cls(root, header.alphabet, header.length, header.causal, name)
+    def _parsed(cls, text: str, file: str | None, name: str) -> Program:
+        written = parse_program(text, file)
+        with in_file(file):
+            made = cls(written.root, written.alphabet, written.length, written.causal, name, written.lines)
+            refuse_any(made.ambiguities)
+        return made
 
     def to_text(self) -> str:
         """The program as a `.rasp` text; functions are written out as tables."""
         return program_text(self.root, self.alphabet, self.length, self.causal)
 
-    def write(self, path: Path) -> None:
-        """Write a `.rasp` file."""
-        path.write_text(self.to_text(), encoding="utf-8")
+    @cached_property
+    def ambiguities(self) -> tuple[Problem, ...]:
+        """Every aggregate that selects positions that disagree, with a word, if short or random words show one.
 
-    def ambiguous(self, words: int = 2_000, seed: int = 0) -> list[str] | None:
-        """A word on which some aggregate selects positions that disagree, if short or random words show one."""
-        batch, rng = Batch(self.root, self.values), np.random.default_rng(seed)
-        size, asked = len(self.alphabet), []
-        for length in range(1, self.length + 1):
-            if size**length <= words:
-                asked.append(np.indices((size,) * length).reshape(length, -1).T)
-        asked += [rng.integers(0, size, size=(32, length)) for length in {self.length, (self.length + 1) // 2}]
-        for group in asked:
-            try:
-                batch(group)
-            except AmbiguousAggregate:
-                for word in group:
-                    try:
-                        batch(word[None])
-                    except AmbiguousAggregate:
-                        return [self.alphabet[letter] for letter in word]
-        return None
+        What reads the result of such an aggregate is not asked about.
+        """
+        if not any(node.op == "aggregate" for node in parts(self.root)):
+            return ()
+        rng, size = np.random.default_rng(0), len(self.alphabet)
+        longest = min(self.length, LONG)
+        asked = [
+            np.indices((size,) * length).reshape(length, -1).T
+            for length in range(1, longest + 1)
+            if size**length <= WORDS
+        ]
+        asked += [rng.integers(0, size, size=(32, length)) for length in {longest, (longest + 1) // 2}]
+        found: dict[Expr, list[str]] = {}
+
+        def note(node: Expr, word: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+            found.setdefault(node, [self.alphabet[letter] for letter in word])
+
+        batch = Batch(self.root, self.values, note)
+        for words in asked:
+            batch(words)
+        first = [node for node in found if not any(part in found for part in parts(node) if part is not node)]
+        return tuple(
+            Problem(
+                f"an aggregate is ambiguous: on the word {' '.join(found[node])} it selects positions with different "
+                "values; take first or last, or select one position",
+                line=self.values.lines.get(node),
+            )
+            for node in first
+        )
 
     def __call__(self, word: Word) -> list[Value]:
         """The value at every position of a word."""

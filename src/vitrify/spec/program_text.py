@@ -20,12 +20,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vitrify.errors import Problem
 from vitrify.spec import program as language
-from vitrify.spec.files import refuse_any, text_of
+from vitrify.spec.files import refuse_any
+from vitrify.spec.headed import Header
 from vitrify.spec.program import Expr, Pairs, Selector, Table, Value, apply, expression, parts
 
 NAMES: dict[str, Expr] = {
@@ -57,64 +57,39 @@ SEES = {"everything": False, "left": True}
 INLINE = 40  # a written expression longer than this gets a name
 
 
-class Header:
-    """What the first lines of a file say."""
+class Written(NamedTuple):
+    """What a text says, and on which lines the parts of its expression stand."""
 
-    def __init__(self) -> None:
-        self.alphabet: tuple[str, ...] = ()
-        self.length = 0
-        self.causal = False
-
-
-def read_program(path: Path) -> tuple[Header, Expr]:
-    """The header and the expression in a file."""
-    return parse_program(text_of(path), str(path))
+    root: Expr
+    alphabet: tuple[str, ...]
+    length: int
+    causal: bool
+    lines: dict[Expr, int]
 
 
-def parse_program(text: str, file: str | None = None) -> tuple[Header, Expr]:
-    """The header and the expression that a text describes."""
+def parse_program(text: str, file: str | None = None) -> Written:
+    """The header and the expression that a text describes, or all its problems."""
     problems: list[Problem] = []
-    header, body = _header(text, file, problems)
+    header = Header(enumerate(text.split("\n"), start=1), HEADER, file, problems)
+    alphabet, length, causal = header.alphabet(), header.number(), header.choice("sees", SEES)
     reader = _Reader(file, problems)
-    try:
-        tree = ast.parse(body)
-    except SyntaxError as error:
-        refuse_any([*problems, Problem(f"not an expression: {error.msg}", file, error.lineno)])
-        raise AssertionError("unreachable") from None
-    root = reader.program(tree)
+    body = dict(header.others)
+    root = reader.program(_syntax(body, reader))
     refuse_any(problems)
     assert root is not None
-    return header, root
+    return Written(root, alphabet, length, causal, reader.lines)
 
 
-def _header(text: str, file: str | None, problems: list[Problem]) -> tuple[Header, str]:
-    """The header, and the rest with as many lines as before."""
-    header, lines, said = Header(), text.split("\n"), set()
-    for place, line in enumerate(lines):
-        name, colon, rest = line.partition(":")
-        if not colon or name.strip() not in HEADER:
-            continue
-        key, value, number = name.strip(), rest.strip(), place + 1
-        lines[place] = ""
-        if key in said:
-            problems.append(Problem(f"{key} is given twice", file, number))
-        said.add(key)
-        if key == "alphabet":
-            header.alphabet = tuple(value.split())
-            twice = sorted({word for word in header.alphabet if header.alphabet.count(word) > 1})
-            if twice or not value:
-                what = f"{', '.join(twice)} twice" if twice else "no symbol"
-                problems.append(Problem(f"the alphabet has {what}", file, number))
-        elif key == "length":
-            header.length = int(value) if value.isdecimal() else 0
-            if header.length < 1:
-                problems.append(Problem(f"the length must be a whole number from 1, is {value!r}", file, number))
-        elif value in SEES:
-            header.causal = SEES[value]
-        else:
-            problems.append(Problem(f"a program sees 'everything' or 'left', not {value!r}", file, number))
-    problems += [Problem(f"the line '{key}: …' is missing", file) for key in HEADER if key not in said]
-    return header, "\n".join(lines)
+def _syntax(body: dict[int, str], reader: _Reader) -> ast.Module:
+    """The syntax tree of numbered lines; a line that is wrong is told, and left out."""
+    last = max(body, default=0)
+    while True:
+        try:
+            return ast.parse("\n".join(body.get(number, "") for number in range(1, last + 1)))
+        except SyntaxError as error:
+            number = error.lineno if error.lineno in body else max(body)
+            assert number is not None
+            reader.skip(body.pop(number), f"not an expression: {error.msg}", number)
 
 
 class _Reader:
@@ -123,8 +98,18 @@ class _Reader:
     def __init__(self, file: str | None, problems: list[Problem]) -> None:
         self.file, self.problems = file, problems
         self.names: dict[str, Expr | None] = dict(NAMES)
+        self.lines: dict[Expr, int] = {}
+        self.returned = False
+
+    def skip(self, line: str, message: str, number: int) -> None:
+        """Tell of a line that can't be read; what it would have defined is known to be wrong."""
+        self.problems.append(Problem(message, self.file, number))
+        name, _, _ = line.partition("=")
+        self.names.setdefault(name.strip(), None)
+        self.returned |= line.startswith("return")
 
     def program(self, tree: ast.Module) -> Expr | None:
+        """The expression that is returned."""
         result: Expr | None = None
         returned = False
         for statement in tree.body:
@@ -141,7 +126,7 @@ class _Reader:
                     self._problem(statement, "a selector has no values: return an aggregate, a mean or a width of it")
             else:
                 self._problem(statement, "a line is 'name = expression' or 'return expression'")
-        if not returned:
+        if not returned and not self.returned:
             self.problems.append(Problem("the last line must be 'return expression'", self.file))
         return result
 
@@ -157,9 +142,9 @@ class _Reader:
                 self._problem(node, f"{node.id} is not defined above this line; a program can't refer to itself")
             return self.names.get(node.id)
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
-            return self._table(node.value, node.slice)
+            return self._noted(node, self._table(node.value, node.slice))
         if isinstance(node, ast.Call) and len(node.args) == 3 and isinstance(node.args[2], ast.Set):
-            return self._related(node, node.args[2])
+            return self._noted(node, self._related(node, node.args[2]))
         shape = self._operation(node)
         if shape is None:
             self._problem(node, f"{ast.unparse(node)!r} is not part of the language")
@@ -168,7 +153,14 @@ class _Reader:
         args = [self.expr(part) for part in inner]
         if any(arg is None for arg in args):
             return None
-        return self._made(node, name, [arg for arg in args if arg is not None])
+        return self._noted(node, self._made(node, name, [arg for arg in args if arg is not None]))
+
+    def _noted(self, node: ast.expr, made: Expr | None) -> Expr | None:
+        """Remember on which line an expression, and what was made for it, first stands."""
+        if made is not None:
+            for part in (made, *made.args):
+                self.lines.setdefault(part, node.lineno)
+        return made
 
     def _operation(self, node: ast.expr) -> tuple[str, list[ast.expr]] | None:
         if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
@@ -232,8 +224,10 @@ class _Reader:
         if not held or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in held):
             self._problem(pairs, "a relation is written as pairs of constants: {(key, query), …}")
             return None
-        if not isinstance(node.func, ast.Name) or node.func.id != "select" or keys is None or queries is None:
+        if not isinstance(node.func, ast.Name) or node.func.id != "select":
             self._problem(node, "only select takes a relation")
+            return None
+        if keys is None or queries is None:
             return None
         return language.select(keys, queries, Pairs(sorted(held, key=repr)))
 

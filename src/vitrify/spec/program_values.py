@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from vitrify.errors import Problem
 from vitrify.spec.program import Expr, Pairs, Selector, Table, Value, exact, function_of, parts
 
 MOST_VALUES = 1 << 16  # of one expression
@@ -26,9 +27,14 @@ class Values:
     without a default that selects nothing.
     """
 
-    def __init__(self, root: Expr, alphabet: tuple[str, ...], length: int, causal: bool) -> None:
+    def __init__(
+        self, root: Expr, alphabet: tuple[str, ...], length: int, causal: bool, lines: Mapping[Expr, int] | None = None
+    ) -> None:
         self.alphabet, self.length, self.causal = alphabet, length, causal
-        self.problems: list[str] = []
+        self.problems: list[Problem] = []
+        self.lines = dict(lines or {})  # on which expressions stand, where they come from a text
+        self.unclear: set[int] = set()  # what has a problem, or reads something that has one
+        self._line: int | None = None
         self._domains: dict[int, Domain] = {}
         self._kept: list[Expr] = []  # what was inferred stays alive, so that it can be told by its identity
         self.root = self.include(root)
@@ -37,12 +43,21 @@ class Values:
         """Infer an expression; the result is the same expression with its functions written out."""
         rebuilt: dict[int, Expr] = {}
         for node in parts(root):
-            made = self._rebuilt(node, tuple(rebuilt[id(arg)] for arg in node.args))
-            rebuilt[id(node)] = made
+            args = tuple(rebuilt[id(arg)] for arg in node.args)
+            before, self._line = len(self.problems), self.lines.get(node)
+            unclear = any(id(arg) in self.unclear for arg in args)
+            made = rebuilt[id(node)] = node if unclear else self._rebuilt(node, args)
+            self._kept.append(made)
             if not isinstance(made, Selector) and id(made) not in self._domains:
-                self._kept.append(made)
-                self._domains[id(made)] = self._infer(made)
+                self._domains[id(made)] = (0,) if unclear else self._infer(made)
+            if unclear or len(self.problems) > before:
+                self.unclear.add(id(made))
+            if self._line is not None:
+                self.lines.setdefault(made, self._line)
         return rebuilt[id(root)]
+
+    def _tell(self, message: str) -> None:
+        self.problems.append(Problem(message, line=self._line))
 
     def __getitem__(self, node: Expr) -> Domain:
         return self._domains[id(node)]
@@ -72,7 +87,7 @@ class Values:
             try:
                 rows[args] = exact(function(*args))
             except Exception as error:
-                self.problems.append(f"{_name(function)} fails on {', '.join(map(repr, args))}: {error}")
+                self._tell(f"{_name(function)} fails on {', '.join(map(repr, args))}: {error}")
                 return {}
         return rows
 
@@ -82,7 +97,7 @@ class Values:
             count *= len(domain)
         if count > MOST_ROWS:
             sizes = " × ".join(str(len(domain)) for domain in domains)
-            self.problems.append(f"{name} would be a table of {sizes} = {count:,} rows, more than {MOST_ROWS:,}")
+            self._tell(f"{name} would be a table of {sizes} = {count:,} rows, more than {MOST_ROWS:,}")
         return count > MOST_ROWS
 
     def _infer(self, node: Expr) -> Domain:
@@ -100,7 +115,7 @@ class Values:
         if node.op != "mean":
             return self._domain([*values, node.data], node.op)
         if not self.numeric(node.args[1]):
-            self.problems.append("mean averages numbers only: its values are " + ", ".join(map(str, values[:5])))
+            self._tell("mean averages numbers only: its values are " + ", ".join(map(str, values[:5])))
             return (0,)
         return self._means([Fraction(v) for v in values if isinstance(v, int | Fraction)], node.data)
 
@@ -116,7 +131,7 @@ class Values:
             return self._domain(node.data.rows.values(), node.data.name) or (None,)
         if not all(self.numeric(arg) for arg in node.args):
             odd = next(v for d in domains for v in d if not isinstance(v, int | Fraction))
-            self.problems.append(f"{node.data!r} is for numbers, but one of its arguments can be {odd!r}")
+            self._tell(f"{node.data!r} is for numbers, but one of its arguments can be {odd!r}")
             return (0,)
         if node.data in ("<", "<=", ">", ">=") and not alone:
             return (False, True)
@@ -129,7 +144,7 @@ class Values:
         try:
             return self._domain((exact(function_of(node.data)(*args)) for args in product(*domains)), repr(node.data))
         except ZeroDivisionError:
-            self.problems.append(f"{node.data!r} divides by an expression that can be 0")
+            self._tell(f"{node.data!r} divides by an expression that can be 0")
             return (0,)
 
     def _means(self, values: list[Fraction], default: Value) -> Domain:
@@ -146,7 +161,7 @@ class Values:
             sums = {s + v for s in sums for v in values}
             found |= {s / m for s in sums}
             if len(found) > MOST_VALUES:
-                self.problems.append(f"a mean would have more than {MOST_VALUES:,} values: average smaller numbers")
+                self._tell(f"a mean would have more than {MOST_VALUES:,} values: average smaller numbers")
                 return (0,)
         return self._domain([*(exact(v) for v in found), default], "mean")
 
@@ -155,7 +170,7 @@ class Values:
         mixed = any(isinstance(v, bool) for v in found.values()) and any(type(v) is int for v in found.values())
         kept = {int(v) if mixed and isinstance(v, bool) else v for v in found.values()}
         if len(kept) > MOST_VALUES:
-            self.problems.append(f"{what} has {len(kept):,} values, more than {MOST_VALUES:,}")
+            self._tell(f"{what} has {len(kept):,} values, more than {MOST_VALUES:,}")
         return tuple(sorted(kept, key=_order))
 
 

@@ -29,6 +29,18 @@ def without(text: str, start: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(start))
 
 
+NEVER = """\
+start = "go"
+halt = []
+blank = "_"
+alphabet = ["1"]
+length = 1
+[states.go]
+_ = "_ R go"
+1 = "1 R go"
+"""
+PFSA = '{"states": ["q"], "alphabet": ["a"], "initial": {"q": 1}, "transitions": [["q", "a", "q", 0.5]], "final": {}}'
+
 NONDETERMINISTIC = [
     ["even", "0", "even"],
     ["even", "1", "odd"],
@@ -49,6 +61,8 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("recursive", "g.cfg", "S -> 'a' S | 'b'\n", ["S → S leads back to itself", "--depth"]),
     ("two mistakes", "c.crasp", "alphabet: a b\nlength: 9\nx := #a & b\n#c", ["c.crasp:3: & takes", "c.crasp:4: 'c'"]),
     ("too many values", "c.crasp", "alphabet: a\nlength: 40000\n#a + #a - 1 > 0", ["values"]),
+    ("two answers", "w.pairs", "a x\na y\nb\n", ["w.pairs:2: the word 'a'", "w.pairs:3: a line pairs"]),
+    ("two roles", "w.facts", "a b c\nb d e\n", ["w.facts:2: 'b' is a subject here"]),
     ("not ARPA", "lm.arpa", "hello\n", ["lm.arpa"]),
     ("empty", "lm.arpa", "", ["lm.arpa"]),
     (
@@ -117,6 +131,17 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         'task = "recall"\nkeys = 2\nvalues = 2\npairs = 3\nquestions = 1\nfused = true\n',
         ["x.task.toml:4: pairs must be at most keys = 2"],
     ),
+    (
+        "two problems of a circuit",
+        "c.aag",
+        "aag 2 1 0 1 1\n2\n4\n4 2 4\ni3 x\n",
+        ["c.aag:4: the gate 4 depends on itself", "c.aag:5: there is no i3"],
+    ),
+    ("a cycle", "c.aag", "aag 2 1 0 1 1\n2\n4\n4 2 4\n", ["c.aag:4: the gate 4 depends on itself"]),
+    ("it never halts", "m.tm.toml", NEVER, ["no step limit", "does not halt within 10000 steps: add steps = …"]),
+    ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),
+    ("sums of states off", "p.pfsa.json", PFSA, ["p.pfsa.json: ", "leave 'q' or to end there must sum to 1"]),
+    ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes"]),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 
@@ -131,6 +156,122 @@ def test_bad_specs(name: str, text: str, said: list[str], tmp_path: Path) -> Non
     for part in said:
         assert part in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [name]  # nothing half-written
+
+
+RASP, LTL, CRASP = (
+    "alphabet: a b\nlength: 5\nsees: everything\n",
+    "alphabet: a b\nlength: 5\n",
+    "alphabet: a b\nlength: 5\n",
+)
+
+# Files with two faults or more: every line that is told, in order.
+FAULTS: dict[str, tuple[str, str, list[str]]] = {
+    "header of a program": (
+        "x.rasp",
+        "alphabet: a a\nlength: 0\nsees: right\nreturn tokens",
+        [":1: the alphabet has a twice", ":2: the length must be", ":3: 'sees' is 'everything' or 'left'"],
+    ),
+    "recursion": (
+        "x.rasp",
+        RASP + "x = x + 1\ny = z\nz = y\nreturn x + w",
+        [":4: x is not defined above", ":5: z is not defined above", ":7: w is not defined above"],
+    ),
+    "syntax and names": (
+        "x.rasp",
+        RASP + "x = (1 +\ny = 2 $ 3\nz = (lambda: 1)()\nreturn x + y + foo",
+        [":4: not an expression", ":5: not an expression", ":6: '(lambda: 1)()' is not part", ":7: foo is not defined"],
+    ),
+    "ambiguous aggregates": (
+        "x.rasp",
+        RASP + 'x = aggregate(everywhere, tokens)\ny = aggregate(before, indices)\nreturn x == "a" and y == 1',
+        [":4: an aggregate is ambiguous: on the word a b", ":5: an aggregate is ambiguous: on the word a a a"],
+    ),
+    "an aggregate and values": (
+        "x.rasp",
+        RASP + 'x = aggregate(everywhere, tokens)\ny = 1 // indices\nz = tokens + 1\nreturn x == "a" and y > z',
+        [":4: an aggregate is ambiguous", ":5: '//' divides by", ":6: '+' is for numbers"],
+    ),
+    "exploding sets of values": (
+        "x.rasp",
+        "alphabet: a b\nlength: 600\nsees: left\nx = width(marked(tokens == 'a'))\ny = x * x\n"
+        "z = indices % (x + 1)\nreturn y + z > 0",
+        [":5: '*' would be a table of 601 × 601 = 361,201 rows", ":6: '%' would be a table of 600 × 601 = 360,600"],
+    ),
+    "exploding tables": (
+        "x.rasp",
+        "alphabet: a b\nlength: 200\nsees: left\nx = count(tokens == 'a')\ny = count(tokens == 'b')\nz = x * y % 7\n"
+        "w = (x * 3 + 1) * (y + 5) % 11\nreturn z + w",
+        ["line 6: * needs a table of 201 × 201 = 40,401 rows", "line 7: * needs a table of 201 × 201 = 40,401 rows"],
+    ),
+    "future": (
+        "x.ltl",
+        LTL + "p = F a\nq = a U (X b)\nG (p -> q) & c",
+        [
+            ":3: F looks into the future",
+            ":4: U looks into the future",
+            ":4: X looks into the future",
+            ":5: G looks into the future",
+            ":5: 'c' is no letter and no name",
+        ],
+    ),
+    "header of a formula": (
+        "x.ltl",
+        "alphabet: a b a\nlength: ten\nlength: 4000000\na & d",
+        [":1: the alphabet has a twice", ":3: the line 'length: …' stands twice", ":3: the length", ":4: 'd' is no"],
+    ),
+    "header of a counting program": (
+        "x.crasp",
+        "alphabet:\nx := x + 1\n#y + #z > MOD(3, 2)",
+        [
+            "x.crasp: the line 'length: …'",
+            ":1: the alphabet has no",
+            ":2: 'x' is",
+            ":3: 'y' is",
+            ":3: 'z' is",
+            ":3: MOD",
+        ],
+    ),
+    "counts": (
+        "x.crasp",
+        CRASP + "x := #a & b\ny := #c + #d\n#a * #b",
+        [":3: & takes", ":4: 'c' is no", ":4: 'd' is no", ":5: * multiplies"],
+    ),
+    "values of counts": (
+        "x.crasp",
+        "alphabet: a b\nlength: 40000\nx := #a + #b\ny := #a - #b\nx > y | x = 3",
+        [":3: '+' has 80,001 values, more than 65,536", ":4: '-' has 80,001 values, more than 65,536"],
+    ),
+    "brackets": (
+        "x.dyck",
+        "brackets: ( ) (\ndepth: 0\nlength: long\nkinds: 3",
+        [":1: brackets come in pairs", ":1: the bracket '('", ":2: the depth", ":3: the length", ":4: a line must say"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_every_fault_is_told_with_its_line(case: str, tmp_path: Path) -> None:
+    name, text, said = FAULTS[case]
+    (tmp_path / name).write_text(text)
+    done = vitrify("build", tmp_path / name, "-o", tmp_path / "net")
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(said), done.stderr
+    for line, part in zip(lines, said, strict=True):
+        assert part in line
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_words_longer_than_a_program_are_refused_with_both_ways_out(tmp_path: Path) -> None:
+    (tmp_path / "x.rasp").write_text(RASP + "return tokens")
+    short = vitrify("build", tmp_path / "x.rasp", "-o", tmp_path / "net", "--max-length", 4)
+    assert short.returncode == 2
+    assert "the program is for words to length 5: change it there" in short.stderr
+    assert vitrify("build", tmp_path / "x.rasp", "-o", tmp_path / "net").returncode == 0
+    long = vitrify("run", tmp_path / "net", *"aaaaaa")
+    assert long.returncode == 2
+    assert "6 tokens" in long.stderr
+    assert "at most 5" in long.stderr
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
@@ -180,6 +321,21 @@ def test_refusals_of_a_construction(tmp_path: Path) -> None:
         assert done.returncode == 2, words
         assert said in done.stderr
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--shape", "hebbian", "--dimension", 3], "choose a larger --dimension or another --seed"),
+        (["--dimension", 0], "--dimension"),
+        (["--shape", "hebbian", "--units", 9], "leave --units out"),
+    ],
+)
+def test_memories_that_are_too_small_or_make_no_sense(words: list[object], said: str, tmp_path: Path) -> None:
+    done = vitrify("build", ROOT / "examples" / "capitals.pairs", "-o", tmp_path / "net", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,24 @@ from itertools import product
 import numpy as np
 import pytest
 
-from vitrify.constructions._parity import lead, parity
-from vitrify.errors import BuildRefused
+from vitrify.certify import certify
+from vitrify.claims._nets import zeroed
+from vitrify.claims.catalogue import Subject
+from vitrify.cli.answers import answer
+from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.parity import lead
+from vitrify.constructions.parity import parity as parity_of
+from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
+from vitrify.kit.network import Network
 from vitrify.net.run import logits
 from vitrify.net.weights import Ledger, Weights
+from vitrify.spec.automata import cyclic
+from vitrify.spec.automaton import Automaton
+
+
+def parity(length: int, c: float = 1.0) -> Network:
+    return parity_of(cyclic(2), length, c)
 
 
 def leads(weights: Weights, words: list[list[int]]) -> list[float]:
@@ -77,3 +90,48 @@ def test_what_the_arithmetic_can_not_carry_is_refused() -> None:
     for length, c in ((0, 1.0), (3, 0.0)):
         with pytest.raises(BuildRefused, match="at least 1 and c positive"):
             parity(length, c)
+
+
+def test_any_parity_check_in_its_own_names() -> None:
+    spec = Automaton.from_dict(
+        states=["odd", "even"],
+        alphabet=["x", "y", "z"],
+        transitions={
+            "odd": {"x": "even", "y": "odd", "z": "even"},
+            "even": {"x": "odd", "y": "even", "z": "odd"},
+        },
+        initial="even",
+        accepting=["odd"],
+    )
+    weights = build(spec, "parity", Settings(max_length=6))
+    assert certify(weights, spec).verdict == "holds"
+    assert answer(weights, list("xyzyyx"), False, None)["class"] == "odd"
+    assert answer(weights, list("xyzyyy"), False, None)["class"] == "even"
+    for words in ("xyz", "xyzxyzx"):
+        with pytest.raises(InputError, match="was built for at"):
+            answer(weights, list(words), False, None)
+    with pytest.raises(InputError, match="shorter than the network reads: at least 6"):
+        certify(weights, spec, max_length=4)
+
+
+def test_what_is_no_parity_check_is_refused_with_the_reason() -> None:
+    for spec, reason in (
+        (cyclic(3), "it has 3"),
+        (cyclic(1), "it has 1"),
+        (Automaton.from_regex("(a|b)*a"), "the letter .* leads from both to"),
+    ):
+        with pytest.raises(BuildRefused, match=reason):
+            build(spec, "parity", Settings(max_length=5))
+    with pytest.raises(BuildRefused, match="one net per length"):
+        build(cyclic(2), "parity")
+    with pytest.raises(BuildRefused, match="spread of a softmax"):
+        build(cyclic(2), "parity", Settings("hard", 5))
+
+
+def test_a_certificate_asks_only_about_words_of_the_length() -> None:
+    spec = cyclic(2)
+    short, long = (build(spec, "parity", Settings(max_length=length)) for length in (5, 40))
+    assert certify(short, spec).domain.startswith("all 32 words of length 5 to 5")
+    assert certify(long, spec).domain.startswith("every prefix of 41 words")
+    broken = zeroed(Subject("", weights=long), "blocks.1.attn.W_K", slice(None)).weights
+    assert certify(broken, spec).verdict == "fails"

@@ -163,7 +163,7 @@ BAD = {
     "larger": (HEAD + "#a > 12345678901234567", [":3: the number .* is too large"]),
     "deep": (HEAD + "(" * 60 + "a" + ")" * 60, [":3: more than 50 expressions stand inside each other"]),
     "length": ("alphabet: a\nlength: 0\na", [":2: the length must be a whole number from 1"]),
-    "alphabet": ("alphabet: a a\nlength: 3\na", [":1: the alphabet must have symbols, each once"]),
+    "alphabet": ("alphabet: a a\nlength: 3\na", [":1: the alphabet has a twice"]),
     "header twice": (HEAD + "length: 3\na", [":3: the line 'length: …' stands twice"]),
     "results": (HEAD + "a\nb", [":3: only the last line is a result"]),
     "all at once": (

@@ -84,9 +84,12 @@ BAD = {
     "reserved": (GOOD.replace("( )", "<s> </s>"), [":1: '<s>' stands for", ":1: '</s>' stands for"]),
     "numbers": (
         "# x\n" + GOOD.replace("2", "two").replace("9", "0"),
-        [":3: the depth must be a whole number from 1, is 'two'", ":4: the length must be a whole number .* is '0'"],
+        [
+            ":3: the depth must be a whole number from 1 to 1,000,000,000, is 'two'",
+            ":4: the length must be a whole number .* is '0'",
+        ],
     ),
-    "again": (GOOD + "depth: 3\n", [":4: the depth is said twice"]),
+    "again": (GOOD + "depth: 3\n", [":4: the line 'depth: …' stands twice"]),
     "strange": (GOOD + "kinds: 3\nhello\n", [":4: a line must say", ":5: a line must say"]),
 }
 

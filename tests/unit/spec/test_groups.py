@@ -1,4 +1,4 @@
-"""Permutation groups: orders, names, derived series and factors, against brute force."""
+"""Permutation groups: orders, names, derived series and factors, against brute force and SymPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from itertools import product
 from math import prod
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy.combinatorics import Permutation as Sympy
 
+from oracles.sympy_groups import derived_orders, sympy_group
 from small_automata import closure, compose, solvable_by_commutators
 from vitrify.errors import BuildRefused
 from vitrify.spec.groups import Group, Permutation, basis, inverse, then
@@ -61,6 +65,27 @@ def test_solvability_agrees_with_brute_force(name: str) -> None:
         compose(compose(inverse(a), inverse(b)), compose(a, b)) for a in found.elements for b in found.elements
     }
     assert set(found.derived.elements) == closure({found.identity, *commutators})
+
+
+def check_by_sympy(found: Group) -> None:
+    known = sympy_group(found.degree, found.generators)
+    assert found.order == known.order()
+    assert found.is_abelian == known.is_abelian
+    assert found.is_solvable == known.is_solvable
+    assert [part.order for part in found.derived_series] == derived_orders(found.degree, found.generators)
+    inside = known.derived_subgroup()
+    assert all(inside.contains(Sympy(list(element))) for element in found.derived.elements)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_order_and_derived_series_agree_with_sympy(name: str) -> None:
+    check_by_sympy(group(name))
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.lists(st.permutations(range(n)), min_size=1, max_size=3)))
+@settings(max_examples=60, deadline=None)
+def test_random_groups_agree_with_sympy(generators: list[list[int]]) -> None:
+    check_by_sympy(Group(len(generators[0]), tuple(map(tuple, generators))))
 
 
 @pytest.mark.parametrize("name", [name for name in GROUPS if GROUPS[name][3] is not None])

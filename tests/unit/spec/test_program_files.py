@@ -49,7 +49,10 @@ BAD = {
     "empty alphabet": ("alphabet:\nlength: 5\nsees: left\nreturn tokens", [":1: the alphabet has no symbol"]),
     "a symbol twice": ("alphabet: a a\nlength: 5\nsees: left\nreturn tokens", [":1: the alphabet has a twice"]),
     "length": ("alphabet: a\nlength: few\nsees: left\nreturn tokens", [":2: the length must be a whole number"]),
-    "sees": ("alphabet: a\nlength: 5\nsees: right\nreturn tokens", [":3: a program sees 'everything' or 'left'"]),
+    "sees": (
+        "alphabet: a\nlength: 5\nsees: right\nreturn tokens",
+        [":3: 'sees' is 'everything' or 'left', not 'right'"],
+    ),
     "syntax": (HEAD + "x = (1\nreturn x", [":4: not an expression"]),
     "no return": (HEAD + "x = tokens", ["last line must be 'return expression'"]),
     "recursion": (

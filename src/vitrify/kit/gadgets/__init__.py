@@ -5,6 +5,7 @@ from vitrify.kit.gadgets.asking import Question, asking
 from vitrify.kit.gadgets.clauses import Asked, Clause, clauses
 from vitrify.kit.gadgets.compose import int_compose
 from vitrify.kit.gadgets.extremes import minimum
+from vitrify.kit.gadgets.features import features
 from vitrify.kit.gadgets.gate import Case, choose, gate
 from vitrify.kit.gadgets.some import some
 from vitrify.kit.gadgets.steps import at_least, cpwl, digits, int_lookup, snap, step, steps
@@ -24,6 +25,7 @@ __all__ = [
     "clauses",
     "cpwl",
     "digits",
+    "features",
     "gate",
     "int_compose",
     "int_lookup",

@@ -5,21 +5,25 @@ from vitrify.kit.heads.logsum import alternatives, floor_below, log_sum
 from vitrify.kit.heads.match import last_marked, lookup, recent_match
 from vitrify.kit.heads.maximum import maximum, shortfall
 from vitrify.kit.heads.place import at_place, earlier, neighbour
+from vitrify.kit.heads.recall import Store, recall
 from vitrify.kit.heads.sets import set_attend
-from vitrify.kit.heads.shift import shift
+from vitrify.kit.heads.shift import itself, shift
 
 __all__ = [
+    "Store",
     "alternatives",
     "at_place",
     "count",
     "earlier",
     "floor_below",
+    "itself",
     "last_marked",
     "log_sum",
     "lookup",
     "maximum",
     "mean",
     "neighbour",
+    "recall",
     "recent_match",
     "set_attend",
     "shift",

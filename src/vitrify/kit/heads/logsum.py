@@ -164,6 +164,8 @@ class _Bank:
             parts[threshold][place, :-1] = -1.0
         else:
             bias[:-1] -= threshold
+        from scipy.sparse import csr_array
+
         own = np.eye(most, terms.size)  # the pads of its summands
         taken = own.sum(axis=1, keepdims=True)
         return Attend(
@@ -173,7 +175,7 @@ class _Bank:
             value=Affine.of({self.pads.summand: rise * taken}, [low]),
             writes=writes,
             attention="softmax",
-            onto=(place,),
+            out=csr_array(([1.0], ([0], [place])), shape=(1, writes.size)),
         )
 
     def guess(self, ranges: Sequence[tuple[float, float]]) -> Space:
@@ -224,7 +226,7 @@ class _Bank:
         strangers = self.positions * math.exp(-LEAD) * rise
         nothing = SLOPE * math.exp(-NEGLIGIBLE)
         scores = max(
-            float((head.query.terms + 8) * (head.query.bound.max() + LEAD)) for head in heads if head.onto is not None
+            float((head.query.terms + 8) * (head.query.bound.max() + LEAD)) for head in heads if head.window is None
         )
         rounding = UNIT_ROUNDOFF * (scores + (self.positions + 8) * (rise + 2) + 4 * _size(writes))
         return self.net.add(

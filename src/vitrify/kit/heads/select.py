@@ -85,3 +85,31 @@ def select(
             shares=shares and which is None,
         )
     )
+
+
+def keep(net: Builder, off: Space, value: Space, *, name: str) -> Space:
+    r"""The value itself where a flag is 0, the value at BOS where it is 1: a gate made of attention.
+
+    The score of key $j$ for query $i$ is $j + (T + 1)\,\text{off}_i\,\text{bos}_j$: the last key, which is the position
+    itself, leads by 1, and where the flag is 1 BOS leads by 1. Hard attention breaks ties to the right instead of
+    adding $j$. The flag must be exact.
+    """
+    hard = net.attention == "hard"
+    over = 1.0 if hard else net.max_length + 1.0
+    query = Affine.of({off: [[over]]})
+    key = Affine.of({net.bos: [[1.0]]})
+    if not hard:
+        query, key = query.beside(Affine.constant(1.0)), key.beside(Affine.of({net.index: [[1.0]]}))
+    return net.add(
+        Attend(
+            name=f"keep: {name}",
+            query=query,
+            key=key,
+            value=Affine.copy(value),
+            writes=Space(name, value.kind),
+            attention=net.attention,
+            gap=1.0,
+            bound=over,
+            ties="right" if hard else "average",
+        )
+    )

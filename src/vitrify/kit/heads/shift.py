@@ -1,4 +1,4 @@
-"""Shift: every position reads a space from a fixed number of places back."""
+"""Shift and itself: every position reads a space from a fixed number of places back, or from its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,27 @@ from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Attend, Builder, Space
 from vitrify.kit.positions import Finder
 from vitrify.net.spaces import Kind
+
+
+def itself(net: Builder, value: Affine, writes: Space, *, error: float = 0.0) -> Space:
+    """A function of what stands at the position itself: a window of one key, which has all the weight.
+
+    `error` is what rounding adds, where the value is more than a copy.
+    """
+    alone = Affine.of({}, [0.0])
+    return net.add(
+        Attend(
+            name=f"itself: {writes.name}",
+            query=alone,
+            key=alone,
+            value=value,
+            writes=writes,
+            attention=net.attention,
+            window=1,
+            bias=np.zeros(1),
+            error=error,
+        )
+    )
 
 
 def shift(
@@ -41,18 +62,7 @@ def shift(
     picked = csc_array((np.ones(len(chosen)), (list(chosen), range(len(chosen)))), shape=(value.size, len(chosen)))
     copied = Affine.of({value: picked})
     if offset == 0:
-        alone = Affine.of({}, [0.0])
-        head = Attend(
-            name=f"itself: {writes.name}",
-            query=alone,
-            key=alone,
-            value=copied,
-            writes=writes,
-            attention=net.attention,
-            window=1,
-            bias=np.zeros(1),
-        )
-        return net.add(head)
+        return itself(net, copied, writes)
     query, bias = code.query(offset)
     key = code.key(offset)
     level_by, level = code.sink(offset)

@@ -1,0 +1,114 @@
+r"""Boolean circuits run gate by gate: one layer with two heads writes the value of one gate at each step.
+
+In the spirit of Li et al. (2024, arXiv 2402.12875) and Feng et al. (2023, arXiv 2305.15408); the weights are our own
+derivation. The sequence is the $n$ input bits, then the values of the $A$ gates in order, so the variable $v$ stands at
+position $v$, and BOS is the variable 0, which is false. The position before a gate's holds what the net is told about
+it: the ±1 codes of the addresses of its two operands, and whether they are negated.
+
+- Two heads look up the two operands: the score of position $j$ is $c_{\text{address}} \cdot c_j$, which is $B$ at the
+  right one and at most $B - 2$ elsewhere. Positions that come before no gate look at themselves.
+- One unit for each way to negate: of four, each fires for one pair of operand values.
+
+| with $T = n + A - 1$ positions and $B = \max(2, \lceil\log_2(T + 1)\rceil)$ | formula |
+| --- | --- |
+| layers, heads | 1; 2 |
+| units | as many as there are ways to negate among the gates, at most 4 |
+| width | $3B + 6$ |
+| steps | $A$, one for each gate |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.errors import BuildRefused
+from vitrify.kit.gadgets import table
+from vitrify.kit.heads.select import Test, select
+from vitrify.kit.network import Affine, Builder, Network, Readout, Space
+from vitrify.net.architecture import Output
+from vitrify.net.spaces import Bits, Flag, Floats, Kind
+from vitrify.net.transformer import AttentionKind
+from vitrify.spec.circuit import Circuit
+from vitrify.spec.ngram import BEGIN
+
+
+def circuit_by_steps(circuit: Circuit, *, attention: AttentionKind = "softmax") -> Network:
+    """A transformer of one layer whose chain of thought is the values of a circuit's gates."""
+    if not circuit.gates:
+        raise BuildRefused("a circuit without gates leaves nothing to write step by step")
+    inputs, length = len(circuit.inputs), _length(circuit)
+    net = Builder(
+        name=f"circuit of {circuit.and_gates} gates, step by step, {attention}",
+        inputs=(BEGIN, *circuit.vocabulary),
+        max_length=length,
+        attention=attention,
+    )
+    value = net.embed("value", Flag(), np.array([[0.0], [0.0], [1.0]]))
+    places = Bits(tuple(map(str, range(length + 1))))
+    own = _placed(net, "position", places, places.codes)
+    read, negated = [], []
+    for name, literals in zip(("left", "right"), np.array(circuit.gates).T, strict=True):
+        addresses, flags = np.arange(length + 1), np.zeros((length + 1, 1))
+        addresses[inputs : inputs + len(literals)] = literals >> 1
+        flags[inputs : inputs + len(literals), 0] = literals & 1
+        address = _placed(net, f"{name} address", places, places.codes[addresses])
+        negated.append(_placed(net, f"{name} negated", Flag(), flags))
+        same = Test(Affine.copy(address, 0.5), Affine.copy(own), places.norm / 2)
+        read.append(select(net, [same], Affine.copy(value), Space(f"{name} operand", Flag()), sink="none"))
+    ways = np.array(negations(circuit))
+    rows = [
+        " and ".join(f"{'not ' * no}{name}" for no, name in zip(way, ("left", "right"), strict=True)) for way in ways
+    ]
+    outputs = np.ones((len(ways), 1))
+    gate = table(net, [*read, *negated], np.hstack([1 - ways, ways]), Space("gate", Flag()), outputs, rows=rows)
+    return net.network(
+        Output("class", circuit.written),
+        Readout(((gate, np.array([[0.0, 1.0]])),), np.array([0.5, 0.0]), {gate: 0.25}),
+        {
+            "construction": "circuit, gate by gate",
+            "attention": attention,
+            "gates": circuit.and_gates,
+            "depth": circuit.depth,
+            "source": "in the spirit of Li et al. 2024, arXiv 2402.12875",
+        },
+        reuse=False,
+    )
+
+
+def _length(circuit: Circuit) -> int:
+    """How many symbols are read: all but the last gate's."""
+    return max(1, len(circuit.inputs) + circuit.and_gates - 1)
+
+
+def _placed(net: Builder, name: str, kind: Kind, rows: Floats) -> Space:
+    """A space that each position sets by itself, BOS among them."""
+    return net.place(name, kind, rows[1:], pads=rows[0])
+
+
+def negations(circuit: Circuit) -> list[tuple[int, int]]:
+    """Which ways to negate a gate's operands there are."""
+    return sorted({(left & 1, right & 1) for left, right in circuit.gates})
+
+
+def sizes(circuit: Circuit) -> dict[str, int]:
+    """What the formulas promise."""
+    bits = max(2, _length(circuit).bit_length())
+    return {"layers": 1, "heads": 2, "units": len(negations(circuit)), "d_model": 3 * bits + 6}
+
+
+def _make(spec: object, settings: Settings) -> Network:
+    assert isinstance(spec, Circuit)
+    return circuit_by_steps(spec, attention=settings.attention)
+
+
+CONSTRUCTIONS = (
+    Construction(
+        "circuit",
+        Circuit,
+        "the value of one gate at each step, in one attention layer",
+        _make,
+        default=True,
+        choices=("attention",),
+    ),
+)

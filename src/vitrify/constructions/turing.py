@@ -1,0 +1,146 @@
+r"""Turing machines run step by step: two attention layers write one step of the machine after the other.
+
+In the spirit of Pérez et al. (2021) and Merrill and Sabharwal (2024, arXiv 2310.07923); the weights are our own
+derivation. The sequence is the input, then the steps, each a word (written symbol, move, next state). Before each step
+
+- layer 1 sums the moves so far, which is the cell $c$ where the head stands. A second head gives the cell that a symbol
+  went to: a step wrote where the head stood before it moved; the letter at position $t$ of the input counts as
+  written to the cell $t - 1$. An MLP writes both cells as codes of bits.
+- Layer 2 finds the last position that wrote to the cell $c$, and copies the symbol; if there is none, it is BOS, whose
+  symbol is the blank. A table of states and symbols writes the parts of the next step.
+
+A step that halts is not read again, so decoding ends there.
+
+For $T$ positions, $Q'$ states with rules, $Q$ to which some rule goes, $G$ symbols, $M$ different moves, and $B =
+\lceil\log_2(2T+1)\rceil$ bits, at least 2:
+
+| | formula |
+| --- | --- |
+| layers, heads | 2; 2 and 1 |
+| units | $8T + 1$, then $Q'G$ |
+| width | $Q + Q' + 3G + M + 2B + 7$, one less under hard attention (which counts behind $T$ pads) |
+| steps | those of the machine |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.errors import BuildRefused
+from vitrify.kit.gadgets import int_lookup, steps, table
+from vitrify.kit.heads import count, recent_match
+from vitrify.kit.heads.select import keep
+from vitrify.kit.network import Affine, Builder, Network, Readout, Space
+from vitrify.net.architecture import Output
+from vitrify.net.spaces import Bits, Flag, Floats, Integers, MultiHot, OneHot
+from vitrify.net.transformer import AttentionKind
+from vitrify.spec.ngram import BEGIN
+from vitrify.spec.turing import MOVES, TuringMachine
+
+
+def turing(machine: TuringMachine, *, attention: AttentionKind = "softmax", max_length: int | None = None) -> Network:
+    """A transformer of two attention layers whose chain of thought is the steps of a machine."""
+    length = reading_length(machine, max_length)
+    net = Builder(
+        name=f"Turing machine of {len(machine.working)} states, step by step, {attention}",
+        inputs=(BEGIN, *machine.vocabulary),
+        max_length=length,
+        attention=attention,
+        pads=length if attention == "hard" else 1,
+        void=True,
+    )
+    taken = [step.split(",") for step in machine.vocabulary[len(machine.alphabet) :]]
+    read = [(symbol, "", machine.start) for symbol in (machine.blank, *machine.alphabet)]  # BOS, and the letters
+    read += [(symbol, move, state) for symbol, move, state in taken]
+    symbols = OneHot(machine.symbols)
+    state = net.embed("state", OneHot(machine.working), _codes(machine.working, [q for _, _, q in read]))
+    symbol = net.embed("symbol", symbols, _codes(machine.symbols, [s for s, _, _ in read]))
+    moves = np.array([[MOVES.get(move, 0.0)] for _, move, _ in read])
+    move = net.embed("move", Integers(("m",), -1.0, 1.0), moves)
+    step = net.embed("step", Flag(), np.array([[1.0 if move else 0.0] for _, move, _ in read]))
+
+    cell = count(net, Affine.copy(move), ("c",), float(length), low=-float(length), moved=float(length), name="cell")
+    letter = keep(net, step, net.index, name="place in the input")
+    cells = Bits(tuple(map(str, range(-length, length + 1))))
+    here = int_lookup(net, cell, lambda c: cells.codes[c + length], Space("code of the cell", cells))
+    went = Affine.of({cell: [[1.0]], move: [[-1.0]], letter: [[1.0]], step: [[1.0]], net.bos: [[1.0]]}, [-1.0])
+    written = Space("code of the cell written", Bits(cells.values, void=True))
+    steps(net, went, np.arange(-length, length + 1.0), [(written, cells.codes)], name=f"whole numbers: {written.name}")
+    found = recent_match(net, here, written, symbol, name="symbol read")
+
+    parts = MultiHot((*machine.symbols, *_moves(machine), *_states(machine)))
+    rows = [(rule, *_parts(machine, rule.step)) for rule in machine.rules]
+    patterns = np.array([(machine.working.index(r.state), machine.symbols.index(r.read)) for r, *_ in rows])
+    outputs = np.array([sum(np.eye(parts.size)[part] for part in some) for _, *some in rows])
+    told = [f"{rule.state} reads {rule.read}: {rule.write} {rule.move} {rule.to}" for rule, *_ in rows]
+    following = table(net, [state, found], patterns, Space("next step", parts), outputs, rows=told)
+    logits = np.zeros((parts.size, len(machine.written)))
+    for column, text in enumerate(machine.written):
+        logits[list(_parts(machine, text)), column] = 1.0
+    return net.network(
+        Output("class", machine.written),
+        Readout(((following, logits),), np.zeros(len(machine.written)), {following: 0.125}),
+        {
+            "construction": "Turing machine, step by step",
+            "attention": attention,
+            "states": len(machine.working),
+            "symbols": len(machine.symbols),
+            "source": "in the spirit of Merrill and Sabharwal 2024, arXiv 2310.07923",
+        },
+        reuse=False,
+    )
+
+
+def reading_length(machine: TuringMachine, max_length: int | None) -> int:
+    """How many symbols are read: the input and all steps but the last, as many as there may be, or as asked for."""
+    if max_length is not None and max_length < machine.length:
+        raise BuildRefused(f"--max-length must be at least the length of the inputs, {machine.length}, is {max_length}")
+    return max_length or max(1, machine.length + machine.limit - 1)
+
+
+def _codes(values: tuple[str, ...], held: list[str]) -> Floats:
+    return np.eye(len(values))[[values.index(value) for value in held]]
+
+
+def _moves(machine: TuringMachine) -> tuple[str, ...]:
+    return tuple(move for move in MOVES if any(rule.move == move for rule in machine.rules))
+
+
+def _states(machine: TuringMachine) -> tuple[str, ...]:
+    """The states that some rule goes to."""
+    return tuple(dict.fromkeys(rule.to for rule in machine.rules))
+
+
+def _parts(machine: TuringMachine, step: str) -> tuple[int, int, int]:
+    """Where the parts of a step stand among those of all steps."""
+    symbol, move, state = step.split(",")
+    symbols, moves = len(machine.symbols), _moves(machine)
+    return (
+        machine.symbols.index(symbol),
+        symbols + moves.index(move),
+        symbols + len(moves) + _states(machine).index(state),
+    )
+
+
+def sizes(machine: TuringMachine, attention: AttentionKind, max_length: int | None = None) -> dict[str, object]:
+    """What the formulas promise."""
+    length = reading_length(machine, max_length)
+    states, working, symbols = len(_states(machine)), len(machine.working), len(machine.symbols)
+    bits = max(2, (2 * length).bit_length())
+    return {
+        "layers": 2,
+        "heads_per_layer": (2, 1),
+        "units_per_layer": (8 * length + 1, working * symbols),
+        "d_model": states + working + 3 * symbols + len(_moves(machine)) + 2 * bits + (6 if attention == "hard" else 7),
+    }
+
+
+def _make(spec: object, settings: Settings) -> Network:
+    assert isinstance(spec, TuringMachine)
+    return turing(spec, attention=settings.attention, max_length=settings.max_length)
+
+
+CONSTRUCTIONS = (
+    Construction("turing", TuringMachine, "the next step of the machine, in two attention layers", _make, default=True),
+)

@@ -1,0 +1,74 @@
+"""Probabilistic automata: what the net gives to strings without their states, against sums over all ways."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from built import ATTENTIONS
+from vitrify.certify import certify
+from vitrify.certify.mutate import campaign
+from vitrify.constructions.catalogue import Settings
+from vitrify.constructions.pfsa import pfsa, sizes
+from vitrify.kit import assemble
+from vitrify.net.decode import decode
+from vitrify.net.run import encode, log_probabilities, logits
+from vitrify.net.weights import Ledger, Weights
+from vitrify.spec.pfsa import ProbabilisticAutomaton
+from vitrify.spec.pfsas import random_pfsa
+
+
+def by_ways(spec: ProbabilisticAutomaton, string: tuple[str, ...]) -> float:
+    """The sum over all ways through the states, each by itself."""
+    begin, end = dict(spec.initial), dict(spec.final)
+    moves = {(q, y, r): p for q, y, r, p in spec.transitions}
+    total = 0.0
+    for way in product(spec.states, repeat=len(string) + 1):
+        chance = begin.get(way[0], 0.0) * end.get(way[-1], 0.0)
+        for letter, q, r in zip(string, way, way[1:], strict=False):
+            chance *= moves.get((q, letter, r), 0.0)
+        total += chance
+    return total
+
+
+def by_net(weights: Weights, spec: ProbabilisticAutomaton, string: tuple[str, ...]) -> float:
+    """The sum of what a net gives to the string with states beside its letters."""
+    net = weights.architecture
+    beside = [[token for token in spec.tokens if token.startswith(f"{letter}/")] for letter in string]
+    ways = list(product(*beside))
+    total = 0.0
+    for way, found in zip(ways, logits(weights, [encode(net, way) for way in ways]), strict=True):
+        log = log_probabilities(net.output, found)
+        places = [net.output.symbols.index(symbol) for symbol in (*way, "</s>")]
+        total += float(np.exp(log[np.arange(len(places)), places].sum()))
+    return total
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_marginals_are_the_automatons(seed: int) -> None:
+    spec = random_pfsa(seed, states=1 + seed % 3, letters=1 + seed % 2, density=0.6 + 0.1 * (seed % 4))
+    weights = assemble(pfsa(spec, Settings(ATTENTIONS[seed % 3], 6)))
+    for length in range(4):
+        for string in product(spec.alphabet, repeat=length):
+            assert spec.probability(string) == pytest.approx(by_ways(spec, string), abs=1e-14)
+            assert by_net(weights, spec, string) == pytest.approx(by_ways(spec, string), abs=1e-12)
+    size, promised = Ledger.of(weights), sizes(spec)
+    assert {name: getattr(size, name) for name in promised} == promised
+    assert certify(weights, spec, work=1e7).verdict == "holds"
+
+
+def test_drawn_strings_come_as_often_as_they_should() -> None:
+    spec = random_pfsa(1, states=3, letters=2)
+    weights = assemble(pfsa(spec, Settings(max_length=64)))
+    drawn = [spec.erased(thought.symbols) for thought in decode(weights, [()] * 3000, 65, seed=0)]
+    for string in [(), *product(spec.alphabet, repeat=1), *product(spec.alphabet, repeat=2)]:
+        p = spec.probability(string)
+        assert abs(drawn.count(string) / 3000 - p) < 4 * np.sqrt(p * (1 - p) / 3000)
+
+
+def test_nearly_every_mutation_is_noticed() -> None:
+    spec = random_pfsa(2, states=2, letters=2)
+    found = campaign(assemble(pfsa(spec, Settings(max_length=8))), spec, count=60, work=1e7)
+    assert found.rate >= 0.95, found.survivors
