@@ -62,7 +62,7 @@ def looked_at(weights: Weights[Any], task: SparseAveraging) -> Inspection | None
     return inspect(keys[net.pads :], queries, np.tile(sets, (len(task.vectors), 1)))
 
 
-def _proved(weights: Weights[Any], seen: Inspection) -> float:
+def _proved(weights: Weights, seen: Inspection) -> float:
     """How far an answer is at most from the mean, for vectors of norm 1."""
     net = weights.architecture
     beta = float(weights.arrays["blocks.0.attn.beta"][0])
@@ -74,5 +74,5 @@ def _proved(weights: Weights[Any], seen: Inspection) -> float:
         return seen.error(beta) + 4 * beta * rounding
     spread, gap = float(seen.spread) + 2 * rounding, float(seen.gap) - 2 * rounding
     if kind == "sparsemax":
-        return seen.size * beta * spread if beta * gap >= 1 else np.inf
+        return seen.size * beta * spread if seen.size * beta * gap >= 1 else np.inf
     return 0.0 if spread < net.blocks[0].heads[0].resolution < gap else np.inf

@@ -21,7 +21,7 @@ def set_attend(
     | attention | temperature | error for values of norm 1 |
     | --- | --- | --- |
     | softmax | `beta` | `seen.error(beta)` |
-    | sparsemax | $\lceil 1/g \rceil$: only members have weight | $q\beta\delta$: each weight is off by $\beta\delta$ |
+    | sparsemax | $\lceil 2/g \rceil$: only members have weight | $q\beta\delta$: each weight is off by $\beta\delta$ |
     | hard | 1 | 0, where $\delta < g/2$ |
     """
     gap, spread = float(seen.gap), float(seen.spread)
@@ -32,7 +32,7 @@ def set_attend(
         )
     largest = float(Affine.copy(value).bound.max(initial=0.0))
     soft = net.attention != "hard"
-    sharp, short = (beta, seen.error(beta)) if net.attention == "softmax" else (float(ceil(1 / gap)), 0.0)
+    sharp, short = (beta, seen.error(beta)) if net.attention == "softmax" else (float(ceil(2 / gap)), 0.0)
     if net.attention == "sparsemax":
         short = seen.size * sharp * spread * (1 + 1e-9)
     return net.add(
