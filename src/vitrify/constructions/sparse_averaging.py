@@ -79,26 +79,35 @@ def sparse_averaging(
             "attention": attention,
             "dimensions of a key": seen.dimensions,
             "largest score off a set": float(seen.off),
-            **_every_set(chosen, task.sparsity),
+            **_every_set(chosen, task, eps),
             "source": "in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
         },
         reuse=False,
     )
 
 
+def temperature(length: int, eps: float, gap: float = 0.5) -> float:
+    r"""$\lceil \ln(4N/\varepsilon)/g \rceil$."""
+    return float(ceil(log(4 * length / eps) / gap))
+
+
+def accuracy(length: int, eps: float) -> float:
+    r"""How far rounded queries may move a score, $\varepsilon/(8\alpha)$: an eighth of what may be lost."""
+    return eps / (8 * temperature(length, eps))
+
+
 def _certified(
     task: SparseAveraging, code: CodeOfSets, eps: float, width: int | None, seed: int | None
 ) -> tuple[SetCode, float]:
     """The code and its temperature; refused where scores off a set are above one half, or rounding is too coarse."""
-    apart = log(4 * task.length / eps)
-    beta = float(ceil(2 * apart))
+    beta = temperature(task.length, eps)
     sets = np.array(task.pointers) - 1
     random = code in ("signs", "units")
     for draw in range(DRAWS if random else 1) if seed is None else [seed]:
-        found = set_code(code, task.length, sets, accuracy=eps / (8 * beta), width=width, seed=draw)
+        found = set_code(code, task.length, sets, accuracy=accuracy(task.length, eps), width=width, seed=draw)
         seen = found.inspection
         if code == "moments":
-            beta = float(ceil(apart / float(seen.gap))) if seen.gap > 0 else np.inf
+            beta = temperature(task.length, eps, float(seen.gap)) if seen.gap > 0 else np.inf
         if (code == "moments" or seen.off <= HALF) and seen.gap > 0 and _error(found, beta) <= eps:
             return found, beta
     if code == "moments":
@@ -117,12 +126,12 @@ def _error(code: SetCode, beta: float) -> float:
     return seen.error(beta) + seen.size * seen.rounding(beta)
 
 
-def _every_set(code: SetCode, sparsity: int) -> dict[str, object]:
-    """What the code promises about sets that the task does not name."""
+def _every_set(code: SetCode, task: SparseAveraging, eps: float) -> dict[str, object]:
+    """What the code promises about sets that the task does not name, with room for rounded queries."""
     if code.name != "coherent":
         return {}
-    off = off_every_set(coherence(code.keys), sparsity)
-    return {} if off is None else {"largest score off any set": float(off)}
+    off = off_every_set(coherence(code.keys), task.sparsity)
+    return {} if off is None else {"largest score off any set": float(off) + accuracy(task.length, eps)}
 
 
 def _numbers(rows: np.ndarray) -> Reals:
