@@ -2,7 +2,7 @@ r"""Pairs that add up to 0 are found by one head from three dimensions, triples 
 
 Statement: a transformer of one layer with one head and three embedded dimensions says at every number of a word whether
 another one, perhaps itself, completes it to a multiple of $M$; one of two layers, whether two neighbours do; one of one
-layer with $2K$ heads, $2K + 5$ dimensions and $O(K^2)$ units, whether two numbers within $K$ places do.
+layer with $2K$ heads, $2K + 4$ dimensions and $O(K^2)$ units, whether two numbers within $K$ places do.
 Why: with numbers as angles, the product of a query and a mirrored key is the cosine of their sum, 1 for a match and at
 most $\cos(2\pi/M)$ else; the sum of two neighbours is a number again; a few near numbers can all be brought together.
 Checked: all words of small numbers to length 5 or more; random words of 256 numbers modulo 11 to 100003, of 128 modulo
@@ -114,7 +114,7 @@ def sabotage(subject: Subject) -> Subject:
     if subject.weights is None:
         return replace(subject, data={"arithmetic": "float64"})
     if isinstance(subject.spec, Match3Local):
-        return zeroed(subject, "blocks.0.attn.W_O", 0)
+        return zeroed(subject, "blocks.0.attn.W_O", 2 * subject.spec.reach - 1)
     block, key = (1, "sum of both") if isinstance(subject.spec, Match3Bigram) else (0, "angle")
     return zeroed(subject, f"blocks.{block}.attn.W_K", (0, subject.weights.labels.space(key).dims[1]))
 

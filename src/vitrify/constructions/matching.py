@@ -8,14 +8,15 @@ the sum of their angles: 1 where the numbers match, at most $\cos(2\pi/M)$ elsew
   blank ties with a match, and then rounding may tip it).
 - *Match3Bigram*: layer 1 copies the number before; units turn the sum of both into its point, one ramp per whole
   number, and into none at the first position. Layer 2 is Match2 with these keys.
-- *Match3Local*: one head per neighbour copies its number, or a large negative one where there is none. Units look at
-  the sum of each pair of them and the number itself, whether it is $0$, $M$ or $2M$, and count such pairs.
+- *Match3Local*: one head per neighbour copies its number. Before the beginning it reads a large negative one from BOS;
+  beyond the end it reads the last number, which is near anyway. Units look at the sum of each pair of these and the
+  number itself, whether it is $0$, $M$ or $2M$, and count such pairs.
 
 | | Match2 | Match3Bigram | Match3Local, reach $K$ |
 | --- | --- | --- | --- |
 | layers, heads | 1; 1 | 2; 2 | 1; $2K$ |
-| width | 4, of which 3 are embedded | 10 | $2K + 5$ |
-| head that compares | 3 | 3 | 3 |
+| width | 4, of which 3 are embedded | 10 | $2K + 4$ |
+| queries of heads | 3 | 3 | 2 |
 | units | 0 | $4M - 2$ | $12(K+1)(2K+1)$ for $M \ge 4$; 10 instead of 12 for 3, and 8 for 2 |
 
 The gap of a circle is $1 - \cos(2\pi/M) \approx 20/M^2$: what a larger modulus takes is precision.
@@ -32,7 +33,7 @@ from vitrify.constructions._circles import opposite
 from vitrify.constructions.catalogue import Construction, Settings
 from vitrify.kit.affine import UNIT_ROUNDOFF
 from vitrify.kit.gadgets import steps
-from vitrify.kit.heads import at_place, earlier, neighbour
+from vitrify.kit.heads import at_place, earlier
 from vitrify.kit.heads.select import select
 from vitrify.kit.network import Affine, Builder, Network, Readout, Space
 from vitrify.net.architecture import Output
@@ -73,7 +74,8 @@ def match3_local(task: Match3Local, *, attention: AttentionKind = "softmax") -> 
     number = _number(net, task, nothing=-3 * m)
     near = {0: number}
     for offset in (*range(-task.reach, 0), *range(1, task.reach + 1)):
-        near[offset] = neighbour(net, offset, Affine.copy(number), Space(f"number at {offset:+}", number.kind))
+        writes = Space(f"number at {offset:+}", number.kind)
+        near[offset] = at_place(net, earlier(net, -offset), Affine.copy(number), writes, mask="none")
     pairs = [*combinations_with_replacement(sorted(near), 2)]
     sums = Affine.constant(np.zeros(len(pairs)))
     for column, (a, b) in zip(np.eye(len(pairs)), pairs, strict=True):
@@ -141,7 +143,7 @@ def sizes(task: Matching) -> dict[str, int]:
     if isinstance(task, Match3Local):
         k, jumps = task.reach, {2: 4, 3: 5}.get(task.modulus, 6)
         units = 2 * jumps * (k + 1) * (2 * k + 1)
-        return {"layers": 1, "heads": 2 * k, "d_model": 2 * k + 5, "d_head": 3, "units": units}
+        return {"layers": 1, "heads": 2 * k, "d_model": 2 * k + 4, "d_head": 2, "units": units}
     if isinstance(task, Match3Bigram):
         return {"layers": 2, "heads": 2, "d_model": 10, "d_head": 3, "units": 4 * task.modulus - 2}
     return {"layers": 1, "heads": 1, "d_model": 4, "d_head": 3, "units": 0}

@@ -4,7 +4,7 @@ from vitrify.kit.heads.average import count, mean, weighted_mean, window
 from vitrify.kit.heads.logsum import alternatives, floor_below, log_sum
 from vitrify.kit.heads.match import last_marked, lookup, recent_match
 from vitrify.kit.heads.maximum import maximum, shortfall
-from vitrify.kit.heads.place import at_place, earlier, neighbour
+from vitrify.kit.heads.place import at_place, earlier
 from vitrify.kit.heads.recall import Store, recall
 from vitrify.kit.heads.sets import set_attend
 from vitrify.kit.heads.shift import itself, shift
@@ -22,7 +22,6 @@ __all__ = [
     "lookup",
     "maximum",
     "mean",
-    "neighbour",
     "recall",
     "recent_match",
     "set_attend",
