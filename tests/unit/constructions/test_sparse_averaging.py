@@ -51,7 +51,7 @@ def test_answers_certificates_and_sizes(code: CodeOfSets, attention: AttentionKi
     assert weights.architecture.blocks[0].d_value == 2
     evidence = certify(weights, SMALL, work=1e6)
     assert evidence.verdict == "holds"
-    assert float(evidence.measured[PROVED]) <= 0.05  # type: ignore[arg-type]
+    assert float(evidence.measured[PROVED]) <= 0.05
 
 
 @pytest.mark.parametrize("q", [2, 4, 8])

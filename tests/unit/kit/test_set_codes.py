@@ -76,14 +76,14 @@ def test_inspection_is_what_fractions_say(code: CodeOfSets) -> None:
     on = [row[j] for row, members in zip(scores, sets.tolist(), strict=True) for j in members]
     off = [row[j] for row, members in zip(scores, sets.tolist(), strict=True) for j in range(20) if j not in members]
     seen = found.inspection
-    assert (seen.low, seen.high, seen.off) == (min(on), max(on), max(off + [Fraction(0)]))
+    assert (seen.low, seen.high, seen.off) == (min(on), max(on), max([*off, Fraction(0)]))
     assert (seen.size, seen.others, seen.dimensions) == (3, 18, width_of(code, 20, 3))
     assert found.keys.shape == (20, width_of(code, 20, 3))
 
 
 def test_an_inspection_counts_the_key_of_bos() -> None:
     seen = inspect(np.array([[1.0], [-3.0]]), np.array([[1.0]]), np.array([[0]]))
-    assert (seen.low, seen.off, seen.others) == (1, 0, 2)
+    assert (float(seen.low), float(seen.off), seen.others) == (1.0, 0.0, 2)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -186,7 +186,7 @@ def test_moments_are_products_of_cosines() -> None:
     found = set_code("moments", 16, np.array([members]), accuracy=ACCURACY)
 
     def product(theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.prod([1 - np.cos(theta - angles[j]) for j in members], axis=0)
+        return np.asarray(np.prod([1 - np.cos(theta - angles[j]) for j in members], axis=0))
 
     mean = product(2 * np.pi * np.arange(1000) / 1000).mean()
     assert np.allclose(found.queries @ found.keys.T, 1 - product(angles) / mean)

@@ -71,7 +71,7 @@ def test_a_set_is_averaged_within_the_stated_error(attention: AttentionKind) -> 
 def test_what_a_set_head_states_grows_with_what_it_leaks() -> None:
     def error(attention: AttentionKind, beta: float, accuracy: float = 1e-4) -> float:
         network_of = _network(*sets(attention, beta, accuracy))
-        return [e for space, e in margins(network_of).errors.items() if space.name == "mean"][0]
+        return next(e for space, e in margins(network_of).errors.items() if space.name == "mean")
 
     assert error("softmax", 10.0, 1e-8) > 5 * error("softmax", 16.0, 1e-8)
     assert error("sparsemax", 10.0, 1e-4) > 5 * error("sparsemax", 10.0, 1e-6)
