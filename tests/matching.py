@@ -33,7 +33,7 @@ def matched(task: Matching, word: Sequence[str]) -> list[str]:
         if isinstance(task, Match2):
             sums = [x[i] + x[j] for j in places]
         elif isinstance(task, Match3Bigram):
-            sums = [x[i] + x[j] + x[k] for j, k in product(places, places) if k == j + 1]
+            sums = [x[i] + x[j] + x[j + 1] for j in places[:-1]]
         else:
             assert isinstance(task, Match3Local)
             near = [j for j in places if abs(i - j) <= task.reach]

@@ -41,7 +41,7 @@ def products(left: Floats, right: Floats) -> tuple[NDArray[Any], int]:
     """
     a, abits = whole(left)
     b, bbits = whole(right)
-    largest = int(abs(a).max(initial=0)) * int(abs(b).max(initial=0)) * left.shape[1]
+    largest = int(abs(a).max(initial=1)) * int(abs(b).max(initial=1)) * left.shape[1]
     if largest < 2**MANTISSA:  # every partial sum is a whole number that a float holds
         return np.rint(a.astype(np.float64) @ b.astype(np.float64).T).astype(np.int64), abits + bbits
     if largest < 2**WORD:
