@@ -61,6 +61,14 @@ def test_products_are_exact(left: NDArray[np.float64], right: NDArray[np.float64
     assert [[Fraction(int(n), 2**bits) for n in row] for row in found] == slow_products(left, right)
 
 
+@pytest.mark.parametrize("size", [2**20, 2**27, 2**29, 2**33, 2**52])
+def test_products_of_numbers_of_every_length(size: int) -> None:
+    rng = np.random.default_rng(0)
+    left, right = (2.0 * rng.integers(size // 2, size, size=(3, 3)) + 1 for _ in range(2))
+    found, bits = products(left, right)
+    assert [[Fraction(int(n), 2**bits) for n in row] for row in found] == slow_products(left, right)
+
+
 @given(rows)
 def test_whole_numbers(array: NDArray[np.float64]) -> None:
     found, bits = whole(array)
@@ -84,6 +92,15 @@ def test_inspection_is_what_fractions_say(code: CodeOfSets) -> None:
 def test_an_inspection_counts_the_key_of_bos() -> None:
     seen = inspect(np.array([[1.0], [-3.0]]), np.array([[1.0]]), np.array([[0]]))
     assert (float(seen.low), float(seen.off), seen.others) == (1.0, 0.0, 2)
+
+
+@pytest.mark.parametrize("worst", range(5))
+def test_no_position_is_left_out(worst: int) -> None:
+    for member in {*range(5)} - {worst}:
+        scores = np.where(np.arange(5) == worst, 0.75, -np.arange(5.0))
+        scores[member] = 1.0
+        seen = inspect(np.eye(5), scores[None], np.array([[member]]))
+        assert (float(seen.low), float(seen.off)) == (1.0, 0.75)
 
 
 @pytest.mark.parametrize("code", CODES)
