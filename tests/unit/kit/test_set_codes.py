@@ -64,7 +64,7 @@ def test_products_are_exact(left: NDArray[np.float64], right: NDArray[np.float64
 @pytest.mark.parametrize("size", [2**20, 2**27, 2**29, 2**33, 2**52])
 def test_products_of_numbers_of_every_length(size: int) -> None:
     rng = np.random.default_rng(0)
-    left, right = (2.0 * rng.integers(size // 2, size, size=(3, 3)) + 1 for _ in range(2))
+    left, right = (2 * rng.integers(size // 2, size, size=(3, 3)).astype(np.float64) + 1 for _ in range(2))
     found, bits = products(left, right)
     assert [[Fraction(int(n), 2**bits) for n in row] for row in found] == slow_products(left, right)
 
