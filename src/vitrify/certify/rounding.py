@@ -173,7 +173,7 @@ def _lead(scores: Floats, allowed: NDArray[np.bool_], best: Floats, resolution: 
 
 
 def supports(net: Architecture) -> bool:
-    """Whether this analysis covers the architecture; numbers have no largest one that must stay ahead."""
+    """Whether this analysis covers the architecture."""
     if not isinstance(net, Transformer) or net.reads != "tokens" or any(block.experts for block in net.blocks):
         return False
-    return not net.norm and net.residual == "add" and net.output.kind != "values"
+    return not net.norm and net.residual == "add"
