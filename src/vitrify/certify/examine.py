@@ -73,8 +73,9 @@ def certify(
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
         evidence = _proved(evidence, weights, questions)
-    if evidence.verdict != "holds" or not supports(weights.architecture):
-        return evidence
+    net = weights.architecture
+    if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
+        return evidence  # of numbers none is the largest that must stay so
     assert isinstance(questions, WordExamination)
     share = float(np.mean([part.mean() for part in questions.decided(weights, "float32")]))
     return replace(evidence, measured={**evidence.measured, FLOAT32: share})

@@ -14,6 +14,7 @@ from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
 from vitrify.certify.recall_oracle import RecallOracle
 from vitrify.certify.sentence_oracles import MembershipOracle, NextSetOracle, Sentences
+from vitrify.certify.set_oracle import SetOracle
 from vitrify.certify.task_oracle import TaskOracle
 from vitrify.certify.thought_oracle import ThoughtOracle
 from vitrify.errors import FolderError
@@ -32,6 +33,7 @@ from vitrify.spec.ngram import NGramModel
 from vitrify.spec.pfsa import ProbabilisticAutomaton
 from vitrify.spec.program_file import Program
 from vitrify.spec.tasks.catalogue import Task
+from vitrify.spec.tasks.sparse_averaging import SparseAveraging
 from vitrify.spec.thought import Thinking
 
 Ids = NDArray[np.int64]
@@ -205,6 +207,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
         return NextTokenOracle(spec.bigram, net)
     if isinstance(spec, Automaton):
         return FinalStateOracle(spec, net) if net.output.kind == "class" else StateOracle(spec, net)
+    if isinstance(spec, SparseAveraging):
+        return SetOracle(spec, net)
     if isinstance(spec, Task):
         return TaskOracle(spec, net)
     if isinstance(spec, Formula | Crasp):

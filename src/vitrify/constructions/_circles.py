@@ -17,6 +17,11 @@ def same(query: Space | Affine, key: Space | Affine, codes: Circle) -> Test:
     return Test(asked * (1 / gap), found, codes.norm / gap)
 
 
+def opposite(query: Space, key: Space, codes: Circle) -> Test:
+    """The test whether two values add up to 0 modulo their number: the key's mirror image is the query's code."""
+    return same(query, Affine.copy(key) @ np.diag([1.0, -1.0]), codes)
+
+
 def readout(answer: Space, codes: Circle) -> Readout:
     r"""The logit of each value is $c_v \cdot x / g$: the right one leads by 1, and by half where $x$ is a little off.
 

@@ -142,6 +142,56 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         'task = "recall"\nkeys = 2\nvalues = 2\npairs = 3\nquestions = 1\nfused = true\n',
         ["x.task.toml:4: pairs must be at most keys = 2"],
     ),
+    (
+        "larger sets than words",
+        "x.task.toml",
+        'task = "sparse-averaging"\nlength = 4\nsparsity = 5\ndimensions = 1\n',
+        ["x.task.toml:3: sparsity must be at most length = 4"],
+    ),
+    (
+        "sparsity and dimensions out of range",
+        "x.task.toml",
+        'task = "sparse-averaging"\nlength = 4\nsparsity = 0\ndimensions = 99\n',
+        [
+            "x.task.toml:3: sparsity must be a whole number from 1 to 64, is 0",
+            "x.task.toml:4: dimensions must be a whole number from 1 to 64, is 99",
+        ],
+    ),
+    (
+        "two sets that are none",
+        "x.task.toml",
+        'task = "sparse-averaging"\nlength = 4\nsparsity = 2\ndimensions = 1\nsets = ["1,5", "3,3", "1,2"]\n',
+        ["x.task.toml:5: each of sets must be 2 positions from 1 to 4 in order", "one is '1,5'", "one is '3,3'"],
+    ),
+    (
+        "modulus of one",
+        "x.task.toml",
+        'task = "match2"\nmodulus = 1\nlength = 8\n',
+        ["x.task.toml:2: modulus must be a whole number from 2 to 131072, is 1"],
+    ),
+    (
+        "reach beyond the word",
+        "x.task.toml",
+        'task = "match3-local"\nmodulus = 5\nlength = 8\nreach = 8\n',
+        ["x.task.toml:4: reach must be below length = 8, is 8"],
+    ),
+    (
+        "modulus that float64 does not carry",
+        "x.task.toml",
+        'task = "match3-bigram"\nmodulus = 20011\nlength = 8\n',
+        ["'select: a match' needs 'sum of both' within", "more precise arithmetic"],
+    ),
+    (
+        "two problems of a circuit",
+        "c.aag",
+        "aag 2 1 0 1 1\n2\n4\n4 2 4\ni3 x\n",
+        ["c.aag:4: the gate 4 depends on itself", "c.aag:5: there is no i3"],
+    ),
+    ("a cycle", "c.aag", "aag 2 1 0 1 1\n2\n4\n4 2 4\n", ["c.aag:4: the gate 4 depends on itself"]),
+    ("it never halts", "m.tm.toml", NEVER, ["no step limit", "does not halt within 10000 steps: add steps = …"]),
+    ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),
+    ("sums of states off", "p.pfsa.json", PFSA, ["p.pfsa.json: ", "leave 'q' or to end there must sum to 1"]),
+    ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes"]),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 

@@ -24,7 +24,9 @@ def steps(
     *,
     name: str,
     each: bool = False,
+    total: bool = False,
     coordinate: int = 0,
+    error: float = 0.0,
 ) -> tuple[Space, ...]:
     r"""The piecewise constant function through given points: exact values out, whatever small error comes in.
 
@@ -33,7 +35,8 @@ def steps(
     The output is the value at $x_0$ plus the jumps. Errors below $d/4$ disappear. Units: two per jump. Reads one
     `coordinate` of a space or of an affine map, and `values` is [points, output dimension]; with `each`, every
     coordinate goes through the same function, with units of its own, into the same coordinate of the output, and
-    `values` is [points].
+    `values` is [points]; with `total` as well, all add up in the one coordinate of the output. `error` is what rounding
+    adds where values are not whole.
     """
     given = Affine.copy(reads) if isinstance(reads, Space) else reads
     gaps = np.diff(points)
@@ -55,8 +58,8 @@ def steps(
         if each:
             out = np.zeros((copies * per, space.size))
             for copy in range(copies):
-                out[copy * per : (copy + 1) * per, copy] = ramp
-            constants.append((space, np.full(space.size, values[0])))
+                out[copy * per : (copy + 1) * per, 0 if total else copy] = ramp
+            constants.append((space, np.full(space.size, values[0] * (copies if total else 1))))
         else:
             out = ramp
             constants.append((space, values[0]))
@@ -70,6 +73,7 @@ def steps(
             constants=tuple(constants),
             margin=dict.fromkeys(given.spaces, float(gap.min(initial=4.0)) / (4 * max(reach, 1e-300))),
             gain=dict.fromkeys(given.spaces, 0.0),
+            error=error,
         )
     )
     return tuple(space for space, _ in outputs)

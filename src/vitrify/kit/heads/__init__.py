@@ -6,6 +6,7 @@ from vitrify.kit.heads.match import alike, cosine_sharpness, last_marked, lookup
 from vitrify.kit.heads.maximum import maximum, shortfall
 from vitrify.kit.heads.place import at_place, earlier
 from vitrify.kit.heads.recall import Store, recall
+from vitrify.kit.heads.sets import set_attend
 from vitrify.kit.heads.shift import itself, shift
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "mean",
     "recall",
     "recent_match",
+    "set_attend",
     "shift",
     "shortfall",
     "weighted_mean",
