@@ -24,6 +24,7 @@ from flint import arb, ctx, fmpq
 from numpy.typing import ArrayLike, NDArray
 
 from vitrify.certify.ball_cells import states, times
+from vitrify.certify.ball_conv import pooled
 from vitrify.certify.ball_steps import Rounded, first_best, pattern, sizes, unit
 from vitrify.certify.reals import NOTHING, Linear, Reals, below, beside, exact, ones, relu, together
 from vitrify.errors import InputError
@@ -49,7 +50,7 @@ class Balls:
 
 
 def ball_logits(weights: Weights[Any], word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> Balls:
-    """Logits [position, symbol] of a word of input ids, or of a vector or rows of numbers, as balls.
+    """Logits [position, symbol] of a word of input ids, or of a vector, rows or planes of numbers, as balls.
 
     Row t is read after t tokens. `Open` is raised where so many bits do not decide what a head or a router does.
     """
@@ -60,10 +61,7 @@ class RealNet:
     """A network whose weights are turned into exact numbers once, to be run on any number of words."""
 
     def __init__(self, weights: Weights[Any]) -> None:
-        net = weights.architecture
-        if isinstance(net, Convolutional):
-            raise InputError("balls are computed for transformers and recurrent nets, not for convolutional ones")
-        self.weights, self.net, self.arrays = weights, net, weights.arrays
+        self.net, self.arrays = weights.architecture, weights.arrays
         self._linear: dict[tuple[str, int | None], Linear] = {}
         self._rows: dict[tuple[str, int | None], Reals] = {}
 
@@ -72,9 +70,9 @@ class RealNet:
         return shown(self.run(word, precision=precision, roundoff=roundoff)["hook_logits"], self.unread)
 
     def residuals(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> dict[str, Balls]:
-        """What goes from layer to layer at every moment (see `moments`) and at every position, pads included."""
+        """What goes from layer to layer at every moment (by its name) and at every position, pads included."""
         found = self.run(word, precision=precision, roundoff=roundoff)
-        return {moment: shown(found[moment]) for moment in self.net.moments}
+        return {moment: shown(value) for moment, value in found.items() if moment != "hook_logits"}
 
     @property
     def unread(self) -> int:
@@ -93,6 +91,8 @@ class RealNet:
         key = name, place
         if key not in self._linear:
             matrix = self.arrays[name] if place is None else self.arrays[name][place]
+            if isinstance(self.net, Convolutional) and matrix.ndim == 4:  # a kernel meets windows as a matrix does rows
+                matrix = matrix.reshape(len(matrix), -1).T
             self._linear[key] = Linear(matrix)
         return self._linear[key]
 
@@ -114,6 +114,10 @@ class _Run:
         self.seen: dict[str, Reals] = {}
 
     def run(self, word: ArrayLike) -> dict[str, Reals]:
+        if isinstance(self.net, Convolutional):
+            y = self.convolved(word)
+            self.seen["hook_logits"] = self.affine(y, "unembed.W_U", "unembed.b_U")
+            return self.seen
         x = self.embedded(word)
         if isinstance(self.net, Recurrent):
             y = self.recurrent(x)
@@ -136,6 +140,15 @@ class _Run:
         if isinstance(net, Recurrent):
             return x
         return self.rounded.sum([x, below([source.row("pos_embed.W_pos", p) for p in range(x.shape[0])])])
+
+    def convolved(self, planes: ArrayLike) -> Reals:
+        given = np.asarray(planes, dtype=np.float64)
+        if given.shape != self.net.maps[0]:
+            raise InputError(f"the net reads planes of shape {self.net.maps[0]}, not {given.shape}")
+        x = pooled(self.net, self.affine, exact(given.reshape(len(given), -1)), self.rounded)
+        for index in range(len(self.net.dense)):
+            x = relu(self.affine(x, f"dense.{index}.W_in", f"dense.{index}.b_in"))
+        return x
 
     def recurrent(self, x: Reals) -> Reals:
         self.seen["hook_embed"] = x

@@ -20,6 +20,7 @@ The oracle itself compares in floating point, with tolerances far above its roun
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -30,9 +31,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from vitrify.certify.ball import BITS, Balls, RealNet
 from vitrify.certify.ball_steps import Open, tied_best
-from vitrify.certify.oracles import Oracle
+from vitrify.certify.evidence import Evidence, Progress, Verdict
+from vitrify.certify.points import PointExamination
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.reals import Reals
+from vitrify.certify.words import WordExamination
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
 from vitrify.net.weights import Weights
@@ -40,8 +43,12 @@ from vitrify.net.weights import Weights
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 Found = TypeVar("Found")
+Case = tuple[Any, "Errors", Callable[["Judged | None"], dict[str, object]]]
+Errors = Callable[[Floats], Floats]  # of logits: the distance of the answers from the right ones
 
 CAP = 53 << 6  # bits
+WORDS = 1 << 11  # where nobody says how far to go, all words of a length are tried up to this many
+POINTS = 256  # of the inputs of a net that reads numbers
 NARROW = 2.0**-48  # balls this narrow, relative to what they hold, have nothing more to tell an oracle in float64
 
 
@@ -112,44 +119,57 @@ def _symbols(output: Output, said: Reals, row: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def judged(net: RealNet, oracle: Oracle, word: Ids, *, cap: int = CAP) -> tuple[Floats, Floats] | Undecided:
-    """Logits and distances from the right answers, [prefix]: beyond the tolerance only where a net errs for certain.
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Logits and their distances from the right answers, each the largest anywhere in the balls; the bits it took.
 
-    Certain up to the rounding of float64, with which the oracle compares.
+    A distance is beyond the tolerance only where the net errs, up to the rounding of float64 with which oracles work.
     """
 
-    def answer(precision: int) -> tuple[Floats, Floats]:
+    logits: Floats
+    distances: Floats
+    precision: int
+
+
+def judged(
+    net: RealNet, word: ArrayLike, errors: Errors, tolerance: float, *, probabilities: bool = False, cap: int = CAP
+) -> Judged | Undecided:
+    """What the net says to one input, judged by a function of the logits.
+
+    `probabilities` says whether the distances are differences of probabilities.
+    """
+
+    def answer(precision: int) -> Judged:
         balls = net.logits(word, precision=precision)
-        worst = _farthest(net.net.output, oracle, word, balls)
-        if (worst > oracle.tolerance()).any() and not _narrow(balls):
-            raise Open(f"the distance after {int(np.argmax(worst > oracle.tolerance()))} tokens")
-        return balls.mid, worst
+        worst = _farthest(net.net.output, errors, balls, probabilities)
+        wrong = ~(worst <= tolerance)
+        if wrong.any() and not _narrow(balls):
+            raise Open(f"the answer at place {int(wrong.argmax())} may or may not be right")
+        return Judged(balls.mid, worst, precision)
 
     return _raised(answer, cap)
 
 
 def _narrow(balls: Balls) -> bool:
+    """Whether more bits would tell an oracle that works in float64 nothing new."""
     return bool((balls.rad <= NARROW * np.abs(balls.mid) + 2.0**-1000).all())
 
 
-def _farthest(output: Output, oracle: Oracle, word: Ids, balls: Balls) -> Floats:
-    """The distance from the right answer that is the largest anywhere in the balls, [prefix]."""
+def _farthest(output: Output, errors: Errors, balls: Balls, probabilities: bool) -> Floats:
+    """The distance from the right answer that is the largest anywhere in the balls, at every place."""
     mid, rad = balls.mid, balls.rad
-    if isinstance(oracle, NextTokenOracle | NextWordOracle):
-        return _errors(oracle, word, mid) + _moved(output, mid, rad)
+    if probabilities:
+        return errors(mid) + _moved(output, mid, rad)
     if output.kind == "values":
-        return _errors(oracle, word, mid) + rad.max(axis=-1, initial=0.0)
+        return errors(mid) + float(rad.max(initial=0.0))
     if output.kind == "next":
-        return _errors(oracle, word, np.sign(mid) * np.maximum(np.nextafter(np.abs(mid) - rad, -np.inf), 0.0))
-    low, high = np.nextafter(mid - rad, -np.inf), np.nextafter(mid + rad, np.inf)
-    leads = np.arange(mid.shape[1]) == mid.argmax(axis=-1)[:, None]
-    corner = np.where(rad > 0, np.where(leads, low, high), mid)
-    return np.maximum(_errors(oracle, word, mid), _errors(oracle, word, corner))
-
-
-def _errors(oracle: Oracle, word: Ids, logits: Floats) -> Floats:
-    found: Floats = oracle.errors(word[None], logits[None])[0]
-    return found
+        corner = np.sign(mid) * np.maximum(np.nextafter(np.abs(mid) - rad, -np.inf), 0.0)
+    else:
+        low, high = np.nextafter(mid - rad, -np.inf), np.nextafter(mid + rad, np.inf)
+        leads = np.arange(mid.shape[1]) == mid.argmax(axis=-1)[:, None]
+        corner = np.where(rad > 0, np.where(leads, low, high), mid)
+    worst: Floats = np.maximum(errors(mid), errors(corner))
+    return worst
 
 
 def _moved(output: Output, mid: Floats, rad: Floats) -> Floats:
@@ -162,4 +182,80 @@ def _moved(output: Output, mid: Floats, rad: Floats) -> Floats:
     moved, total = rad.sum(axis=-1), np.abs(mid.sum(axis=-1))
     least: Floats = np.where(total > moved, total - moved, np.nan)
     share = np.abs(mid).max(axis=-1, initial=0.0) / np.where(total > moved, total, np.nan)
-    return np.nan_to_num((widest + share * moved) / least * (1 + 2.0**-40), nan=np.inf)
+    farthest: Floats = np.nan_to_num((widest + share * moved) / least * (1 + 2.0**-40), nan=np.inf)
+    return farthest
+
+
+def in_reals(
+    weights: Weights[Any], questions: WordExamination | PointExamination, progress: Progress | None = None
+) -> Evidence:
+    """Examine a net in real arithmetic: on all short words, or at the first points that it is asked about."""
+    start = time.perf_counter()
+    asked, domain, method = _asked(questions)
+    net, tolerance = RealNet(weights), questions.oracle.tolerance()
+    probabilities = isinstance(questions.oracle, NextTokenOracle | NextWordOracle)
+    worst, bits, done = 0.0, 0, 0
+    verdict: Verdict = "holds"
+    witness: dict[str, object] | None = None
+    for given, errors, told in asked:
+        found = judged(net, given, errors, tolerance, probabilities=probabilities)
+        if isinstance(found, Undecided):
+            verdict, witness, bits = "undecided", {**told(None), "undecided": found.where}, found.precision
+            break
+        worst, bits, done = max(worst, float(found.distances.max())), max(bits, found.precision), done + 1
+        if not worst <= tolerance:
+            verdict, witness = "fails", told(found)
+            break
+        if progress:
+            progress(done, len(asked))
+    return Evidence(
+        verdict=verdict,
+        method=f"{method} in reals",
+        domain=f"{domain}, in real arithmetic",
+        cases=done,
+        witness=witness,
+        declared={"largest error in real arithmetic": tolerance},
+        measured={"largest error in real arithmetic": worst, "bits that decide every answer": bits},
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _asked(questions: WordExamination | PointExamination) -> tuple[list[Case], str, str]:
+    """The inputs, each with the function that judges its logits and the one that tells of a mistake."""
+    if isinstance(questions, PointExamination):
+        first = questions.questions[0]
+        points = first.inputs[:POINTS]
+        exhaustive = first.method == "exhaustive" and len(points) == len(first.inputs)
+        name = first.name if len(points) == len(first.inputs) else f"the first {len(points)} of: {first.name}"
+        single = questions.net.reads != "rows"  # one row of logits is the answer, or a row for each position is
+
+        def point(given: Floats) -> Case:
+            def errors(logits: Floats) -> Floats:
+                return questions.oracle.errors(given[None], logits[-1:] if single else logits[None])
+
+            def told(found: Judged | None) -> dict[str, object]:
+                if found is None:
+                    return {"input": given.tolist()}
+                return questions.oracle.witness(given, found.logits[-1] if single else found.logits)
+
+            return given, errors, told
+
+        return [point(given) for given in points], name, "exhaustive" if exhaustive else "sampled"
+    domain = questions.short(WORDS)
+    net = questions.net
+
+    def case(word: Ids) -> Case:
+        def errors(logits: Floats) -> Floats:
+            found: Floats = questions.oracle.errors(word[None], logits[None])[0]
+            return found
+
+        def told(found: Judged | None) -> dict[str, object]:
+            if found is None:
+                return {"word": [net.inputs[i] for i in word]}
+            wrong = int(np.argmax(~(found.distances <= questions.oracle.tolerance())))
+            end = len(word) if net.looks_ahead else wrong
+            return questions.oracle.witness(word[:end], found.logits[: end + 1])
+
+        return word, errors, told
+
+    return [case(word) for words in domain.words for word in words], domain.name, domain.method
