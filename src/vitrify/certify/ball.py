@@ -10,7 +10,8 @@ scores do, so a weight moves by at most $2\delta$ and is exactly 0 where it is t
 
 With a `roundoff` $u$ the balls also hold whatever a run in floating point with unit roundoff $u$ may compute, in any
 order of summation (Higham, *Accuracy and Stability of Numerical Algorithms*, chapter 3): a sum of $k$ products is
-widened by $\gamma_{k+2} \sum |x||w|$ with $\gamma_k = ku/(1-ku)$, and each further step by its own rounding.
+widened by $\gamma_{k+2} \sum |x||w|$ with $\gamma_k = ku/(1-ku)$, and each further step by its own rounding; exponentials
+and $\tanh$ are taken to be right within 4 units in the last place. Parallel cells are refused.
 """
 
 from __future__ import annotations
@@ -67,12 +68,15 @@ class RealNet:
 
     def logits(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> Balls:
         """What is said after each token; see `ball_logits`."""
-        return shown(self.run(word, precision=precision, roundoff=roundoff)["hook_logits"], self.unread)
+        found = self.run(word, precision=precision, roundoff=roundoff)["hook_logits"]
+        with ctx.workprec(precision):
+            return shown(found, self.unread)
 
     def residuals(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> dict[str, Balls]:
         """What goes from layer to layer at every moment (by its name) and at every position, pads included."""
         found = self.run(word, precision=precision, roundoff=roundoff)
-        return {moment: shown(value) for moment, value in found.items() if moment != "hook_logits"}
+        with ctx.workprec(precision):
+            return {moment: shown(value) for moment, value in found.items() if moment != "hook_logits"}
 
     @property
     def unread(self) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from flint import arb, fmpq
 
 from vitrify.certify.ball_steps import Rounded, sizes
-from vitrify.certify.reals import Entry, Reals, below, each, ones, only_balls, relu, zeros
+from vitrify.certify.reals import Entry, Reals, below, each, ones, relu, zeros
+from vitrify.errors import InputError
 from vitrify.net.cells import Cell
 
 Arrays = Callable[..., Reals]  # an array by its name: times rows that are given (one matrix of a stack), or as it is
@@ -15,6 +16,8 @@ Arrays = Callable[..., Reals]  # an array by its name: times rows that are given
 
 def states(cell: Cell, arrays: Arrays, x: Reals, rounded: Rounded) -> Reals:
     """The states [position, state] of a cell that is driven by the rows of x."""
+    if rounded.u and cell.parallel:
+        raise InputError("the rounding of a parallel cell, which adds up in another order, is not bounded")
     h = c = zeros(1, cell.state)
     found = []
     for row in rows_of(x):
@@ -45,12 +48,12 @@ def _turned(cell: Cell, arrays: Arrays, h: Reals, row: Reals, rounded: Rounded) 
             h = rounded.sum([h, times((along @ ones(cell.state).T).times(-1.0), v, rounded)])
         return h
     if cell.kind == "full":
-        parts = [times(ones_row(row, i, cell.state), arrays("W_A", h, i), rounded) for i in range(row.shape[1])]
+        parts = [times(repeated(row, i, cell.state), arrays("W_A", h, i), rounded) for i in range(row.shape[1])]
         return rounded.sum(parts)
     return arrays("W_A", h)
 
 
-def ones_row(row: Reals, place: int, wide: int) -> Reals:
+def repeated(row: Reals, place: int, wide: int) -> Reals:
     """One entry of a row, repeated."""
     return row.pick([place]) @ ones(wide).T
 
@@ -73,13 +76,12 @@ def times(x: Reals, y: Reals, rounded: Rounded) -> Reals:
 
 
 def _curve(x: Reals, curve: Callable[[arb], arb], rounded: Rounded) -> Reals:
-    """A smooth function of every entry; 0 stays what it is."""
+    """A smooth function, of at most 1, of every entry; a sigmoid is as good as its sum of 1 and a tanh."""
 
     def value(entry: Entry) -> Entry:
         return fmpq(0), curve(arb(entry[0]) + entry[1])
 
-    found = each(value, x)
-    return rounded.widened(found, sizes(found.whole()) if rounded.u else only_balls(found.whole()).whole(), 8)
+    return rounded.widened(each(value, x), ones(x.shape[0]).whole() * ones(x.shape[1]).T.whole(), 8)
 
 
 def _sigmoid(x: arb) -> arb:

@@ -48,8 +48,8 @@ Errors = Callable[[Floats], Floats]  # of logits: the distance of the answers fr
 
 CAP = 53 << 6  # bits
 WORDS = 1 << 11  # where nobody says how far to go, all words of a length are tried up to this many
-POINTS = 256  # of the inputs of a net that reads numbers
-NARROW = 2.0**-48  # balls this narrow, relative to what they hold, have nothing more to tell an oracle in float64
+POINTS = 256  # of the inputs where not all can be tried
+NARROW = 2.0**-48  # balls this narrow, relative to the largest logit or 1, tell an oracle nothing new
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,8 @@ def judged(
 
 def _narrow(balls: Balls) -> bool:
     """Whether more bits would tell an oracle that works in float64 nothing new."""
-    return bool((balls.rad <= NARROW * np.abs(balls.mid) + 2.0**-1000).all())
+    largest = np.abs(balls.mid).max(axis=-1, initial=1.0, keepdims=True)
+    return bool((balls.rad <= NARROW * largest).all())
 
 
 def _farthest(output: Output, errors: Errors, balls: Balls, probabilities: bool) -> Floats:
@@ -241,8 +242,13 @@ def _asked(questions: WordExamination | PointExamination) -> tuple[list[Case], s
             return given, errors, told
 
         return [point(given) for given in points], name, "exhaustive" if exhaustive else "sampled"
-    domain = questions.short(WORDS)
-    net = questions.net
+    domain, net = questions.short(WORDS), questions.net
+    words = [word for some in domain.words for word in some]
+    name, method = domain.name, domain.method
+    if not words:  # all words of a length are too many already
+        other = questions.domains[0]
+        words = [word for some in other.words for word in some][:POINTS]
+        name, method = f"the first {len(words)} of: {other.name}", "sampled"
 
     def case(word: Ids) -> Case:
         def errors(logits: Floats) -> Floats:
@@ -258,4 +264,4 @@ def _asked(questions: WordExamination | PointExamination) -> tuple[list[Case], s
 
         return word, errors, told
 
-    return [case(word) for words in domain.words for word in words], domain.name, domain.method
+    return [case(word) for word in words], name, method
