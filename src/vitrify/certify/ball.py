@@ -10,8 +10,8 @@ scores do, so a weight moves by at most $2\delta$ and is exactly 0 where it is t
 
 With a `roundoff` $u$ the balls also hold whatever a run in floating point with unit roundoff $u$ may compute, in any
 order of summation (Higham, *Accuracy and Stability of Numerical Algorithms*, chapter 3): a sum of $k$ products is
-widened by $\gamma_{k+2} \sum |x||w|$ with $\gamma_k = ku/(1-ku)$, and each further step by its own rounding; exponentials
-and $\tanh$ are taken to be right within 4 units in the last place. Parallel cells are refused.
+widened by $\gamma_{k+2} \sum |x||w|$ with $\gamma_k = ku/(1-ku)$, and each further step by its own rounding.
+Exponentials and $\tanh$ are taken to be right within 4 units in the last place. Parallel cells are refused.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ are. With $r$ the radii:
   in the balls the same symbol leads by more;
 - a set of next symbols with every logit moved by $r$ towards 0;
 - numbers and probabilities at the midpoints, with the farthest that the balls can take them added to the distance: $r$
-  for numbers and $e^r - 1$ for logarithms of probabilities; $e^{2r} - 1$ for a softmax, as each term and the sum of all
-  are off by a factor of at most $e^r$; and for weights $w$ that are divided by their sum $S$, with $R$
+  for numbers and $e^r - 1$ for logarithms of probabilities; $\tanh(r/2)$ for a softmax, as the odds of a symbol are
+  off by a factor of at most $e^{2r}$; and for weights $w$ that are divided by their sum $S$, with $R$
   the sum of the radii, $(r + R\,\max|w|/S) / (S - R)$.
 
 The oracle itself compares in floating point, with tolerances far above its rounding.
@@ -178,7 +178,7 @@ def _moved(output: Output, mid: Floats, rad: Floats) -> Floats:
     widest: Floats = rad.max(axis=-1, initial=0.0)
     if output.scores != "linear":
         with np.errstate(over="ignore"):
-            far: Floats = np.expm1(widest if output.scores == "log" else 2 * widest)
+            far: Floats = np.expm1(widest) if output.scores == "log" else np.tanh(widest / 2)
         return far * (1 + 2.0**-40)
     moved, total = rad.sum(axis=-1), np.abs(mid.sum(axis=-1))
     least: Floats = np.where(total > moved, total - moved, np.nan)

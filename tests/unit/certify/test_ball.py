@@ -20,7 +20,7 @@ from vitrify.certify.decide import Decided, Undecided, decide
 from vitrify.errors import InputError
 from vitrify.net import attention, transformer_forward
 from vitrify.net.architecture import Output
-from vitrify.net.transformer import Head, Ties, Transformer
+from vitrify.net.transformer import Block, Head, Ties, Transformer
 from vitrify.net.weights import Weights
 
 
@@ -91,16 +91,30 @@ def test_the_balls_of_a_fraction_hold_it() -> None:
         assert abs(Fraction(float(middle)) - true) <= Fraction(float(radius))
 
 
-def test_large_parts_may_cancel() -> None:
-    """A fraction and a ball that are large and almost opposite: what is left is as narrow as the precision asks."""
-    net = chooser(Head("softmax"), 1.0)
-    arrays = dict(net.arrays)
-    arrays["unembed.W_U"] = net.arrays["unembed.W_U"].copy() * 2.0**200
-    plain = ball_logits(Weights(net.architecture, arrays), [A, B], precision=424)
-    arrays["unembed.b_U"] = -plain.mid[-1]
-    rest = ball_logits(Weights(net.architecture, arrays), [A, B], precision=424)
-    assert (np.abs(rest.mid[-1]) < 2.0**149).all()
-    assert (rest.rad[-1] < 2.0**-50 * np.abs(rest.mid[-1])).all()
+def test_a_fraction_and_a_ball_may_cancel() -> None:
+    """A third by hard attention and a third by a softmax of equal scores: the difference is as narrow as was asked."""
+    heads = (Head("hard", ties="average"), Head("softmax"))
+    net = Transformer(("<s>", "a"), Output("transducer", ("x",)), 4, 2, (Block(heads, d_head=1, d_value=1),))
+    arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in net.shapes().items()}
+    arrays["embed.W_E"][1, 0] = 1.0
+    arrays["blocks.0.attn.W_V"][:, 0, 0] = 1.0
+    arrays["blocks.0.attn.W_O"][:, 0, 1] = [1.0, -1.0]
+    arrays["unembed.W_U"][1] = 1.0
+    found = ball_logits(Weights(net, arrays), [1, 1], precision=212)
+    assert found.rad[-1, 0] < 2.0**-200
+    assert abs(found.mid[-1, 0]) <= found.rad[-1, 0]
+
+
+@pytest.mark.parametrize("small", [1 << 15, -1])
+def test_a_ball_around_zero_is_not_nothing(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reals, "SMALL", small)
+    monkeypatch.setattr(reals, "FULL", 2.0)
+    linear = reals.Linear(np.array([[2.0, 0.0]]))
+    assert linear.sparse == (small < 0)
+    for x in (reals.together(1, 1, [(fmpq(0), arb(0, 0.5))]), reals.together(1, 1, [(fmpq(1), arb(0, 0.5))])):
+        (moved, still) = linear.of(x).entries()
+        assert moved[1].contains(0.99)
+        assert still == (fmpq(0), arb(0))
 
 
 def test_inputs_that_a_net_does_not_read_are_refused() -> None:

@@ -147,18 +147,19 @@ def test_a_set_of_next_symbols_must_be_the_same_everywhere() -> None:
 def test_no_probability_moves_further_than_said(scores: Scores, radius: float) -> None:
     rng = np.random.default_rng(0)
     output = Output("lm", ("x", "y", "z"), scores)
-    weights = rng.dirichlet([1.0] * 3, size=50)
+    weights = rng.dirichlet([1.0] * 3, size=500)
     mid = {"softmax": np.log(weights) + 3, "log": np.log(weights), "linear": 2 * weights}[scores]
     rad = np.full(mid.shape, radius)
     told = decide._moved(output, mid, rad)
-    most = np.zeros(50)
+    most = np.zeros(500)
     for corner in np.ndindex(3, 3, 3):
         moved = mid + radius * (np.array(corner) - 1)
         linear = moved / moved.sum(axis=1, keepdims=True)  # of which the logarithm may not exist
         there = linear if scores == "linear" else np.exp(log_probabilities(output, moved))
         most = np.maximum(most, np.abs(there - weights).max(axis=1))
     assert (most <= told + 1e-15).all()
-    assert (told <= 1e-14 + (20 if scores != "linear" else 8) * radius).all()  # not much too far, either
+    assert scores != "softmax" or most.max() > 0.9 * told.max()
+    assert (told <= 1e-14 + 3 * radius).all()  # not much too far, either
 
 
 def test_numbers_are_judged_at_the_far_end_of_their_balls() -> None:

@@ -139,6 +139,14 @@ def test_certify_holds_and_says_on_what(abba: Path) -> None:
     assert found["cases"] > 511
 
 
+def test_certify_decides_short_words_in_real_arithmetic(abba: Path) -> None:
+    found = answer("certify", abba, "--max-length", "4", "--samples", "2", "--reals")
+    assert found["verdict"] == "holds"
+    assert found["method"].endswith("exhaustive in reals")
+    assert found["domain"].endswith("all 31 words of length 0 to 4, in real arithmetic")
+    assert found["measured"]["bits that decide every answer"] == 53
+
+
 def test_certify_finds_a_changed_weight_and_names_a_witness(weather: Path, tmp_path: Path) -> None:
     from dataclasses import replace
 
