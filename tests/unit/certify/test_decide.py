@@ -22,6 +22,7 @@ from vitrify.net.run import log_probabilities
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
 from vitrify.spec.automata import cyclic
+from vitrify.spec.automaton import Automaton
 from vitrify.spec.ngrams import random_ngram
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -89,6 +90,19 @@ def test_a_wrong_state_is_found_with_a_witness(array: str) -> None:
     assert found.verdict == "fails"
     assert found.witness is not None
     assert set(found.witness) == {"word", "expected", "found"}
+
+
+def test_an_open_question_makes_the_verdict_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = decide.judged
+
+    def sometimes(net: RealNet, word: Any, *given: Any, **named: Any) -> Judged | Undecided:
+        return Undecided("head 1 of block 2", 3392) if list(word) == [1, 2] else real(net, word, *given, **named)
+
+    monkeypatch.setattr(decide, "judged", sometimes)
+    spec = Automaton.from_regex("(ab|ba)*")
+    found = certify(build(spec, "log-depth"), spec, max_length=2, samples=2, reals=True)
+    assert found.verdict == "undecided"
+    assert found.witness == {"word": ["a", "b"], "undecided": "head 1 of block 2"}
 
 
 def says(symbol: int) -> Any:

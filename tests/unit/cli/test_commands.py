@@ -142,7 +142,7 @@ def test_certify_holds_and_says_on_what(abba: Path) -> None:
 def test_certify_decides_short_words_in_real_arithmetic(abba: Path) -> None:
     found = answer("certify", abba, "--max-length", "4", "--samples", "2", "--reals")
     assert found["verdict"] == "holds"
-    assert found["method"].endswith("exhaustive in reals")
+    assert "exhaustive in reals" in found["method"].split("+")
     assert found["domain"].endswith("all 31 words of length 0 to 4, in real arithmetic")
     assert found["measured"]["bits that decide every answer"] == 53
 
