@@ -58,6 +58,7 @@ def certify(
     work: float = WORK,
     samples: int | None = None,
     prove: bool = False,
+    reals: bool = False,
     progress: Progress | None = None,
 ) -> Evidence:
     """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
@@ -65,10 +66,13 @@ def certify(
     `samples` is how many random ones; `work` bounds the cost of what is not asked for explicitly, in multiplications.
     Nets that read numbers are asked at the points that their oracle chooses; those that read images get a robustness
     radius, too. With `prove`, the margins of a net that reads words are proved for all words up to its maximum length,
-    where that can be done.
+    where that can be done. With `reals`, all short words (or some of the points) are asked about once more in real
+    arithmetic, where nothing is rounded (see `decide.py`).
     """
     questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
     evidence = questions.run(weights, progress)
+    if evidence.verdict == "holds" and reals:
+        evidence = _in_reals(evidence, weights, questions, progress)
     if evidence.verdict == "holds" and isinstance(questions, PointExamination):
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
@@ -79,6 +83,25 @@ def certify(
     assert isinstance(questions, WordExamination)
     share = float(np.mean([part.mean() for part in questions.decided(weights, "float32")]))
     return replace(evidence, measured={**evidence.measured, FLOAT32: share})
+
+
+def _in_reals(evidence: Evidence, weights: Weights[Any], questions: Examination, progress: Progress | None) -> Evidence:
+    """The evidence with what real arithmetic adds to it, or takes away."""
+    from vitrify.certify.decide import in_reals
+
+    assert isinstance(questions, WordExamination | PointExamination)
+    found = in_reals(weights, questions, progress)
+    return replace(
+        evidence,
+        verdict=found.verdict,
+        method="+".join((evidence.method, found.method)),
+        domain="; ".join((evidence.domain, found.domain)),
+        cases=evidence.cases + found.cases,
+        witness=found.witness,
+        declared={**evidence.declared, **found.declared},
+        measured={**evidence.measured, **found.measured},
+        seconds=evidence.seconds + found.seconds,
+    )
 
 
 def _proved(evidence: Evidence, weights: Weights[Any], questions: WordExamination) -> Evidence:

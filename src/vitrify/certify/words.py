@@ -65,16 +65,19 @@ class WordExamination:
         """All short words; words that exercise each listed part; random long words."""
         rng = np.random.default_rng(self.seed)
         positions = max(2_000, int(self.work / self.net.cost))
-        language = self.oracle.language
-        if language is None:
-            short = _all_words(self.net, self.max_length, positions // 2)
-        else:
-            short = _all_beginnings(self.net, language, self.max_length, positions // 2)
+        short = self.short(positions // 2)
         listed = self.oracle.questions(rng, max(200, positions // 8))
         random = self._random(rng, positions // 4)
         name = f"every prefix of {len(listed)} words that exercise the listed parts"
         parts = Domain(name, _by_length(listed), "sampled", sum(len(word) + 1 for word in listed))
         return tuple(domain for domain in (short, parts, random) if domain.words)
+
+    def short(self, most: int) -> Domain:
+        """All words up to the length that was asked for, or else up to one at which there are at most so many."""
+        language = self.oracle.language
+        if language is None:
+            return _all_words(self.net, self.max_length, most)
+        return _all_beginnings(self.net, language, self.max_length, most)
 
     def _random(self, rng: np.random.Generator, positions: int) -> Domain:
         """Random sentences where there is a language; else random words of full length, as many as are affordable."""

@@ -205,6 +205,7 @@ def certify(
     ] = None,
     mutations: Annotated[int, typer.Option(min=0, help="also break the net this many times and see it noticed")] = 0,
     proof: Annotated[bool, typer.Option(help="prove the margins for all words up to the maximum length")] = True,
+    reals: Annotated[bool, typer.Option("--reals", help="decide all short inputs in real arithmetic, too")] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -217,7 +218,8 @@ def certify(
 
     weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
     with render.progress("examining") as tick:
-        evidence = examine(weights, spec, max_length=max_length, seed=seed, samples=samples, prove=proof, progress=tick)
+        asked: dict[str, Any] = {"max_length": max_length, "seed": seed, "samples": samples}
+        evidence = examine(weights, spec, **asked, prove=proof, reals=reals, progress=tick)
     broken = None
     if mutations and evidence.verdict == "holds":
         with render.progress("breaking it on purpose") as tick:

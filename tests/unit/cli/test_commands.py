@@ -132,11 +132,21 @@ def test_trace_shows_heads_and_spaces(weather: Path) -> None:
 def test_certify_holds_and_says_on_what(abba: Path) -> None:
     found = answer("certify", abba, "--max-length", "8", "--samples", "70")
     assert found["verdict"] == "holds"
-    assert found["method"] == "exhaustive+sampled"
+    assert found["method"] == "exhaustive+sampled+proved"
+    assert found["proof"]["holds"]
+    assert found["proof"]["max_length"] > 0
     assert "all 511 words of length 0 to 8" in found["domain"]
     assert "70 random words" in found["domain"]
     assert found["witness"] is None
     assert found["cases"] > 511
+
+
+def test_certify_decides_short_words_in_real_arithmetic(abba: Path) -> None:
+    found = answer("certify", abba, "--max-length", "4", "--samples", "2", "--reals")
+    assert found["verdict"] == "holds"
+    assert "exhaustive in reals" in found["method"].split("+")
+    assert found["domain"].endswith("all 31 words of length 0 to 4, in real arithmetic")
+    assert found["measured"]["bits that decide every answer"] == 53
 
 
 def test_certify_finds_a_changed_weight_and_names_a_witness(weather: Path, tmp_path: Path) -> None:
