@@ -33,6 +33,8 @@ def apart(weights: Weights) -> Weights:
         raise BuildRefused(
             "a norm sees the sum of what was written, which a stream of parts does not hold: use a net without norms"
         )
+    if net.loops > 1 or any(block.cell for block in net.blocks):
+        raise BuildRefused("a stream that grows can't run the same blocks again, or feed a recurrence: leave such nets")
     blocks = tuple(replace(b, d_out=net.d_model if b.heads or b.halves else 0) for b in net.blocks)
     wide = replace(net, blocks=blocks, residual="concatenate")
     parts = [width // net.d_model for width in wide.widths]

@@ -187,15 +187,15 @@ def _sums(first: Domain, second: Domain, sign: int) -> list[int] | None:
     if len(numbers[0]) < len(first) or len(numbers[1]) < len(second):
         return None
     many, few = sorted((numbers[0], [sign * v for v in numbers[1]]), key=len, reverse=True)
-    low, span = min(many), max(many) - min(many) + 1
-    start, size = low + min(few), span + max(few) - min(few)
+    low, least = min(many), min(few)
+    span = max(many) - low + 1
+    start, size = low + least, span + max(few) - least
     if size > MOST_SPAN:
         return None
     held, found = np.zeros(span, dtype=bool), np.zeros(size, dtype=bool)
     held[np.array(many) - low] = True
     for number in few:
-        at = number - min(few)
-        found[at : at + span] |= held
+        found[number - least : number - least + span] |= held
     return [start + at for at in np.flatnonzero(found).tolist()]
 
 

@@ -526,7 +526,7 @@ def test_images_that_can_not_be_read(faces: Path, net: Path, tmp_path: Path) -> 
         ([faces, "--input", tmp_path / "text.npy"], "can't be read as an image"),
         ([faces, "--input", tmp_path / "image.png"], "must end in .npy or .csv"),
         ([faces, "--stdin"], "line 1: this network reads images"),
-        ([faces, "--trace"], "heads and spaces"),
+        ([faces, "--trace"], "--trace follows symbols or one row of numbers"),
         ([faces, "--input", tmp_path / "small.csv", "--all"], "leave the tokens"),
         ([net, "--input", tmp_path / "small.csv"], "reads no images"),
     ):

@@ -45,6 +45,9 @@ def test_any_net_both_ways(weights: Weights, data: st.DataObject) -> None:
         plain = together(weights)
         assert plain.architecture.residual == "add"
         same(weights, plain, word)
+    elif weights.architecture.loops > 1 and not weights.architecture.norm:
+        with pytest.raises(BuildRefused, match="the same blocks again"):
+            apart(weights)
     elif not weights.architecture.norm:
         wide = apart(weights)
         assert wide.architecture.residual == "concatenate"

@@ -25,7 +25,7 @@ class Estimate(Task):
     >>> Estimate(order=1, symbols=2, length=8).answers("aab")
     [(0.5, 0.5), (1.0, 0.0), (0.5, 0.5)]
     >>> Estimate(order=2, symbols=2, length=8).answers("ababa")[-1]
-    (1.0, 0.0)
+    (0.0, 1.0)
     """
 
     name: ClassVar[str] = "estimate"
