@@ -93,6 +93,9 @@ def build(
     draw: Annotated[
         int | None, typer.Option("--seed", min=0, help="memories: seed of the random codes; 0 unless said")
     ] = None,
+    certified: Annotated[
+        bool, typer.Option("--certify", help="also certify it; one that does not hold is not written (exit 1)")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
@@ -119,8 +122,19 @@ def build(
             seed=draw,
         )
         weights = built(spec, shape, settings)
+        if certified:
+            from vitrify.certify import certify as examine
+            from vitrify.certify.certificate import write_certificate
+
+            say("certifying")
+            evidence = examine(weights, spec, prove=True)
+            if evidence.verdict != "holds":
+                render.certificate(out, evidence, None, as_json)
+                raise typer.Exit(1)
         say(f"writing {out}")
         save(weights, out, spec)
+        if certified:
+            write_certificate(out, evidence)
     render.built(weights, out, as_json)
 
 
@@ -206,12 +220,14 @@ def certify(
     mutations: Annotated[int, typer.Option(min=0, help="also break the net this many times and see it noticed")] = 0,
     proof: Annotated[bool, typer.Option(help="prove the margins for all words up to the maximum length")] = True,
     reals: Annotated[bool, typer.Option("--reals", help="decide all short inputs in real arithmetic, too")] = False,
+    write: Annotated[bool, typer.Option(help="write certificate.json into the folder")] = True,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Check a network against its spec: all short inputs, random long ones, and margins that hold for every input."""
     from vitrify.certify import campaign
     from vitrify.certify import certify as examine
+    from vitrify.certify.certificate import write_certificate
     from vitrify.cli import render
     from vitrify.net.folder import load, spec_path
     from vitrify.spec import read_spec
@@ -225,7 +241,21 @@ def certify(
         with render.progress("breaking it on purpose") as tick:
             broken = campaign(weights, spec, count=mutations, seed=seed, progress=tick)
     render.certificate(folder, evidence, broken, as_json)
+    if write:
+        write_certificate(folder, evidence, broken)
     raise typer.Exit(0 if evidence.verdict == "holds" else 1)
+
+
+@app.command()
+def recheck(folder: Folder, as_json: AsJson = False) -> None:
+    """Check a folder against its certificate from scratch, by a small program that shares no code with the rest."""
+    from vitrify.cli import render
+    from vitrify.recheck import recheck as rechecked
+
+    with render.status(f"rechecking {folder}"):
+        found = rechecked(folder)
+    render.rechecked(folder, found, as_json)
+    raise typer.Exit(1 if found.problem else 0)
 
 
 @app.command(name="list")

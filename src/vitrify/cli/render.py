@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vitrify.net.explain import Explanation
     from vitrify.net.trace import Trace
     from vitrify.net.weights import Weights
+    from vitrify.recheck import Recheck
     from vitrify.registry import Headline
     from vitrify.spec.analysis import Analysis
     from vitrify.spec.ltl import Formula
@@ -181,6 +182,22 @@ def certificate(folder: Path, evidence: Evidence, broken: Campaign | None, as_js
     out.print(table)
     if evidence.proof is not None:
         _margins(out, evidence.proof)
+
+
+def rechecked(folder: Path, found: Recheck, as_json: bool) -> None:
+    """What a second opinion came to."""
+    if as_json:
+        json_line({"folder": str(folder), "agrees": found.problem is None} | asdict(found))
+        return
+    out = console()
+    out.print(f"[bold red]does not agree[/]  {folder}" if found.problem else f"[bold green]agrees[/]  {folder}")
+    table = _table("", "", title=None)
+    for name, lines in (("problem", [found.problem] if found.problem else []), ("done", found.done)):
+        for line in lines:
+            table.add_row(name, line)
+    for line in found.left if not found.problem else ():
+        table.add_row("not done here", line)
+    out.print(table)
 
 
 def _margins(out: Console, proof: Mapping[str, Any]) -> None:
