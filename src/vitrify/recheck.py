@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby, islice, product
+from itertools import chain, groupby, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -257,8 +256,9 @@ def _meaning(spec: Any, net: dict[str, Any]) -> tuple[str, Any, Any, Any]:
     Where a spec has no words of its own, all are asked about.
     """
     kind, output = type(spec).__name__, net["output"]
-    inputs = getattr(spec, "vocabulary" if kind in ("Grammar", "Dyck", "WordPatterns") else "alphabet", None)
-    _need(inputs is None or [*inputs] == net["inputs"][1:], "the spec and the network do not read the same symbols")
+    inputs = spec.vocabulary if kind in ("Grammar", "Dyck", "WordPatterns") else getattr(spec, "alphabet", ())
+    same = kind in ("NGramModel", "ProbabilisticAutomaton") or [*inputs] == net["inputs"][1:]
+    _need(same, "the spec and the network do not read the same symbols")
     if kind == "Automaton":
         accepting = set(spec.accepting_states) & set(output["symbols"])
         _need(accepting == set(output["accepting"]), "the spec and the network do not accept the same states")
@@ -289,39 +289,35 @@ def _meaning(spec: Any, net: dict[str, Any]) -> tuple[str, Any, Any, Any]:
 def _answers(arrays: Any, net: dict[str, Any], meaning: tuple[str, Any, Any, Any], domain: str, found: Recheck) -> None:
     """Ask about all words of the stated domain, and about some long ones."""
     (_, _, own, draw), symbols, rng = meaning, net["inputs"][1:], np.random.default_rng(0)
-    words = "beginnings of sentences to" if own else f"words of length {net['min_length']} to"
-    if stated := re.match(r"all (\d+) (\D+(?:\d+ to)?)(?: length)? (\d+)(?:; |$)", domain):
-        count, longest = int(stated[1]), int(stated[3])
-        _need(stated[2] == words and longest <= net["max_length"], f"{stated[0]!r} is no domain of this network")
+    kind = "beginnings of sentences to length" if own else f"words of length {net['min_length']} to"
+    if domain.startswith("all "):
+        stated = re.match(rf"all (\d+) {kind} (\d+)(; |$)", domain)
+        count, longest = (int(stated[1]), int(stated[2])) if stated else (0, 0)
+        _need(0 < count <= 2 * MOST_WORDS and longest <= net["max_length"], f"{domain!r} is no domain of this network")
         sizes = range(net["min_length"], longest + 1)
-        there = len(list(islice(own(longest), count + 1))) if own else sum(len(symbols) ** size for size in sizes)
-        _need(there == count <= 2 * MOST_WORDS, f"the certificate states {count} words, and there are others")
-        asked = own(longest) if own else (word for size in sizes for word in product(symbols, repeat=size))
-        found.done.append(
-            f"all {count} words to length {longest}, off by at most {_off(arrays, net, meaning, asked):.3g}"
-        )
+        words = list(islice(own(longest) if own else chain(*(product(symbols, repeat=n) for n in sizes)), count + 1))
+        _need(len(words) == count and len(words[-1]) == longest, f"there are not {count} words to length {longest}")
+        ahead = any(head["mask"] in ("none", "after") for block in net["blocks"] for head in block["heads"])
+        off = _off(arrays, net, meaning, words, everywhere=ahead)
+        found.done.append(f"all {count} words to length {longest}, off by at most {off:.3g}")
     length = min(net["max_length"], RANDOM_LENGTH)
-    asked = [draw(rng)[:length] if own else rng.choice(symbols, length).tolist() for _ in range(RANDOM_WORDS)]
-    asked = [word for word in asked if len(word) >= net["min_length"]]
-    said = f"random words of up to {length} symbols, off by at most {_off(arrays, net, meaning, asked):.3g}"
-    found.done.append(f"{len(asked)} {said}")
+    words = [draw(rng)[:length] if own else rng.choice(symbols, length).tolist() for _ in range(RANDOM_WORDS)]
+    off = _off(arrays, net, meaning, words, everywhere=True)
+    found.done.append(f"{len(words)} random words of up to {length} symbols, off by at most {off:.3g}")
 
 
-def _off(arrays: Any, net: dict[str, Any], meaning: tuple[str, Any, Any, Any], asked: Iterable[Any]) -> float:
-    """How far any answer is from the right one, at most; one that is too far is a disagreement."""
+def _off(arrays: Any, net: Any, meaning: tuple[str, Any, Any, Any], words: list[Any], *, everywhere: bool) -> float:
+    """How far an answer is from the right one, at most: after each word, or each prefix; too far is a disagreement."""
     (kind, wanted, _, _), output, off = meaning, net["output"], 0.0
     ids = {symbol: number for number, symbol in enumerate(net["inputs"])}
-    for length, group in groupby(asked, len):
-        step = max(1, CELLS // (length + net["pads"]) ** 2)
-        while batch := list(islice(group, step)):
-            logits = _forward(
-                arrays, net, np.array([[ids[s] for s in word] for word in batch], dtype=int).reshape(-1, length)
-            )
-            _need(np.isfinite(logits).all(), "some answer is not a finite number")
-            for word, rows in zip(batch, logits, strict=True):
-                for end, (right, row) in enumerate(zip(wanted(word), rows, strict=True)):
+    for length, alike in groupby(words, len):
+        while batch := list(islice(alike, max(1, CELLS // (length + net["pads"]) ** 2))):
+            tokens = np.array([[ids[symbol] for symbol in word] for word in batch], dtype=int)
+            for word, rows in zip(batch, _forward(arrays, net, tokens.reshape(len(batch), length)), strict=True):
+                answers = list(zip(wanted(word), rows, strict=True))
+                for right, row in answers if everywhere else answers[-1:]:
                     error = 0.0 if right is None else _distance(kind, output, right, row)
-                    _need(error <= OFF, f"after {' '.join(word[:end]) or 'nothing'!r} of {word} the answer is wrong")
+                    _need(error <= OFF, f"the answer to {' '.join(word)!r} is wrong")
                     off = max(off, error)
     return off
 
@@ -336,6 +332,8 @@ def _distance(kind: str, output: dict[str, Any], right: Any, row: Any) -> float:
         return 0.0 if own.any() and (row[own] - row[~own].max(initial=-np.inf) > TIE).all() else 1.0
     if kind == "set":
         return 0.0 if all((x > TIE) if s in right else (x < -TIE) for s, x in zip(symbols, row, strict=True)) else 1.0
+    if not np.isfinite(row).all():
+        return 1.0
     row = row if output["scores"] == "linear" else np.exp(row - (row.max() if output["scores"] == "softmax" else 0))
     row = row if output["scores"] == "log" else row / row.sum()
     return float(np.abs(row - [float(right.get(symbol, 0)) for symbol in symbols]).max())
