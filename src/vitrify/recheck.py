@@ -71,8 +71,11 @@ def _recheck(folder: Path, found: Recheck) -> None:
     _need({*needed, "config.json"} == set(files), "the certificate is about other files")
     stale = [name for name in needed if data["sha256"][name] != config["sha256"][name]]
     _need(not stale, f"config.json was written for another {', '.join(stale)}")
-    found.done.append(f"hashes of {len(files)} files and of the certificate")
-    net, evidence = config["net"], data["evidence"]
+    found.done, net, evidence = (
+        [f"hashes of {len(files)} files and of the certificate"],
+        config["net"],
+        data["evidence"],
+    )
     plain = {"architecture": "transformer", "reads": "tokens", "norm": False, "residual": "add", "loops": 1}
     odd = [key for key, value in plain.items() if net[key] != value]
     odd += [key for block in net.get("blocks", ()) for key in ("experts", "cell") if block[key]]
@@ -170,8 +173,7 @@ def _head(head: dict[str, Any], a: dict[str, Any], place: int, x: Any) -> Any:
         way = {"left": 1, "right": -1, "average": 0}[head["ties"]]
         weights = (below >= -head["resolution"]).astype(float)[..., :: way or 1]
         weights = (weights * (np.cumsum(weights, axis=-1) == 1) if way else weights)[..., :: way or 1]
-    total = weights.sum(axis=-1, keepdims=True)
-    return (weights / np.where(total > 0, total, 1)) @ v @ a["attn.W_O"][place]
+    return weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-300) @ v @ a["attn.W_O"][place]
 
 
 def _scores(head: dict[str, Any], a: dict[str, Any], place: int, q: Any, k: Any, at: Any) -> Any:

@@ -37,12 +37,30 @@ FILES = [path for path in sorted(SRC.rglob("*.py")) if layer_of(path) not in ("_
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
 def test_a_file_imports_only_its_own_layer_and_those_above(path: Path) -> None:
     own = layer_of(path)
-    allowed = set(LAYERS[: LAYERS.index(own) + 1]) | {"__version__"}
+    if own == "recheck":  # the second opinion shares nothing with what it judges
+        assert imports(path) <= {"errors", "spec"}
+        return
+    allowed = set(LAYERS[: LAYERS.index(own) + 1]) | {"__version__"} | ({"recheck"} if own == "cli" else set())
     assert imports(path) <= allowed
 
 
 def test_every_folder_is_a_known_layer() -> None:
-    assert {layer_of(path) for path in FILES} == set(LAYERS)
+    assert {layer_of(path) for path in FILES} == {*LAYERS, "recheck"}
+
+
+def test_the_second_opinion_is_small_and_loads_no_other_layer() -> None:
+    assert len((SRC / "recheck.py").read_text(encoding="utf-8").splitlines()) <= 300
+    program = """
+import sys
+import vitrify.recheck
+from vitrify.spec import SUFFIXES
+from importlib import import_module
+for _, module, _ in SUFFIXES.values():
+    import_module(f"vitrify.spec.{module}")
+loaded = {name.split(".")[1] for name in sys.modules if name.startswith("vitrify.")}
+assert loaded <= {"recheck", "errors", "arrays", "registry", "spec"}, loaded
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_no_file_is_named_after_nothing_or_grows_beyond_400_lines() -> None:

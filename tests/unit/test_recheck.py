@@ -1,0 +1,314 @@
+"""Certificates in folders: what is right passes a second opinion, and nothing that was tampered with does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vitrify.certify import certify
+from vitrify.certify.certificate import canonical, write_certificate
+from vitrify.certify.mutate import campaign, mutations
+from vitrify.constructions.catalogue import Settings, build
+from vitrify.errors import FolderError
+from vitrify.net.folder import load, save, spec_path
+from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.weights import Weights
+from vitrify.recheck import _forward, recheck
+from vitrify.spec import read_spec
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NETS: dict[str, tuple[str, str | None, Settings]] = {
+    "heads": ("weather.arpa", None, Settings(max_length=12)),
+    "hard": ("abba.regex", None, Settings(attention="hard", max_length=20)),
+    "sparse": ("abba.regex", None, Settings(attention="sparsemax", max_length=8)),
+    "whole words": ("parity.automaton.json", "parity", Settings(max_length=8)),
+    "truth": ("door.ltl", None, Settings()),
+    "counts": ("majority.crasp", None, Settings()),
+    "next sets": ("brackets.dyck", None, Settings(max_length=8)),
+    "membership": ("brackets.dyck", "dyck-recogniser", Settings(max_length=6)),
+    "values": ("reverse.rasp", None, Settings()),
+    "grammar": ("phrases.pcfg", None, Settings()),
+    "patterns": ("awoke.patterns", None, Settings()),
+    "recall": ("capitals.pairs", None, Settings()),
+}
+TAMPERED = ("heads", "hard", "whole words", "next sets", "patterns")  # quick ones, one of each kind of answer
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folders with a certificate, each built once."""
+    made: dict[str, Path] = {}
+
+    def folder(name: str) -> Path:
+        if name not in made:
+            file, shape, settings = NETS[name]
+            spec = read_spec(EXAMPLES / file)
+            net = build(spec, shape, settings)
+            made[name] = tmp_path_factory.mktemp("nets") / "net"
+            save(net, made[name], spec)
+            short = 5 if name in ("heads", "hard", "next sets") else None
+            evidence = certify(net, spec, prove=True, max_length=short)
+            broken = campaign(net, spec, count=4) if name == "hard" else None
+            write_certificate(made[name], evidence, broken)
+        return made[name]
+
+    return folder
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_a_certified_folder_agrees(folders: Callable[[str], Path], name: str) -> None:
+    found = recheck(folders(name))
+    assert found.problem is None
+    assert any(line.startswith("all ") for line in found.done)
+    load(folders(name))  # a certificate is no stranger in a folder
+
+
+def test_where_heads_look_is_worked_out_again(folders: Callable[[str], Path]) -> None:
+    assert "temperatures of 5 heads, and where 5 of them look, at all positions" in recheck(folders("hard")).done
+    assert "margins of 1 heads" in recheck(folders("heads")).left
+
+
+def test_the_same_certificate_has_the_same_bytes(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    again = tmp_path / "net"
+    shutil.copytree(folders("patterns"), again)
+    (again / "certificate.json").unlink()
+    spec = read_spec(spec_path(again))
+    write_certificate(again, certify(load(again), spec, prove=True))
+    assert (again / "certificate.json").read_bytes() == (folders("patterns") / "certificate.json").read_bytes()
+
+
+def sealed(folder: Path, change: Callable[[Any], None]) -> None:
+    """Change a certificate and compute every digest anew, as somebody would who knows how."""
+    path = folder / "certificate.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    change(data)
+    data["sha256"] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in data["sha256"]}
+    rest = {key: value for key, value in data.items() if key != "digest"}
+    data["digest"] = hashlib.sha256(canonical(rest).encode()).hexdigest()
+    path.write_text(canonical(data), encoding="utf-8")
+
+
+def flipped(folder: Path, rng: np.random.Generator) -> str:
+    name = str(rng.choice(sorted(path.name for path in folder.iterdir() if path.name != "README.md")))
+    content = bytearray((folder / name).read_bytes())
+    place = int(rng.integers(len(content)))
+    content[place] ^= 1 << int(rng.integers(8))
+    (folder / name).write_bytes(bytes(content))
+    return f"bit of byte {place} of {name}"
+
+
+def swapped(folder: Path, rng: np.random.Generator) -> str | None:
+    """Other weights, every digest recomputed; only such as an examination finds wrong."""
+    net, spec = load(folder), read_spec(spec_path(folder))
+    (mutation,) = mutations(net, 1, int(rng.integers(1 << 30)))
+    if certify(mutation.weights, spec, max_length=5 if net.architecture.max_length > 8 else None).verdict == "holds":
+        return None
+    kept = (folder / "certificate.json").read_text(encoding="utf-8")
+    save(mutation.weights, folder, spec)
+    (folder / "certificate.json").write_text(kept, encoding="utf-8")
+    sealed(folder, lambda data: None)
+    return mutation.what
+
+
+def other_spec(folder: Path, rng: np.random.Generator) -> str | None:
+    """The spec with one symbol changed, every digest recomputed."""
+    path = spec_path(folder)
+    text = path.read_text(encoding="utf-8")
+    digits = [i for i, letter in enumerate(text) if letter.isalnum()]
+    at = digits[int(rng.integers(len(digits)))]
+    changed = text[:at] + ("7" if text[at] != "7" else "2") + text[at + 1 :]
+    path.write_text(changed, encoding="utf-8")
+    try:
+        same = read_spec(path)
+        holds = certify(load(folder, verify=False), same, max_length=3).verdict == "holds"
+    except Exception:  # noqa: BLE001 - whatever it is, it can't be used
+        holds = False
+    if holds:
+        return None  # a comment, or a number that is nowhere used
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config["sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    sealed(folder, lambda data: None)
+    return f"symbol {at} of the spec"
+
+
+def field_changes() -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Changes of fields that say more, or something else, than is so."""
+
+    def domain(old: str, new: str) -> Callable[[Any], None]:
+        def change(data: Any) -> None:
+            import re
+
+            evidence = data["evidence"]
+            evidence["domain"] = re.sub(old, new, evidence["domain"], count=1)
+
+        return change
+
+    def put(*path: str, value: Any) -> Callable[[Any], None]:
+        def change(data: Any) -> None:
+            for key in path[:-1]:
+                data = data[key]
+            data[path[-1]] = value
+
+        return change
+
+    yield "verdict", put("evidence", "verdict", value="fails")
+    yield "undecided", put("evidence", "verdict", value="undecided")
+    yield "witness", put("evidence", "witness", value={"word": ["a"]})
+    yield "longer", domain(r"( to(?: length)?) (\d+)", r"\1 1\2")
+    yield "fewer words", domain(r"all (\d+)", r"all 1")
+    yield "more words", domain(r"all (\d+)", r"all \g<1>0")
+    yield "no exhaustive part", domain(r"all [^;]*; ", "")
+    yield "other domain", domain(r"all (\d+) (words|beginnings)", r"all \1 long \2")
+    yield "more random words", domain(r"prefix of (\d+) random", r"prefix of \g<1>00000 random")
+    yield "no method", put("evidence", "method", value="")
+    yield "more methods", put("evidence", "method", value="exhaustive+sampled+proved+by heart")
+    yield "fewer cases", put("evidence", "cases", value=1)
+    yield "more cases", put("evidence", "cases", value=10**9)
+    yield "larger error", put("evidence", "declared", "largest error", value=2.0)
+    yield "measured beyond", put("evidence", "measured", "largest error", value=3.0)
+    yield "no number", put("evidence", "measured", "largest error", value=None)
+    yield "no evidence", put("evidence", value={})
+    yield "one more key", put("more", value=1)
+    yield "no files", put("sha256", value={})
+    yield "survivors", put("mutations", value={"tried": 10, "rejected": 9, "survivors": [], "seed": 0})
+
+
+def tampered(source: Path, target: Path, number: int) -> str | None:
+    """Tamper with a copy of a folder in the way of that number; None where nothing wrong came of it."""
+    shutil.copytree(source, target)
+    rng = np.random.default_rng(number)
+    kind = number % 4
+    if kind == 0 or (kind == 2 and number % 8 == 2):
+        return flipped(target, rng)
+    if kind == 1:
+        changes = list(field_changes())
+        what, change = changes[number // 4 % len(changes)]
+        sealed(target, change)
+        return what
+    return swapped(target, rng) if kind == 3 else other_spec(target, rng)
+
+
+def passes(folder: Path) -> bool:
+    try:
+        return recheck(folder).problem is None
+    except FolderError:  # nothing that can be checked: exit 2
+        return False
+
+
+def campaign_of_tampering(folders: Callable[[str], Path], tmp_path: Path, count: int) -> int:
+    tried = number = 0
+    while tried < count:
+        name = TAMPERED[number // 4 % len(TAMPERED)]
+        target = tmp_path / str(number)
+        what = tampered(folders(name), target, number)
+        if what is not None:
+            assert not passes(target), f"{name}: {what} is not noticed"
+            tried += 1
+        shutil.rmtree(target)
+        number += 1
+    return number
+
+
+def test_no_tampered_folder_passes(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    assert campaign_of_tampering(folders, tmp_path, 100) < 150
+
+
+@pytest.mark.slow
+def test_none_of_500_tampered_folders_passes(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    assert campaign_of_tampering(folders, tmp_path, 500) < 750
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_every_change_of_a_field_is_noticed(folders: Callable[[str], Path], tmp_path: Path, name: str) -> None:
+    for number, (what, change) in enumerate(field_changes()):
+        target = tmp_path / str(number)
+        shutil.copytree(folders(name), target)
+        sealed(target, change)
+        assert not passes(target), what
+
+
+def test_a_verdict_turned_round_is_noticed(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    """A net that fails, certified as such, whose certificate is then made to say that it holds."""
+    good = load(folders("hard"))
+    spec = read_spec(spec_path(folders("hard")))
+    wrong = next(m.weights for m in mutations(good, 50, 3) if certify(m.weights, spec).verdict == "fails")
+    save(wrong, tmp_path / "net", spec)
+    write_certificate(tmp_path / "net", certify(wrong, spec))
+    assert "says 'fails'" in str(recheck(tmp_path / "net").problem)
+    right = json.loads((folders("hard") / "certificate.json").read_text(encoding="utf-8"))
+    sealed(tmp_path / "net", lambda data: data.update(evidence=right["evidence"]))
+    assert recheck(tmp_path / "net").problem
+
+
+def test_a_stated_margin_beyond_the_real_one_is_noticed(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(folders("hard"), tmp_path / "net")
+
+    def wider(data: Any) -> None:
+        data["evidence"]["proof"]["heads"][3]["gap"] *= 1.01
+
+    sealed(tmp_path / "net", wider)
+    assert "should look 8 back" in str(recheck(tmp_path / "net").problem)
+
+
+def test_what_cannot_be_checked_is_said(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(folders("hard"), tmp_path / "net")
+    sealed(tmp_path / "net", lambda data: data.update(schema=2))
+    with pytest.raises(FolderError, match="has schema 2, this vitrify checks 1"):
+        recheck(tmp_path / "net")
+    (tmp_path / "net" / "certificate.json").unlink()
+    with pytest.raises(FolderError, match="has no certificate.json"):
+        recheck(tmp_path / "net")
+    with pytest.raises(FolderError, match="has no certificate.json"):
+        recheck(tmp_path / "nowhere")
+
+
+def test_a_certificate_that_cannot_be_written_is_a_clear_message(
+    folders: Callable[[str], Path], tmp_path: Path
+) -> None:
+    shutil.copytree(folders("patterns"), tmp_path / "net")
+    (tmp_path / "net" / "certificate.json").unlink()
+    (tmp_path / "net" / "certificate.json").mkdir()
+    evidence = certify(load(folders("patterns")), read_spec(spec_path(folders("patterns"))), max_length=1)
+    with pytest.raises(FolderError, match=r"certificate.json can't be written \(.*\): .*--no-write"):
+        write_certificate(tmp_path / "net", evidence)
+
+
+KINDS = [
+    Head(attention, mask, window, ties, resolution)  # type: ignore[arg-type]
+    for attention, ties, resolution in (
+        ("softmax", "average", 0.0),
+        ("sparsemax", "average", 0.0),
+        ("hard", "left", 0.5),
+        ("hard", "right", 0.5),
+        ("hard", "average", 0.5),
+    )
+    for mask, window in (("none", None), ("causal", None), ("strict", None), ("after", None), ("causal", 3))
+]
+
+
+@pytest.mark.parametrize("head", KINDS, ids=str)
+def test_both_forward_passes_give_the_same_logits(head: Head) -> None:
+    """Random nets of two blocks with two such heads and units: the one pass of the package is the oracle."""
+    from dataclasses import asdict
+
+    from vitrify.net.architecture import Output
+
+    rng = np.random.default_rng(KINDS.index(head))
+    block = Block(heads=(head, head), d_head=3, d_value=2, units=5)
+    net = Transformer(("<s>", "a", "b"), Output("class", ("x", "y")), 6, 8, (block, block), pads=2)
+    arrays = {name: rng.integers(-4, 5, size=shape) / 4 for name, shape in net.shapes().items()}
+    words = rng.integers(1, 3, size=(7, 6))
+    wanted = net.forward(Weights(net, arrays).prepared, np.pad(words, ((0, 0), (2, 0))))[:, 1:]
+    blocks = {
+        f"blocks.{i}.": {k.removeprefix(f"blocks.{i}."): a for k, a in arrays.items() if k.startswith(f"blocks.{i}.")}
+        for i in range(2)
+    }
+    np.testing.assert_allclose(_forward({**arrays, **blocks}, asdict(net), words), wanted, rtol=1e-9, atol=1e-9)
