@@ -95,6 +95,10 @@ def sealed(folder: Path, change: Callable[[Any], None]) -> None:
     path.write_text(canonical(data), encoding="utf-8")
 
 
+def _nothing(data: Any) -> None:
+    """Only the digests are new."""
+
+
 def flipped(folder: Path, rng: np.random.Generator) -> str:
     name = str(rng.choice(sorted(path.name for path in folder.iterdir() if path.name != "README.md")))
     content = bytearray((folder / name).read_bytes())
@@ -108,12 +112,13 @@ def swapped(folder: Path, rng: np.random.Generator) -> str | None:
     """Other weights, every digest recomputed; only such as an examination finds wrong."""
     net, spec = load(folder), read_spec(spec_path(folder))
     (mutation,) = mutations(net, 1, int(rng.integers(1 << 30)))
-    if certify(mutation.weights, spec, max_length=5 if net.architecture.max_length > 8 else None).verdict == "holds":
-        return None
+    found = certify(mutation.weights, spec, max_length=5 if net.architecture.max_length > 8 else None)
+    if found.verdict == "holds" or "space" in (found.witness or {}):
+        return None  # all answers are right, and spaces are not looked at again
     kept = (folder / "certificate.json").read_text(encoding="utf-8")
     save(mutation.weights, folder, spec)
     (folder / "certificate.json").write_text(kept, encoding="utf-8")
-    sealed(folder, lambda data: None)
+    sealed(folder, _nothing)
     return mutation.what
 
 
@@ -128,14 +133,14 @@ def other_spec(folder: Path, rng: np.random.Generator) -> str | None:
     try:
         same = read_spec(path)
         holds = certify(load(folder, verify=False), same, max_length=3).verdict == "holds"
-    except Exception:  # noqa: BLE001 - whatever it is, it can't be used
+    except Exception:  # whatever it is, it can't be used
         holds = False
     if holds:
         return None  # a comment, or a number that is nowhere used
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config["sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    sealed(folder, lambda data: None)
+    sealed(folder, _nothing)
     return f"symbol {at} of the spec"
 
 
@@ -264,9 +269,9 @@ def test_what_cannot_be_checked_is_said(folders: Callable[[str], Path], tmp_path
     with pytest.raises(FolderError, match="has schema 2, this vitrify checks 1"):
         recheck(tmp_path / "net")
     (tmp_path / "net" / "certificate.json").unlink()
-    with pytest.raises(FolderError, match="has no certificate.json"):
+    with pytest.raises(FolderError, match="has no certificate"):
         recheck(tmp_path / "net")
-    with pytest.raises(FolderError, match="has no certificate.json"):
+    with pytest.raises(FolderError, match="has no certificate"):
         recheck(tmp_path / "nowhere")
 
 
