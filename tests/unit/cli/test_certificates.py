@@ -1,0 +1,79 @@
+"""`certify` leaves a certificate, `build --certify` too, and `recheck` gives a second opinion on it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def vitrify(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vitrify", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def weather(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nets") / "weather"
+    done = vitrify("build", EXAMPLES / "weather.arpa", "-o", folder, "--max-length", 8, "--certify", "--json")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_build_certifies_and_recheck_agrees(weather: Path) -> None:
+    data = json.loads((weather / "certificate.json").read_text(encoding="utf-8"))
+    assert data["evidence"]["verdict"] == "holds"
+    assert set(data["sha256"]) == {"config.json", "labels.json", "model.safetensors", "spec.arpa"}
+    done = vitrify("recheck", weather, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["agrees"], found["problem"]) == (True, None)
+    assert any(line.startswith("all 9841 words to length 8") for line in found["done"])
+    assert "agrees" in vitrify("recheck", weather).stdout
+    assert vitrify("run", weather, "sun").returncode == 0
+
+
+def test_certify_writes_unless_told_not_to(tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    assert vitrify("build", EXAMPLES / "abba.regex", "-o", net, "--max-length", 8).returncode == 0
+    assert vitrify("certify", net, "--no-write").returncode == 0
+    assert not (net / "certificate.json").exists()
+    done = vitrify("recheck", net)
+    assert done.returncode == 2
+    assert "has no certificate.json: 'vitrify certify" in done.stderr
+    assert vitrify("certify", net, "--max-length", 5, "--mutations", 3, "--reals").returncode == 0
+    data = json.loads((net / "certificate.json").read_text(encoding="utf-8"))
+    assert data["mutations"]["tried"] == 3
+    done = vitrify("recheck", net)
+    assert done.returncode == 0, done.stdout
+
+
+def test_recheck_says_what_does_not_agree(weather: Path, tmp_path: Path) -> None:
+    for file in weather.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    with (tmp_path / "spec.arpa").open("a", encoding="utf-8") as spec:
+        spec.write("\n")
+    done = vitrify("recheck", tmp_path)
+    assert done.returncode == 1
+    assert "spec.arpa changed since the certificate was written" in done.stdout
+
+
+def test_build_leaves_nothing_where_the_net_does_not_hold(tmp_path: Path) -> None:
+    done = vitrify("build", EXAMPLES / "awoke.patterns", "-o", tmp_path / "net", "--window", 2, "--certify")
+    assert done.returncode == 1
+    assert "fails" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_recheck_refuses_nets_that_it_does_not_run(tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    made = vitrify("build", EXAMPLES / "roof.maxout.json", "-o", net, "--certify")
+    assert made.returncode == 0, made.stderr
+    done = vitrify("recheck", net)
+    assert done.returncode == 2
+    assert "recheck runs plain transformers that read tokens; this net differs in reads" in done.stderr
