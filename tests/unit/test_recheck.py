@@ -317,3 +317,21 @@ def test_both_forward_passes_give_the_same_logits(head: Head) -> None:
         for i in range(2)
     }
     np.testing.assert_allclose(_forward({**arrays, **blocks}, asdict(net), words), wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_blanks_stale_digests_and_soft_heads_are_noticed(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    certificate = (folders("heads") / "certificate.json").read_text(encoding="utf-8")
+    blank, stale, soft = tmp_path / "blank", tmp_path / "stale", tmp_path / "soft"
+    shutil.copytree(folders("heads"), blank)
+    (blank / "certificate.json").write_text(certificate + "\n", encoding="utf-8")
+    assert "certificate.json changed" in str(recheck(blank).problem)
+    shutil.copytree(folders("heads"), stale)
+    (stale / "spec.arpa").write_text((stale / "spec.arpa").read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    sealed(stale, _nothing)
+    assert "written for another spec.arpa" in str(recheck(stale).problem)
+    net = load(folders("heads"))
+    beta = "blocks.0.attn.beta"
+    save(net.with_array(beta, net.arrays[beta] * 0.9), soft, read_spec(spec_path(folders("heads"))))
+    (soft / "certificate.json").write_text(certificate, encoding="utf-8")
+    sealed(soft, _nothing)
+    assert "has the temperature" in str(recheck(soft).problem)
