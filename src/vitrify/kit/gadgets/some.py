@@ -19,15 +19,15 @@ def some(net: Builder, counts: Mapping[Space, Matrix], writes: Space, *, rows: S
     """
     from scipy.sparse import csc_array, kron
 
-    pair = np.ones((1, 2))
+    pair, both = csc_array([[2.0, 2.0]]), csc_array([[1.0], [-1.0]])
     groups = {space: csc_array(matrix) for space, matrix in counts.items()}
     largest = float(np.sum([matrix.sum(axis=0) for matrix in groups.values()], axis=0).max())
     return net.add(
         Units(
             name=f"some: {writes.name}",
-            reads_by=tuple((space, kron(matrix, 2 * pair, format="csc")) for space, matrix in groups.items()),
+            reads_by=tuple((space, kron(matrix, pair, format="csc")) for space, matrix in groups.items()),
             bias=np.tile([-0.5, -1.5], writes.size),
-            writes_by=((writes, kron(np.eye(writes.size), [[1.0], [-1.0]], format="csr")),),
+            writes_by=((writes, kron(csc_array(np.eye(writes.size)), both, format="csr")),),
             margin=dict.fromkeys(groups, 0.25 / largest),
             gain=dict.fromkeys(groups, 0.0),
             rows=tuple(text for row in rows for text in (row, f"{row} (cut)")),
