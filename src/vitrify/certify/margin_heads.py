@@ -259,7 +259,9 @@ def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints) ->
         if keys.stretch.touched(value):
             for column, dim in enumerate(dims.tolist()):
                 values = keys.stretch.contents(dense(value[:, [column]]))[:, 0]
-                factors.append(weighted(name, share, values, dim))
+                factor, off = weighted(name, share, values, dim)
+                factors.append(factor)
+                error[column] += off
     return Written(tuple(factors), here, error)
 
 

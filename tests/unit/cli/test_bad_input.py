@@ -181,17 +181,6 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         'task = "match3-bigram"\nmodulus = 20011\nlength = 8\n',
         ["'select: a match' needs 'sum of both' within", "more precise arithmetic"],
     ),
-    (
-        "two problems of a circuit",
-        "c.aag",
-        "aag 2 1 0 1 1\n2\n4\n4 2 4\ni3 x\n",
-        ["c.aag:4: the gate 4 depends on itself", "c.aag:5: there is no i3"],
-    ),
-    ("a cycle", "c.aag", "aag 2 1 0 1 1\n2\n4\n4 2 4\n", ["c.aag:4: the gate 4 depends on itself"]),
-    ("it never halts", "m.tm.toml", NEVER, ["no step limit", "does not halt within 10000 steps: add steps = …"]),
-    ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),
-    ("sums of states off", "p.pfsa.json", PFSA, ["p.pfsa.json: ", "leave 'q' or to end there must sum to 1"]),
-    ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes"]),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
 
