@@ -10,7 +10,21 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "vitrify"
-LAYERS = ["errors", "arrays", "registry", "spec", "net", "kit", "constructions", "certify", "bounds", "claims", "cli"]
+LAYERS = [
+    "errors",
+    "arrays",
+    "registry",
+    "spec",
+    "net",
+    "kit",
+    "constructions",
+    "certify",
+    "sandboxes",
+    "learn",
+    "bounds",
+    "claims",
+    "cli",
+]
 TOP = {"errors", "arrays", "registry"}
 
 

@@ -1,0 +1,1 @@
+"""Learning: many members in one compiled program, against the exact optimum of a sandbox."""

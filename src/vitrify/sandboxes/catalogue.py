@@ -1,0 +1,249 @@
+r"""What every sandbox is: rows drawn on the device from counter-based keys, and the best possible answers to them.
+
+A sandbox is a frozen value whose methods speak of one row; everything else is `jax.vmap`. A row has $n$ tokens and
+$n+1$ questions: after $t = 0, \dots, n$ tokens the right answer is `targets[t]`, and counts `weight[t]`. A sandbox that
+predicts the next symbol of $x_1 \dots x_T$ has the tokens $x_1 \dots x_{T-1}$ and the targets $x_1 \dots x_T$.
+
+Randomness has one source. The key of a row is made of the sandbox's name, a data seed, the split and the number of the
+row, so a row is the same whatever the batch size, the device or the number of workers, and rows of different splits
+come from streams that never meet.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify import registry
+from vitrify.arrays import Array
+from vitrify.errors import InputError
+
+PACKAGE = "vitrify.sandboxes"
+Split = Literal["train", "test", "probe"]
+SPLITS: dict[Split, int] = {"train": 0, "test": 1, "probe": 2}
+MAX_ROWS = 1 << 32  # the number of a row is one word of its key
+LEAST_LOG = -1e30  # stands for the logarithm of zero where an infinity would turn a gradient or a product into NaN
+
+
+class Row(NamedTuple):
+    """One row, or a batch of them with one more axis in front of every array."""
+
+    tokens: Array  # [n] int32, numbers of `Sandbox.symbols`; or n numbers, where the sandbox gives a vector
+    targets: Array  # [n + 1] int32, numbers of `Sandbox.answers`
+    weight: Array  # [n + 1] float32: how much each answer counts
+    latent: dict[str, Array]  # what the reader is not told: states, kernels, topics …
+    soft: Array | None = None  # [n + 1, answer]: a distribution as target, where the target is one
+
+
+Predictor = Callable[[Row], Array]  # the log-probabilities [n + 1, answer] for one row
+
+
+@dataclass(frozen=True)
+class Sandbox(ABC):
+    """A source of rows and all that is known about it; the fields of a subclass are its parameters.
+
+    Fields named in `TRACED` may be JAX values: members of one compiled program can differ in them. They are checked
+    when they are plain numbers.
+    """
+
+    TRACED: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[Literal["tokens", "vector"]] = "tokens"
+    kind: ClassVar[Literal["lm", "class"]] = "lm"  # answers are next symbols, or anything else
+
+    def __post_init__(self) -> None:
+        if any(isinstance(getattr(self, name), jax.core.Tracer) for name in self.TRACED):
+            return
+        problems = list(self.problems())
+        if problems:
+            raise InputError(f"no such {self.name}: " + "; ".join(problems))
+
+    @property
+    def name(self) -> str:
+        """The name of the catalogue entry: the file it stands in."""
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    def problems(self) -> Iterator[str]:
+        """All that is wrong with the parameters."""
+        return iter(())
+
+    @property
+    @abstractmethod
+    def symbols(self) -> tuple[str, ...]:
+        """What tokens stand for."""
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What targets stand for."""
+        return self.symbols
+
+    @property
+    @abstractmethod
+    def tokens(self) -> int:
+        """How many tokens a row has (of a vector: how many numbers)."""
+
+    @property
+    def bidirectional(self) -> bool:
+        """Whether an answer may depend on tokens after its position, as where masked symbols are to be guessed."""
+        return False
+
+    @property
+    def rounded(self) -> bool:
+        """Whether symbols are drawn by rounded real numbers (logarithms, quotients) and not exactly from the key.
+
+        The last bit of those may depend on how a program was compiled, and one symbol in millions with it.
+        """
+        return False
+
+    @abstractmethod
+    def draw(self, key: Array) -> Row:
+        """One row."""
+
+    @abstractmethod
+    def optimal(self, row: Row) -> Array:
+        """The Bayes-optimal predictor: log-probabilities [n + 1, answer], given what the reader is told."""
+
+    @abstractmethod
+    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
+        """Tokens [count, n] and targets [count, n + 1], drawn by plain NumPy: what `draw` is tested against."""
+
+    def predictors(self) -> Mapping[str, Predictor]:
+        """Other predictors that learners pass by on their way, by name; `uniform` is always there."""
+        return {"uniform": self.uniform}
+
+    def uniform(self, row: Row) -> Array:
+        """Every answer alike."""
+        return jnp.full((*row.targets.shape, len(self.answers)), -np.log(len(self.answers)))
+
+    def floor(self) -> Array | None:
+        """The optimal loss at each question [n + 1] in closed form; None where only the oracle's average is known."""
+        return None
+
+    def rate(self) -> float | None:
+        """The entropy rate in nats per symbol, where the source is stationary and it is known."""
+        return None
+
+    def at(self, values: Mapping[str, Any]) -> Any:
+        """The same sandbox with some of its traced parameters replaced."""
+        return replace(self, **{name: values[name] for name in self.TRACED if name in values})
+
+    def identity(self) -> dict[str, Any]:
+        """The parameters as plain JSON data, for run identifiers; specs are named by their content."""
+        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One catalogue entry: the sandbox's class, and parameters that make it small enough to be enumerated."""
+
+    make: type[Any]
+    small: Mapping[str, Any] = field(default_factory=dict)
+
+
+def rows(sandbox: Sandbox, seed: Array | int, split: Split, start: Array | int, count: int) -> Row:
+    """A batch: the rows `start`, …, `start + count - 1` of a split."""
+    numbers = jnp.uint32(start) + jnp.arange(count, dtype=jnp.uint32)
+    return numbered(sandbox, seed, split, numbers)
+
+
+def numbered(sandbox: Sandbox, seed: Array | int, split: Split, numbers: Array) -> Row:
+    """A batch of rows by their numbers, in any order."""
+    source = jax.random.key(zlib.crc32(sandbox.name.encode()), impl="threefry2x32")
+    stream = jax.random.fold_in(jax.random.fold_in(source, seed), SPLITS[split])
+    return jax.vmap(lambda number: sandbox.draw(jax.random.fold_in(stream, number)))(numbers)
+
+
+def names() -> list[str]:
+    """Every sandbox of the catalogue."""
+    return registry.names(PACKAGE)
+
+
+def entry(name: str) -> Entry:
+    """One entry, by name; an unknown name is refused with those that are near."""
+    if name not in names():
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, names(), n=3)
+        hint = f": did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(names())}"
+        raise InputError(f"there is no sandbox {name!r}{hint}")
+    found: Entry = registry.load(PACKAGE, name).SANDBOX
+    return found
+
+
+def make(name: str, parameters: Mapping[str, Any] = MappingProxyType({})) -> Sandbox:
+    """A sandbox by name; parameters may be strings, as on a command line. All wrong ones are named at once."""
+    sandbox: Sandbox = build_value(entry(name).make, parameters, f"sandbox {name}")
+    return sandbox
+
+
+def build_value(kind: type[Any], parameters: Mapping[str, Any], what: str) -> Any:
+    """A frozen dataclass from parameters that may be strings; unknown, missing and ill-typed ones are refused."""
+    hints, declared = get_type_hints(kind), {entry.name: entry for entry in fields(kind) if entry.init}
+    problems = [f"unknown parameter {name!r}" for name in parameters if name not in declared]
+    problems += [
+        f"parameter {name!r} is missing"
+        for name, entry in declared.items()
+        if entry.default is MISSING and entry.default_factory is MISSING and name not in parameters
+    ]
+    values: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name in declared:
+            try:
+                values[name] = parsed(hints[name], value)
+            except ValueError as error:
+                problems.append(f"{name}={value}: {error}")
+    if problems:
+        known = ", ".join(f"{name}" for name in declared)
+        raise InputError(f"{what}: " + "; ".join(problems) + f" (it has: {known})")
+    return kind(**values)
+
+
+def parsed(kind: Any, value: Any) -> Any:
+    """A parameter of a declared type from a string (anything else is taken as it is, if it fits)."""
+    options = get_args(kind)
+    if get_origin(kind) is Literal:
+        if value not in options:
+            raise ValueError(f"must be one of {', '.join(map(str, options))}")
+        return value
+    if get_origin(kind) is Union or type(kind).__name__ == "UnionType":
+        if value is None or value == "none":
+            return None
+        return parsed(next(option for option in options if option is not type(None)), value)
+    if get_origin(kind) is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(parsed(options[0], part) for part in parts)
+    if kind is bool:
+        if str(value).lower() not in ("true", "false", "1", "0", "yes", "no"):
+            raise ValueError("must be true or false")
+        return str(value).lower() in ("true", "1", "yes")
+    if kind in (int, float):
+        try:
+            return kind(value)
+        except (TypeError, ValueError):
+            raise ValueError("must be a whole number" if kind is int else "must be a number") from None
+    if isinstance(value, str) and kind is not str and hasattr(kind, "__mro__"):
+        from vitrify.spec import read_spec  # a parameter that is a spec is given by its file
+
+        return read_spec(Path(value))
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A parameter as JSON data: numbers, strings and lists as they are, everything else by its digest."""
+    if isinstance(value, tuple | list):
+        return [plain(part) for part in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic | np.ndarray) or hasattr(value, "__array__"):
+        return np.asarray(value).tolist()
+    import hashlib
+
+    return f"{type(value).__name__}:{hashlib.sha256(repr(value).encode()).hexdigest()[:16]}"
