@@ -1,10 +1,12 @@
-r"""From scores to attention weights: softmax, sparsemax and hard attention, under a mask.
+r"""From scores to attention weights: softmax, sparsemax, hard and linear attention, under a mask.
 
 Every function takes `scores` [..., query, key] and a boolean `allowed` of the same trailing shape, and works on NumPy
 and JAX arrays alike. A query without any allowed key gets weights 0.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from vitrify.arrays import Array, namespace
 from vitrify.net.transformer import Head
@@ -30,7 +32,38 @@ def weigh(head: Head, scores: Array, allowed: Array) -> Array:
         return softmax(scores, allowed)
     if head.attention == "sparsemax":
         return sparsemax(scores, allowed)
+    if head.attention == "linear":
+        return namespace(scores).where(allowed, scores, 0.0)
     return hardmax(scores, allowed, head)
+
+
+def turned(head: Head, x: Array, positions: Array) -> Array:
+    """The queries or keys [batch, pos, head, d] of a rotary head: pairs of numbers turned by angles that grow with
+    the position."""
+    if not head.rotary:
+        return x
+    xp, half = namespace(x), x.shape[-1] // 2
+    speeds = head.rotary ** (-xp.arange(half) / half)
+    angles = positions[:, None, None] * speeds
+    cos, sin = xp.cos(angles).astype(x.dtype), xp.sin(angles).astype(x.dtype)
+    left, right = x[..., :half], x[..., half:]
+    return xp.concatenate([left * cos - right * sin, left * sin + right * cos], axis=-1)
+
+
+def fused(head: Head, q: Array, k: Array, v: Array) -> Array | None:
+    """What a head reads [batch, pos, head, d] by the device's own attention routine; None where it has none for this.
+
+    It never holds the weights of all pairs of positions, so it is only for runs that do not record them.
+    """
+    if isinstance(q, np.ndarray) or head.attention != "softmax" or head.window is not None:
+        return None
+    if head.mask not in ("causal", "none") or q.shape[1] != k.shape[1]:
+        return None
+    import jax
+
+    if jax.default_backend() != "gpu" or q.dtype.itemsize != 2 or q.shape[-1] % 8 or v.shape != q.shape:
+        return None
+    return jax.nn.dot_product_attention(q, k, v, scale=1.0, is_causal=head.mask == "causal", implementation="cudnn")
 
 
 def softmax(scores: Array, allowed: Array) -> Array:

@@ -16,7 +16,7 @@ from vitrify.net.experts import Expert, expert_shapes
 if TYPE_CHECKING:
     from vitrify.net.transformer_forward import Cache
 
-AttentionKind = Literal["softmax", "sparsemax", "hard"]
+AttentionKind = Literal["softmax", "sparsemax", "hard", "linear"]
 Ties = Literal["left", "right", "average"]
 Mask = Literal["none", "causal", "strict", "after"]
 Residual = Literal["add", "concatenate"]
@@ -33,6 +33,8 @@ class Head:
     (`causal`: up to here; `strict`: before here; `after` here) or the window (offsets $0 \le i-j <$ window) exclude
     get weight 0, and a query with no key left gets the zero vector. `hard` shares the weight among the keys whose
     score is within `resolution` of the best: all of them (`average`), or only the `left`most or `right`most.
+    `linear` takes the scores as weights. A `rotary` head turns the pairs $(x_c, x_{c+d/2})$ of its queries and keys at
+    position $i$ by the angle $i\,b^{-2c/d}$, where $b$ is the number given and $d$ the width of the head.
     """
 
     attention: AttentionKind = "softmax"
@@ -40,6 +42,7 @@ class Head:
     window: int | None = None
     ties: Ties = "average"
     resolution: float = 0.0
+    rotary: float = 0.0
 
 
 @dataclass(frozen=True)

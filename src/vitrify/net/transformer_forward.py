@@ -9,7 +9,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Logits, Residual, namespace
 from vitrify.net.architecture import Record
-from vitrify.net.attention import allowed_keys, weigh
+from vitrify.net.attention import allowed_keys, fused, turned, weigh
 from vitrify.net.cells import states
 from vitrify.net.experts import mixture
 from vitrify.net.sparse import affine, matmul, matmul_heads, rows
@@ -60,7 +60,7 @@ def forward(
         part.record("hook_resid_pre", x)
         if block.heads or block.cell:
             seen = _normed(net, part, "ln1", x, 2 * index)
-            outputs = _attention(net, block, part, seen, visible, query_chunk) if block.heads else []
+            outputs = _attention(net, block, part, seen, positions, visible, query_chunk) if block.heads else []
             if block.cell:
                 h = states(block.cell, part, seen)
                 part.record("hook_state", h)
@@ -134,6 +134,10 @@ class Part:
             self._cache.keep(self.shown + name, value)
 
     @property
+    def caching(self) -> bool:
+        return self._cache is not None
+
+    @property
     def recording(self) -> bool:
         return self._record is not None
 
@@ -153,27 +157,38 @@ def _join(net: Transformer, x: Residual, outputs: list[Any]) -> Residual:
 
 
 def _attention(
-    net: Transformer, block: Block, part: Part, x: Residual, visible: Array | None, query_chunk: int | None
+    net: Transformer,
+    block: Block,
+    part: Part,
+    x: Residual,
+    positions: Array,
+    visible: Array | None,
+    query_chunk: int | None,
 ) -> list[Any]:
     """The output of every head; heads of one kind are computed together."""
     xp = namespace(x)
-    q, k, v = (
-        xp.moveaxis(affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]), -2, 1)  # [batch, head, pos, …]
-        for letter in "QKV"
-    )
-    q, k, v = q * part["attn.beta"][:, None, None], part.joined("k", k), part.joined("v", v)
+    q, k, v = (affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]) for letter in "QKV")
+    q = q * part["attn.beta"][:, None]  # all [batch, pos, head, …]
     bias = part["attn.b_rel"] if block.window else None
+    keep = part.recording
+    kinds = _alike(block.heads)
     patterns: list[Any] = [None] * len(block.heads)
     mixed: list[Any] = [None] * len(block.heads)
-    keep = part.recording
-    for head, members in _alike(block.heads):
-        index = xp.asarray(members)
+    for head, members in kinds:
+        index = slice(None) if len(kinds) == 1 else xp.asarray(members)
         rel = bias[index] if bias is not None and head.window is not None else None
-        pattern, read = _head(head, q[:, index], k[:, index], v[:, index], rel, visible, query_chunk, keep)
+        own = (turned(head, q[:, :, index], positions), turned(head, k[:, :, index], positions), v[:, :, index])
+        read = None if keep or visible is not None or part.caching else fused(head, *own)
+        pattern = None
+        if read is None:
+            queries, keys, values = (xp.moveaxis(each, 2, 1) for each in own)  # [batch, head, pos, …]
+            keys, values = part.joined(f"k.{members[0]}", keys), part.joined(f"v.{members[0]}", values)
+            pattern, read = _head(head, queries, keys, values, rel, visible, query_chunk, keep)
+            read = xp.moveaxis(read, 1, 2)
         for place, member in enumerate(members):
-            mixed[member] = read[:, place]
-            patterns[member] = pattern[:, place] if keep else None
-    z = xp.stack(mixed, axis=2)
+            mixed[member] = read[:, :, place]
+            patterns[member] = pattern[:, place] if pattern is not None else None
+    z = read if len(kinds) == 1 else xp.stack(mixed, axis=2)
     if keep:
         part.record("attn.hook_pattern", xp.stack(patterns, axis=1))
         part.record("attn.hook_z", z)

@@ -1,0 +1,127 @@
+"""What every family of networks is: sizes that make an architecture for a sandbox, and its first weights.
+
+A family trains `parameters`, a dictionary of some of the architecture's arrays; `arrays` adds the others (fixed ones,
+tied ones), so that what comes out of training is the same `Weights` as a built net.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify import registry
+from vitrify.arrays import Array
+from vitrify.errors import InputError
+from vitrify.net.architecture import Output, Record
+from vitrify.net.weights import Weights
+from vitrify.sandboxes.catalogue import Row, Sandbox, build_value, plain
+
+PACKAGE = "vitrify.learn.models"
+Parameters = dict[str, Array]
+BOS = "<s>"
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """A family of networks; its fields are the sizes, those named in `TRACED` may differ between members."""
+
+    TRACED: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        if any(isinstance(getattr(self, name), jax.core.Tracer) for name in self.TRACED):
+            return
+        problems = list(self.problems())
+        if problems:
+            raise InputError(f"no such {self.name}: " + "; ".join(problems))
+
+    @property
+    def name(self) -> str:
+        """The name of the catalogue entry: the file it stands in."""
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    def problems(self) -> Iterator[str]:
+        """All that is wrong with the sizes."""
+        return iter(())
+
+    @abstractmethod
+    def architecture(self, sandbox: Sandbox) -> Any:
+        """The network for a sandbox, without its numbers."""
+
+    @abstractmethod
+    def first(self, net: Any, key: Array) -> Parameters:
+        """The weights that training starts from, in float32."""
+
+    def arrays(self, net: Any, parameters: Mapping[str, Array]) -> dict[str, Array]:
+        """All arrays of the architecture, from those that are trained."""
+        del net
+        return dict(parameters)
+
+    def logits(self, net: Any, arrays: Mapping[str, Array], row: Row, record: Record | None = None) -> Array:
+        """The answers [batch, question, answer] to a batch of rows; a net without pads has none before any token."""
+        ids = jnp.pad(row.tokens + 1, ((0, 0), (net.pads, 0)))  # BOS is the first of the net's inputs
+        found = net.forward(arrays, ids, record=record)
+        return found[:, max(net.pads - 1, 0) :]
+
+    def weights(self, net: Any, parameters: Mapping[str, Array], about: Mapping[str, Any]) -> Weights[Any]:
+        """A trained net as the same value as a built one."""
+        arrays = {name: np.asarray(array) for name, array in self.arrays(net, parameters).items()}
+        return Weights(net, arrays, about=about)
+
+    def penalty(self, seen: Mapping[str, Array]) -> Array | float:
+        """What is added to the loss, from the activations that `watched` names; nothing, for most."""
+        del seen
+        return 0.0
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The activations that `penalty` asks for."""
+        return ()
+
+    def identity(self) -> dict[str, Any]:
+        """The sizes as plain JSON data, for run identifiers."""
+        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+
+
+def names() -> list[str]:
+    """Every family of the catalogue."""
+    return registry.names(PACKAGE)
+
+
+def make(name: str, sizes: Mapping[str, Any] = MappingProxyType({})) -> Family:
+    """A family by name; sizes may be strings, as on a command line."""
+    family: Family = build_value(kind_of(name), sizes, f"model {name}")
+    return family
+
+
+def kind_of(name: str) -> type[Any]:
+    """The class of a family, by name; an unknown name is refused with those that there are."""
+    if name not in names():
+        raise InputError(f"there is no model {name!r}; there are {', '.join(names())}")
+    kind: type[Any] = registry.load(PACKAGE, name).MODEL
+    return kind
+
+
+def answers_of(sandbox: Sandbox) -> Output:
+    """How a net that is trained on a sandbox answers."""
+    return Output(sandbox.kind, sandbox.answers)
+
+
+def inputs_of(sandbox: Sandbox) -> tuple[str, ...]:
+    """What a net that is trained on a sandbox reads: BOS, and the sandbox's symbols."""
+    return (BOS, *sandbox.symbols)
+
+
+def normal(key: Array, shapes: Mapping[str, tuple[int, ...]], deviation: Mapping[str, Any]) -> Parameters:
+    """Normal numbers of a given standard deviation for each array; an array's numbers depend on its name alone."""
+    return {
+        name: deviation[name] * jax.random.normal(jax.random.fold_in(key, zlib.crc32(name.encode())), shape)
+        for name, shape in shapes.items()
+    }

@@ -1,0 +1,116 @@
+"""Transformers: layers of heads and ReLU units, with the choices of position code, norm and tying that papers vary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify.arrays import Array
+from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, normal
+from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.sandboxes.catalogue import Sandbox
+
+ROTARY_BASE = 10_000.0
+FIXED = ("beta",)  # a temperature is a choice, no parameter
+
+
+@dataclass(frozen=True)
+class TransformerFamily(Family):
+    """`layers` blocks of `heads` heads and `units` ReLU units (4 d_model, if not given; 0 leaves attention only).
+
+    `positions`: a learned vector per place, none, a rotation of queries and keys (`rotary`), or a learned number per
+    distance (`relative`). `tied` reads the answers with the embedding of the symbols. `scale` multiplies the standard
+    deviation of the first weights, which is $1/\\sqrt{\\text{fan-in}}$, and for what a block writes a factor
+    $1/\\sqrt{2\\,\\text{layers}}$ smaller; embeddings have 1/√d_model.
+    """
+
+    TRACED: ClassVar[tuple[str, ...]] = ("scale",)
+
+    layers: int = 2
+    heads: int = 4
+    d_model: int = 64
+    d_head: int | None = None
+    units: int | None = None
+    positions: Literal["learned", "none", "rotary", "relative"] = "learned"
+    attention: Literal["softmax", "sparsemax", "linear"] = "softmax"
+    norm: bool = True
+    tied: bool = False
+    biases: bool = True
+    loops: int = 1
+    pads: int = 1
+    scale: float = 1.0
+
+    def problems(self) -> Iterator[str]:
+        for name, least in (("layers", 1), ("heads", 0), ("d_model", 1), ("loops", 1), ("pads", 0)):
+            if getattr(self, name) < least:
+                yield f"{name} must be at least {least}, not {getattr(self, name)}"
+        if self.d_head is None and self.heads > 0 and self.d_model % self.heads:
+            yield f"d_model {self.d_model} must be a multiple of heads {self.heads}, or give d_head"
+        if self.positions == "rotary" and self.heads > 0 and self.size % 2:
+            yield f"rotary positions turn pairs of numbers: d_head must be even, not {self.size}"
+
+    @property
+    def size(self) -> int:
+        """Width of one head."""
+        return self.d_head or self.d_model // max(self.heads, 1)
+
+    def architecture(self, sandbox: Sandbox) -> Transformer:
+        window = sandbox.tokens + self.pads if self.positions == "relative" else None
+        rotary = ROTARY_BASE if self.positions == "rotary" else 0.0
+        mask: Literal["none", "causal"] = "none" if sandbox.bidirectional else "causal"
+        head = Head(self.attention, mask, window=window, rotary=rotary)
+        units = 4 * self.d_model if self.units is None else self.units
+        block = Block((head,) * self.heads, self.size, self.size, units)
+        return Transformer(
+            inputs=inputs_of(sandbox),
+            output=answers_of(sandbox),
+            max_length=sandbox.tokens,
+            d_model=self.d_model,
+            blocks=(block,) * self.layers,
+            pads=self.pads,
+            norm=self.norm,
+            eps=1e-5 if self.norm else 0.0,
+            loops=self.loops,
+            name=f"transformer on {sandbox.name}",
+        )
+
+    def trained(self, net: Transformer) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every array that is trained."""
+        dropped = set(FIXED) | (set() if self.biases else {"b_Q", "b_K", "b_V", "b_in", "b_out"})
+        whole = {"pos_embed.W_pos"} if self.positions != "learned" else set()
+        whole |= {"unembed.W_U"} if self.tied else set()
+        shapes = net.shapes().items()
+        return {name: shape for name, shape in shapes if name not in whole and name.split(".")[-1] not in dropped}
+
+    def first(self, net: Transformer, key: Array) -> Parameters:
+        shapes = self.trained(net)
+        found = normal(key, shapes, {name: self._deviation(name, shape) for name, shape in shapes.items()})
+        return found | {name: jnp.ones(shape) for name, shape in shapes.items() if name.endswith(".w")}
+
+    def _deviation(self, name: str, shape: tuple[int, ...]) -> Any:
+        last = name.split(".")[-1]
+        if last.startswith("b_") or last in ("b", "w"):
+            return 0.0
+        inputs = shape[0] * shape[1] if last == "W_O" else shape[-1] if "embed.W_" in name else shape[-2]
+        fan = shape[0] if last == "W_U" else inputs
+        shrink = np.sqrt(2 * self.layers * self.loops) if last in ("W_O", "W_out") else 1.0
+        return self.scale / (np.sqrt(fan) * shrink)
+
+    def arrays(self, net: Transformer, parameters: Mapping[str, Array]) -> dict[str, Array]:
+        found = dict(parameters)
+        kind = next(iter(found.values())).dtype
+        if self.tied:  # BOS is read, and never an answer
+            found["unembed.W_U"] = found["embed.W_E"][1:].T
+        for name, shape in net.shapes().items():
+            if name.endswith("attn.beta"):
+                found[name] = jnp.full(shape, self.size**-0.5, kind)
+            elif name not in found:
+                found[name] = jnp.zeros(shape, kind)
+        return found
+
+
+MODEL = TransformerFamily

@@ -1,0 +1,118 @@
+"""Which members are trained together: seeds and hyper-parameters that share shapes make one compiled program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
+from itertools import product
+from typing import Any
+
+from vitrify import __version__
+from vitrify.errors import InputError
+from vitrify.learn.models.catalogue import Family
+from vitrify.learn.recipe import Recipe
+from vitrify.sandboxes.catalogue import Sandbox, parsed
+
+SEEDS = ("seed", "data_seed")  # of the first weights; of the rows, the same number if not given
+
+
+@dataclass(frozen=True)
+class Group:
+    """Members of one shape: what they share, and the values in which they may differ, one dictionary each."""
+
+    sandbox: Sandbox
+    family: Family
+    recipe: Recipe
+    members: tuple[Mapping[str, Any], ...]
+
+    def identities(self) -> list[dict[str, Any]]:
+        """What determines each member's result, as JSON data: equal for equal runs, in whatever group they are."""
+        shared = [(part, part.identity()) for part in (self.sandbox, self.family, self.recipe)]
+        return [
+            {
+                "sandbox": {"name": self.sandbox.name, **_changed(shared[0], member)},
+                "model": {"name": self.family.name, **_changed(shared[1], member)},
+                "recipe": _changed(shared[2], member),
+                "seed": int(member["seed"]),
+                "data_seed": int(member["data_seed"]),
+                "version": __version__,
+            }
+            for member in self.members
+        ]
+
+
+def _changed(part: tuple[Any, dict[str, Any]], member: Mapping[str, Any]) -> dict[str, Any]:
+    kind, values = part
+    return values | {name: float(member[name]) for name in kind.TRACED}
+
+
+def run_id(identity: Mapping[str, Any]) -> str:
+    """The name of a run: a digest of what determines it."""
+    return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def plan(
+    sandbox: Sandbox, family: Family, recipe: Recipe, axes: Mapping[str, Sequence[Any]], members: int = 1
+) -> list[Group]:
+    """All combinations of the axes, `members` seeds of each, as groups that share shapes.
+
+    An axis is named after a parameter of the sandbox, the model or the recipe; where two have the same name,
+    `sandbox.`, `model.` or `recipe.` in front tells them apart. `seed` may be an axis itself.
+    """
+    parts: dict[str, Any] = {"sandbox": sandbox, "model": family, "recipe": recipe}
+    axes = {"seed": range(members), **axes} if "seed" not in axes else dict(axes)
+    places = {axis: _place(axis, parts) for axis in axes}
+    grids = [[_value(parts, places[axis], value) for value in axes[axis]] for axis in axes]
+    empty = [axis for axis, grid in zip(axes, grids, strict=True) if not grid]
+    if empty:
+        raise InputError(f"an axis needs at least one value, {', '.join(empty)} has none")
+    groups: dict[Any, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+    for values in product(*reversed(grids)):  # seeds vary fastest
+        chosen = dict(zip(reversed(list(axes)), values, strict=True))
+        fixed: dict[str, dict[str, Any]] = {name: {} for name in parts}
+        for axis, value in chosen.items():
+            part, name = places[axis]
+            if part:
+                fixed[part][name] = value
+        whole = {name: replace(part, **fixed[name]) for name, part in parts.items()}
+        member = {name: getattr(part, name) for part in whole.values() for name in part.TRACED}
+        member["seed"] = chosen["seed"]
+        member["data_seed"] = chosen.get("data_seed", chosen["seed"])
+        shapes = {
+            name: replace(part, **{field: getattr(parts[name], field) for field in part.TRACED})
+            for name, part in whole.items()
+        }
+        groups.setdefault(tuple(shapes.values()), (shapes, []))[1].append(member)
+    return [
+        Group(shared["sandbox"], shared["model"], shared["recipe"], tuple(found)) for shared, found in groups.values()
+    ]
+
+
+def _place(axis: str, parts: Mapping[str, Any]) -> tuple[str, str]:
+    """The part that an axis varies, and the name it has there; seeds belong to no part."""
+    if axis in SEEDS:
+        return "", axis
+    front, _, rest = axis.partition(".")
+    found = [part for part, value in parts.items() if axis in {entry.name for entry in fields(value)}]
+    if rest and front in parts and rest in {entry.name for entry in fields(parts[front])}:
+        return front, rest
+    if len(found) == 1:
+        return found[0], axis
+    if found:
+        raise InputError(f"{axis!r} is a parameter of {' and '.join(found)}: say {found[0]}.{axis} or {found[1]}.{axis}")
+    known = "; ".join(f"{part}: {', '.join(e.name for e in fields(value))}" for part, value in parts.items())
+    raise InputError(f"there is no parameter {axis!r} ({known}; seed, data_seed)")
+
+
+def _value(parts: Mapping[str, Any], place: tuple[str, str], value: Any) -> Any:
+    part, name = place
+    if not part:
+        return int(value)
+    from typing import get_type_hints
+
+    try:
+        return parsed(get_type_hints(type(parts[part]))[name], value)
+    except ValueError as error:
+        raise InputError(f"{part} {name}={value}: {error}") from None
