@@ -43,16 +43,16 @@ def main() -> None:
     for precision in ("bfloat16", "float32"):
         made = program(precision, given.members, given.steps + given.learn)
         state = made.begin()
-        seconds = made.compiled[2]
-        state = jax.block_until_ready(made.advance(state, 5))
+        seconds = made.compiled[3]
+        state = made.advance(state, 0, 5)
         began = time.perf_counter()
-        state = jax.block_until_ready(made.advance(state, given.steps))
+        state = made.advance(state, 5, given.steps)
         spent = time.perf_counter() - began
         peak = (device.memory_stats() or {}).get("peak_bytes_in_use", 0) / 2**30
         rate = given.members * given.steps / spent
         print(f"{precision:9} compile {seconds:5.1f} s  {rate:8,.0f} member-steps/s  peak {peak:.1f} GiB", flush=True)
         if given.learn:
-            state = made.advance(state, given.learn)
+            state = made.advance(state, 5 + given.steps, given.learn)
             curves[precision] = made.measure(state)["excess"]
         del state
     if curves:

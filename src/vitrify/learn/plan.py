@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from itertools import product
-from typing import Any
+from typing import Any, get_type_hints
 
 from vitrify import __version__
 from vitrify.errors import InputError
@@ -101,7 +101,9 @@ def _place(axis: str, parts: Mapping[str, Any]) -> tuple[str, str]:
     if len(found) == 1:
         return found[0], axis
     if found:
-        raise InputError(f"{axis!r} is a parameter of {' and '.join(found)}: say {found[0]}.{axis} or {found[1]}.{axis}")
+        raise InputError(
+            f"{axis!r} is a parameter of {' and '.join(found)}: say {found[0]}.{axis} or {found[1]}.{axis}"
+        )
     known = "; ".join(f"{part}: {', '.join(e.name for e in fields(value))}" for part, value in parts.items())
     raise InputError(f"there is no parameter {axis!r} ({known}; seed, data_seed)")
 
@@ -110,8 +112,6 @@ def _value(parts: Mapping[str, Any], place: tuple[str, str], value: Any) -> Any:
     part, name = place
     if not part:
         return int(value)
-    from typing import get_type_hints
-
     try:
         return parsed(get_type_hints(type(parts[part]))[name], value)
     except ValueError as error:

@@ -1,9 +1,16 @@
-"""One compiled program for all members of a group: `vmap` over members, a loop over steps, data drawn in the step."""
+"""Compiled programs for the members of a group: a loop over steps, data drawn in the step, members side by side.
+
+Members go in lanes. The members of a lane are one `vmap`ped program, and all lanes run the same one. On a GPU a lane
+holds all members: that is what keeps it busy. On a CPU, where a small member keeps a core busy, a lane holds one, and
+lanes run on threads; so a member's numbers are the same to the bit whoever is trained beside it.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,28 +27,38 @@ from vitrify.learn.plan import SEEDS, Group
 from vitrify.sandboxes.catalogue import Row, numbered, rows
 
 Probe = Callable[[Any, Mapping[str, Array], Row, Mapping[str, Array]], Array]  # net, arrays, rows, activations
+First = Callable[[Any, Array, Mapping[str, Array]], Parameters]  # net, key, the member's values -> parameters
 TEST_SEED = 0  # every member is measured on the same rows
 PIECE = 64  # rows that are measured at once
 
 
-class State(NamedTuple):
-    """All that a step changes, with members along the first axis of every array but `step`."""
+class Member(NamedTuple):
+    """All that a step changes of a member; in a lane of several, every array has them along its first axis."""
 
     parameters: Any
     optimiser: Any
-    step: Array
-    alive: Array  # [member]: neither stopped nor broken
-    broken: Array  # [member]: the step whose loss was not a number, or -1
-    loss: Array  # [member]: the sum of the training losses since the last measurement
+    alive: Array  # neither stopped nor broken
+    broken: Array  # the step whose loss was not a number, or -1
+    loss: Array  # the sum of the training losses since the last measurement
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The compiled functions of a group; `first`, if given, are the parameters that members start from."""
+    """The compiled functions of a group.
+
+    `first`, if given, makes the parameters that members start from; `probes` are measured beside the losses; `width` is
+    the number of members in a lane.
+    """
 
     group: Group
     probes: Mapping[str, Probe] = field(default_factory=dict)
-    first: Callable[[Any, Array, Mapping[str, Array]], Parameters] | None = None
+    first: First | None = None
+    width: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.width:
+            wide = jax.default_backend() != "cpu"
+            object.__setattr__(self, "width", len(self.group.members) if wide else 1)
 
     @cached_property
     def net(self) -> Any:
@@ -49,46 +66,58 @@ class Program:
         return self.group.family.architecture(self.group.sandbox)
 
     @cached_property
-    def values(self) -> dict[str, Array]:
-        """The values in which members may differ: an array [member] where they do, one number where they do not."""
-        found: dict[str, Array] = {}
-        for name in self.group.members[0]:
-            column = np.array([member[name] for member in self.group.members])
-            column = column.astype(np.uint32 if name in SEEDS else np.float32)
-            found[name] = column if name == "seed" or len(set(column.tolist())) > 1 else column[0]
-        return found
+    def lanes(self) -> list[dict[str, Array]]:
+        """The values of the members of each lane; the last lane is filled up with copies of its last member."""
+        members = list(self.group.members)
+        members += [members[-1]] * (-len(members) % self.width)
+        columns = {
+            name: np.array([member[name] for member in members]).astype(np.uint32 if name in SEEDS else np.float32)
+            for name in members[0]
+        }
+        return [
+            {
+                name: column[at : at + self.width] if self._axes[name] == 0 else column[at]
+                for name, column in columns.items()
+            }
+            for at in range(0, len(members), self.width)
+        ]
 
     @cached_property
     def _axes(self) -> dict[str, int | None]:
-        return {name: 0 if np.ndim(value) else None for name, value in self.values.items()}
+        """Which values differ between the members of a lane; the others are one number for all."""
+        members = self.group.members
+        differ = {name: len({member[name] for member in members}) > 1 for name in members[0]}
+        return {name: 0 if self.width > 1 and (name == "seed" or differs) else None for name, differs in differ.items()}
 
-    def _parts(self, member: Mapping[str, Array]) -> tuple[Any, Any, Any]:
+    def _each(self, one: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of a member's values and anything of its own, for all members of a lane."""
+        if self.width == 1:
+            return one
+        return lambda values, *own: jax.vmap(one, in_axes=(self._axes, *[0] * len(own)))(values, *own)
+
+    def _parts(self, values: Mapping[str, Array]) -> tuple[Any, Any, Any]:
         """Sandbox, family and recipe with a member's values."""
         group = self.group
-        return tuple(
-            replace(part, **{name: member[name] for name in part.TRACED})  # type: ignore[type-var]
-            for part in (group.sandbox, group.family, group.recipe)
-        )
 
-    def begin(self) -> State:
-        """The state before the first step."""
-        return jax.jit(self._begin)(self.values)
+        def own(part: Any) -> Any:
+            return replace(part, **{name: values[name] for name in part.TRACED})
 
-    def _begin(self, values: Mapping[str, Array]) -> State:
-        def one(member: Mapping[str, Array]) -> tuple[Any, Any]:
-            _, family, recipe = self._parts(member)
-            key = jax.random.key(member["seed"], impl="threefry2x32")
-            parameters = self.first(self.net, key, member) if self.first else family.first(self.net, key)
-            return parameters, recipe.transformation().init(parameters)
+        return own(group.sandbox), own(group.family), own(group.recipe)
 
-        count = len(self.group.members)
-        parameters, optimiser = jax.vmap(one, in_axes=(self._axes,))(dict(values))
-        none = jnp.full(count, -1, dtype=jnp.int32)
-        return State(parameters, optimiser, jnp.int32(0), jnp.ones(count, dtype=bool), none, jnp.zeros(count))
+    def _begin(self, values: Mapping[str, Array]) -> Member:
+        def one(values: Mapping[str, Array]) -> Member:
+            _, family, recipe = self._parts(values)
+            key = jax.random.key(values["seed"], impl="threefry2x32")
+            parameters = self.first(self.net, key, values) if self.first else family.first(self.net, key)
+            state = recipe.transformation().init(parameters)
+            return Member(parameters, state, jnp.bool_(True), jnp.int32(-1), jnp.float32(0.0))
 
-    def loss(self, member: Mapping[str, Array], parameters: Any, row: Row) -> Array:
+        found: Member = self._each(one)(values)
+        return found
+
+    def loss(self, values: Mapping[str, Array], parameters: Any, row: Row) -> Array:
         """The training loss of one member on a batch."""
-        _, family, recipe = self._parts(member)
+        _, family, recipe = self._parts(values)
         if recipe.precision != "float32":
             parameters = jax.tree.map(lambda x: x.astype(recipe.precision), parameters)
         seen: dict[str, Array] = {}
@@ -97,78 +126,116 @@ class Program:
         loss = mean_loss(logits, row)
         return loss + family.penalty(seen) if family.watched else loss
 
-    def _step(self, member: Mapping[str, Array], parameters: Any, optimiser: Any, step: Array) -> tuple[Any, ...]:
-        """One step of one member: its rows, its gradient, its update."""
-        sandbox, _, recipe = self._parts(member)
-        row = self._rows(sandbox, member, step)
-        loss, gradient = jax.value_and_grad(lambda p: self.loss(member, p, row))(parameters)
-        update, optimiser = recipe.transformation().update(gradient, optimiser, parameters)
-        return optax.apply_updates(parameters, update), optimiser, loss
+    def _advance(self, lane: Member, values: Mapping[str, Array], start: Array, steps: Array) -> Member:
+        def one(values: Mapping[str, Array], member: Member, step: Array) -> Member:
+            sandbox, _, recipe = self._parts(values)
+            row = self._rows(sandbox, values["data_seed"], step)
+            loss, gradient = jax.value_and_grad(lambda p: self.loss(values, p, row))(member.parameters)
+            update, optimiser = recipe.transformation().update(gradient, member.optimiser, member.parameters)
+            parameters = optax.apply_updates(member.parameters, update)
+            whole = jnp.isfinite(loss)
+            alive = member.alive & whole
 
-    def _rows(self, sandbox: Any, member: Mapping[str, Array], step: Array) -> Row:
+            def kept(new: Array, old: Array) -> Array:
+                return jnp.where(alive, new, old)
+
+            return Member(
+                jax.tree.map(kept, parameters, member.parameters),
+                jax.tree.map(kept, optimiser, member.optimiser),
+                alive,
+                jnp.where(member.alive & ~whole, step, member.broken),
+                member.loss + jnp.where(alive, loss, 0.0),
+            )
+
+        def body(done: Array, lane: Member) -> Member:
+            step: Array = start + done
+            found: Member = self._each(lambda values, member: one(values, member, step))(values, lane)
+            return found
+
+        after: Member = jax.lax.fori_loop(0, steps, body, lane)
+        return after
+
+    def _rows(self, sandbox: Any, seed: Array, step: Array) -> Row:
         recipe = self.group.recipe
-        seed, start = member["data_seed"], step.astype(jnp.uint32) * recipe.batch
         if recipe.train_rows is None:
-            return rows(sandbox, seed, "train", start, recipe.batch)
+            return rows(sandbox, seed, "train", step.astype(jnp.uint32) * recipe.batch, recipe.batch)
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1, impl="threefry2x32"), seed), step)
         return numbered(sandbox, seed, "train", jax.random.randint(key, (recipe.batch,), 0, recipe.train_rows))
 
-    def _advance(self, state: State, values: Mapping[str, Array], steps: Array) -> State:
-        each = jax.vmap(self._step, in_axes=(self._axes, 0, 0, None))
+    def _measure(self, lane: Member, values: Mapping[str, Array]) -> dict[str, Array]:
+        def one(values: Mapping[str, Array], member: Member) -> dict[str, Array]:
+            sandbox, family, recipe = self._parts(values)
+            arrays = family.arrays(self.net, member.parameters)
+            piece = min(PIECE, recipe.test_rows)
 
-        def body(_: Array, state: State) -> State:
-            parameters, optimiser, loss = each(dict(values), state.parameters, state.optimiser, state.step)
-            whole = jnp.isfinite(loss)
-            broken = jnp.where(state.alive & ~whole, state.step, state.broken)
-            alive = state.alive & whole
-
-            def kept(new: Array, old: Array) -> Array:
-                return jnp.where(alive.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-            return State(
-                jax.tree.map(kept, parameters, state.parameters),
-                jax.tree.map(kept, optimiser, state.optimiser),
-                state.step + 1,
-                alive,
-                broken,
-                state.loss + jnp.where(alive, loss, 0.0),
-            )
-
-        return jax.lax.fori_loop(0, steps, body, state)
-
-    def _measure(self, state: State, values: Mapping[str, Array]) -> dict[str, Array]:
-        def one(member: Mapping[str, Array], parameters: Any) -> dict[str, Array]:
-            sandbox, family, recipe = self._parts(member)
-            arrays = family.arrays(self.net, parameters)
-
-            def piece(start: Array) -> dict[str, Array]:
-                row = rows(sandbox, TEST_SEED, "test", start, min(PIECE, recipe.test_rows))
+            def measured(start: Array) -> dict[str, Array]:
+                row = rows(sandbox, TEST_SEED, "test", start, piece)
                 return sums(sandbox, family.logits(self.net, arrays, row), row)
 
-            starts = jnp.arange(0, recipe.test_rows, PIECE, dtype=jnp.uint32)
-            found = means(jax.tree.map(lambda x: x.sum(axis=0), jax.lax.map(piece, starts)))
+            starts = jnp.arange(0, recipe.test_rows, piece, dtype=jnp.uint32)
+            found = means(jax.tree.map(lambda x: x.sum(axis=0), jax.lax.map(measured, starts)))
             if self.probes:
-                row, seen = rows(sandbox, TEST_SEED, "probe", 0, min(PIECE, recipe.test_rows)), {}
+                row = rows(sandbox, TEST_SEED, "probe", 0, piece)
+                seen: dict[str, Array] = {}
                 family.logits(self.net, arrays, row, seen.__setitem__)
                 found |= {name: probe(self.net, arrays, row, seen) for name, probe in self.probes.items()}
             return found
 
-        return jax.vmap(one, in_axes=(self._axes, 0))(dict(values), state.parameters)
-
-    @cached_property
-    def compiled(self) -> tuple[Any, Any, float]:
-        """The step loop and the measurement, and the seconds that compiling them took."""
-        began = time.perf_counter()
-        shapes = jax.eval_shape(self._begin, self.values)
-        advance = jax.jit(self._advance, donate_argnums=0).lower(shapes, self.values, jnp.int32(1)).compile()
-        measure = jax.jit(self._measure).lower(shapes, self.values).compile()
-        return advance, measure, time.perf_counter() - began
-
-    def advance(self, state: State, steps: int) -> State:
-        """So many steps further; the state that was given is used up."""
-        found: State = self.compiled[0](state, self.values, jnp.int32(steps))
+        found: dict[str, Array] = self._each(one)(values, lane)
         return found
 
-    def measure(self, state: State) -> dict[str, Any]:
+    @cached_property
+    def compiled(self) -> tuple[Any, Any, Any, float]:
+        """The start, the step loop and the measurement of a lane, and the seconds that compiling them took."""
+        began, values = time.perf_counter(), self.lanes[0]
+        shapes = jax.eval_shape(self._begin, values)
+        zero = jnp.int32(0)
+        begin = jax.jit(self._begin).lower(values).compile()
+        advance = jax.jit(self._advance, donate_argnums=0).lower(shapes, values, zero, zero).compile()
+        measure = jax.jit(self._measure).lower(shapes, values).compile()
+        return begin, advance, measure, time.perf_counter() - began
+
+    def _on_all(self, act: Callable[[int], Any]) -> list[Any]:
+        """The results of every lane, from threads where there are several."""
+        if len(self.lanes) == 1:
+            return [act(0)]
+        with ThreadPoolExecutor(min(len(self.lanes), os.cpu_count() or 1)) as pool:
+            return list(pool.map(act, range(len(self.lanes))))
+
+    def begin(self) -> list[Member]:
+        """Every lane before the first step."""
+        return self._on_all(lambda at: self.compiled[0](self.lanes[at]))
+
+    def advance(self, lanes: list[Member], start: int, steps: int) -> list[Member]:
+        """Every lane so many steps further; those that were given are used up."""
+        go, first, count = self.compiled[1], jnp.int32(start), jnp.int32(steps)
+
+        def act(at: int) -> Member:
+            found: Member = go(lanes[at], self.lanes[at], first, count)
+            found.alive.block_until_ready()
+            return found
+
+        return self._on_all(act)
+
+    def measure(self, lanes: list[Member]) -> dict[str, Any]:
         """What is measured of each member, by name."""
-        return {name: np.asarray(value) for name, value in self.compiled[1](state, self.values).items()}
+        found = self._on_all(lambda at: jax.tree.map(np.asarray, self.compiled[2](lanes[at], self.lanes[at])))
+        joined: dict[str, Any] = self.joined(found)
+        return joined
+
+    def joined(self, lanes: list[Any]) -> Any:
+        """Something of every lane as arrays with all members along the first axis."""
+        count = len(self.group.members)
+        join = np.stack if self.width == 1 else np.concatenate
+        return jax.tree.map(lambda *parts: join([np.asarray(part) for part in parts])[:count], *lanes)
+
+    def apart(self, whole: Any) -> list[Any]:
+        """The other way round: arrays with all members along the first axis, as lanes."""
+        count, width = len(self.group.members), self.width
+        fill = -count % width
+
+        def lane(array: Any, at: int) -> Array:
+            array = np.concatenate([array, np.repeat(array[-1:], fill, axis=0)]) if fill else array
+            return jnp.asarray(array[at * width : (at + 1) * width] if width > 1 else array[at])
+
+        return [jax.tree.map(lambda array, at=at: lane(array, at), whole) for at in range(len(self.lanes))]

@@ -73,13 +73,10 @@ class Recipe:
     def rate_at(self, step: Array) -> Array:
         """The learning rate at a step: it rises for `warmup` steps, then stays or falls to zero at the last."""
         done = (step - self.warmup) / max(self.steps - self.warmup, 1)
-        shape = {
-            "constant": lambda x: jnp.ones_like(x),
-            "linear": lambda x: 1 - x,
-            "cosine": lambda x: (1 + jnp.cos(jnp.pi * x)) / 2,
-        }[self.schedule](jnp.clip(done, 0.0, 1.0))
+        done = jnp.clip(done, 0.0, 1.0)
+        falling: dict[str, Any] = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + jnp.cos(jnp.pi * done)) / 2}
         rise = jnp.minimum((step + 1) / self.warmup, 1.0) if self.warmup else 1.0
-        return self.lr * shape * rise
+        return self.lr * falling[self.schedule] * rise
 
     def transformation(self) -> optax.GradientTransformation:
         """The optimiser; its numbers may be JAX values, so that each member has its own."""

@@ -11,6 +11,8 @@ import numpy as np
 from vitrify.arrays import Array, namespace
 from vitrify.net.transformer import Head
 
+PIECED, PIECES = 64, 4  # from so many positions on, queries are taken in so many pieces
+
 
 def allowed_keys(head: Head, queries: Array, keys: Array) -> Array:
     """Which keys (columns, by position) each query (rows, by position) may attend to."""
@@ -51,9 +53,10 @@ def turned(head: Head, x: Array, positions: Array) -> Array:
 
 
 def fused(head: Head, q: Array, k: Array, v: Array) -> Array | None:
-    """What a head reads [batch, pos, head, d] by the device's own attention routine; None where it has none for this.
+    """What a softmax head reads [batch, pos, head, d] in a compiled program that records nothing; None for any other.
 
-    It never holds the weights of all pairs of positions, so it is only for runs that do not record them.
+    A GPU has a routine of its own for numbers of two bytes. Otherwise queries are taken in a few pieces, each with the
+    keys that come before its end: of the pairs of positions that a causal mask forbids, most are never computed.
     """
     if isinstance(q, np.ndarray) or head.attention != "softmax" or head.window is not None:
         return None
@@ -61,9 +64,19 @@ def fused(head: Head, q: Array, k: Array, v: Array) -> Array | None:
         return None
     import jax
 
-    if jax.default_backend() != "gpu" or q.dtype.itemsize != 2 or q.shape[-1] % 8 or v.shape != q.shape:
-        return None
-    return jax.nn.dot_product_attention(q, k, v, scale=1.0, is_causal=head.mask == "causal", implementation="cudnn")
+    causal, length = head.mask == "causal", q.shape[1]
+    if jax.default_backend() == "gpu" and q.dtype.itemsize == 2 and q.shape[-1] % 8 == 0 and v.shape == q.shape:
+        return jax.nn.dot_product_attention(q, k, v, scale=1.0, is_causal=causal, implementation="cudnn")
+    xp, found = namespace(q), []
+    step = -(-length // PIECES) if causal and length >= PIECED else length
+    for start in range(0, length, step):
+        end = min(start + step, length)
+        keys = end if causal else length
+        scores = xp.einsum("bqhd,bkhd->bhqk", q[:, start:end], k[:, :keys])
+        if causal:
+            scores = xp.where(np.arange(start, end)[:, None] >= np.arange(keys), scores, -xp.inf)
+        found.append(xp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v[:, :keys]))
+    return found[0] if len(found) == 1 else xp.concatenate(found, axis=1)
 
 
 def softmax(scores: Array, allowed: Array) -> Array:

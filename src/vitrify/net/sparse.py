@@ -17,6 +17,7 @@ from vitrify.arrays import Array, Matrix
 
 DENSE_ENTRIES = 1 << 20  # below 8 MiB a dense array is always the simplest form
 SMALL_ENTRIES = 1 << 16  # below 512 KiB no product is worth preparing
+FEW_ROWS = 1024  # up to so many rows a product may stand for a look-up
 DENSE_DENSITY = 0.02  # a BLAS product beats a CSR product above about this share of non-zeros
 
 
@@ -201,7 +202,13 @@ def affine(x: Array, matrix: Matrix | OnRows, bias: Array) -> Array:
 
 
 def rows(matrix: Matrix, index: Array) -> Array:
-    """The rows of a matrix, by an integer array of any shape."""
+    """The rows of a matrix, by an integer array of any shape.
+
+    Numbers of two bytes come by a product with one-hot rows, which is exact: to add up the gradients of a look-up, a
+    GPU has no quick instruction for such numbers.
+    """
     if is_sparse(matrix):
         return matrix[index.ravel()].toarray().reshape(*index.shape, matrix.shape[1])
+    if not isinstance(matrix, np.ndarray) and matrix.dtype.itemsize == 2 and matrix.shape[0] <= FEW_ROWS:
+        return (index[..., None] == np.arange(matrix.shape[0])).astype(matrix.dtype) @ matrix
     return matrix[index]

@@ -178,8 +178,8 @@ def _attention(
         index = slice(None) if len(kinds) == 1 else xp.asarray(members)
         rel = bias[index] if bias is not None and head.window is not None else None
         own = (turned(head, q[:, :, index], positions), turned(head, k[:, :, index], positions), v[:, :, index])
-        read = None if keep or visible is not None or part.caching else fused(head, *own)
-        pattern = None
+        read: Any = None if keep or visible is not None or part.caching else fused(head, *own)
+        pattern: Any = None
         if read is None:
             queries, keys, values = (xp.moveaxis(each, 2, 1) for each in own)  # [batch, head, pos, …]
             keys, values = part.joined(f"k.{members[0]}", keys), part.joined(f"v.{members[0]}", values)

@@ -115,7 +115,11 @@ DAMAGE = [
     (("blocks", 0, "d_out"), "1", "net.blocks.0.d_out must be int, is '1'"),
     (("blocks", 0, "heads"), None, "net.blocks.0.heads must be a list, is None"),
     (("blocks", 0, "heads", 1, "window"), "2", r"net.blocks.0.heads.1.window must be int \| None, is '2'"),
-    (("blocks", 0, "heads", 1, "attention"), "fuzzy", "heads.1.attention must be one of softmax, sparsemax, hard, linear"),
+    (
+        ("blocks", 0, "heads", 1, "attention"),
+        "fuzzy",
+        "heads.1.attention must be one of softmax, sparsemax, hard, linear",
+    ),
     (("blocks", 0, "heads", 1, "mask"), ["causal"], "heads.1.mask must be one of none, causal, strict, after, is"),
     (("blocks", 0, "heads", 0, "ties"), "middle", "heads.0.ties must be one of left, right, average, is 'middle'"),
     (("blocks", 0, "heads", 0, "colour"), 1, "net.blocks.0.heads.0.colour is not a field of it"),

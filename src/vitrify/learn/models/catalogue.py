@@ -6,7 +6,6 @@ tied ones), so that what comes out of training is the same `Weights` as a built 
 
 from __future__ import annotations
 
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -120,8 +119,9 @@ def inputs_of(sandbox: Sandbox) -> tuple[str, ...]:
 
 
 def normal(key: Array, shapes: Mapping[str, tuple[int, ...]], deviation: Mapping[str, Any]) -> Parameters:
-    """Normal numbers of a given standard deviation for each array; an array's numbers depend on its name alone."""
+    """Normal numbers of a given standard deviation for each array; one draw for all, as each costs compile time."""
+    sizes = [int(np.prod(shape)) for shape in shapes.values()]
+    parts = jnp.split(jax.random.normal(key, (sum(sizes),)), np.cumsum(sizes)[:-1])
     return {
-        name: deviation[name] * jax.random.normal(jax.random.fold_in(key, zlib.crc32(name.encode())), shape)
-        for name, shape in shapes.items()
+        name: deviation[name] * part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)
     }
