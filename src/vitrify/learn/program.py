@@ -117,12 +117,12 @@ class Program:
 
     def loss(self, values: Mapping[str, Array], parameters: Any, row: Row) -> Array:
         """The training loss of one member on a batch."""
-        _, family, recipe = self._parts(values)
+        sandbox, family, recipe = self._parts(values)
         if recipe.precision != "float32":
             parameters = jax.tree.map(lambda x: x.astype(recipe.precision), parameters)
         seen: dict[str, Array] = {}
         record = seen.__setitem__ if family.watched else None
-        logits = family.logits(self.net, family.arrays(self.net, parameters), row, record)
+        logits = family.logits(self.net, sandbox, family.arrays(self.net, parameters), row, record)
         loss = mean_loss(logits, row)
         return loss + family.penalty(seen) if family.watched else loss
 
@@ -170,14 +170,14 @@ class Program:
 
             def measured(start: Array) -> dict[str, Array]:
                 row = rows(sandbox, TEST_SEED, "test", start, piece)
-                return sums(sandbox, family.logits(self.net, arrays, row), row)
+                return sums(sandbox, family.logits(self.net, sandbox, arrays, row), row)
 
             starts = jnp.arange(0, recipe.test_rows, piece, dtype=jnp.uint32)
             found = means(jax.tree.map(lambda x: x.sum(axis=0), jax.lax.map(measured, starts)))
             if self.probes:
                 row = rows(sandbox, TEST_SEED, "probe", 0, piece)
                 seen: dict[str, Array] = {}
-                family.logits(self.net, arrays, row, seen.__setitem__)
+                family.logits(self.net, sandbox, arrays, row, seen.__setitem__)
                 found |= {name: probe(self.net, arrays, row, seen) for name, probe in self.probes.items()}
             return found
 

@@ -19,14 +19,15 @@ from vitrify.sandboxes.catalogue import Sandbox
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 PAUSE = 1.0  # seconds of training after which progress is shown
+KEPT = ("alive", "broken", "loss")  # of a member, beside its parameters and its optimiser
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """One member's result: what determined it, its curve, and its weights.
 
-    The last point of the curve has `broken`, the step whose loss was not a number, or `stopped`, the one at which the
-    member was near enough to the optimum, if it did not go on to the end.
+    The last point of the curve tells whether it went on to the end: `broken` is the step whose loss was not a number,
+    `stopped` the one at which it was near enough to the optimum, and both are -1 otherwise.
     """
 
     identity: Mapping[str, Any]
@@ -86,12 +87,16 @@ def train(
 
 @dataclass(eq=False)
 class Journey:
-    """The way of one group from its first step to its last; it can be left and resumed between any two steps."""
+    """The way of one group from its first step to its last; it can be left and resumed between any two steps.
+
+    `points` are the measurements so far: a step, and a value for each member under every name. `broken` and `stopped`
+    are steps, or -1 for members that go on.
+    """
 
     program: Program
     step: int = 0
     lanes: list[Member] = field(default_factory=list)
-    curves: list[list[dict[str, float]]] = field(default_factory=list)
+    points: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -101,14 +106,11 @@ class Journey:
     def go(self, pause: float = PAUSE) -> Iterator[Progress]:
         """Train to the end, with a pause after every measurement and about every second between."""
         recipe = self.program.group.recipe
-        if not self.lanes:
-            self.lanes = self.program.begin()
-            self.curves = [[] for _ in range(self.count)]
+        self.lanes = self.lanes or self.program.begin()
         trained, spent, piece = 0, 0.0, 1
-        measured: dict[str, Any] = {}
         for mark in recipe.marked():
-            if mark < self.step or any(curve and curve[-1]["step"] >= mark for curve in self.curves):
-                continue  # before the step at which the journey was resumed
+            if self.points and self.points[-1]["step"] >= mark:
+                continue  # measured before the journey was resumed
             while self.step < mark:
                 now, began = min(piece, mark - self.step), time.perf_counter()
                 self.lanes = self.program.advance(self.lanes, self.step, now)
@@ -116,48 +118,50 @@ class Journey:
                 self.step, trained, spent = self.step + now, trained + now, spent + seconds
                 piece = max(1, min(2 * piece, round(pause * now / max(seconds, 1e-6))))
                 if self.step < mark:
-                    yield self._progress(measured, trained / spent)
-            measured = self._measure()
-            yield self._progress(measured, trained / spent if spent else 0.0)
-            if not self.program.joined([lane.alive for lane in self.lanes]).any():
+                    yield self._progress(trained / spent)
+            going = self._measure()
+            yield self._progress(trained / spent if spent else 0.0)
+            if not going:
                 return
 
-    def _progress(self, measured: Mapping[str, Any], rate: float) -> Progress:
+    def _progress(self, rate: float) -> Progress:
         group = self.program.group
         left = (group.recipe.steps - self.step) / rate if rate else float("nan")
-        return Progress(group, self.step, measured, rate * self.count, left, self.program.compiled[3])
+        last = self.points[-1] if self.points else {}
+        return Progress(group, self.step, last, rate * self.count, left, self.program.compiled[3])
 
-    def _measure(self) -> dict[str, Any]:
-        """Measure every member that is still trained (a broken one for the last time), and stop those near enough."""
+    def _measure(self) -> bool:
+        """Measure every member, stop those near enough to the optimum, and tell whether any goes on."""
         measured = self.program.measure(self.lanes)
-        alive, broken, losses = (
-            self.program.joined([getattr(lane, name) for lane in self.lanes]) for name in ("alive", "broken", "loss")
-        )
+        joined = self.program.joined
+        alive, broken, losses = (joined([getattr(lane, name) for lane in self.lanes]) for name in KEPT)
+        before: dict[str, Any] = {"step": 0, "stopped": np.full(self.count, -1)}
+        before = self.points[-1] if self.points else before
         stop = self.program.group.recipe.stop
         near = alive & (measured["excess"] <= stop) if stop is not None else np.zeros_like(alive)
-        for member, curve in enumerate(self.curves):
-            since = self.step - int(curve[-1]["step"]) if curve else self.step
-            ended = bool(curve) and ("broken" in curve[-1] or "stopped" in curve[-1])
-            if ended:
-                continue
-            point = {"step": self.step} | {name: value[member].tolist() for name, value in measured.items()}
-            point |= {"train": float(losses[member]) / since} if since else {}
-            point |= {"broken": int(broken[member])} if broken[member] >= 0 else {}
-            curve.append(point | ({"stopped": self.step} if near[member] else {}))
-        restart = {"alive": alive & ~near, "loss": np.zeros_like(losses)}
-        fresh = self.program.apart(restart)
+        point = {"step": self.step, **measured, "train": losses / max(self.step - before["step"], 1)}
+        point |= {"broken": broken, "stopped": np.where(near, self.step, np.asarray(before["stopped"]))}
+        self.points.append(point)
+        fresh = self.program.apart({"alive": alive & ~near, "loss": np.zeros_like(losses)})
         self.lanes = [lane._replace(**new) for lane, new in zip(self.lanes, fresh, strict=True)]
-        return measured
+        return bool((alive & ~near).any())
+
+    def curve(self, member: int) -> list[dict[str, float]]:
+        """The measurements of one member, up to the one at which it had ended."""
+        found: list[dict[str, float]] = []
+        for point in self.points:
+            own = {name: value if name == "step" else value[member] for name, value in point.items()}
+            found.append({name: np.asarray(value).tolist() for name, value in own.items()})
+            if own["broken"] >= 0 or own["stopped"] >= 0:
+                break
+        return found
 
     def runs(self) -> list[Run]:
         """What became of every member."""
         family, net = self.program.group.family, self.program.net
         whole = self.program.joined([lane.parameters for lane in self.lanes])
-        return [
-            Run(
-                identity,
-                curve,
-                family.weights(net, {name: array[member] for name, array in whole.items()}, {"trained": identity}),
-            )
-            for member, (identity, curve) in enumerate(zip(self.program.group.identities(), self.curves, strict=True))
-        ]
+        found = []
+        for member, identity in enumerate(self.program.group.identities()):
+            own = {name: array[member] for name, array in whole.items()}
+            found.append(Run(identity, self.curve(member), family.weights(net, own, {"trained": identity})))
+        return found

@@ -63,8 +63,14 @@ class Family(ABC):
         del net
         return dict(parameters)
 
-    def logits(self, net: Any, arrays: Mapping[str, Array], row: Row, record: Record | None = None) -> Array:
-        """The answers [batch, question, answer] to a batch of rows; a net without pads has none before any token."""
+    def logits(
+        self, net: Any, sandbox: Sandbox, arrays: Mapping[str, Array], row: Row, record: Record | None = None
+    ) -> Array:
+        """The answers [batch, question, answer] to a batch of rows: to all questions, or to the last so many.
+
+        A net without pads answers nothing before the first token.
+        """
+        del sandbox
         ids = jnp.pad(row.tokens + 1, ((0, 0), (net.pads, 0)))  # BOS is the first of the net's inputs
         found = net.forward(arrays, ids, record=record)
         return found[:, max(net.pads - 1, 0) :]
