@@ -102,12 +102,15 @@ def outcomes(found: Sequence[Outcome], as_json: bool) -> None:
     if as_json:
         json_line([outcome.to_json() for outcome in found])
         return
-    table = grid("row", "claim", "status", "verdict", "method", "cases", "saboteur", "time", title="claims")
+    table = grid(
+        "row", "claim", "status", "verdict", "method", "cases", "nets certified", "saboteur", "time", title="claims"
+    )
     for o in found:
         verdict = f"[{COLOURS[o.evidence.verdict]}]{o.evidence.verdict}[/]"
         caught = "rejected" if o.saboteur_rejected else "[red]passed[/red]"
         cases, seconds = f"{o.evidence.cases:,}", f"{o.evidence.seconds:.1f} s"
-        table.add_row(o.row, o.name, o.status, verdict, o.evidence.method, cases, caught, seconds)
+        nets = ", ".join(f"{count} {method}" for method, count in o.methods.items()) or "–"
+        table.add_row(o.row, o.name, o.status, verdict, o.evidence.method, cases, nets, caught, seconds)
     out = console()
     out.print(table)
     for o in found:
