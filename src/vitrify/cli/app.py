@@ -255,7 +255,7 @@ def recheck(folder: Folder, as_json: AsJson = False) -> None:
     with render.status(f"rechecking {folder}"):
         found = rechecked(folder)
     render.rechecked(folder, found, as_json)
-    raise typer.Exit(1 if found.problem else 0)
+    raise typer.Exit(1 if found.problem else 2 if found.unjudged else 0)
 
 
 @app.command(name="list")

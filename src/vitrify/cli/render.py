@@ -185,14 +185,19 @@ def certificate(folder: Path, evidence: Evidence, broken: Campaign | None, as_js
 def rechecked(folder: Path, found: Recheck, as_json: bool) -> None:
     """What a second opinion came to."""
     if as_json:
-        json_line({"folder": str(folder), "agrees": found.problem is None} | asdict(found))
+        agrees = None if found.unjudged else found.problem is None
+        json_line({"folder": str(folder), "agrees": agrees} | asdict(found))
         return
     out = console()
-    out.print(f"[bold red]does not agree[/]  {folder}" if found.problem else f"[bold green]agrees[/]  {folder}")
+    verdict = "[bold yellow]not judged[/]" if found.unjudged else "[bold green]agrees[/]"
+    out.print(f"{'[bold red]does not agree[/]' if found.problem else verdict}  {folder}")
     table = grid("", "", title=None)
-    for name, lines in (("problem", [found.problem] if found.problem else []), ("done", found.done)):
-        for line in lines:
+    unasked = f"answers are not asked for again: {found.unjudged}" if found.unjudged else None
+    for name, line in (("problem", found.problem), ("not judged", unasked)):
+        if line:
             table.add_row(name, line)
+    for line in found.done:
+        table.add_row("done", line)
     for line in found.left if not found.problem else ():
         table.add_row("not done here", line)
     out.print(table)
