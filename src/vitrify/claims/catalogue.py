@@ -6,10 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from vitrify.certify.evidence import Evidence, combine
 from vitrify.claims._certificates import certificate, summary
+from vitrify.constructions.catalogue import Method
 from vitrify.errors import InputError
 from vitrify.registry import Headline, headlines, load
 
@@ -37,7 +38,7 @@ class Claim:
     """A published statement that can be run.
 
     `row` is its place in the atlas. `check` measures what the statement declares, on one subject; `sabotage` breaks a
-    subject in a way that `check` must notice.
+    subject in a way that `check` must notice. `certified` is how its exact nets are certified at least, if it has any.
     """
 
     row: str
@@ -45,6 +46,7 @@ class Claim:
     subjects: Callable[[], Iterable[Subject]]
     check: Callable[[Subject], Evidence]
     sabotage: Callable[[Subject], Subject]
+    certified: Method | None = None
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,10 @@ class Outcome:
     certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
-    def methods(self) -> Counter[str]:
+    def methods(self) -> Counter[Method]:
         """How many nets are certified by each method, the strongest of its certificate."""
-        ranks = ("proved", "exhaustive", "sampled")
         used = [shown["method"].split("+") for shown in self.certificates.values()]
-        return Counter(next(rank for rank in ranks if rank in methods) for methods in used)
+        return Counter(next(method for method in get_args(Method) if method in methods) for methods in used)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""

@@ -56,16 +56,22 @@ def shapes() -> list[Shape]:
 def entries(claims: Sequence[Headline], built: Sequence[Shape], as_json: bool) -> None:
     """The catalogues: claims with their status, shapes with the method of their certificates."""
     if as_json:
-        told = [
-            {"name": h.name, "row": h.fields["row"], "status": h.fields["status"], "title": h.title} for h in claims
-        ]
+        told = [{"name": h.name, "title": h.title, **_fields(h)} for h in claims]
         json_line({"claims": told, "shapes": [shape.to_json() for shape in built]})
         return
-    lines = [f"{'row':<4} {'status':<9} claim"]
-    lines += [f"{h.fields['row']:<4} {h.fields['status']:<9} {h.name}" for h in claims]
+    lines = [f"{'row':<4} {'status':<9} {'method':<10} claim"]
+    for h in claims:
+        row, status, method = _fields(h).values()
+        lines.append(f"{row:<4} {status:<9} {method or '-':<10} {h.name}")
     lines += ["", f"{'method':<10} {'shape':<18} {'of':<22} builds"]
     lines += [f"{shape.certified:<10} {shape.name:<18} {shape.spec:<22} {shape.summary}" for shape in built]
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _fields(claim: Headline) -> dict[str, Any]:
+    """Row and status of a claim, and the method of the certificates of its nets, if there are any."""
+    given = claim.fields
+    return {"row": given["row"], "status": given["status"], "method": given.get("certified")}
 
 
 def shape(found: Shape, as_json: bool) -> None:
@@ -87,13 +93,15 @@ def claim(found: Headline, as_json: bool) -> None:
     """One claim in full."""
     parts = {word.lower(): found.section(word) for word in ("Statement", "Why", "Checked", "Source", "Saboteur")}
     if as_json:
-        json_line({"name": found.name, **found.fields, "title": found.title, **parts})
+        json_line({"name": found.name, **_fields(found), "title": found.title, **parts})
         return
     table = grid("", "", title=f"{found.fields['row']}  {found.name}")
     table.add_row("claim", found.title)
     for name, text in parts.items():
         table.add_row(name, text)
     table.add_row("status", found.fields["status"])
+    method = found.fields.get("certified")
+    table.add_row("method", f"{method}: {MEANING[method]}" if method else "it has no exact nets to be certified")
     console().print(table)
 
 
