@@ -57,21 +57,37 @@ def headlines(package: str, value: str) -> Iterator[Headline]:
 
     Listing a catalogue must not cost the import of all that its entries need.
     """
+    for name, doc, calls in _values(package, value):
+        yield Headline(name, doc, _literals(calls[0], ()) if calls else {})
+
+
+def listed(package: str, value: str, first: tuple[str, ...]) -> Iterator[tuple[dict[str, Any], Headline]]:
+    """The same of files that list several values, `VALUES = (Something(…), …)`: the literals of each, and its file.
+
+    `first` names the leading arguments, which may also be names of types.
+    """
+    for name, doc, calls in _values(package, value):
+        for call in calls:
+            yield _literals(call, first), Headline(name, doc, {})
+
+
+def _values(package: str, value: str) -> Iterator[tuple[str, str, list[ast.Call]]]:
+    """Of every file its name, its docstring and the calls that make its value."""
     for path in sorted(_files(package)):
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-        yield Headline(path.stem, ast.get_docstring(tree) or "", _literals(tree, value))
+        made = [node.value for node in tree.body if isinstance(node, ast.Assign) and _assigns(node, value)]
+        calls = [call for node in made for call in (node.elts if isinstance(node, ast.Tuple) else [node])]
+        yield path.stem, ast.get_docstring(tree) or "", [call for call in calls if isinstance(call, ast.Call)]
 
 
-def _literals(tree: ast.Module, value: str) -> dict[str, Any]:
-    for node in tree.body:
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Call)
-            and value in map(ast.unparse, node.targets)
-        ):
-            words = node.value.keywords
-            return {k.arg: k.value.value for k in words if k.arg and isinstance(k.value, ast.Constant)}
-    return {}
+def _assigns(node: ast.Assign, value: str) -> bool:
+    return value in map(ast.unparse, node.targets)
+
+
+def _literals(call: ast.Call, first: tuple[str, ...]) -> dict[str, Any]:
+    given = [*zip(first, call.args, strict=False), *((word.arg, word.value) for word in call.keywords if word.arg)]
+    plain = {key: node.value for key, node in given if isinstance(node, ast.Constant)}
+    return plain | {key: node.id for key, node in given if key in first and isinstance(node, ast.Name)}
 
 
 def _files(package: str) -> list[Path]:

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 
-from vitrify.claims.catalogue import PACKAGE, Claim, Status, Subject, find, listing, run_claim
+from vitrify.certify.evidence import Evidence
+from vitrify.certify.words import WordExamination
+from vitrify.claims.catalogue import PACKAGE, Claim, Outcome, Status, Subject, find, listing, run_claim
+from vitrify.constructions.catalogue import Method, Settings, build
 from vitrify.errors import InputError
 from vitrify.registry import Headline, load, names
+from vitrify.spec.automata import cyclic
 
 SECTIONS = ("Statement", "Why", "Checked", "Source", "Saboteur")
 BUDGET = 60.0  # seconds that one claim may take on one core
 
+NO_NETS = {  # claims without certificates, and why: every other one certifies its exact nets
+    "finite_precision_softmax_runs_as_threshold_circuits": "about any net, and the circuit made of it",
+    "hard_attention_misses_a_letter_of_parity": "about what no net can do",
+    "hard_attention_runs_as_circuits_of_constant_depth": "about any net, and the circuit made of it",
+    "one_layer_errs_on_composition": "about what no net can do",
+    "one_layer_needs_a_growing_width_to_match_triples": "about what no net can do",
+    "one_layer_needs_the_length_in_bits_to_be_an_induction_head": "about what no net can do",
+    "one_letter_moves_softmax_attention_by_one_over_n": "about what no net can do",
+    "sparse_averaging_needs_a_bit_for_every_pointer": "about what no net can do",
+    "state_bits_bound_recall_and_copying": "about what no net can do",
+    "the_published_map_of_classes_follows_from_its_rows": "about published statements",
+    "the_sqrt_position_code_needs_a_cubic_temperature": "about a code of positions",
+}
 HEADLINES = {headline.name: headline for headline in listing()}
 
 
@@ -61,7 +79,8 @@ def test_row_and_status(headline: Headline) -> None:
 
 def test_what_is_read_without_importing_is_what_is_imported(headline: Headline) -> None:
     claim = claim_of(headline)
-    assert headline.fields == {"row": claim.row, "status": claim.status}
+    given = {"row": claim.row, "status": claim.status, "certified": claim.certified}
+    assert headline.fields == {key: value for key, value in given.items() if value is not None}
 
 
 def test_it_holds_and_its_saboteur_is_rejected(headline: Headline) -> None:
@@ -84,6 +103,11 @@ def test_it_holds_and_its_saboteur_is_rejected(headline: Headline) -> None:
     }
     assert json.loads(json.dumps(again)) == again
     assert again["saboteur_rejected"] is True
+    certificates = again["certificates"].values()
+    assert all(shown["cases"] > 0 and shown["domain"] and shown["method"] for shown in certificates)
+    weakest = max(outcome.methods, key=get_args(Method).index, default=None)
+    assert claim_of(headline).certified == weakest, f"declare certified={weakest!r}"
+    assert (weakest is None) == (headline.name in NO_NETS)
 
 
 @pytest.mark.slow
@@ -142,3 +166,33 @@ def test_a_claim_whose_saboteur_passes_is_undecided(monkeypatch: pytest.MonkeyPa
     assert outcome.evidence.verdict == "fails"
     assert outcome.evidence.witness is not None
     assert outcome.evidence.witness["subject"] == subjects[0].name
+
+
+def test_an_exact_net_that_is_not_right_fails_and_others_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a check says: a net that is meant to be exact is certified beside it, by its own examination if any."""
+    headline = HEADLINES["any_automaton_runs_in_log_depth"]
+    module = load(PACKAGE, headline.name)
+    good, spec = build(cyclic(2), settings=Settings(max_length=6)), cyclic(2)
+    bad = good.with_array("unembed.b_U", good.arrays["unembed.b_U"] + [9.0, 0.0])
+    waved = Evidence("holds", "by hand", "nothing", 1, declared={"x": 1}, measured={"x": 1})
+    seen = WordExamination(good.architecture, spec, max_length=3).run(good)
+    more = replace(seen, cases=10**6, notes=("something else",))
+
+    def outcome(found: Evidence, *subjects: Subject) -> Outcome:
+        claim = Claim("R14", "proved", lambda: subjects, lambda _: found, lambda subject: subject)
+        monkeypatch.setattr(module, "CLAIM", claim)
+        return run_claim(headline)
+
+    told = outcome(waved, Subject("bad", spec, bad))
+    assert told.evidence.verdict == "fails"
+    assert told.evidence.witness is not None
+    assert told.evidence.witness["expected"] != told.evidence.witness["found"]
+    assert not outcome(waved, Subject("bad", spec, bad, exact=False), Subject("no spec", None, bad)).certificates
+    told = outcome(more, Subject("good", spec, good))
+    assert told.certificates["good"]["cases"] == seen.cases < 10**6
+    assert told.certificates["good"]["domain"] == seen.domain
+    assert told.certificates["good"]["proved to length"] == 6
+    assert told.methods == {"proved": 1}
+    other = outcome(more, Subject("another net", spec, build(spec, "elman", Settings(max_length=6))))
+    assert other.certificates["another net"]["domain"] != seen.domain
+    assert other.methods == {"exhaustive": 1}

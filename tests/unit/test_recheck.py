@@ -6,11 +6,15 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
+from scipy.sparse import csr_array
 
 from vitrify.certify import certify
 from vitrify.certify.certificate import canonical, write_certificate
@@ -19,8 +23,8 @@ from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import FolderError
 from vitrify.net.folder import load, save, spec_path
 from vitrify.net.transformer import Block, Head, Transformer
-from vitrify.net.weights import Weights
-from vitrify.recheck import _forward, recheck
+from vitrify.net.weights import Ledger, Weights
+from vitrify.recheck import Disagreement, Recheck, _answers, _arrays, _forward, _meaning, recheck
 from vitrify.spec import read_spec
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -37,6 +41,7 @@ NETS: dict[str, tuple[str, str | None, Settings]] = {
     "grammar": ("phrases.pcfg", None, Settings()),
     "patterns": ("awoke.patterns", None, Settings()),
     "recall": ("capitals.pairs", None, Settings()),
+    "task": ("hops.task.toml", None, Settings()),
 }
 TAMPERED = ("heads", "hard", "whole words", "next sets", "patterns")  # quick ones, one of each kind of answer
 
@@ -89,6 +94,9 @@ def sealed(folder: Path, change: Callable[[Any], None]) -> None:
     path = folder / "certificate.json"
     data = json.loads(path.read_text(encoding="utf-8"))
     change(data)
+    with suppress(Exception):  # of a folder that can't be read
+        size = Ledger.of(load(folder, verify=False))
+        data["ledger"] = {"nonzero": size.nonzero, "dense": size.dense, "max_abs": size.max_abs}
     data["sha256"] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in data["sha256"]}
     rest = {key: value for key, value in data.items() if key != "digest"}
     data["digest"] = hashlib.sha256(canonical(rest).encode()).hexdigest()
@@ -203,7 +211,8 @@ def tampered(source: Path, target: Path, number: int) -> str | None:
 
 def passes(folder: Path) -> bool:
     try:
-        return recheck(folder).problem is None
+        found = recheck(folder)
+        return found.problem is None and found.unjudged is None  # one that is not judged is no pass: exit 2
     except FolderError:  # nothing that can be checked: exit 2
         return False
 
@@ -265,8 +274,8 @@ def test_a_stated_margin_beyond_the_real_one_is_noticed(folders: Callable[[str],
 
 def test_what_cannot_be_checked_is_said(folders: Callable[[str], Path], tmp_path: Path) -> None:
     shutil.copytree(folders("hard"), tmp_path / "net")
-    sealed(tmp_path / "net", lambda data: data.update(schema=2))
-    with pytest.raises(FolderError, match="has schema 2, this vitrify checks 1"):
+    sealed(tmp_path / "net", lambda data: data.update(schema=1))
+    with pytest.raises(FolderError, match="has schema 1, this vitrify checks 2"):
         recheck(tmp_path / "net")
     (tmp_path / "net" / "certificate.json").unlink()
     with pytest.raises(FolderError, match="has no certificate"):
@@ -335,3 +344,99 @@ def test_blanks_stale_digests_and_soft_heads_are_noticed(folders: Callable[[str]
     (soft / "certificate.json").write_text(certificate, encoding="utf-8")
     sealed(soft, _nothing)
     assert "has the temperature" in str(recheck(soft).problem)
+
+
+def test_weights_that_change_no_answer_change_the_ledger(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    """A weight that no answer depends on: who changes it and every digest, but not the figures, is noticed."""
+    net, spec, folder = load(folders("hard")), read_spec(spec_path(folders("hard"))), tmp_path / "net"
+    idle = net.with_array("unembed.b_U", net.arrays["unembed.b_U"] * 1.0 + 0.125)  # all answers move together
+    assert certify(idle, spec, max_length=5).verdict == "holds"
+    save(idle, folder, spec)
+    shutil.copy(folders("hard") / "certificate.json", folder)
+    ledger = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))["ledger"]
+    sealed(folder, _nothing)
+    found = recheck(folder)
+    assert found.problem is None  # nothing tells it from what was certified, which is said
+    assert any("weights that no such answer needs" in line for line in found.left)
+    forged = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
+    assert forged["ledger"] != ledger
+    rest = {key: value for key, value in (forged | {"ledger": ledger}).items() if key != "digest"}
+    seal = hashlib.sha256(canonical(rest).encode()).hexdigest()
+    (folder / "certificate.json").write_text(canonical(rest | {"digest": seal}), encoding="utf-8")
+    assert "and the certificate states" in str(recheck(folder).problem)
+
+
+def test_sparse_arrays_are_read_as_they_are(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    net, spec = load(folders("heads")), read_spec(spec_path(folders("heads")))
+    name = "blocks.0.mlp.W_in"
+    thin = net.with_array(name, csr_array(net.arrays[name]))
+    save(thin, tmp_path / "net", spec)
+    assert "blocks.0.mlp.W_in.indptr" in safetensors.numpy.load_file(tmp_path / "net" / "model.safetensors")
+    write_certificate(tmp_path / "net", certify(thin, spec, max_length=5))
+    assert recheck(tmp_path / "net").problem is None
+    content = (tmp_path / "net" / "model.safetensors").read_bytes()
+    config = json.loads((tmp_path / "net" / "config.json").read_text(encoding="utf-8"))
+    np.testing.assert_array_equal(_arrays(content, config["net"])[name], net.arrays[name])
+
+
+def test_words_that_are_longer_than_the_net_reads_are_no_domain(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(folders("whole words"), tmp_path / "net")
+
+    def longer(data: Any) -> None:
+        evidence = data["evidence"]
+        evidence["domain"] = evidence["domain"].replace(
+            "all 256 words of length 8 to 8", "all 768 words of length 8 to 9"
+        )
+        evidence["cases"] += 512
+
+    sealed(tmp_path / "net", longer)
+    assert "is no domain of this network" in str(recheck(tmp_path / "net").problem)
+
+
+@pytest.mark.parametrize(("name", "noticed"), [("values", True), ("hard", False)])
+def test_nets_that_look_ahead_are_asked_everywhere(folders: Callable[[str], Path], name: str, noticed: bool) -> None:
+    """A meaning that differs in the middle of short words only: where beginnings are words of their own, they tell."""
+    folder = folders(name)
+    net = json.loads((folder / "config.json").read_text(encoding="utf-8"))["net"]
+    kind, wanted, own = _meaning(read_spec(spec_path(folder)), net)
+
+    def other(word: Any) -> list[Any]:
+        right = list(wanted(word))
+        return [right[0], "nothing", *right[2:]] if 2 <= len(word) < net["max_length"] else right
+
+    domain = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))["evidence"]["domain"]
+    arrays = _arrays((folder / "model.safetensors").read_bytes(), net)
+    with pytest.raises(Disagreement) if noticed else nullcontext():
+        _answers(arrays, net, (kind, other, own), domain, Recheck())
+
+
+def _update(change: dict[str, Any], data: Any) -> None:
+    data["evidence"].update(change)
+
+
+UNJUDGED = {
+    "recall.task.toml": "a spec of type Recall",
+    "estimate.task.toml": "a spec of type Estimate",
+    "world.knowledge.toml": "differs in experts",
+    "adder8.aag": "a spec of type Circuit",
+}
+
+
+@pytest.mark.parametrize("file", UNJUDGED)
+def test_what_is_not_run_is_not_judged(file: str, tmp_path: Path) -> None:
+    """The files and what the certificate says of itself are checked, and that is all that is said."""
+    spec = read_spec(EXAMPLES / file)
+    net = build(spec)
+    save(net, tmp_path / "net", spec)
+    write_certificate(tmp_path / "net", certify(net, spec, work=1e6))
+    found = recheck(tmp_path / "net")
+    assert found.problem is None
+    assert UNJUDGED[file] in str(found.unjudged)
+    assert found.done == ["hashes of 4 files and of the certificate"]
+    changes: list[dict[str, Any]] = [{"verdict": "fails"}, {"measured": {"largest error": 9.0}}]
+    for number, change in enumerate(changes):
+        shutil.copytree(tmp_path / "net", tmp_path / str(number))
+        sealed(tmp_path / str(number), partial(_update, change))
+        found = recheck(tmp_path / str(number))
+        assert found.problem
+        assert found.unjudged is None

@@ -16,15 +16,17 @@ from vitrify import __version__
 from vitrify.certify.evidence import Evidence
 from vitrify.certify.mutate import Campaign
 from vitrify.errors import FolderError
-from vitrify.net.folder import spec_path
+from vitrify.net.folder import load, spec_path
+from vitrify.net.weights import Ledger
 
-SCHEMA = 1
+SCHEMA = 2
 NAME = "certificate.json"
 
 
 def certificate(folder: Path, evidence: Evidence, broken: Campaign | None = None) -> dict[str, Any]:
     """The certificate of a folder as JSON data; how long things took is left out, so that it is the same every time."""
     files = ("config.json", "labels.json", "model.safetensors", spec_path(folder).name)
+    size = Ledger.of(load(folder, verify=False))
     found = {key: value for key, value in evidence.to_json().items() if key != "seconds"}
     if evidence.proof is not None:
         found["proof"] = {key: value for key, value in evidence.proof.items() if key != "seconds"}
@@ -34,6 +36,7 @@ def certificate(folder: Path, evidence: Evidence, broken: Campaign | None = None
         "sha256": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in files},
         "evidence": found,
         "mutations": None if broken is None else asdict(broken),
+        "ledger": {"nonzero": size.nonzero, "dense": size.dense, "max_abs": size.max_abs},
     }
     return data | {"digest": hashlib.sha256(canonical(data).encode()).hexdigest()}
 

@@ -15,7 +15,8 @@ class Evidence:
     """A verdict on a stated domain.
 
     `declared` and `measured` hold the same quantities, promised and found. `witness` is one concrete case that fails.
-    `proof` is what was proved for all words at once (see `margins.py`), where that was tried.
+    `proof` is what was proved for all words at once (see `margins.py`), where that was tried. `of` is the net and the
+    spec whose examination this is, if it is one, and how many cases that had.
     """
 
     verdict: Verdict
@@ -29,6 +30,7 @@ class Evidence:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     proof: Mapping[str, Any] | None = None
+    of: tuple[object, object, int] | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""

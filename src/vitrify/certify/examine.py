@@ -76,7 +76,7 @@ def certify(
     if evidence.verdict == "holds" and isinstance(questions, PointExamination):
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
-        evidence = _proved(evidence, weights, questions)
+        evidence = with_proof(evidence, weights, language=questions.oracle.language is not None)
     net = weights.architecture
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
@@ -104,11 +104,9 @@ def _in_reals(evidence: Evidence, weights: Weights[Any], questions: Examination,
     )
 
 
-def _proved(evidence: Evidence, weights: Weights[Any], questions: WordExamination) -> Evidence:
+def with_proof(evidence: Evidence, weights: Weights[Any], *, language: bool) -> Evidence:
     """The evidence with the margins of the net; where they can't be proved it says why."""
-    proof = margins(
-        weights, language=questions.oracle.language is not None, longest=weights.about.get("longest sentence")
-    )
+    proof = margins(weights, language=language, longest=weights.about.get("longest sentence"))
     notes = (*evidence.notes, proof.summary)
     method = evidence.method + "+proved" if proof.holds else evidence.method
     return replace(evidence, method=method, notes=notes, proof=proof.to_json())

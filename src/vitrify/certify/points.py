@@ -97,6 +97,7 @@ class PointExamination:
             measured={"largest error": worst},
             seed=self.seed,
             seconds=time.perf_counter() - start,
+            of=(weights, self.spec, done),
         )
 
 

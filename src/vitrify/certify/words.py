@@ -126,6 +126,7 @@ class WordExamination:
             measured=measured,
             seed=self.seed,
             seconds=time.perf_counter() - start,
+            of=(weights, self.spec, done),
         )
 
     def _ask(self, weights: Weights[Any], domain: Domain) -> Iterator[tuple[float, float, dict[str, object] | None]]:

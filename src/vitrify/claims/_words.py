@@ -40,7 +40,8 @@ def word_subjects(build: Build) -> Iterator[Subject]:
 
 
 def _subject(name: str, spec: WordPatterns, n: int, weights: Weights[Any], **data: Any) -> Subject:
-    return Subject(f"{name}: {weights.architecture.name}", spec, weights, {"window": n, **data})
+    exact = n >= spec.window()  # else the net allows too much
+    return Subject(f"{name}: {weights.architecture.name}", spec, weights, {"window": n, **data}, exact)
 
 
 def sizes_of(weights: Weights[Any]) -> dict[str, int]:

@@ -69,4 +69,4 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("unembed.b_U", bias))
 
 
-CLAIM = Claim(row="R3", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R3", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

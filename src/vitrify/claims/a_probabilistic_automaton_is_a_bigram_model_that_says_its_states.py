@@ -136,4 +136,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.mlp.W_out", 1)
 
 
-CLAIM = Claim(row="R2", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R2", status="proved", certified="proved", subjects=subjects, check=check, sabotage=sabotage)

@@ -62,4 +62,4 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("blocks.0.mlp.b_in", bias))
 
 
-CLAIM = Claim(row="R1", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R1", status="proved", certified="proved", subjects=subjects, check=check, sabotage=sabotage)

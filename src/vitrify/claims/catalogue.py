@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from vitrify.certify.evidence import Evidence, combine
+from vitrify.claims._certificates import certificate, summary
+from vitrify.constructions.catalogue import Method
 from vitrify.errors import InputError
 from vitrify.registry import Headline, headlines, load
 
@@ -18,12 +21,16 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """One thing that a claim speaks about: usually a spec and the net built from it; `data` holds anything else."""
+    """One thing that a claim speaks about: usually a spec and the net built from it; `data` holds anything else.
+
+    A net with a spec is certified beside the check, unless it is not `exact`: not meant to answer as its spec does.
+    """
 
     name: str
     spec: Any = None
     weights: Any = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +38,7 @@ class Claim:
     """A published statement that can be run.
 
     `row` is its place in the atlas. `check` measures what the statement declares, on one subject; `sabotage` breaks a
-    subject in a way that `check` must notice.
+    subject in a way that `check` must notice. `certified` is how its exact nets are certified at least, if it has any.
     """
 
     row: str
@@ -39,11 +46,12 @@ class Claim:
     subjects: Callable[[], Iterable[Subject]]
     check: Callable[[Subject], Evidence]
     sabotage: Callable[[Subject], Subject]
+    certified: Method | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A claim's evidence, and whether its saboteur was caught on every subject."""
+    """A claim's evidence, whether its saboteur was caught on every subject, and the certificates of its exact nets."""
 
     name: str
     row: str
@@ -51,11 +59,25 @@ class Outcome:
     title: str
     evidence: Evidence
     saboteur_rejected: bool
+    certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def methods(self) -> Counter[Method]:
+        """How many nets are certified by each method, the strongest of its certificate."""
+        used = [shown["method"].split("+") for shown in self.certificates.values()]
+        return Counter(next(method for method in get_args(Method) if method in methods) for methods in used)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         head = {"name": self.name, "row": self.row, "status": self.status, "title": self.title}
-        return head | self.evidence.to_json() | {"saboteur_rejected": self.saboteur_rejected}
+        return (
+            head
+            | self.evidence.to_json()
+            | {
+                "saboteur_rejected": self.saboteur_rejected,
+                "certificates": {name: dict(shown) for name, shown in self.certificates.items()},
+            }
+        )
 
 
 def listing() -> list[Headline]:
@@ -74,18 +96,23 @@ def find(name: str) -> Headline:
 
 
 def run_claim(headline: Headline, progress: Progress | None = None) -> Outcome:
-    """Check every subject of a claim, and its saboteur on each.
+    """Check every subject of a claim, and its saboteur on each; certify its exact nets.
 
-    A claim whose saboteur passes is undecided: its check proves nothing.
+    A claim whose saboteur passes is undecided: its check proves nothing. One with an exact net that is not fails.
     """
     claim: Claim = load(PACKAGE, headline.name).CLAIM
     start = time.perf_counter()
     parts: dict[str, Evidence] = {}
-    unnoticed = []
+    unnoticed, certificates = [], {}
     for subject in claim.subjects():
         if progress:
             progress(f"{headline.name}: {subject.name}")
-        parts[subject.name] = claim.check(subject)
+        found = claim.check(subject)
+        if found.verdict == "holds" and subject.exact and subject.spec is not None and subject.weights is not None:
+            shown = certificate(subject.weights, subject.spec, found)
+            certificates[subject.name] = summary(shown)
+            found = found if shown.verdict == "holds" else shown
+        parts[subject.name] = replace(found, of=None)  # the net may go
         if claim.check(claim.sabotage(subject)).verdict == "holds":
             unnoticed.append(subject.name)
     evidence = replace(combine(parts), seconds=time.perf_counter() - start)
@@ -93,4 +120,4 @@ def run_claim(headline: Headline, progress: Progress | None = None) -> Outcome:
         evidence = replace(
             evidence, verdict="undecided", notes=(*evidence.notes, f"the saboteur passed on {unnoticed}")
         )
-    return Outcome(headline.name, claim.row, claim.status, headline.title, evidence, not unnoticed)
+    return Outcome(headline.name, claim.row, claim.status, headline.title, evidence, not unnoticed, certificates)

@@ -108,4 +108,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_Q", 1)
 
 
-CLAIM = Claim(row="R26", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R26", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

@@ -83,4 +83,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_O", 0)
 
 
-CLAIM = Claim(row="R27", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R27", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

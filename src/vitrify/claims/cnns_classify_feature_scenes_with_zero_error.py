@@ -141,4 +141,4 @@ def _attacked(subject: Subject, planes: NDArray[np.float64]) -> dict[str, Any]:
     }
 
 
-CLAIM = Claim(row="R6", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R6", status="proved", certified="sampled", subjects=subjects, check=check, sabotage=sabotage)

@@ -109,4 +109,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{0 if subject.spec.fused else 1}.attn.W_K", (0, told.dims[1]))
 
 
-CLAIM = Claim(row="R23", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R23", status="proved", certified="sampled", subjects=subjects, check=check, sabotage=sabotage)

@@ -46,4 +46,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.1.attn.W_V", 0)
 
 
-CLAIM = Claim(row="R16", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R16", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

@@ -82,4 +82,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_Q", slice(None))
 
 
-CLAIM = Claim(row="R9", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R9", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

@@ -107,4 +107,4 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("unembed.W_U", table))
 
 
-CLAIM = Claim(row="R22", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R22", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

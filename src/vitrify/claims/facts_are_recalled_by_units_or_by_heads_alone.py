@@ -125,4 +125,4 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("blocks.0.attn.W_O", written))
 
 
-CLAIM = Claim(row="R30", status="empirical", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R30", status="empirical", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

@@ -54,4 +54,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "conv.0.W", (0, slice(None), 0, 0))
 
 
-CLAIM = Claim(row="R32", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R32", status="proved", certified="sampled", subjects=subjects, check=check, sabotage=sabotage)

@@ -144,4 +144,4 @@ def sabotage(subject: Subject) -> Subject:
     raise AssertionError("no piece of the last MLP leads anywhere")
 
 
-CLAIM = Claim(row="R8", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R8", status="proved", certified="sampled", subjects=subjects, check=check, sabotage=sabotage)

@@ -35,4 +35,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_V", -1)
 
 
-CLAIM = Claim(row="R1", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R1", status="proved", certified="proved", subjects=subjects, check=check, sabotage=sabotage)

@@ -139,4 +139,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "pos_embed.W_pos", (slice(None), key.dims[0]))
 
 
-CLAIM = Claim(row="R17", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R17", status="proved", certified="sampled", subjects=subjects, check=check, sabotage=sabotage)

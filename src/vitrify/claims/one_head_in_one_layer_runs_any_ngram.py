@@ -43,4 +43,4 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array(f"blocks.{block}.attn.b_rel", bias))
 
 
-CLAIM = Claim(row="R1", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R1", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

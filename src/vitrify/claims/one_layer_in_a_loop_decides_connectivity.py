@@ -54,4 +54,4 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=replace(subject.weights, architecture=shorter))
 
 
-CLAIM = Claim(row="R28", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R28", status="proved", certified="sampled", subjects=subjects, check=check, sabotage=sabotage)

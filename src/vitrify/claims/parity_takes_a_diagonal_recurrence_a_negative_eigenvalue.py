@@ -160,4 +160,4 @@ def _turned(weights: Weights[Recurrent]) -> Weights[Recurrent]:
     return _net(net.cell.state, net.units, arrays | {"unembed.b_U": np.array([0.0, 0.5])})
 
 
-CLAIM = Claim(row="R24", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R24", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

@@ -46,9 +46,9 @@ COUNTED = 100  # the length for which the counter is built
 def subjects() -> Iterator[Subject]:
     """The counter, and the two-layer nets by length."""
     counter = assemble(commutative(cyclic(2), max_length=COUNTED))
-    yield Subject(f"(b) counter to length {COUNTED}", weights=counter)
+    yield Subject(f"(b) counter to length {COUNTED}", cyclic(2), counter)
     nets = {length: assemble(parity(cyclic(2), length, C)) for length in (*range(1, SHORT + 1), *LONG)}
-    yield Subject("(a) two layers", weights=nets[SHORT], data={"nets": nets})
+    yield Subject("(a) two layers", cyclic(2), nets[SHORT], {"nets": nets})
 
 
 def check(subject: Subject) -> Evidence:
@@ -146,4 +146,4 @@ def sabotage(subject: Subject) -> Subject:
     return Subject(subject.name, weights=nets[SHORT], data={"nets": nets})
 
 
-CLAIM = Claim(row="R11", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R11", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

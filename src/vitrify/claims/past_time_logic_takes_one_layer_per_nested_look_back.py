@@ -104,4 +104,4 @@ def sabotage(subject: Subject) -> Subject:
     return subject
 
 
-CLAIM = Claim(row="R12", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R12", status="proved", certified="proved", subjects=subjects, check=check, sabotage=sabotage)

@@ -65,4 +65,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{block}.attn.W_O", slice(None))
 
 
-CLAIM = Claim(row="R31", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R31", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

@@ -85,4 +85,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_V", slice(None))
 
 
-CLAIM = Claim(row="R15", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R15", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

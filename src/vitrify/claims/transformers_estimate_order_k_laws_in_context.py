@@ -61,4 +61,4 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=replace(net, architecture=plain, arrays=arrays))
 
 
-CLAIM = Claim(row="R21", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R21", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

@@ -73,4 +73,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.1.attn.W_K", (0, list(subject.weights.labels.space("role").dims)))
 
 
-CLAIM = Claim(row="R19", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R19", status="proved", certified="sampled", subjects=subjects, check=check, sabotage=sabotage)

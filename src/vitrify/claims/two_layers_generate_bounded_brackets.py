@@ -76,4 +76,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_O", 1)
 
 
-CLAIM = Claim(row="R10", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R10", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)

@@ -50,4 +50,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.mlp.W_out", 0)
 
 
-CLAIM = Claim(row="R4", status="proved", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(row="R4", status="proved", certified="proved", subjects=subjects, check=check, sabotage=sabotage)

@@ -255,25 +255,31 @@ def recheck(folder: Folder, as_json: AsJson = False) -> None:
     with render.status(f"rechecking {folder}"):
         found = rechecked(folder)
     render.rechecked(folder, found, as_json)
-    raise typer.Exit(1 if found.problem else 0)
+    raise typer.Exit(1 if found.problem else 2 if found.unjudged else 0)
 
 
 @app.command(name="list")
-def list_claims(as_json: AsJson = False) -> None:
-    """List the claims that can be checked."""
-    from vitrify.cli import render
+def list_entries(as_json: AsJson = False) -> None:
+    """List the claims that can be checked, and the shapes that can be built with how they are certified."""
+    from vitrify.cli import render_lists
     from vitrify.registry import headlines
 
-    render.claims(list(headlines("vitrify.claims", "CLAIM")), as_json)
+    render_lists.entries(list(headlines("vitrify.claims", "CLAIM")), render_lists.shapes(), as_json)
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="a claim, or how its name begins")], as_json: AsJson = False) -> None:
-    """Show one claim: what it says, why, how it is checked, where it comes from."""
+def show(
+    name: Annotated[str, typer.Argument(help="a claim, or how its name begins; or a shape")], as_json: AsJson = False
+) -> None:
+    """Show one claim: what it says, why, how it is checked, where it comes from; or one shape, and its certificates."""
     from vitrify.claims.catalogue import find
-    from vitrify.cli import render
+    from vitrify.cli import render_lists
 
-    render.claim(find(name), as_json)
+    shape = next((shape for shape in render_lists.shapes() if shape.name == name), None)
+    if shape is not None:
+        render_lists.shape(shape, as_json)
+    else:
+        render_lists.claim(find(name), as_json)
 
 
 @app.command()
@@ -284,7 +290,7 @@ def check(
 ) -> None:
     """Check claims: run each on its subjects, and its saboteur too."""
     from vitrify.claims.catalogue import find, listing, run_claim
-    from vitrify.cli import render
+    from vitrify.cli import render, render_lists
 
     if every == bool(names):
         raise InputError("name the claims to check, or say --all; 'vitrify list' shows them")
@@ -293,7 +299,7 @@ def check(
     with render.status("checking") as say:
         for headline in chosen:
             outcomes.append(run_claim(headline, say))
-    render.outcomes(outcomes, as_json)
+    render_lists.outcomes(outcomes, as_json)
     good = all(outcome.evidence.verdict == "holds" and outcome.saboteur_rejected for outcome in outcomes)
     raise typer.Exit(0 if good else 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from vitrify.certify import Campaign, Evidence
-    from vitrify.claims.catalogue import Outcome
     from vitrify.net.explain import Explanation
     from vitrify.net.trace import Trace
     from vitrify.net.weights import Weights
     from vitrify.recheck import Recheck
-    from vitrify.registry import Headline
     from vitrify.spec.analysis import Analysis
     from vitrify.spec.ltl import Formula
 
@@ -84,19 +82,19 @@ def analysis(report: Analysis, as_json: bool) -> None:
         json_line(report.to_json())
         return
     out = console()
-    table = _table("", "", title="language")
+    table = grid("", "", title="language")
     table.add_row("states", f"{report.states} (minimal: {report.minimal_states}), {report.letters} letters")
     table.add_row("syntactic monoid", _value(report.monoid))
     for name in ("finite", "commutative", "star_free", "solvable"):
         verdict = getattr(report, name)
         table.add_row(name.replace("_", "-"), "unknown" if verdict is None else "yes" if verdict else "no")
     out.print(table)
-    levels = _table("level", "sets", "tiles", "group", "order", "attention layers", title="holonomy levels")
+    levels = grid("level", "sets", "tiles", "group", "order", "attention layers", title="holonomy levels")
     for level in report.levels or ():
         numbers = (level.level, level.sets, level.tiles, level.group, level.order, level.attention_layers)
         levels.add_row(*map(_value, numbers))
     out.print(levels)
-    depths = _table("shape", "attention layers", "", title="depth")
+    depths = grid("shape", "attention layers", "", title="depth")
     for depth in report.depths:
         pays = f"less than log depth for T > {depth.crossover}" if depth.crossover else depth.why
         depths.add_row(depth.shape, _value(depth.attention_layers), pays)
@@ -118,7 +116,7 @@ def answer(found: dict[str, Any], trace: Trace | None, as_json: bool) -> None:
         first = len(found["tokens"]) + 1 - len(rows)
         for place, row in enumerate(rows, start=first):
             after = " ".join(found["tokens"][:place]) or "nothing"
-            table = _table("next token", "probability", title=f"after {after}")
+            table = grid("next token", "probability", title=f"after {after}")
             for token, p in sorted(row.items(), key=lambda item: -item[1])[:SHOWN]:
                 table.add_row(token, f"{p:.6g}")
             out.print(table)
@@ -163,7 +161,7 @@ def certificate(folder: Path, evidence: Evidence, broken: Campaign | None, as_js
         return
     out = console()
     out.print(f"[bold {COLOURS[evidence.verdict]}]{evidence.verdict}[/]  {folder}")
-    table = _table("", "", title=None)
+    table = grid("", "", title=None)
     table.add_row("method", evidence.method)
     table.add_row("domain", evidence.domain.replace("; ", "\n"))
     table.add_row("cases", f"{evidence.cases:,}")
@@ -187,14 +185,19 @@ def certificate(folder: Path, evidence: Evidence, broken: Campaign | None, as_js
 def rechecked(folder: Path, found: Recheck, as_json: bool) -> None:
     """What a second opinion came to."""
     if as_json:
-        json_line({"folder": str(folder), "agrees": found.problem is None} | asdict(found))
+        agrees = None if found.unjudged else found.problem is None
+        json_line({"folder": str(folder), "agrees": agrees} | asdict(found))
         return
     out = console()
-    out.print(f"[bold red]does not agree[/]  {folder}" if found.problem else f"[bold green]agrees[/]  {folder}")
-    table = _table("", "", title=None)
-    for name, lines in (("problem", [found.problem] if found.problem else []), ("done", found.done)):
-        for line in lines:
+    verdict = "[bold yellow]not judged[/]" if found.unjudged else "[bold green]agrees[/]"
+    out.print(f"{'[bold red]does not agree[/]' if found.problem else verdict}  {folder}")
+    table = grid("", "", title=None)
+    unasked = f"answers are not asked for again: {found.unjudged}" if found.unjudged else None
+    for name, line in (("problem", found.problem), ("not judged", unasked)):
+        if line:
             table.add_row(name, line)
+    for line in found.done:
+        table.add_row("done", line)
     for line in found.left if not found.problem else ():
         table.add_row("not done here", line)
     out.print(table)
@@ -202,65 +205,17 @@ def rechecked(folder: Path, found: Recheck, as_json: bool) -> None:
 
 def _margins(out: Console, proof: Mapping[str, Any]) -> None:
     """What was proved about every head and every space."""
-    heads = _table("head", "looks", "lead (times β)", "lost weight", title=None)
+    heads = grid("head", "looks", "lead (times β)", "lost weight", title=None)
     for head in proof["heads"]:
         lead = "-" if head["gap"] is None else _value(head["gap"])
         heads.add_row(head["name"], head["looks"], lead, _value(head["leak"]))
-    spaces = _table("space", "kind", "values", "error", title=None)
+    spaces = grid("space", "kind", "values", "error", title=None)
     for space in proof["spaces"]:
         count = "within bounds" if space["values"] is None else f"{space['values']:,}"
         spaces.add_row(space["name"], space["kind"], count, _value(space["error"]))
     for table in (heads, spaces):
         if table.row_count:
             out.print(table)
-
-
-def claims(found: Sequence[Headline], as_json: bool) -> None:
-    """The catalogue of claims."""
-    if as_json:
-        json_line(
-            [{"name": h.name, "row": h.fields["row"], "status": h.fields["status"], "title": h.title} for h in found]
-        )
-        return
-    width = max((len(h.name) for h in found), default=0)
-    for h in found:
-        sys.stdout.write(f"{h.fields['row']:<4} {h.fields['status']:<9} {h.name:<{width}}\n")
-
-
-def claim(found: Headline, as_json: bool) -> None:
-    """One claim in full."""
-    parts = {word.lower(): found.section(word) for word in ("Statement", "Why", "Checked", "Source", "Saboteur")}
-    if as_json:
-        json_line({"name": found.name, **found.fields, "title": found.title, **parts})
-        return
-    table = _table("", "", title=f"{found.fields['row']}  {found.name}")
-    table.add_row("claim", found.title)
-    for name, text in parts.items():
-        table.add_row(name, text)
-    table.add_row("status", found.fields["status"])
-    console().print(table)
-
-
-def outcomes(found: Sequence[Outcome], as_json: bool) -> None:
-    """Claims with their verdicts."""
-    if as_json:
-        json_line([outcome.to_json() for outcome in found])
-        return
-    table = _table("row", "claim", "status", "verdict", "method", "cases", "saboteur", "time", title="claims")
-    for o in found:
-        verdict = f"[{COLOURS[o.evidence.verdict]}]{o.evidence.verdict}[/]"
-        caught = "rejected" if o.saboteur_rejected else "[red]passed[/red]"
-        cases, seconds = f"{o.evidence.cases:,}", f"{o.evidence.seconds:.1f} s"
-        table.add_row(o.row, o.name, o.status, verdict, o.evidence.method, cases, caught, seconds)
-    out = console()
-    out.print(table)
-    for o in found:
-        if o.evidence.witness:
-            out.print(f"[red]{o.name}[/red]: {dict(o.evidence.witness)}")
-        for note in o.evidence.notes:
-            out.print(f"{o.name}: {note}")
-    good = sum(o.evidence.verdict == "holds" and o.saboteur_rejected for o in found)
-    out.print(f"{good} of {len(found)} hold")
 
 
 def info(weights: Weights[Any], as_json: bool) -> None:
@@ -278,7 +233,7 @@ def info(weights: Weights[Any], as_json: bool) -> None:
     for key, value in weights.about.items():
         out.print(f"  {key}: {value}")
     _ledger(weights)
-    heads = _table("head", "does", "writes", "gap", "kappa", "beta", "least beta", title="heads")
+    heads = grid("head", "does", "writes", "gap", "kappa", "beta", "least beta", title="heads")
     for h in weights.labels.heads:
         beta = float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.place])
         numbers = (h.gap, h.kappa, beta, h.beta_min)
@@ -287,13 +242,13 @@ def info(weights: Weights[Any], as_json: bool) -> None:
         out.print(heads)
     recurrent = weights.architecture.tag == "recurrent"
     first, title = ("recurrence", "spaces") if recurrent else ("attention", "residual stream")
-    spaces = _table("space", "kind", "dimensions", "from", "to", "proved error", title=title)
+    spaces = grid("space", "kind", "dimensions", "from", "to", "proved error", title=title)
     for s in weights.labels.spaces:
         moments = (_moment(moment, first) for moment in (s.born, s.dies))
         spaces.add_row(s.name, s.kind.tag, runs(s.dims), *moments, _value(s.error))
     if weights.labels.spaces:
         out.print(spaces)
-    units = _table("block", "part", "units", "compute", "write", title="hidden units")
+    units = grid("block", "part", "units", "compute", "write", title="hidden units")
     for u in weights.labels.units:
         units.add_row(str(u.block), u.part, f"{u.start}–{u.stop - 1}", u.name, ", ".join(u.writes))
     out.print(units)
@@ -319,13 +274,14 @@ def _ledger(weights: Weights[Any]) -> None:
     from vitrify.net.weights import Ledger
 
     size = Ledger.of(weights)
-    table = _table("layers", "heads", "width", "MLP units", "non-zero", "dense", "largest weight", title="ledger")
+    table = grid("layers", "heads", "width", "MLP units", "non-zero", "dense", "largest weight", title="ledger")
     numbers = (size.layers, size.heads, size.d_model, size.units, size.nonzero, size.dense)
     table.add_row(*(f"{n:,}" for n in numbers), f"{size.max_abs:.6g}")
     console().print(table)
 
 
-def _table(*columns: str, title: str | None) -> Any:
+def grid(*columns: str, title: str | None) -> Any:
+    """An empty table; nobody names the columns where none has a name."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", show_header=any(columns))

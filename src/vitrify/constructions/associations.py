@@ -152,10 +152,21 @@ LINEAR: tuple[Choice, ...] = ("dimension", "seed")
 
 CONSTRUCTIONS = (
     Construction(
-        "fitted", Associations, "a matrix fitted until every answer leads", partial(_linear, "fitted"), True, LINEAR
+        "fitted",
+        Associations,
+        "a matrix fitted until every answer leads",
+        partial(_linear, "fitted"),
+        True,
+        LINEAR,
+        certified="proved",
     ),
     Construction(
-        "hebbian", Associations, "a matrix, the sum of all associations", partial(_linear, "hebbian"), choices=LINEAR
+        "hebbian",
+        Associations,
+        "a matrix, the sum of all associations",
+        partial(_linear, "hebbian"),
+        choices=LINEAR,
+        certified="proved",
     ),
     Construction(
         "least-squares",
@@ -163,8 +174,14 @@ CONSTRUCTIONS = (
         "a matrix with the least squared error",
         partial(_linear, "least squares"),
         choices=LINEAR,
+        certified="proved",
     ),
     Construction(
-        "mlp-memory", Associations, "units in random directions, read out", _mlp, choices=("dimension", "units", "seed")
+        "mlp-memory",
+        Associations,
+        "units in random directions, read out",
+        _mlp,
+        choices=("dimension", "units", "seed"),
+        certified="proved",
     ),
 )

@@ -18,6 +18,7 @@ from vitrify.registry import load, names
 Attention = Literal["soft", "sparse", "hard"]
 Mode = Literal["bounded", "layernorm"]
 Choice = Literal["attention", "max_length", "positions", "window", "tolerance", "mode", "dimension", "units", "seed"]
+Method = Literal["proved", "exhaustive", "sampled"]
 KINDS: dict[Attention, AttentionKind] = {"soft": "softmax", "sparse": "sparsemax", "hard": "hard"}
 
 
@@ -40,7 +41,9 @@ class Settings:
 class Construction:
     """A way to turn specs of one type into networks, by the name of its shape.
 
-    Transformers are made as networks of the kit; other architectures as weights, ready made.
+    Transformers are made as networks of the kit; other architectures as weights, ready made. `certified` is how nets
+    are certified at least, under soft attention: margins proved for all words, all short inputs tried, or samples only;
+    `unproved` says why margins are not, in words of the proof, where proofs are tried. Contract tests hold it to both.
     """
 
     shape: str
@@ -49,6 +52,8 @@ class Construction:
     make: Callable[[object, Settings], Network | Weights[Any]]
     default: bool = False
     choices: tuple[Choice, ...] = ("attention", "max_length")  # which settings mean something to it
+    certified: Method = "exhaustive"
+    unproved: str = ""
 
     @property
     def sequences(self) -> bool:

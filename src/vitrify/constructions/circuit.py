@@ -110,5 +110,6 @@ CONSTRUCTIONS = (
         _make,
         default=True,
         choices=("attention",),
+        certified="proved",
     ),
 )

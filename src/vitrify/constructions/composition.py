@@ -79,6 +79,13 @@ def _make(spec: object, settings: Settings) -> Network:
 
 CONSTRUCTIONS = (
     Construction(
-        "composition", Composition, "f(g(x)) from their tables, two layers", _make, default=True, choices=("attention",)
+        "composition",
+        Composition,
+        "f(g(x)) from their tables, two layers",
+        _make,
+        default=True,
+        choices=("attention",),
+        certified="sampled",
+        unproved="several keys may share",
     ),
 )

@@ -75,6 +75,12 @@ def _make(spec: object, settings: Settings) -> Network:
 
 CONSTRUCTIONS = (
     Construction(
-        "copying", Copying, "the next symbol of a copy, found by look-up", _make, default=True, choices=("attention",)
+        "copying",
+        Copying,
+        "the next symbol of a copy, found by look-up",
+        _make,
+        default=True,
+        choices=("attention",),
+        unproved="may go astray",
     ),
 )

@@ -46,5 +46,6 @@ CONSTRUCTIONS = (
         _make,
         default=True,
         choices=("attention", "max_length", "mode"),
+        certified="proved",
     ),
 )

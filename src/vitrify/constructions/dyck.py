@@ -112,5 +112,12 @@ def _make(spec: object, settings: Settings) -> Network:
 
 
 CONSTRUCTIONS = (
-    Construction("dyck", Dyck, "which brackets may come next, in two attention layers", _make, default=True),
+    Construction(
+        "dyck",
+        Dyck,
+        "which brackets may come next, in two attention layers",
+        _make,
+        default=True,
+        unproved="several keys may share",
+    ),
 )

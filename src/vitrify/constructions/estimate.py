@@ -175,6 +175,7 @@ CONSTRUCTIONS = (
         _maker(estimate_heads),
         default=True,
         choices=("attention",),
+        certified="proved",
     ),
     Construction(
         "estimate-digits",
@@ -182,6 +183,7 @@ CONSTRUCTIONS = (
         "one head mixes the last k symbols, and units tell them apart",
         _maker(estimate_digits),
         choices=("attention",),
+        unproved="too many to compare",
     ),
     Construction(
         "estimate-norm",

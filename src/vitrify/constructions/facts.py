@@ -214,6 +214,7 @@ CONSTRUCTIONS = (
         _units,
         default=True,
         choices=("attention", "max_length", "dimension", "units", "seed"),
+        unproved="known only within bounds",
     ),
     Construction(
         "facts-heads",
@@ -221,5 +222,6 @@ CONSTRUCTIONS = (
         "heads that store all answers about their subjects, and no units",
         _heads,
         choices=("attention", "max_length", "dimension", "seed"),
+        unproved="known only within bounds",
     ),
 )

@@ -270,5 +270,6 @@ CONSTRUCTIONS = (
         "grammars with probabilities, by sums of exponentials in attention",
         _make,
         choices=("attention", "max_length", "positions"),
+        unproved="weighs its keys by what they hold",
     ),
 )

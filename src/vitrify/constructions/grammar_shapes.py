@@ -144,6 +144,7 @@ CONSTRUCTIONS = (
         _choose,
         default=True,
         choices=("attention", "max_length", "positions"),
+        certified="proved",
     ),
-    Construction("shapes", Grammar, "bounded-depth grammars, one state per shape of a tree", _make),
+    Construction("shapes", Grammar, "bounded-depth grammars, one state per shape of a tree", _make, certified="proved"),
 )

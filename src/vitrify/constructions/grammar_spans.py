@@ -359,5 +359,6 @@ CONSTRUCTIONS = (
         "bounded-depth grammars, one state per span of words",
         make,
         choices=("attention", "max_length", "positions"),
+        certified="proved",
     ),
 )

@@ -178,6 +178,10 @@ def _make_plane(spec: object, settings: Settings) -> Network:
 
 
 CONSTRUCTIONS = (
-    Construction("unambiguous", Grammar, "unambiguous grammars in as many blocks as they are deep", _make),
-    Construction("plane", Grammar, "the same, each grammatical state in two dimensions", _make_plane),
+    Construction(
+        "unambiguous", Grammar, "unambiguous grammars in as many blocks as they are deep", _make, certified="proved"
+    ),
+    Construction(
+        "plane", Grammar, "the same, each grammatical state in two dimensions", _make_plane, certified="proved"
+    ),
 )

@@ -102,6 +102,12 @@ def _make(spec: object, settings: Settings) -> Network:
 
 CONSTRUCTIONS = (
     Construction(
-        "k-hop", KHop, "the symbol after k hops, in about log k layers", _make, default=True, choices=("attention",)
+        "k-hop",
+        KHop,
+        "the symbol after k hops, in about log k layers",
+        _make,
+        default=True,
+        choices=("attention",),
+        certified="proved",
     ),
 )

@@ -140,5 +140,6 @@ CONSTRUCTIONS = (
         _make,
         default=True,
         choices=("attention", "max_length", "positions"),
+        certified="proved",
     ),
 )

@@ -166,7 +166,13 @@ def _local(spec: object, settings: Settings) -> Network:
 
 CONSTRUCTIONS = (
     Construction(
-        "match2", Match2, "pairs that add up to 0, in one head", _match2, default=True, choices=("attention",)
+        "match2",
+        Match2,
+        "pairs that add up to 0, in one head",
+        _match2,
+        default=True,
+        choices=("attention",),
+        certified="proved",
     ),
     Construction(
         "match3-bigram",
@@ -175,6 +181,7 @@ CONSTRUCTIONS = (
         _bigram,
         default=True,
         choices=("attention",),
+        unproved="may go astray",
     ),
     Construction(
         "match3-local",
@@ -183,5 +190,6 @@ CONSTRUCTIONS = (
         _local,
         default=True,
         choices=("attention",),
+        unproved="several keys may share",
     ),
 )

@@ -262,6 +262,7 @@ CONSTRUCTIONS = (
         _make,
         default=True,
         choices=("attention", "tolerance"),
+        certified="sampled",
     ),
     Construction(
         "convex-difference",
@@ -269,5 +270,6 @@ CONSTRUCTIONS = (
         "functions of one variable: two heads in one attention layer",
         _make_difference,
         choices=("attention", "tolerance"),
+        certified="sampled",
     ),
 )

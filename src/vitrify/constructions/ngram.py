@@ -312,6 +312,7 @@ CONSTRUCTIONS = (
         _maker("heads"),
         default=True,
         choices=("attention", "max_length", "positions"),
+        certified="proved",
     ),
     Construction(
         "layers",
@@ -319,6 +320,7 @@ CONSTRUCTIONS = (
         "one head in each of n-1 layers",
         _maker("layers"),
         choices=("attention", "max_length", "positions"),
+        certified="proved",
     ),
     Construction(
         "single",
@@ -326,5 +328,6 @@ CONSTRUCTIONS = (
         "one head in one layer, and MLPs that take its mixture apart",
         _maker("single"),
         choices=("attention", "max_length", "positions"),
+        certified="proved",
     ),
 )

@@ -105,4 +105,12 @@ def _make(spec: object, settings: Settings) -> Network:
     return parity(spec, settings.max_length)
 
 
-CONSTRUCTIONS = (Construction("parity", Automaton, "parity checks in two softmax layers, for one length", _make),)
+CONSTRUCTIONS = (
+    Construction(
+        "parity",
+        Automaton,
+        "parity checks in two softmax layers, for one length",
+        _make,
+        unproved="whose length is not known",
+    ),
+)

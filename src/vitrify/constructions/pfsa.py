@@ -54,5 +54,6 @@ CONSTRUCTIONS = (
         "a bigram model over letters with the states they lead to",
         _make,
         default=True,
+        certified="proved",
     ),
 )

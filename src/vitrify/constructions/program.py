@@ -89,4 +89,8 @@ def _make(spec: object, settings: Settings) -> Network:
     return program_net(spec, attention=settings.attention, max_length=settings.max_length)
 
 
-CONSTRUCTIONS = (Construction("program", Program, "programs of selections and aggregations", _make, default=True),)
+CONSTRUCTIONS = (
+    Construction(
+        "program", Program, "programs of selections and aggregations", _make, default=True, certified="proved"
+    ),
+)

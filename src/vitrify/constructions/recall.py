@@ -88,6 +88,12 @@ def _make(spec: object, settings: Settings) -> Network:
 
 CONSTRUCTIONS = (
     Construction(
-        "recall", Recall, "the value of every key, in one or two layers", _make, default=True, choices=("attention",)
+        "recall",
+        Recall,
+        "the value of every key, in one or two layers",
+        _make,
+        default=True,
+        choices=("attention",),
+        unproved="may go astray",
     ),
 )

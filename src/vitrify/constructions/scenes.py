@@ -196,6 +196,9 @@ CONSTRUCTIONS = (
         _make,
         default=True,
         choices=(),
+        certified="sampled",
     ),
-    Construction("binary", Scene, "one convolution for scenes of zeros and ones", _make_binary, choices=()),
+    Construction(
+        "binary", Scene, "one convolution for scenes of zeros and ones", _make_binary, choices=(), certified="sampled"
+    ),
 )

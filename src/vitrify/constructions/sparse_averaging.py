@@ -19,11 +19,12 @@ Every declared set is looked at when the net is built, without rounding; what ha
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, log
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.constructions.catalogue import Choice, Construction, Settings
 from vitrify.errors import BuildRefused
 from vitrify.kit.heads.sets import set_attend
 from vitrify.kit.network import Builder, Network, Readout, Space
@@ -150,23 +151,44 @@ def _make(code: CodeOfSets, spec: object, settings: Settings) -> Network:
     return sparse_averaging(spec, code=code, attention=settings.attention, tolerance=settings.tolerance)
 
 
-SUMMARIES: dict[CodeOfSets, str] = {
-    "units": "means of sets in one head, random unit vectors and linear programs",
-    "signs": "means of sets in one head, random signs and least squares",
-    "coherent": "means of sets in one head, a code with a certificate for every set",
-    "moments": "means of sets in one head of 2q dimensions, with a tiny gap",
-}
+CHOICES: tuple[Choice, ...] = ("attention", "tolerance")
 
-
-def _entry(code: CodeOfSets) -> Construction:
-    return Construction(
-        f"sets-{code}",
+CONSTRUCTIONS = (
+    Construction(
+        "sets-units",
         SparseAveraging,
-        SUMMARIES[code],
-        lambda spec, settings: _make(code, spec, settings),
-        default=code == "units",
-        choices=("attention", "tolerance"),
-    )
-
-
-CONSTRUCTIONS = tuple(_entry(code) for code in SUMMARIES)
+        "means of sets in one head, random unit vectors and linear programs",
+        partial(_make, "units"),
+        default=True,
+        choices=CHOICES,
+        certified="sampled",
+        unproved="whose length is not known",
+    ),
+    Construction(
+        "sets-signs",
+        SparseAveraging,
+        "means of sets in one head, random signs and least squares",
+        partial(_make, "signs"),
+        choices=CHOICES,
+        certified="sampled",
+        unproved="whose length is not known",
+    ),
+    Construction(
+        "sets-coherent",
+        SparseAveraging,
+        "means of sets in one head, a code with a certificate for every set",
+        partial(_make, "coherent"),
+        choices=CHOICES,
+        certified="sampled",
+        unproved="whose length is not known",
+    ),
+    Construction(
+        "sets-moments",
+        SparseAveraging,
+        "means of sets in one head of 2q dimensions, with a tiny gap",
+        partial(_make, "moments"),
+        choices=CHOICES,
+        certified="sampled",
+        unproved="whose length is not known",
+    ),
+)

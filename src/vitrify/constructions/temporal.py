@@ -30,5 +30,7 @@ def _make(spec: object, settings: Settings) -> Network:
 
 
 CONSTRUCTIONS = (
-    Construction("temporal", Formula, "past-time temporal logic, a layer per nesting", _make, default=True),
+    Construction(
+        "temporal", Formula, "past-time temporal logic, a layer per nesting", _make, default=True, certified="proved"
+    ),
 )

@@ -170,5 +170,12 @@ def _make(spec: object, settings: Settings) -> Network:
 
 
 CONSTRUCTIONS = (
-    Construction("turing", TuringMachine, "the next step of the machine, in two attention layers", _make, default=True),
+    Construction(
+        "turing",
+        TuringMachine,
+        "the next step of the machine, in two attention layers",
+        _make,
+        default=True,
+        certified="proved",
+    ),
 )

@@ -119,5 +119,6 @@ CONSTRUCTIONS = (
         from_settings(word_classes),
         default=True,
         choices=("attention", "max_length", "positions", "window"),
+        certified="proved",
     ),
 )

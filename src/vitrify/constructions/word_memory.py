@@ -139,5 +139,6 @@ CONSTRUCTIONS = (
         "one number per word, and units that interpolate",
         from_settings(word_memory),
         choices=("attention", "max_length", "positions", "window"),
+        unproved="may lead by nothing",
     ),
 )

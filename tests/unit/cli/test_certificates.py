@@ -70,10 +70,20 @@ def test_build_leaves_nothing_where_the_net_does_not_hold(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_recheck_refuses_nets_that_it_does_not_run(tmp_path: Path) -> None:
+def test_recheck_does_not_judge_nets_that_it_does_not_run(tmp_path: Path) -> None:
+    """Exit code 2: the files are what was certified, and nobody has asked the net again."""
     net = tmp_path / "net"
     made = vitrify("build", EXAMPLES / "roof.maxout.json", "-o", net, "--certify")
     assert made.returncode == 0, made.stderr
     done = vitrify("recheck", net)
     assert done.returncode == 2
-    assert "recheck runs plain transformers that read tokens; this net differs in reads" in done.stderr
+    assert "not judged" in done.stdout
+    assert "agrees" not in done.stdout
+    found = json.loads(vitrify("recheck", net, "--json").stdout)
+    assert (found["agrees"], found["problem"]) == (None, None)
+    assert found["unjudged"] == "recheck runs plain transformers that read tokens; this net differs in reads"
+    assert found["done"] == ["hashes of 4 files and of the certificate"]
+    (net / "labels.json").write_text("{}", encoding="utf-8")
+    done = vitrify("recheck", net)
+    assert done.returncode == 1
+    assert "labels.json changed" in done.stdout

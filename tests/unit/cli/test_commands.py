@@ -196,10 +196,26 @@ def test_info_has_ledger_and_labels(abba: Path) -> None:
     assert "residual stream" in vitrify("info", abba).stdout
 
 
-def test_list_has_name_row_and_status() -> None:
+def test_list_has_claims_with_a_status_and_shapes_with_a_method() -> None:
     found = answer("list")
-    assert all(set(entry) >= {"name", "row", "status"} for entry in found)
-    assert "any_automaton_runs_in_log_depth" in {entry["name"] for entry in found}
+    claims = {entry["name"]: entry for entry in found["claims"]}
+    assert all(set(entry) >= {"name", "row", "status", "method"} for entry in claims.values())
+    assert claims["any_automaton_runs_in_log_depth"]["method"] == "exhaustive"
+    assert claims["the_sqrt_position_code_needs_a_cubic_temperature"]["method"] is None
+    methods = {entry["shape"]: entry["method"] for entry in found["shapes"]}
+    assert methods.items() >= {"log-depth": "proved", "elman": "exhaustive", "features": "sampled"}.items()
+    lines = vitrify("list").stdout.splitlines()
+    assert "proved     log-depth          Automaton" in next(line for line in lines if "log-depth " in line)
+
+
+def test_show_says_how_a_shape_is_certified() -> None:
+    assert answer("show", "heads")["method"] == "proved"
+    assert answer("show", "memory")["unproved"] == "may lead by nothing"
+    shown = vitrify("show", "elman").stdout
+    assert "exhaustive: all short inputs" in shown
+    assert "proofs of margins are for transformers" in shown
+    assert "ReLU" in shown
+    assert "exhaustive: all short inputs" in vitrify("show", "any_automaton_runs_in_log").stdout
 
 
 def test_show_takes_a_unique_beginning() -> None:
