@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from hashlib import sha256
 from itertools import product
 from typing import Any, get_type_hints
@@ -63,7 +64,7 @@ def plan(
     """
     parts: dict[str, Any] = {"sandbox": sandbox, "model": family, "recipe": recipe}
     axes = {"seed": range(members), **axes} if "seed" not in axes else dict(axes)
-    places = {axis: _place(axis, parts) for axis in axes}
+    places = {axis: place_of(axis, parts) for axis in axes}
     grids = [[_value(parts, places[axis], value) for value in axes[axis]] for axis in axes]
     empty = [axis for axis, grid in zip(axes, grids, strict=True) if not grid]
     if empty:
@@ -90,22 +91,24 @@ def plan(
     ]
 
 
-def _place(axis: str, parts: Mapping[str, Any]) -> tuple[str, str]:
-    """The part that an axis varies, and the name it has there; seeds belong to no part."""
+def place_of(axis: str, kinds: Mapping[str, Any]) -> tuple[str, str]:
+    """The part that a parameter belongs to, and the name it has there; seeds belong to no part."""
     if axis in SEEDS:
         return "", axis
+    known = {part: [entry.name for entry in fields(kind)] for part, kind in kinds.items()}
     front, _, rest = axis.partition(".")
-    found = [part for part, value in parts.items() if axis in {entry.name for entry in fields(value)}]
-    if rest and front in parts and rest in {entry.name for entry in fields(parts[front])}:
+    if rest and rest in known.get(front, []):
         return front, rest
+    found = [part for part, names in known.items() if axis in names]
     if len(found) == 1:
         return found[0], axis
     if found:
-        raise InputError(
-            f"{axis!r} is a parameter of {' and '.join(found)}: say {found[0]}.{axis} or {found[1]}.{axis}"
-        )
-    known = "; ".join(f"{part}: {', '.join(e.name for e in fields(value))}" for part, value in parts.items())
-    raise InputError(f"there is no parameter {axis!r} ({known}; seed, data_seed)")
+        choices = " or ".join(f"{part}.{axis}" for part in found)
+        raise InputError(f"{axis!r} is a parameter of {' and '.join(found)}: say {choices}")
+    near = get_close_matches(axis, [name for names in known.values() for name in names], n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else ""
+    listed = "; ".join(f"{part}: {', '.join(names)}" for part, names in known.items())
+    raise InputError(f"there is no parameter {axis!r}: {hint or listed}")
 
 
 def _value(parts: Mapping[str, Any], place: tuple[str, str], value: Any) -> Any:

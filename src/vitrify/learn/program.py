@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -187,13 +188,18 @@ class Program:
     @cached_property
     def compiled(self) -> tuple[Any, Any, Any, float]:
         """The start, the step loop and the measurement of a lane, and the seconds that compiling them took."""
-        began, values = time.perf_counter(), self.lanes[0]
-        shapes = jax.eval_shape(self._begin, values)
+        began, values, shapes = time.perf_counter(), self.lanes[0], self.shapes
         zero = jnp.int32(0)
         begin = jax.jit(self._begin).lower(values).compile()
         advance = jax.jit(self._advance, donate_argnums=0).lower(shapes, values, zero, zero).compile()
         measure = jax.jit(self._measure).lower(shapes, values).compile()
         return begin, advance, measure, time.perf_counter() - began
+
+    @cached_property
+    def shapes(self) -> Member:
+        """What a lane looks like, without its numbers."""
+        found: Member = jax.eval_shape(self._begin, self.lanes[0])
+        return found
 
     def _on_all(self, act: Callable[[int], Any]) -> list[Any]:
         """The results of every lane, from threads where there are several."""
@@ -239,3 +245,10 @@ class Program:
             return jnp.asarray(array[at * width : (at + 1) * width] if width > 1 else array[at])
 
         return [jax.tree.map(lambda array, at=at: lane(array, at), whole) for at in range(len(self.lanes))]
+
+
+def remember_programs() -> None:
+    """Keep compiled programs on disk, so that the next process need not compile them again."""
+    folder = os.environ.get("VITRIFY_CACHE") or Path.home() / ".cache" / "vitrify"
+    jax.config.update("jax_compilation_cache_dir", str(Path(folder) / "programs"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

@@ -1,0 +1,84 @@
+"""The commands that draw data and train; `app.py` registers them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vitrify.cli.learning import StoreFolder
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE…", help="parameters; several values (lr=1e-3,3e-3 or seed=0..7) make an axis"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+Retry = Annotated[bool, typer.Option("--retry", help="train again what has failed")]
+
+
+def train(
+    sandbox: Annotated[str, typer.Argument(help="a sandbox: `vitrify data` lists them")],
+    model: Annotated[str, typer.Argument(help="a model family, for example transformer")],
+    words: Words = None,
+    members: Annotated[int, typer.Option(min=1, help="seeds of every combination")] = 1,
+    store: StoreFolder = None,
+    retry: Retry = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train many members at once on a sandbox, against its exact optimum; what a store holds is not trained again."""
+    from vitrify.cli import render_training
+    from vitrify.learn.experiment import in_words
+
+    render_training.trained([in_words(sandbox, model, words or [], members)], store, retry, as_json)
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file: sandbox, model, members, set, axes, runs")],
+    store: StoreFolder = None,
+    retry: Retry = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train what a file describes; a sweep that was interrupted goes on where it was."""
+    from vitrify.cli import render_training
+    from vitrify.learn.experiment import read_sweep
+
+    render_training.trained(read_sweep(file), store, retry, as_json)
+
+
+def data(
+    sandbox: Annotated[str | None, typer.Argument(help="a sandbox; without one, all are listed")] = None,
+    words: Words = None,
+    rows: Annotated[int, typer.Option(min=1, max=1000, help="rows to show")] = 3,
+    seed: Annotated[int, typer.Option(help="data seed")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show rows of a sandbox with their states, the optimal answers and the entropy rate; or list all sandboxes."""
+    from vitrify.cli import render_training
+
+    if sandbox is None:
+        render_training.sandboxes(as_json)
+    else:
+        render_training.rows_of(sandbox, words or [], rows, seed, as_json)
+
+
+def plot(
+    query: Annotated[list[str] | None, typer.Argument(metavar="QUERY…", help="which runs, as in `vitrify runs`")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="the figure: .svg, .png or .pdf")] = Path(
+        "curves.svg"
+    ),
+    quantity: Annotated[str, typer.Option(help="what is drawn: loss, excess, kl, accuracy …")] = "loss",
+    store: StoreFolder = None,
+) -> None:
+    """Draw curves of runs against steps, with the floor and the known predictors as lines, seeds as a band."""
+    from vitrify.cli import render_training
+    from vitrify.learn.figures import curves
+    from vitrify.learn.store import Store
+
+    opened = Store(store)
+    found = opened.runs(" ".join(query or []))
+    curves(opened, found, quantity, out)
+    render_training.drawn(found, out)
+
+
+COMMANDS = (train, sweep, data, plot)

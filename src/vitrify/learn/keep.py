@@ -1,0 +1,84 @@
+"""Training that nothing is lost of: finished runs are not computed again, killed ones go on from their checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from vitrify.learn.groups import Group as Held
+from vitrify.learn.plan import Group
+from vitrify.learn.program import First, Probe, Program
+from vitrify.learn.records import Record
+from vitrify.learn.store import Store
+from vitrify.learn.train import Journey, Watch
+
+EVERY = 20.0  # seconds between checkpoints
+
+
+def train_kept(
+    groups: Sequence[Group],
+    store: Store,
+    *,
+    probes: Mapping[str, Probe] | None = None,
+    first: First | None = None,
+    watch: Watch | None = None,
+    every: float = EVERY,
+    retry: bool = False,
+) -> list[Record]:
+    """Train what the store does not hold yet of some groups; the records of all their runs, in order."""
+    found: list[Record] = []
+    for group in groups:
+        identities = group.identities()
+        with store.open_many(identities, retry=retry) as opened:
+            for held in opened.groups:
+                part = replace(group, members=tuple(group.members[number] for number in held.numbers))
+                _go(Program(part, probes or {}, first), held, watch, every)
+        known = {record.id: record for record in store.runs()}
+        found += [known[record.id] for record in opened.records]
+    return found
+
+
+def _go(program: Program, held: Held, watch: Watch | None, every: float) -> None:
+    """Train the members of one program to the end, from where the store left them."""
+    journey, saved = resumed(program, held), time.monotonic()
+    for progress in journey.go():
+        if journey.points and progress.step == journey.points[-1]["step"] and held.logged < len(journey.points):
+            held.log(journey.points[-1])
+        if time.monotonic() - saved > every:
+            held.save(journey.step, checkpoint(journey), {})
+            saved = time.monotonic()
+        if watch:
+            watch(progress)
+    done = {}
+    for row, run in enumerate(journey.runs()):
+        if run.last["broken"] >= 0:
+            step = int(run.last["broken"])
+            held.fail(row, f"the loss was not a number at step {step} (seed {run.identity['seed']})", step)
+        else:
+            done[row] = (dict(run.last), dict(run.weights.arrays))
+    if done:
+        held.finish_all(done)
+
+
+def checkpoint(journey: Journey) -> dict[str, Any]:
+    """All that a step changes, as named arrays with members along the first axis."""
+    whole = journey.program.joined(journey.lanes)
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(whole)}
+
+
+def resumed(program: Program, held: Held) -> Journey:
+    """A journey from its beginning, or from the store's latest checkpoint and the measurements before it."""
+    latest = held.latest()
+    if latest is None:
+        return Journey(program)
+    paths, shape = jax.tree_util.tree_flatten(program.shapes)
+    names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(program.shapes)]
+    whole = jax.tree_util.tree_unflatten(shape, [latest.arrays[name] for name in names])
+    del paths
+    points = [{name: np.asarray(value) if name != "step" else value for name, value in p.items()} for p in held.lines()]
+    return Journey(program, latest.step, program.apart(whole), points)
