@@ -54,6 +54,12 @@ def decided(weights: Weights, tokens: NDArray[np.int64], precision: str = "float
 
 def bounded_logits(weights: Weights, tokens: NDArray[np.int64], u: float) -> Pair:
     """Logits in float64, and a bound on what unit roundoff u can do to them."""
+    last = bounded_stream(weights, tokens, u)[-1]
+    return _linear(last, weights.arrays["unembed.W_U"], weights.arrays["unembed.b_U"], u)
+
+
+def bounded_stream(weights: Weights, tokens: NDArray[np.int64], u: float) -> list[Pair]:
+    """The residual stream in float64 and a bound on what unit roundoff u can do to it, at every moment."""
     net, arrays = weights.architecture, weights.arrays
     if net.norm or net.residual != "add":
         raise ValueError(
@@ -62,17 +68,20 @@ def bounded_logits(weights: Weights, tokens: NDArray[np.int64], u: float) -> Pai
     embedded, placed = rows(arrays["embed.W_E"], tokens), rows(arrays["pos_embed.W_pos"], np.arange(tokens.shape[1]))
     x = embedded + placed
     e = u * (np.abs(embedded) + np.abs(placed) + np.abs(x))
+    found = [(x, e)]
     for index, block in net.turns:
         part = {k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")}
         if block.heads:
             out, out_error = _attention(block, part, (x, e), u)
             x = x + out
             e = e + out_error + u * np.abs(x)
+        found.append((x, e))
         if block.units:
             out, out_error = _mlp(part, (x, e), u)
             x = x + out
             e = e + out_error + u * np.abs(x)
-    return _linear((x, e), arrays["unembed.W_U"], arrays["unembed.b_U"], u)
+        found.append((x, e))
+    return found
 
 
 def _mlp(part: Mapping[str, Any], pair: Pair, u: float) -> Pair:
