@@ -101,3 +101,17 @@ def part_ties(name: str, scores: Scores) -> None:
     far = 2 * scores.delta + 2 * found.roundoff * (scores.largest + scores.delta + resolution)
     if scores.noise > 0 and far > resolution:
         raise Undecided(f"{name!r}: {found.name} may tell keys apart that are tied")
+
+
+def embedding_error(found: Format, embed: Any, placed: Floats) -> Floats:
+    """What a format loses of the sums of rows of two tables: in storing them, and in adding where both are not 0."""
+    lost = _largest(found.lost(embed)) + _largest(found.lost(placed))
+    token, place = _largest(abs(embed)), _largest(np.abs(placed))
+    size = token + place + lost
+    found.fits(size, "the embedding")
+    return np.where((token != 0) & (place != 0), lost + found.roundoff * size, lost)
+
+
+def _largest(matrix: Any) -> Floats:
+    """The largest entry of every column of a matrix without negative ones."""
+    return np.asarray(dense(matrix.max(axis=0))).ravel() if matrix.shape[0] else np.zeros(matrix.shape[1])

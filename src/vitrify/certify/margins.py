@@ -16,7 +16,7 @@ import numpy as np
 
 from vitrify.certify.formats import Format
 from vitrify.certify.margin_heads import averaged, check_looks, looks, race, selected
-from vitrify.certify.margin_rounding import Way
+from vitrify.certify.margin_rounding import Way, embedding_error
 from vitrify.certify.margin_scores import Scores
 from vitrify.certify.margin_units import Layer, one_by_one, table, within
 from vitrify.certify.proof import HeadMargin, Proof, SpaceMargin
@@ -112,7 +112,11 @@ class _Run:
         end = net.positions if self.longest is None else net.pads + min(self.longest, net.max_length)
         self.tokens = Stretch("tokens", net.pads, placed[net.pads : end], factors, quiet)
         if self.arithmetic:
-            self._stored(words, placed[:end])
+            bos = np.asarray(dense(embed[[0]]))
+            self.pads = replace(self.pads, error=embedding_error(self.arithmetic, bos, placed[: net.pads]))
+            self.tokens = replace(
+                self.tokens, error=embedding_error(self.arithmetic, words, placed[net.pads : end])
+            )
         self._known_pads()
         for index, block in enumerate(net.blocks):
             if block.heads:
@@ -122,22 +126,6 @@ class _Run:
                 self._mlp(index)
             self._see_pads(2 * index + 2)
         self._readout()
-
-    def _stored(self, words: Any, placed: Floats) -> None:
-        """What the format loses of the embedding: stored numbers, and sums where both parts differ from 0."""
-        found = self.arithmetic
-        assert found is not None
-        embed = np.vstack([dense(self.weights.arrays["embed.W_E"][[0]]), _largest(abs(words))[None]])
-        lost = np.vstack([found.lost(embed[:1]), _largest(found.lost(words))[None]])
-        for row, stretch in enumerate(self._stretches()):
-            part = placed[stretch.start : stretch.start + len(stretch)]
-            here = np.abs(part).max(axis=0, initial=0.0)
-            off = lost[row] + found.lost(part).max(axis=0, initial=0.0)
-            both = (embed[row] != 0) & (here != 0)
-            size = np.abs(embed[row]) + here + off
-            found.fits(size, "the embedding")
-            error = np.where(both, off + found.roundoff * size, off)
-            self._put(replace(stretch, error=error))
 
     def _put(self, stretch: Stretch) -> None:
         if stretch.name == "tokens":
@@ -391,13 +379,6 @@ class _Run:
         column = np.asarray(dense(w_u[:, [symbol]]))
         ideal = self.tokens.contents(column) + distinct(self.tokens.at_places(column, b_u[[symbol]])).T
         return float(np.abs(ideal).min())
-
-
-def _largest(matrix: Any) -> Floats:
-    """The largest entry of every column of a matrix without negative ones."""
-    if not matrix.shape[0]:
-        return np.zeros(matrix.shape[1])
-    return np.asarray(dense(matrix.max(axis=0))).ravel()
 
 
 def rows_without(layer: Layer, spent: Any) -> Any:
