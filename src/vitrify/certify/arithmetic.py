@@ -151,9 +151,7 @@ def _size(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape))
 
 
-def _changed(
-    weights: Weights[Any], narrow: Weights[Any], kind: Format, word: Ids, asked: Asked | None
-) -> int | None:
+def _changed(weights: Weights[Any], narrow: Weights[Any], kind: Format, word: Ids, asked: Asked | None) -> int | None:
     """The first length of a prefix of a word to which a net gives another answer than in float64."""
     net = weights.architecture
     tokens = np.concatenate([np.zeros(net.pads, dtype=np.int64), word])[None]

@@ -67,25 +67,63 @@ def _race(scores: Scores, groups: list[Ints]) -> Race:
     ahead = [tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys) for _ in groups]
     step = max(1, MOST_HELD // max(1, scores.count))
     for start in range(0, len(scores.queries), step):
-        _some(scores, found, groups, ahead, slice(start, min(start + step, len(scores.queries))))
+        some = slice(start, min(start + step, len(scores.queries)))
+        open_ = _clear(scores, found, ahead[0], some) if scores.fixed else np.arange(some.start, some.stop)
+        if len(open_):
+            _some(scores, found, groups, ahead, some, open_)
     for group, mine in zip(groups, ahead, strict=True):
         _rename(scores, found, mine, group)
     return found
 
 
-def _some(scores: Scores, found: Race, groups: list[Ints], wins: list[tuple[Bools, ...]], some: slice) -> None:
-    """The races of some queries, with all their contents."""
+def _clear(scores: Scores, found: Race, ahead: tuple[Bools, ...], some: slice) -> Ints:
+    """Races that positions alone decide and that one key wins by more than rounding, all at once; those left over."""
+    first, end = scores.queries.start + some.start, scores.queries.start + some.stop
+    if scores.head.mask in ("none", "after"):
+        return np.arange(some.start, some.stop)
+    first = 0 if scores.head.window is None else first - scores.head.window + 1
+    tables, owners = [], []
+    for keys in scores.keys:
+        of = slice(max(0, first - keys.stretch.start), max(0, end - keys.stretch.start))
+        tables.append(scores.fixed_scores(keys, some, of))
+        owners.append(keys.stretch.positions[of])
+    whole, owner, row = np.hstack(tables), np.concatenate(owners), np.arange(some.stop - some.start)
+    if not len(owner):
+        return np.arange(some.start, some.stop)
+    top, best = whole.argmax(axis=1), whole.max(axis=1)
+    whole[row, top] = -np.inf
+    with np.errstate(invalid="ignore"):
+        lead = best - whole.max(axis=1)  # nan where no key is seen
+    clear = lead > scores.rounding
+    for number, table in enumerate(tables):
+        if table.shape[1]:
+            ahead[number][:] |= bool((table.max(axis=1) >= best - scores.rounding)[clear].any())
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(tables[-1], axis=1)[clear]
+    steps = steps[np.isfinite(steps)]
+    found.rise = min(found.rise, float(steps.min(initial=np.inf)))
+    found.fall = max(found.fall, float(steps.max(initial=-np.inf)))
+    found.gap = min(found.gap, float(lead[clear].min(initial=np.inf)))
+    back = np.where(owner[top] >= scores.keys[-1].stretch.start, scores.queries.positions[some] - owner[top], PAD)
+    found.offsets[some] = np.where(clear, back, found.offsets[some])
+    return some.start + np.flatnonzero(~clear)
+
+
+def _some(
+    scores: Scores, found: Race, groups: list[Ints], wins: list[tuple[Bools, ...]], some: slice, left: Ints
+) -> None:
+    """The races of some queries, those that are left, with all their contents."""
     allowed = [scores.allowed(keys, some) for keys in scores.keys]
     placed = [scores.by_place(keys, some) for keys in scores.keys]
     for group, ahead in zip(groups, wins, strict=True):
         query = scores.contents[group[0]]
         shifts = [keys.places @ query for keys in scores.keys]
-        for row, i in enumerate(range(some.start, some.stop)):
-            runners = []
+        for i in left.tolist():
+            runners, row = [], i - some.start
             for number, keys in enumerate(scores.keys):
                 seen = np.flatnonzero(allowed[number][row])
                 if len(seen):
-                    base = placed[number][row, seen] + shifts[number][seen]
+                    base = (placed[number][row] + shifts[number])[seen]
                     runners.append((number, base, keys.contents @ (scores.places[i] + query), seen))
             found.nobody = found.nobody or not runners or scores.head.mask == "after"
             if runners:
@@ -110,7 +148,8 @@ def _meet(
     slack = scores.rounding
     floor = -np.inf  # what the keys give that are always there: those up to the query
     for number, base, contents, seen in runners:
-        there = base[scores.keys[number].stretch.start + seen <= scores.queries.positions[i]]
+        last = scores.queries.start + i - scores.keys[number].stretch.start
+        there = base if seen[-1] <= last else base[seen <= last]
         floor = max(floor, float(there.max(initial=-np.inf) + contents.min()))
     values, owners, agreed = [], [], []
     for number, base, contents, seen in runners:
@@ -121,16 +160,17 @@ def _meet(
         np.minimum.at(low, which, keys.agreed)
         np.maximum.at(high, which, keys.agreed)
         table = base[:, None] + different[None]
-        close = table > floor - found.gap - slack
-        values.append(table[close])
-        owners.append(np.broadcast_to(keys.stretch.start + seen[:, None], table.shape)[close])
-        agreed.append(np.broadcast_to(np.where(low == high, low, -1)[None], table.shape)[close])
+        close = np.flatnonzero(table > floor - found.gap - slack)
+        at, content = np.divmod(close, len(different))
+        values.append(table.ravel()[close])
+        owners.append(keys.stretch.start + seen[at])
+        agreed.append(np.where(low == high, low, -1)[content])
     value, owner, says = np.concatenate(values), np.concatenate(owners), np.concatenate(agreed)
     order = np.argsort(-value, kind="stable")
     value, owner, says = value[order], owner[order], says[order]
     winning = int((value >= floor - slack).sum())
     here = np.unique(owner[:winning])
-    place = int(scores.queries.positions[i] - here[0]) if here[0] >= scores.keys[-1].stretch.start else PAD
+    place = int(scores.queries.start + i - here[0]) if here[0] >= scores.keys[-1].stretch.start else PAD
     place = place if len(here) == 1 else SEVERAL
     found.offsets[i] = place if found.offsets[i] in (NOBODY, place) else SEVERAL
     number, base, _, seen = runners[-1]
@@ -247,9 +287,7 @@ def _copied(name: str, winners: Sequence[Stretch], value: Any, bias: Floats, dim
     return Factor.unit_vectors(name, dims, void=True)
 
 
-def averaged(
-    name: str, scores: Scores, value: Any, bias: Floats, dims: Ints, way: Way | None = None
-) -> Written:
+def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints, way: Way | None = None) -> Written:
     """What a head writes whose weights positions alone decide: sums of values with fixed weights."""
     from vitrify.certify.margin_sums import weighted
 
@@ -270,7 +308,11 @@ def averaged(
         return selected(name, scores, race(scores), value, bias, dims, way)
     spread = _spread(scores, value)
     error = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
-    uneven = {"softmax": float(np.expm1(2 * scores.delta)), "sparsemax": 2 * scores.delta * scores.count, "hard": 0.0}
+    uneven = {
+        "softmax": float(np.expm1(min(2 * scores.delta, 500.0))),
+        "sparsemax": 2 * scores.delta * scores.count,
+        "hard": 0.0,
+    }
     if way and scores.head.attention == "hard":
         part_ties(name, scores)
     elif scores.head.attention == "hard" and 2 * scores.delta > max(scores.head.resolution, 4 * scores.rounding):

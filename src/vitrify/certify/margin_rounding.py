@@ -20,6 +20,7 @@ from vitrify.certify.margin_scores import Scores
 from vitrify.certify.values import Floats, Ints, Undecided
 from vitrify.net.sparse import dense
 
+MOST = 500.0  # exponents are cut off here: far too much weight goes astray
 EXPONENTIAL = 16  # roundings that an exponential and the steps around it count for
 
 
@@ -70,8 +71,8 @@ def astray(name: str, scores: Scores, gap: float, ties: bool) -> tuple[float, fl
     assert found is not None
     u, lead = found.roundoff, gap - 2 * delta
     if head.attention == "softmax":
-        one = np.exp(-lead * (1 - u)) * (1 + EXPONENTIAL * u) + found.least
-        uneven = np.expm1(2 * delta + EXPONENTIAL * u) if ties else 0.0
+        one = np.exp(min(-lead * (1 - u), MOST)) * (1 + EXPONENTIAL * u) + found.least
+        uneven = np.expm1(min(2 * delta + EXPONENTIAL * u, MOST)) if ties else 0.0
         return float((count - 1) * one) if np.isfinite(gap) else 0.0, float(uneven)
     if head.attention == "sparsemax":
         sums = count * (2 * u + found.gamma(count))

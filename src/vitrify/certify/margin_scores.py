@@ -135,20 +135,26 @@ class Scores:
         """Whether positions alone decide the scores."""
         return len(self.contents) == 1 and all(len(keys.contents) == 1 for keys in self.keys)
 
+    def fixed_scores(self, keys: Keys, some: slice, of: slice) -> Floats:
+        """The scores [query, key] where positions alone decide them; -inf where a key is not seen."""
+        scores = self.by_place(keys, some, of) + ((self.places[some] + self.contents) @ keys.contents[0])[:, None]
+        scores += (keys.places[of] @ self.contents[0])[None]
+        return np.where(self.allowed(keys, some, of), scores, -np.inf)
+
     @property
     def count(self) -> int:
         """How many keys there are at most."""
         return sum(len(keys.stretch) for keys in self.keys)
 
-    def allowed(self, keys: Keys, some: slice = EVERY) -> Bools:
-        """Which keys [query, key] some queries see."""
-        return np.asarray(allowed_keys(self.head, self.queries.positions[some], keys.stretch.positions))
+    def allowed(self, keys: Keys, some: slice = EVERY, of: slice = EVERY) -> Bools:
+        """Which of some keys [query, key] some queries see."""
+        return np.asarray(allowed_keys(self.head, self.queries.positions[some], keys.stretch.positions[of]))
 
-    def by_place(self, keys: Keys, some: slice = EVERY) -> Floats:
-        """The part of the scores [query, key] that positions alone give, of some queries."""
-        scores = self.places[some] @ keys.places.T
+    def by_place(self, keys: Keys, some: slice = EVERY, of: slice = EVERY) -> Floats:
+        """The part of the scores [query, key] that positions alone give, of some queries and some keys."""
+        scores = self.places[some] @ keys.places[of].T
         if self.bias is not None:
-            offset = self.queries.positions[some, None] - keys.stretch.positions[None]
+            offset = self.queries.positions[some, None] - keys.stretch.positions[None, of]
             scores = scores + self.bias[np.clip(offset, 0, len(self.bias) - 1)]
         return scores
 

@@ -114,9 +114,7 @@ class _Run:
         if self.arithmetic:
             bos = np.asarray(dense(embed[[0]]))
             self.pads = replace(self.pads, error=embedding_error(self.arithmetic, bos, placed[: net.pads]))
-            self.tokens = replace(
-                self.tokens, error=embedding_error(self.arithmetic, words, placed[net.pads : end])
-            )
+            self.tokens = replace(self.tokens, error=embedding_error(self.arithmetic, words, placed[net.pads : end]))
         self._known_pads()
         for index, block in enumerate(net.blocks):
             if block.heads:
