@@ -64,6 +64,12 @@ class ArithmeticReport:
         """The smallest format that provably keeps the answer to every word of the declared length."""
         return next((found.name for found in self.formats if found.proved == self.max_length), None)
 
+    @property
+    def summary(self) -> str:
+        """The smallest such format, in a sentence."""
+        what = "no format is" if self.smallest is None else f"{self.smallest} is the smallest format that is"
+        return f"{what} proved to keep the answer to every word up to length {self.max_length}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, without the time it took."""
         formats = [asdict(found) for found in self.formats]
@@ -172,7 +178,7 @@ def _changed(weights: Weights[Any], narrow: Weights[Any], kind: Format, word: Id
 def _other(output: Output, wide: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Where [prefix] logits give another answer."""
     if output.kind == "values":
-        return ~(np.abs(found - wide) <= output.error).all(axis=-1)
+        return np.asarray(~(np.abs(found - wide) <= output.error).all(axis=-1))
     if output.kind == "next":
-        return ((found > 0) != (wide > 0)).any(axis=-1) | np.isnan(found).any(axis=-1)
-    return (found.argmax(axis=-1) != wide.argmax(axis=-1)) | np.isnan(found).any(axis=-1)
+        return np.asarray(((found > 0) != (wide > 0)).any(axis=-1) | np.isnan(found).any(axis=-1))
+    return np.asarray((found.argmax(axis=-1) != wide.argmax(axis=-1)) | np.isnan(found).any(axis=-1))

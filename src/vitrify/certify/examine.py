@@ -9,6 +9,7 @@ import numpy as np
 
 from vitrify.certify.evidence import Evidence, Progress
 from vitrify.certify.margins import margins
+from vitrify.certify.oracles import AsksSome
 from vitrify.certify.points import PointExamination
 from vitrify.certify.robust import radii
 from vitrify.certify.rounding import supports
@@ -58,6 +59,7 @@ def certify(
     work: float = WORK,
     samples: int | None = None,
     prove: bool = False,
+    arithmetic: bool = False,
     reals: bool = False,
     progress: Progress | None = None,
 ) -> Evidence:
@@ -66,7 +68,8 @@ def certify(
     `samples` is how many random ones; `work` bounds the cost of what is not asked for explicitly, in multiplications.
     Nets that read numbers are asked at the points that their oracle chooses; those that read images get a robustness
     radius, too. With `prove`, the margins of a net that reads words are proved for all words up to its maximum length,
-    where that can be done. With `reals`, all short words (or some of the points) are asked about once more in real
+    where that can be done; with `arithmetic`, also in which formats a run keeps the answers (see `arithmetic.py`).
+    With `reals`, all short words (or some of the points) are asked about once more in real
     arithmetic, where nothing is rounded (see `decide.py`).
     """
     questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
@@ -76,7 +79,7 @@ def certify(
     if evidence.verdict == "holds" and isinstance(questions, PointExamination):
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
-        evidence = _proved(evidence, weights, questions)
+        evidence = _proved(evidence, weights, questions, arithmetic)
     net = weights.architecture
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
@@ -104,14 +107,20 @@ def _in_reals(evidence: Evidence, weights: Weights[Any], questions: Examination,
     )
 
 
-def _proved(evidence: Evidence, weights: Weights[Any], questions: WordExamination) -> Evidence:
+def _proved(evidence: Evidence, weights: Weights[Any], questions: WordExamination, arithmetic: bool) -> Evidence:
     """The evidence with the margins of the net; where they can't be proved it says why."""
-    proof = margins(
-        weights, language=questions.oracle.language is not None, longest=weights.about.get("longest sentence")
-    )
-    notes = (*evidence.notes, proof.summary)
+    language, longest = questions.oracle.language is not None, weights.about.get("longest sentence")
+    proof = margins(weights, language=language, longest=longest)
+    notes, found = (*evidence.notes, proof.summary), proof.to_json()
+    if arithmetic and proof.holds:
+        from vitrify.certify.arithmetic import arithmetic_report
+
+        asked = questions.oracle.asked if isinstance(questions.oracle, AsksSome) else None
+        words = questions.domains[-1].words
+        report = arithmetic_report(weights, words, language=language, longest=longest, asked=asked)
+        notes, found = (*notes, report.summary), found | {"arithmetic": report.to_json()}
     method = evidence.method + "+proved" if proof.holds else evidence.method
-    return replace(evidence, method=method, notes=notes, proof=proof.to_json())
+    return replace(evidence, method=method, notes=notes, proof=found)
 
 
 def _radius_of(weights: Weights[Any], questions: PointExamination) -> dict[str, float]:

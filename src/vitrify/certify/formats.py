@@ -69,7 +69,7 @@ class Format:
         self.fits(size, what)
         there = each(matrix, lambda numbers: (numbers != 0).astype(float))
         terms = np.minimum(stretch.terms(there), column_sums(there))
-        return lost + self.summed(size, terms + (bias != 0), uneven(matrix))
+        return np.asarray(lost + self.summed(size, terms + (bias != 0), uneven(matrix)))
 
     def summed(self, size: Floats, terms: Floats, products: tuple[Floats, Floats]) -> Floats:
         """The error of sums of so many products whose sizes add up to `size`; see `uneven` for what is rounded."""

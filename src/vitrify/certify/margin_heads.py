@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.certify.margin_rounding import Way, astray, part_ties, sparse_moved
+from vitrify.certify.margin_rounding import MOST, Way, astray, part_ties, sparse_moved
 from vitrify.certify.margin_scores import Bools, Scores
 from vitrify.certify.values import ROUNDOFF, Factor, Floats, Ints, Stretch, Undecided, distinct, is_unit_map, rows_of
 from vitrify.net.attention import weigh
@@ -106,7 +106,7 @@ def _clear(scores: Scores, found: Race, ahead: tuple[Bools, ...], some: slice) -
     found.gap = min(found.gap, float(lead[clear].min(initial=np.inf)))
     back = np.where(owner[top] >= scores.keys[-1].stretch.start, scores.queries.positions[some] - owner[top], PAD)
     found.offsets[some] = np.where(clear, back, found.offsets[some])
-    return some.start + np.flatnonzero(~clear)
+    return np.asarray(some.start + np.flatnonzero(~clear))
 
 
 def _some(
@@ -223,7 +223,9 @@ def selected(
     spread = _spread(scores, value)
     passed = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
     error = passed + (leak + uneven) * (spread + 2 * passed) + 8 * ROUNDOFF * scores.count * (spread + 1)
-    error = error + way.error(scores, leak, shared=found.shared) if way else error
+    if way:
+        one = scores.head.attention == "hard" and scores.head.ties != "average"  # of tied keys
+        error = error + way.error(scores, leak, shared=found.shared and not one)
     here = np.zeros((len(scores.queries), len(dims)))
     ahead = [(keys, wins) for keys, wins in zip(scores.keys, found.winners, strict=True) if wins.any()]
     if not ahead:  # no key is ever seen
@@ -308,11 +310,8 @@ def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints, wa
         return selected(name, scores, race(scores), value, bias, dims, way)
     spread = _spread(scores, value)
     error = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
-    uneven = {
-        "softmax": float(np.expm1(min(2 * scores.delta, 500.0))),
-        "sparsemax": 2 * scores.delta * scores.count,
-        "hard": 0.0,
-    }
+    soft = float(np.expm1(min(2 * scores.delta, MOST)))
+    uneven = {"softmax": soft, "sparsemax": 2 * scores.delta * scores.count, "hard": 0.0}
     if way and scores.head.attention == "hard":
         part_ties(name, scores)
     elif scores.head.attention == "hard" and 2 * scores.delta > max(scores.head.resolution, 4 * scores.rounding):

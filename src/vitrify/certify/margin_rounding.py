@@ -17,7 +17,7 @@ import numpy as np
 
 from vitrify.certify.formats import Format, column_sums, each, uneven
 from vitrify.certify.margin_scores import Scores
-from vitrify.certify.values import Floats, Ints, Undecided
+from vitrify.certify.values import Floats, Ints, Stretch, Undecided
 from vitrify.net.sparse import dense
 
 MOST = 500.0  # exponents are cut off here: far too much weight goes astray
@@ -55,8 +55,10 @@ class Way:
             if long > 0.25:
                 raise Undecided(f"sums of {count} keys are too long for {found.name}")
             mixed = found.gamma(2 * count + EXPONENTIAL + 2 * span) / (1 - long)
+            mixed += sparse_moved(scores) if scores.head.attention == "sparsemax" else 0.0
         elif scores.head.attention == "softmax":
-            mixed = min(2 * found.roundoff, 4 * leak) + 3 * leak * (1 + found.gamma(count))
+            spilled = 8 * leak * (1 + found.gamma(count))
+            mixed = min(2 * found.roundoff, spilled) + spilled
         else:
             mixed = 0.0  # one key has weight 1, exactly
         z = own * (1 + mixed + 2 * leak) + mixed * held + (mixed > 0) * count * found.least * (1 + held)
@@ -102,6 +104,14 @@ def part_ties(name: str, scores: Scores) -> None:
     far = 2 * scores.delta + 2 * found.roundoff * (scores.largest + scores.delta + resolution)
     if scores.noise > 0 and far > resolution:
         raise Undecided(f"{name!r}: {found.name} may tell keys apart that are tied")
+
+
+def pads_fit(found: Format, pads: Stretch, part: Mapping[str, Any]) -> None:
+    """Refuse a head whose queries or scores at the pads may be too large for a format."""
+    query, key = (pads.reach(abs(part[f"W_{x}"])) + np.abs(part[f"b_{x}"]) for x in "QK")
+    found.fits(query, "queries")
+    found.fits(abs(part["beta"]) * query * np.maximum(key, 1.0), "scores")
+    found.fits(float(abs(part["beta"]) * query @ key), "scores")
 
 
 def embedding_error(found: Format, embed: Any, placed: Floats) -> Floats:

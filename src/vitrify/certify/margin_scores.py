@@ -96,7 +96,8 @@ class Scores:
         size, moved = np.abs(places).max(axis=0) + np.abs(contents).max(axis=0), queries.moved(w_q)
         if arithmetic:
             own = abs(beta) * arithmetic.linear(queries, part["W_Q"], part["b_Q"], "queries")
-            moved = moved + own + arithmetic.times(beta) * (size + moved + own) + arithmetic.least * (beta != 1)
+            moved = moved + own + arithmetic.times(beta) * (size + moved + own)
+            moved = moved + arithmetic.least * (moved > 0)
         keys, delta, largest, rounded = [], 0.0, 0.0, 0.0
         known: dict[bytes, int] = {}
         for stretch in stretches:

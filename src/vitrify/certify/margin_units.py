@@ -63,6 +63,13 @@ class Layer:
         """What the format adds to the error of each unit before its ReLU."""
         return self.arithmetic.linear(stretch, inward, self.b_in[units], "units") if self.arithmetic else 0.0
 
+    def fits(self, stretch: Stretch) -> None:
+        """Refuse numbers that may be too large for the format, at positions that are known."""
+        if self.arithmetic:
+            noise = self.arithmetic.linear(stretch, self.w_in, self.b_in, "units") + stretch.moved(self.w_in)
+            post = np.maximum(np.asarray(stretch.places @ self.w_in) + self.b_in + noise, 0.0)
+            self.arithmetic.fits(np.asarray(post @ abs(self.w_out)) + np.abs(self.b_out), "what units write")
+
     def leaves(self, stretch: Stretch, dim: int, least: float) -> float:
         """What a format leaves in a dimension that a unit takes away: the unit, its bias, and the sum are rounded."""
         found = self.arithmetic
@@ -126,7 +133,7 @@ def table(
     inward, outward = layer.inward(units), layer.outward(units, dims)
     constant = layer.b_out[list(dims)]
     if not len(units):
-        return constant[None], np.zeros(len(dims))
+        return constant[None], layer.written_error(0.0, 0.0, 0.0, outward, dims)
     inward = np.asarray(dense(inward)) if inward.shape[0] * inward.shape[1] <= MOST_PRODUCTS else inward
     contents = stretch.contents(inward, most=most)
     places = distinct(np.asarray(stretch.at_places(inward, layer.b_in[units])))

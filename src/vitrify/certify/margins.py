@@ -16,7 +16,7 @@ import numpy as np
 
 from vitrify.certify.formats import Format
 from vitrify.certify.margin_heads import averaged, check_looks, looks, race, selected
-from vitrify.certify.margin_rounding import Way, embedding_error
+from vitrify.certify.margin_rounding import Way, embedding_error, pads_fit
 from vitrify.certify.margin_scores import Scores
 from vitrify.certify.margin_units import Layer, one_by_one, table, within
 from vitrify.certify.proof import HeadMargin, Proof, SpaceMargin
@@ -142,7 +142,7 @@ class _Run:
         net.forward(self.weights.prepared, alone, record=seen.__setitem__)
         self.known = {moment: seen[name][0] for moment, name in enumerate(net.moments)}
         if self.arithmetic:
-            steps = bounded_stream(self.weights, alone, self.arithmetic.roundoff)
+            steps = bounded_stream(self.weights, alone, self.arithmetic)
             self.strayed = [error[0].max(axis=0) for _, error in steps]
 
     def _see_pads(self, moment: int) -> None:
@@ -199,6 +199,8 @@ class _Run:
         bias = np.asarray(part["b_V"] @ out)
         scores = Scores.of(head, part, stretch, keys, value, bias, self.arithmetic)
         path = Way.of(self.arithmetic, part, part["every"], dims) if self.arithmetic else None
+        if self.arithmetic and self.known is not None:
+            pads_fit(self.arithmetic, self.pads, part)
         if label is not None and label.gap is None:
             found, written, way = None, averaged(name, scores, value, bias, dims, path), "fixed weights"
         else:
@@ -215,10 +217,13 @@ class _Run:
     # ---- the MLP
     def _mlp(self, index: int) -> None:
         arrays, prefix = self.weights.arrays, f"blocks.{index}.mlp."
-        layer = Layer(*(arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out")), self.arithmetic)
+        w_in, b_in, w_out, b_out = (arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out"))
+        layer = Layer(w_in, b_in, w_out, b_out, self.arithmetic)
         self.tokens = self._units(self.tokens, layer, 2 * index + 2)
         if self.known is None:
             self.pads = self._units(self.pads, layer, 2 * index + 2)
+        else:
+            layer.fits(self.pads)
 
     def _units(self, stretch: Stretch, layer: Layer, moment: int) -> Stretch:
         low, _ = stretch.bounds()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vitrify.certify.formats import Format
 from vitrify.net.sparse import dense
@@ -19,7 +18,7 @@ from vitrify.net.weights import Weights
 ACCUMULATES = (np.add, np.multiply)
 
 
-class Narrow(np.ndarray):  # type: ignore[type-arg]
+class Narrow(np.ndarray):
     """An array whose numbers are all of one format, and so is all that is computed from it."""
 
     format: Format | None = None
@@ -31,7 +30,8 @@ class Narrow(np.ndarray):  # type: ignore[type-arg]
         """Functions that only move numbers about; what they are made of comes back to `__array_ufunc__`."""
         return self._again(super().__array_function__(function, types, given, named))
 
-    def __array_ufunc__(self, function: Any, method: str, *given: Any, out: Any = None, **named: Any) -> Any:
+    def __array_ufunc__(self, function: Any, method: Any, /, *given: Any, **named: Any) -> Any:
+        out = named.pop("out", None)
         plain = [np.asarray(x) for x in given] if method == "__call__" else [np.asarray(given[0]), *given[1:]]
         with np.errstate(all="ignore"):
             if function is np.matmul:

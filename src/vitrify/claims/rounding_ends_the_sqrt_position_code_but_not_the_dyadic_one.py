@@ -2,8 +2,8 @@ r"""Rounding ends the square-root position code near T = 100 in float32; the dya
 
 Statement: a head tells positions apart in arithmetic of unit roundoff $u$ as long as $\kappa u$ stays below 1/4, with
 $\kappa$ its largest score over its lead. The code $(\sqrt{1/t}, \sqrt{1-1/t})$ has $\kappa = 8T^3$, so float32 ends it
-near $T = (32u)^{-1/3} = 81$ and float64 near $6.6 \cdot 10^4$; the dyadic code has $\kappa = B/2$ with $B = \lceil\log_2
-T\rceil$, which no length in use brings near 1/4.
+near $T = (32u)^{-1/3} = 81$ and float64 near $6.6 \cdot 10^4$; the dyadic code has $\kappa = B/2$ with
+$B = \lceil\log_2 T\rceil$, which no length in use brings near 1/4.
 Why: rounding moves a score by some $u$ times its size, and a key that leads by less than that may lose.
 Checked: the margins of nets built for $T$ are proved for all words with every number in the format, stored weights
 included: with the square-root code in float64 at $T = 10^4$, in float32 at 32 and not at 128; with the dyadic code in
