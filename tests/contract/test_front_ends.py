@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from built import all_words, answers, random_words
 from programs import usual_programs
-from vitrify.certify.oracles import oracle_for
 from vitrify.certify.formats import FORMATS
+from vitrify.certify.oracles import oracle_for
 from vitrify.certify.rounding import bounded_logits, decided, supports
 from vitrify.constructions.catalogue import KINDS, Attention, Settings, build
 from vitrify.net.run import batch_logits

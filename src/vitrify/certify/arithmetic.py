@@ -23,6 +23,7 @@ from vitrify.certify.narrow import narrowed
 from vitrify.net.architecture import Output
 from vitrify.net.run import batch_logits
 from vitrify.net.sparse import is_sparse
+from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 
 Ids = NDArray[np.int64]
@@ -83,16 +84,20 @@ def arithmetic_report(
     language: bool = False,
     longest: int | None = None,
     asked: Asked | None = None,
+    unproved: str | None = None,
 ) -> ArithmeticReport:
     """In which formats a net keeps its answers, to which length.
 
-    `words` [word, length] are those that are run; `asked` says after which of their prefixes there is a right answer.
+    `words` [word, length] are those that are run; `asked` says after which of their prefixes there is a right answer;
+    `unproved` is why margins can't be proved even without rounding, if that is known.
     """
     start = time.perf_counter()
     declared = weights.architecture.max_length if longest is None else longest
     found = []
     for kind in FORMATS.values():
-        proved, error, reason = proved_length(weights, kind, declared, language=language)
+        proved, error, reason = None, None, unproved
+        if unproved is None:
+            proved, error, reason = proved_length(weights, kind, declared, language=language)
         kept, broken = kept_length(weights, kind, words, asked)
         found.append(FormatReport(kind.name, proved, error, reason, kept, broken))
     return ArithmeticReport(declared, tuple(found), time.perf_counter() - start)
@@ -120,25 +125,40 @@ def kept_length(
 ) -> tuple[int | None, bool]:
     """To which length runs in a format give the answers of float64, and whether another answer comes behind that."""
     net = weights.architecture
+    if not isinstance(net, Transformer):
+        return None, False
     narrow = weights if kind.bits == 64 else weights.map(_float32) if kind.bits == 32 else narrowed(weights, kind)
     chosen = sorted((word for part in words for word in part), key=len)[-WORDS:]
+
+    def breaks(length: int) -> bool:
+        return any(_changed(weights, narrow, kind, word[:length], asked) for word in chosen)
+
     kept: int | None = None
     for length in _lengths(net, len(chosen[-1]) if chosen else 0):
         if _products(net, length) > (STEPS if kind.bits < 32 else NATIVE):
             break
-        fresh = [word[:length] for word in chosen if len(word) > (kept or 0)]
-        broken = [at for at in (_changed(weights, narrow, kind, word, asked) for word in fresh) if at is not None]
-        if broken:
-            return min(broken) - 1, True
+        if breaks(length):
+            return _first(breaks, kept or 0, length) - 1, True
         kept = length
     return kept, False
+
+
+def _first(breaks: Callable[[int], bool], low: int, high: int) -> int:
+    """The first length that breaks, above one that does not, up to one that does.
+
+    What comes after a prefix can spoil the answer to it where it overflows, so each length is run by itself.
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if breaks(middle) else (middle, high)
+    return high
 
 
 def _float32(array: Any) -> Any:
     return array.astype(np.float32) if is_sparse(array) else np.asarray(array, dtype=np.float32)
 
 
-def _lengths(net: Any, longest: int) -> list[int]:
+def _lengths(net: Transformer, longest: int) -> list[int]:
     """The lengths of the runs, each about twice the one before; a net that looks ahead is asked more often."""
     found, length = [], max(net.min_length, 1 if net.looks_ahead else FIRST)
     while length < longest:
@@ -147,7 +167,7 @@ def _lengths(net: Any, longest: int) -> list[int]:
     return [*found, longest] if longest >= max(1, net.min_length) else []
 
 
-def _products(net: Any, length: int) -> float:
+def _products(net: Transformer, length: int) -> float:
     """Products of one run over a word, roughly."""
     here = sum(len(block.heads) * (block.d_head + block.d_value) * length for block in net.blocks)
     return float(length * (here + sum(_size(shape) for shape in net.shapes().values() if len(shape) > 1)))
@@ -157,8 +177,8 @@ def _size(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape))
 
 
-def _changed(weights: Weights[Any], narrow: Weights[Any], kind: Format, word: Ids, asked: Asked | None) -> int | None:
-    """The first length of a prefix of a word to which a net gives another answer than in float64."""
+def _changed(weights: Weights[Any], narrow: Weights[Any], kind: Format, word: Ids, asked: Asked | None) -> bool:
+    """Whether a net gives another answer than in float64 after some prefix of a word."""
     net = weights.architecture
     tokens = np.concatenate([np.zeros(net.pads, dtype=np.int64), word])[None]
     wide = batch_logits(weights, tokens)[0, net.pads - 1 :]
@@ -170,9 +190,7 @@ def _changed(weights: Weights[Any], narrow: Weights[Any], kind: Format, word: Id
     other[0] = False
     if asked is not None:
         other &= asked(word[None])[0]
-    if not other.any():
-        return None
-    return len(word) if net.looks_ahead else int(other.argmax())
+    return bool(other.any())
 
 
 def _other(output: Output, wide: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -73,6 +73,8 @@ def certify(
     arithmetic, where nothing is rounded (see `decide.py`).
     """
     questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
+    if arithmetic and not (prove and isinstance(questions, WordExamination)):
+        raise InputError("lower precision is looked at where margins are proved, of networks that read words")
     evidence = questions.run(weights, progress)
     if evidence.verdict == "holds" and reals:
         evidence = _in_reals(evidence, weights, questions, progress)
@@ -112,12 +114,14 @@ def _proved(evidence: Evidence, weights: Weights[Any], questions: WordExaminatio
     language, longest = questions.oracle.language is not None, weights.about.get("longest sentence")
     proof = margins(weights, language=language, longest=longest)
     notes, found = (*evidence.notes, proof.summary), proof.to_json()
-    if arithmetic and proof.holds:
+    if arithmetic:
         from vitrify.certify.arithmetic import arithmetic_report
 
         asked = questions.oracle.asked if isinstance(questions.oracle, AsksSome) else None
         words = questions.domains[-1].words
-        report = arithmetic_report(weights, words, language=language, longest=longest, asked=asked)
+        report = arithmetic_report(
+            weights, words, language=language, longest=longest, asked=asked, unproved=proof.reason
+        )
         notes, found = (*notes, report.summary), found | {"arithmetic": report.to_json()}
     method = evidence.method + "+proved" if proof.holds else evidence.method
     return replace(evidence, method=method, notes=notes, proof=found)

@@ -21,6 +21,7 @@ from vitrify.certify.values import Floats, Ints, Stretch, Undecided
 from vitrify.net.sparse import dense
 
 MOST = 500.0  # exponents are cut off here: far too much weight goes astray
+LONG = 0.25  # relative error beyond which a sum of weights is not divided by
 EXPONENTIAL = 16  # roundings that an exponential and the steps around it count for
 
 
@@ -50,21 +51,25 @@ class Way:
         for keys in scores.keys:
             own = np.maximum(own, found.linear(keys.stretch, self.w_v, self.b_v, "values"))
             held = np.maximum(held, keys.stretch.reach(abs(self.w_v)) + np.abs(self.b_v))
-        if shared:
-            long = found.gamma(count)
-            if long > 0.25:
-                raise Undecided(f"sums of {count} keys are too long for {found.name}")
-            mixed = found.gamma(2 * count + EXPONENTIAL + 2 * span) / (1 - long)
-            mixed += sparse_moved(scores) if scores.head.attention == "sparsemax" else 0.0
-        elif scores.head.attention == "softmax":
-            spilled = 8 * leak * (1 + found.gamma(count))
-            mixed = min(2 * found.roundoff, spilled) + spilled
-        else:
-            mixed = 0.0  # one key has weight 1, exactly
+        mixed = self._mixed(scores, leak, shared, span)
         z = own * (1 + mixed + 2 * leak) + mixed * held + (mixed > 0) * count * found.least * (1 + held)
         size, lost = (held + z) @ np.abs(self.w_o), (held + z) @ found.lost(self.w_o)
         found.fits(size, "what heads write")
         return np.asarray(z @ np.abs(self.w_o) + lost + found.summed(size + lost, self.terms, self.products))
+
+    def _mixed(self, scores: Scores, leak: float, shared: bool, span: float) -> float:
+        """The relative error of a mean of values."""
+        found, count = self.arithmetic, scores.count
+        long = float(found.gamma(count))
+        usual = float(found.gamma(2 * count + EXPONENTIAL + 2 * span)) / (1 - long) if long <= LONG else np.inf
+        if not shared and scores.head.attention != "softmax":
+            return 0.0  # one key has weight 1, exactly
+        if not shared:
+            spilled = 8 * leak * (1 + long)
+            return min(usual, spilled + min(2 * found.roundoff, spilled))
+        if long > LONG:
+            raise Undecided(f"sums of {count} keys are too long for {found.name}")
+        return usual + (sparse_moved(scores) if scores.head.attention == "sparsemax" else 0.0)
 
 
 def astray(name: str, scores: Scores, gap: float, ties: bool) -> tuple[float, float]:

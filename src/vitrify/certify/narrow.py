@@ -30,7 +30,8 @@ class Narrow(np.ndarray):
         """Functions that only move numbers about; what they are made of comes back to `__array_ufunc__`."""
         return self._again(super().__array_function__(function, types, given, named))
 
-    def __array_ufunc__(self, function: Any, method: Any, /, *given: Any, **named: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: Any, *given: Any, **kwargs: Any) -> Any:
+        function, named = ufunc, kwargs
         out = named.pop("out", None)
         plain = [np.asarray(x) for x in given] if method == "__call__" else [np.asarray(given[0]), *given[1:]]
         with np.errstate(all="ignore"):

@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 from nets import mixed, random_arrays
 from oracles import naive_transformer
-from vitrify.certify.mutate import mutations
 from vitrify.certify.formats import FORMATS
+from vitrify.certify.mutate import mutations
 from vitrify.certify.rounding import bounded_logits
 from vitrify.net import sparse
 from vitrify.net.folder import load, save
