@@ -12,10 +12,12 @@ from samples import ENTRIES, SAMPLES, built
 from vitrify.certify import certify
 from vitrify.certify.arithmetic import arithmetic_report, kept_length, proved_length
 from vitrify.certify.formats import FORMATS
+from vitrify.certify.margin_scores import Scores
 from vitrify.certify.margins import margins
 from vitrify.certify.narrow import narrowed
 from vitrify.certify.oracles import oracle_for
 from vitrify.certify.proof import Proof
+from vitrify.certify.values import Stretch
 from vitrify.constructions.catalogue import Attention, Settings, build
 from vitrify.errors import InputError
 from vitrify.kit.positions import CodeName
@@ -200,6 +202,43 @@ def test_scores_near_a_tie_are_not_proved_to_be_told_apart(name: str) -> None:
         if logits(narrowed(weights, kind), [1]).argmax() != 1:
             wrong.append(lead)
     assert max(wrong) < min(proved) < 4 * max(wrong)  # a bound a quarter as large would be noticed
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("inexact", ["query", "key", "beta"])
+def test_the_error_of_a_score_is_bounded_and_not_far(inexact: str, name: str) -> None:
+    kind, reached = FORMATS[name], 0.0
+    for seed in range(100):
+        x, odd = np.random.default_rng(seed).uniform(1, 2, size=2)
+        x = float(kind.stored(x))
+        part = {"W_Q": np.ones((1, 1)), "W_K": np.ones((1, 1)), "b_Q": np.zeros(1), "b_K": np.zeros(1), "beta": 1.0}
+        part |= {"beta": odd} if inexact == "beta" else {f"W_{inexact[0].upper()}": np.array([[odd]])}
+        stretch = Stretch("tokens", 1, np.array([[x]]), (), np.zeros(1))
+        found = Scores.of(Head(), {**part, "b_rel": None}, stretch, [stretch], np.ones((1, 1)), np.zeros(1), kind)
+        stored = kind.stored
+        score = stored(stored(stored(x * stored(odd))) * x)
+        off = abs(float(score) - x * odd * x)
+        assert off <= found.noise <= found.delta
+        reached = max(reached, off / found.noise)
+    assert reached > 1 / 3
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_units_near_zero_may_be_on_either_side(name: str) -> None:
+    kind, changed = FORMATS[name], 0
+    for seed in range(40):
+        x, w = np.random.default_rng(seed).uniform(1, 2, size=2)
+        net = Transformer(("<s>", "a"), Output("class", ("x", "y")), 1, 2, (Block((), 0, 0, 1),))
+        arrays = {key: np.zeros(shape) for key, shape in net.shapes().items()}
+        arrays["embed.W_E"][1, 0], arrays["blocks.0.mlp.W_in"][0, 0] = kind.stored(x), w
+        arrays["blocks.0.mlp.b_in"][0] = -kind.stored(x) * w * (1 + kind.roundoff / 16)
+        arrays["blocks.0.mlp.W_out"][0, 1] = arrays["unembed.W_U"][1, 0] = 1.0
+        arrays["unembed.b_U"][1] = kind.roundoff / 8
+        weights = Weights(net, arrays, Labels((SpaceLabel("made", Reals(("a",), 0.0, 9.0), (1,), 2, 9),)))
+        assert logits(weights, [1]).argmax() == 1
+        assert not margins(weights, arithmetic=kind).holds
+        changed += int(logits(narrowed(weights, kind), [1]).argmax() != 1)
+    assert changed > 0
 
 
 def position_net(code: CodeName, length: int) -> Weights[Any]:
