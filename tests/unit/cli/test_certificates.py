@@ -66,8 +66,6 @@ def test_arithmetic_is_told_and_kept(tmp_path: Path) -> None:
     report = json.loads(text)["evidence"]["proof"]["arithmetic"]
     assert [(found["name"], found["proved"]) for found in report["formats"][::2]] == [("float16", 8), ("float32", 8)]
     assert vitrify("recheck", net).returncode == 0
-    assert vitrify("certify", net, "--arithmetic", "--max-length", 4).returncode == 0
-    assert path.read_text(encoding="utf-8") == text
     path.write_text(text.replace('"proved": 8', '"proved": 9', 1), encoding="utf-8")
     done = vitrify("recheck", net)
     assert done.returncode == 1
