@@ -111,6 +111,10 @@ class Layer:
         part = self._out_columns[:, list(dims)]
         return np.flatnonzero(reads(part) & ~without)
 
+    def rest(self, without: NDArray[np.bool_]) -> Any:
+        """The rows of W_out of all units but some."""
+        return rows_of(self.w_out, np.flatnonzero(~without))
+
     def inward(self, units: NDArray[np.int64]) -> Any:
         """The columns of W_in of some units."""
         return self._columns[:, units]

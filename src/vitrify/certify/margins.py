@@ -245,7 +245,7 @@ class _Run:
         after = stretch.cleared(np.array(gone, dtype=np.int64), np.array(left)) if gone else stretch
         born = [s for s in self.labels.spaces if s.born == moment]
         told = {dim for s in born for dim in s.dims}
-        writes = set(np.flatnonzero(reads((rows_without(clean, spent)).T) | (clean.b_out != 0)).tolist())
+        writes = set(np.flatnonzero(reads(clean.rest(spent).T) | (clean.b_out != 0)).tolist())
         if writes - told:
             raise Undecided(
                 f"block {moment // 2 - 1} writes dimensions that no space is born in: {sorted(writes - told)[:5]}"
@@ -382,12 +382,6 @@ class _Run:
         column = np.asarray(dense(w_u[:, [symbol]]))
         ideal = self.tokens.contents(column) + distinct(self.tokens.at_places(column, b_u[[symbol]])).T
         return float(np.abs(ideal).min())
-
-
-def rows_without(layer: Layer, spent: Any) -> Any:
-    """The rows of W_out of all units but some."""
-    keep = np.flatnonzero(~spent)
-    return layer.w_out.tocsr()[keep] if is_sparse(layer.w_out) else layer.w_out[keep]
 
 
 def _added(stretch: Stretch, dims: Any, written: Any) -> Stretch:
