@@ -21,6 +21,7 @@ SECTIONS = ("Statement", "Why", "Checked", "Source", "Saboteur")
 BUDGET = 60.0  # seconds that one claim may take on one core
 
 NO_NETS = {  # claims without certificates, and why: every other one certifies its exact nets
+    "rounding_ends_the_sqrt_position_code_but_not_the_dyadic_one": "proves margins of nets of many lengths itself",
     "finite_precision_softmax_runs_as_threshold_circuits": "about any net, and the circuit made of it",
     "hard_attention_misses_a_letter_of_parity": "about what no net can do",
     "hard_attention_runs_as_circuits_of_constant_depth": "about any net, and the circuit made of it",

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from built import all_words, answers, random_words
 from programs import usual_programs
+from vitrify.certify.formats import FORMATS
 from vitrify.certify.oracles import oracle_for
-from vitrify.certify.rounding import ROUNDOFF, bounded_logits, decided, supports
+from vitrify.certify.rounding import bounded_logits, decided, supports
 from vitrify.constructions.catalogue import KINDS, Attention, Settings, build
 from vitrify.net.run import batch_logits
 from vitrify.net.weights import Weights
@@ -128,7 +129,7 @@ def in_float32(weights: Weights, words: Ids) -> float:
     tokens = np.concatenate([np.zeros((len(words), net.pads), dtype=np.int64), words], axis=1)
     narrow = batch_logits(weights.map(lambda array: np.asarray(array, dtype=np.float32)), tokens)
     assert narrow.dtype == np.float32
-    wide, error = bounded_logits(weights, tokens, ROUNDOFF["float32"])
+    wide, error = bounded_logits(weights, tokens, FORMATS["float32"])
     assert (np.abs(narrow - wide) <= error + TINY).all()
     if net.output.kind == "values":
         return 1.0

@@ -9,6 +9,7 @@ import numpy as np
 
 from vitrify.certify.evidence import Evidence, Progress
 from vitrify.certify.margins import margins
+from vitrify.certify.oracles import AsksSome
 from vitrify.certify.points import PointExamination
 from vitrify.certify.robust import radii
 from vitrify.certify.rounding import supports
@@ -58,6 +59,7 @@ def certify(
     work: float = WORK,
     samples: int | None = None,
     prove: bool = False,
+    arithmetic: bool = False,
     reals: bool = False,
     progress: Progress | None = None,
 ) -> Evidence:
@@ -66,17 +68,21 @@ def certify(
     `samples` is how many random ones; `work` bounds the cost of what is not asked for explicitly, in multiplications.
     Nets that read numbers are asked at the points that their oracle chooses; those that read images get a robustness
     radius, too. With `prove`, the margins of a net that reads words are proved for all words up to its maximum length,
-    where that can be done. With `reals`, all short words (or some of the points) are asked about once more in real
+    where that can be done; with `arithmetic`, also in which formats a run keeps the answers (see `arithmetic.py`).
+    With `reals`, all short words (or some of the points) are asked about once more in real
     arithmetic, where nothing is rounded (see `decide.py`).
     """
     questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
+    if arithmetic and not (prove and isinstance(questions, WordExamination)):
+        raise InputError("lower precision is looked at where margins are proved, of networks that read words")
     evidence = questions.run(weights, progress)
     if evidence.verdict == "holds" and reals:
         evidence = _in_reals(evidence, weights, questions, progress)
     if evidence.verdict == "holds" and isinstance(questions, PointExamination):
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
-        evidence = with_proof(evidence, weights, language=questions.oracle.language is not None)
+        language = questions.oracle.language is not None
+        evidence = with_proof(evidence, weights, language=language, in_formats=questions if arithmetic else None)
     net = weights.architecture
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
@@ -104,12 +110,27 @@ def _in_reals(evidence: Evidence, weights: Weights[Any], questions: Examination,
     )
 
 
-def with_proof(evidence: Evidence, weights: Weights[Any], *, language: bool) -> Evidence:
-    """The evidence with the margins of the net; where they can't be proved it says why."""
-    proof = margins(weights, language=language, longest=weights.about.get("longest sentence"))
-    notes = (*evidence.notes, proof.summary)
+def with_proof(
+    evidence: Evidence, weights: Weights[Any], *, language: bool, in_formats: WordExamination | None = None
+) -> Evidence:
+    """The evidence with the margins of the net; where they can't be proved it says why.
+
+    With `in_formats` it also says to which length each floating-point format keeps the answers to those questions.
+    """
+    longest = weights.about.get("longest sentence")
+    proof = margins(weights, language=language, longest=longest)
+    notes, found = (*evidence.notes, proof.summary), proof.to_json()
+    if in_formats:
+        from vitrify.certify.arithmetic import arithmetic_report
+
+        asked = in_formats.oracle.asked if isinstance(in_formats.oracle, AsksSome) else None
+        words = in_formats.domains[-1].words
+        report = arithmetic_report(
+            weights, words, language=language, longest=longest, asked=asked, unproved=proof.reason
+        )
+        notes, found = (*notes, report.summary), found | {"arithmetic": report.to_json()}
     method = evidence.method + "+proved" if proof.holds else evidence.method
-    return replace(evidence, method=method, notes=notes, proof=proof.to_json())
+    return replace(evidence, method=method, notes=notes, proof=found)
 
 
 def _radius_of(weights: Weights[Any], questions: PointExamination) -> dict[str, float]:

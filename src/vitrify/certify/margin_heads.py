@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.certify.margin_rounding import MOST, Way, astray, part_ties, sparse_moved
 from vitrify.certify.margin_scores import Bools, Scores
 from vitrify.certify.values import ROUNDOFF, Factor, Floats, Ints, Stretch, Undecided, distinct, is_unit_map, rows_of
 from vitrify.net.attention import weigh
@@ -23,6 +24,7 @@ from vitrify.net.labels import Looks
 from vitrify.net.sparse import dense
 
 MOST_SCORES = 1 << 29  # scores that may be compared for one head
+MOST_HELD = 1 << 22  # of them that are held at once
 PAD, SEVERAL, NOBODY = -(1 << 40), -(2 << 40), -(3 << 40)  # no offsets: a pad is read, or it depends, or no key is seen
 
 
@@ -30,15 +32,16 @@ PAD, SEVERAL, NOBODY = -(1 << 40), -(2 << 40), -(3 << 40)  # no offsets: a pad i
 class Race:
     """Who wins: the least gap, whether winners with different values may tie, and which contents can win, by keys.
 
-    `nobody` says that a query may see no key; `offsets` [query] is how far back the winner is, where that does not
-    depend on the word; `rise` and `fall` are the least and the most that the score grows from one token to the next
-    with the same contents.
+    `shared` says that several keys may win at once, whatever their values; `nobody` that a query may see no key.
+    `offsets` [query] is how far back the winner is, where that does not depend on the word; `rise` and `fall` are the
+    least and the most that the score grows from one token to the next with the same contents.
     """
 
     gap: float
     ties: bool
     winners: tuple[Bools, ...]
     offsets: Ints
+    shared: bool = False
     nobody: bool = False
     rise: float = np.inf
     fall: float = -np.inf
@@ -61,24 +64,70 @@ def _race(scores: Scores, groups: list[Ints]) -> Race:
         raise Undecided(f"{len(scores.queries)} × {len(groups)} × {entries} scores are too many to compare")
     winners = tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys)
     found = Race(np.inf, False, winners, np.full(len(scores.queries), NOBODY))
-    allowed = [scores.allowed(keys) for keys in scores.keys]
-    placed = [scores.by_place(keys) for keys in scores.keys]
-    for group in groups:
+    ahead = [tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys) for _ in groups]
+    step = max(1, MOST_HELD // max(1, scores.count))
+    for start in range(0, len(scores.queries), step):
+        some = slice(start, min(start + step, len(scores.queries)))
+        open_ = _clear(scores, found, ahead[0], some) if scores.fixed else np.arange(some.start, some.stop)
+        if len(open_):
+            _some(scores, found, groups, ahead, some, open_)
+    for group, mine in zip(groups, ahead, strict=True):
+        _rename(scores, found, mine, group)
+    return found
+
+
+def _clear(scores: Scores, found: Race, ahead: tuple[Bools, ...], some: slice) -> Ints:
+    """Races that positions alone decide and that one key wins by more than rounding, all at once; those left over."""
+    first, end = scores.queries.start + some.start, scores.queries.start + some.stop
+    if scores.head.mask in ("none", "after"):
+        return np.arange(some.start, some.stop)
+    first = 0 if scores.head.window is None else first - scores.head.window + 1
+    tables, owners = [], []
+    for keys in scores.keys:
+        of = slice(max(0, first - keys.stretch.start), max(0, end - keys.stretch.start))
+        tables.append(scores.fixed_scores(keys, some, of))
+        owners.append(keys.stretch.positions[of])
+    whole, owner, row = np.hstack(tables), np.concatenate(owners), np.arange(some.stop - some.start)
+    if not len(owner):
+        return np.arange(some.start, some.stop)
+    top, best = whole.argmax(axis=1), whole.max(axis=1)
+    whole[row, top] = -np.inf
+    with np.errstate(invalid="ignore"):
+        lead = best - whole.max(axis=1)  # nan where no key is seen
+    clear = lead > scores.rounding
+    for number, table in enumerate(tables):
+        if table.shape[1]:
+            ahead[number][:] |= bool((table.max(axis=1) >= best - scores.rounding)[clear].any())
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(tables[-1], axis=1)[clear]
+    steps = steps[np.isfinite(steps)]
+    found.rise = min(found.rise, float(steps.min(initial=np.inf)))
+    found.fall = max(found.fall, float(steps.max(initial=-np.inf)))
+    found.gap = min(found.gap, float(lead[clear].min(initial=np.inf)))
+    back = np.where(owner[top] >= scores.keys[-1].stretch.start, scores.queries.positions[some] - owner[top], PAD)
+    found.offsets[some] = np.where(clear, back, found.offsets[some])
+    return np.asarray(some.start + np.flatnonzero(~clear))
+
+
+def _some(
+    scores: Scores, found: Race, groups: list[Ints], wins: list[tuple[Bools, ...]], some: slice, left: Ints
+) -> None:
+    """The races of some queries, those that are left, with all their contents."""
+    allowed = [scores.allowed(keys, some) for keys in scores.keys]
+    placed = [scores.by_place(keys, some) for keys in scores.keys]
+    for group, ahead in zip(groups, wins, strict=True):
         query = scores.contents[group[0]]
         shifts = [keys.places @ query for keys in scores.keys]
-        ahead = tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys)
-        for i in range(len(scores.queries)):
-            runners = []
+        for i in left.tolist():
+            runners, row = [], i - some.start
             for number, keys in enumerate(scores.keys):
-                seen = np.flatnonzero(allowed[number][i])
+                seen = np.flatnonzero(allowed[number][row])
                 if len(seen):
-                    base = placed[number][i, seen] + shifts[number][seen]
+                    base = (placed[number][row] + shifts[number])[seen]
                     runners.append((number, base, keys.contents @ (scores.places[i] + query), seen))
             found.nobody = found.nobody or not runners or scores.head.mask == "after"
             if runners:
                 _meet(scores, found, ahead, i, runners)
-        _rename(scores, found, ahead, group)
-    return found
 
 
 def _rename(scores: Scores, found: Race, ahead: tuple[Bools, ...], group: Ints) -> None:
@@ -99,7 +148,8 @@ def _meet(
     slack = scores.rounding
     floor = -np.inf  # what the keys give that are always there: those up to the query
     for number, base, contents, seen in runners:
-        there = base[scores.keys[number].stretch.start + seen <= scores.queries.positions[i]]
+        last = scores.queries.start + i - scores.keys[number].stretch.start
+        there = base if seen[-1] <= last else base[seen <= last]
         floor = max(floor, float(there.max(initial=-np.inf) + contents.min()))
     values, owners, agreed = [], [], []
     for number, base, contents, seen in runners:
@@ -110,16 +160,17 @@ def _meet(
         np.minimum.at(low, which, keys.agreed)
         np.maximum.at(high, which, keys.agreed)
         table = base[:, None] + different[None]
-        close = table > floor - found.gap - slack
-        values.append(table[close])
-        owners.append(np.broadcast_to(keys.stretch.start + seen[:, None], table.shape)[close])
-        agreed.append(np.broadcast_to(np.where(low == high, low, -1)[None], table.shape)[close])
+        close = np.flatnonzero(table > floor - found.gap - slack)
+        at, content = np.divmod(close, len(different))
+        values.append(table.ravel()[close])
+        owners.append(keys.stretch.start + seen[at])
+        agreed.append(np.where(low == high, low, -1)[content])
     value, owner, says = np.concatenate(values), np.concatenate(owners), np.concatenate(agreed)
     order = np.argsort(-value, kind="stable")
     value, owner, says = value[order], owner[order], says[order]
     winning = int((value >= floor - slack).sum())
     here = np.unique(owner[:winning])
-    place = int(scores.queries.positions[i] - here[0]) if here[0] >= scores.keys[-1].stretch.start else PAD
+    place = int(scores.queries.start + i - here[0]) if here[0] >= scores.keys[-1].stretch.start else PAD
     place = place if len(here) == 1 else SEVERAL
     found.offsets[i] = place if found.offsets[i] in (NOBODY, place) else SEVERAL
     number, base, _, seen = runners[-1]
@@ -132,6 +183,7 @@ def _meet(
     single = owned == np.maximum.reduceat(owner, first)
     harmless = single | ((says_low == np.maximum.reduceat(says, first)) & (says_low >= 0))
     candidates = int(group[winning - 1]) + 1
+    found.shared = found.shared or not bool(single[:candidates].all())
     found.ties = found.ties or not bool(harmless[:candidates].all())
     found.gap = min(found.gap, _least(value[first], owned, single, candidates))
 
@@ -160,12 +212,20 @@ class Written:
     leak: float = 0.0
 
 
-def selected(name: str, scores: Scores, found: Race, value: Any, bias: Floats, dims: Ints) -> Written:
-    """What a head that chooses its keys writes into dimensions, by the map `value` [stream, dims]."""
+def selected(
+    name: str, scores: Scores, found: Race, value: Any, bias: Floats, dims: Ints, way: Way | None = None
+) -> Written:
+    """What a head that chooses its keys writes into dimensions, by the map `value` [stream, dims].
+
+    `way` is how a format computes that.
+    """
     leak, uneven = _astray(name, scores, found)
     spread = _spread(scores, value)
     passed = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
     error = passed + (leak + uneven) * (spread + 2 * passed) + 8 * ROUNDOFF * scores.count * (spread + 1)
+    if way:
+        one = scores.head.attention == "hard" and scores.head.ties != "average"  # of tied keys
+        error = error + way.error(scores, leak, shared=found.shared and not one)
     here = np.zeros((len(scores.queries), len(dims)))
     ahead = [(keys, wins) for keys, wins in zip(scores.keys, found.winners, strict=True) if wins.any()]
     if not ahead:  # no key is ever seen
@@ -187,7 +247,9 @@ def selected(name: str, scores: Scores, found: Race, value: Any, bias: Floats, d
 def _astray(name: str, scores: Scores, found: Race) -> tuple[float, float]:
     """The weight that losing keys can get, and what errors can move between winners with different values."""
     head, gap, delta = scores.head, found.gap, scores.delta
-    if head.attention == "softmax":
+    if scores.arithmetic:
+        leak, uneven = astray(name, scores, gap, found.ties)
+    elif head.attention == "softmax":
         leak = (scores.count - 1) * float(np.exp(-(gap - 2 * delta))) if np.isfinite(gap) else 0.0
         uneven = float(np.expm1(2 * delta)) if found.ties else 0.0
     elif head.attention == "sparsemax":
@@ -227,7 +289,7 @@ def _copied(name: str, winners: Sequence[Stretch], value: Any, bias: Floats, dim
     return Factor.unit_vectors(name, dims, void=True)
 
 
-def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints) -> Written:
+def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints, way: Way | None = None) -> Written:
     """What a head writes whose weights positions alone decide: sums of values with fixed weights."""
     from vitrify.certify.margin_sums import weighted
 
@@ -235,6 +297,8 @@ def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints) ->
         raise Undecided(f"{name!r} weighs its keys by what they hold")
     if scores.head.mask in ("none", "after"):
         raise Undecided(f"{name!r} averages over a word whose length is not known")
+    if scores.head.window == 1:  # a single key: nothing is averaged
+        return selected(name, scores, race(scores), value, bias, dims, way)
     tables = [
         scores.by_place(keys)
         + ((scores.places + scores.contents) @ keys.contents[0])[:, None]
@@ -242,15 +306,21 @@ def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints) ->
         for keys in scores.keys
     ]
     weight = weigh(scores.head, np.hstack(tables), np.hstack([scores.allowed(keys) for keys in scores.keys]))
-    if (np.count_nonzero(weight, axis=1) <= 1).all():  # a single key: nothing is averaged
-        return selected(name, scores, race(scores), value, bias, dims)
+    if (np.count_nonzero(weight, axis=1) <= 1).all():
+        return selected(name, scores, race(scores), value, bias, dims, way)
     spread = _spread(scores, value)
     error = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
-    uneven = {"softmax": float(np.expm1(2 * scores.delta)), "sparsemax": 2 * scores.delta * scores.count, "hard": 0.0}
-    if scores.head.attention == "hard" and 2 * scores.delta > max(scores.head.resolution, 4 * scores.rounding):
+    soft = float(np.expm1(min(2 * scores.delta, MOST)))
+    uneven = {"softmax": soft, "sparsemax": 2 * scores.delta * scores.count, "hard": 0.0}
+    if way and scores.head.attention == "hard":
+        part_ties(name, scores)
+    elif scores.head.attention == "hard" and 2 * scores.delta > max(scores.head.resolution, 4 * scores.rounding):
         raise Undecided(f"{name!r}: errors of {scores.delta:.3g} may part keys that are tied")
-    astray = uneven[scores.head.attention]
-    error = error + astray * (spread + 2 * error) + 16 * ROUNDOFF * scores.count * (spread + 1)
+    moved = uneven[scores.head.attention]
+    moved = sparse_moved(scores) if way and scores.head.attention == "sparsemax" else moved
+    error = error + moved * (spread + 2 * error) + 16 * ROUNDOFF * scores.count * (spread + 1)
+    if way:
+        error = error + way.error(scores, 0.0, shared=True, span=2 * (scores.largest + scores.delta))
     here, factors, at = np.zeros((len(scores.queries), len(dims))), [], 0
     for keys in scores.keys:
         share = weight[:, at : at + len(keys.stretch)]

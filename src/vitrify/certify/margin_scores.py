@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.formats import Format
 from vitrify.certify.values import ROUNDOFF, Floats, Ints, Stretch, Undecided, distinct
 from vitrify.net.attention import allowed_keys
 from vitrify.net.sparse import dense
@@ -17,6 +18,7 @@ from vitrify.net.transformer import Head
 Bools = NDArray[np.bool_]
 
 MOST_CONTENTS = 1 << 13  # contents of a query or a key
+EVERY = slice(None)
 LARGE = 1 << 11  # values with more numbers than this are not written out
 
 
@@ -56,7 +58,10 @@ class Keys:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores of a head for one stretch of queries, times beta; `delta` is how far errors can move one."""
+    """The scores of a head for one stretch of queries, times beta; `delta` is how far errors can move one.
+
+    Of that, `noise` is there in the arithmetic of the run itself; the rest is the rounding of this analysis.
+    """
 
     head: Head
     queries: Stretch
@@ -67,6 +72,8 @@ class Scores:
     delta: float
     rounding: float
     largest: float
+    noise: float = 0.0
+    arithmetic: Format | None = None
 
     @classmethod
     def of(
@@ -77,45 +84,78 @@ class Scores:
         stretches: Sequence[Stretch],
         value: Any,
         b_v: Floats,
+        arithmetic: Format | None = None,
     ) -> Scores:
-        """From the arrays of one head: W_Q, b_Q, W_K, b_K, beta, and b_rel or None; and its map to values."""
+        """From the arrays of one head: W_Q, b_Q, W_K, b_K, beta, and b_rel or None; and its map to values.
+
+        With an `arithmetic`, scores are also off by what it rounds.
+        """
         beta, w_q, w_k = part["beta"], dense(part["W_Q"]) * part["beta"], dense(part["W_K"])
         places = queries.at_places(w_q, part["b_Q"] * beta)
         contents = queries.contents(w_q, most=MOST_CONTENTS)
         size, moved = np.abs(places).max(axis=0) + np.abs(contents).max(axis=0), queries.moved(w_q)
-        keys, delta, largest = [], 0.0, 0.0
+        if arithmetic:
+            own = abs(beta) * arithmetic.linear(queries, part["W_Q"], part["b_Q"], "queries")
+            moved = moved + own + arithmetic.times(beta) * (size + moved + own)
+            moved = moved + arithmetic.least * (moved > 0)
+        keys, delta, largest, rounded = [], 0.0, 0.0, 0.0
         known: dict[bytes, int] = {}
         for stretch in stretches:
             found = Keys.of(stretch, w_k, part["b_K"], value, b_v, known)
             k_size = np.abs(found.places).max(axis=0) + np.abs(found.contents).max(axis=0)
             k_moved = stretch.moved(w_k)
+            if arithmetic:
+                k_moved = k_moved + arithmetic.linear(stretch, part["W_K"], part["b_K"], "keys")
+                rounded = max(rounded, _rounded(arithmetic, size + moved, k_size + k_moved))
             keys.append(found)
             delta = max(delta, float(moved @ k_size + size @ k_moved + moved @ k_moved))
             largest = max(largest, float(size @ k_size))
         bias = None if head.window is None else part["b_rel"]
         largest += 0.0 if bias is None else float(np.abs(bias).max(initial=0.0))
+        if arithmetic and bias is not None:
+            rounded += float(arithmetic.lost(bias).max(initial=0.0)) + arithmetic.roundoff * (largest + delta + rounded)
+        if arithmetic:
+            arithmetic.fits(largest + delta + rounded, "scores")
         rounding = 4 * ROUNDOFF * (w_q.shape[1] + 4) * largest
-        return cls(head, queries, tuple(keys), places, contents, bias, delta + rounding, 4 * rounding, largest)
+        return cls(
+            head,
+            queries,
+            tuple(keys),
+            places,
+            contents,
+            bias,
+            delta + rounded + rounding,
+            4 * rounding,
+            largest,
+            delta + rounded,
+            arithmetic,
+        )
 
     @property
     def fixed(self) -> bool:
         """Whether positions alone decide the scores."""
         return len(self.contents) == 1 and all(len(keys.contents) == 1 for keys in self.keys)
 
+    def fixed_scores(self, keys: Keys, some: slice, of: slice) -> Floats:
+        """The scores [query, key] where positions alone decide them; -inf where a key is not seen."""
+        scores = self.by_place(keys, some, of) + ((self.places[some] + self.contents) @ keys.contents[0])[:, None]
+        scores += (keys.places[of] @ self.contents[0])[None]
+        return np.where(self.allowed(keys, some, of), scores, -np.inf)
+
     @property
     def count(self) -> int:
         """How many keys there are at most."""
         return sum(len(keys.stretch) for keys in self.keys)
 
-    def allowed(self, keys: Keys) -> Bools:
-        """Which keys [query, key] the queries see."""
-        return np.asarray(allowed_keys(self.head, self.queries.positions, keys.stretch.positions))
+    def allowed(self, keys: Keys, some: slice = EVERY, of: slice = EVERY) -> Bools:
+        """Which of some keys [query, key] some queries see."""
+        return np.asarray(allowed_keys(self.head, self.queries.positions[some], keys.stretch.positions[of]))
 
-    def by_place(self, keys: Keys) -> Floats:
-        """The part of the scores [query, key] that positions alone give."""
-        scores = self.places @ keys.places.T
+    def by_place(self, keys: Keys, some: slice = EVERY, of: slice = EVERY) -> Floats:
+        """The part of the scores [query, key] that positions alone give, of some queries and some keys."""
+        scores = self.places[some] @ keys.places[of].T
         if self.bias is not None:
-            offset = self.queries.positions[:, None] - keys.stretch.positions[None]
+            offset = self.queries.positions[some, None] - keys.stretch.positions[None, of]
             scores = scores + self.bias[np.clip(offset, 0, len(self.bias) - 1)]
         return scores
 
@@ -135,6 +175,13 @@ class Scores:
     def by_contents(self, keys: Keys) -> Floats:
         """The part of the scores [contents of the query, contents of the key] that contents alone give."""
         return np.asarray(self.contents @ keys.contents.T + self.places[:1] @ keys.contents.T)
+
+
+def _rounded(arithmetic: Format, query: Floats, key: Floats) -> float:
+    """What rounding can do to a product of a query and a key of these sizes."""
+    both = query * key
+    terms = np.array(float(np.count_nonzero(both)))
+    return float(arithmetic.summed(both.sum(), terms, (np.ones(()), np.ones(()))))
 
 
 def _separable(table: Floats, slack: float) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.formats import Format, each, uneven
 from vitrify.certify.values import (
     MOST_NUMBERS,
     ROUNDOFF,
@@ -33,8 +34,17 @@ MOST_PRODUCTS = 1 << 27  # multiplications for one table of combinations
 class Layer:
     """The hidden units of one block, split by what they are for."""
 
-    def __init__(self, w_in: Any, b_in: Floats, w_out: Any, b_out: Floats) -> None:
+    def __init__(
+        self,
+        w_in: Any,
+        b_in: Floats,
+        w_out: Any,
+        b_out: Floats,
+        arithmetic: Format | None = None,
+        erased: frozenset[int] = frozenset(),
+    ) -> None:
         self.w_in, self.b_in, self.w_out, self.b_out = w_in, b_in, w_out, b_out
+        self.arithmetic, self.erased = arithmetic, erased  # the format it is computed in; dimensions also taken away
         self._columns = w_in.tocsc() if is_sparse(w_in) else w_in
         self._out_columns = w_out.tocsc() if is_sparse(w_out) else w_out
         self.size = len(b_in)
@@ -48,6 +58,41 @@ class Layer:
             if read[0] == written[0] and read[1] == 1.0 and written[1] == -1.0 and read[0] not in found:
                 found[read[0]] = (unit, -float(self.b_in[unit]))
         return found
+
+    def rounded(self, stretch: Stretch, units: NDArray[np.int64], inward: Any) -> Floats | float:
+        """What the format adds to the error of each unit before its ReLU."""
+        return self.arithmetic.linear(stretch, inward, self.b_in[units], "units") if self.arithmetic else 0.0
+
+    def fits(self, stretch: Stretch) -> None:
+        """Refuse numbers that may be too large for the format, at positions that are known."""
+        if self.arithmetic:
+            noise = self.arithmetic.linear(stretch, self.w_in, self.b_in, "units") + stretch.moved(self.w_in)
+            post = np.maximum(np.asarray(stretch.places @ self.w_in) + self.b_in + noise, 0.0)
+            self.arithmetic.fits(np.asarray(post @ abs(self.w_out)) + np.abs(self.b_out), "what units write")
+
+    def leaves(self, stretch: Stretch, dim: int, least: float) -> float:
+        """What a format leaves in a dimension that a unit takes away: the unit, its bias, and the sum are rounded."""
+        found = self.arithmetic
+        if not found:
+            return 0.0
+        low, high = stretch.bounds()
+        size = 2 * max(abs(low[dim]), abs(high[dim])) + 2 * abs(least) + abs(float(self.b_out[dim]))
+        terms = _nonzeros(self._out_columns[:, [dim]], axis=0)[0] + 4
+        return float(found.gamma(terms) * size + 2 * found.lost(np.array([least]))[0])
+
+    def written_error(self, size: Any, lost: Any, terms: Any, weight: Any, dims: Sequence[int]) -> Floats:
+        """What the format adds when it sums up what units write; sizes, stored errors and terms are without the bias.
+
+        What takes a dimension away is one more term; what it leaves behind counts by itself.
+        """
+        found, at = self.arithmetic, list(dims)
+        if not found:
+            return np.zeros(len(at))
+        bias = self.b_out[at]
+        off = lost + found.lost(bias)
+        found.fits(size + off + np.abs(bias), "what units write")
+        more = (bias != 0) + np.array([dim in self.erased for dim in at])
+        return np.asarray(off + found.summed(size + off + np.abs(bias), terms + more, uneven(weight)))
 
     def read(self, unit: int) -> tuple[int, float]:
         """The first dimension that a unit reads, and its weight."""
@@ -65,6 +110,10 @@ class Layer:
         """The units that write some dimensions."""
         part = self._out_columns[:, list(dims)]
         return np.flatnonzero(reads(part) & ~without)
+
+    def rest(self, without: NDArray[np.bool_]) -> Any:
+        """The rows of W_out of all units but some."""
+        return rows_of(self.w_out, np.flatnonzero(~without))
 
     def inward(self, units: NDArray[np.int64]) -> Any:
         """The columns of W_in of some units."""
@@ -88,7 +137,7 @@ def table(
     inward, outward = layer.inward(units), layer.outward(units, dims)
     constant = layer.b_out[list(dims)]
     if not len(units):
-        return constant[None], np.zeros(len(dims))
+        return constant[None], layer.written_error(0.0, 0.0, 0.0, outward, dims)
     inward = np.asarray(dense(inward)) if inward.shape[0] * inward.shape[1] <= MOST_PRODUCTS else inward
     contents = stretch.contents(inward, most=most)
     places = distinct(np.asarray(stretch.at_places(inward, layer.b_in[units])))
@@ -98,7 +147,8 @@ def table(
     reach = np.abs(before).max(axis=0)
     scale = np.asarray(np.maximum(*map(np.abs, stretch.bounds())) @ abs(inward)) + np.abs(layer.b_in[units])
     rounding = 8 * ROUNDOFF * (inward.shape[0] + 4) * (scale + reach)
-    noise = np.asarray(stretch.moved(inward)) + rounding
+    fresh = layer.rounded(stretch, units, inward) + np.zeros(len(units))
+    noise = np.asarray(stretch.moved(inward)) + rounding + fresh
     points = np.maximum(before, 0.0) @ outward + constant
     signs = np.where(before > noise, 1, np.where(before < -noise, -1, 0)).astype(np.int8)
     error = np.zeros(len(dims))
@@ -107,9 +157,21 @@ def table(
     for pattern in np.unique(signs, axis=0):
         active, unsure = pattern > 0, pattern == 0
         passed = by @ np.abs(into[:, active] @ outward[active]) if active.any() else 0.0
+        passed = passed + fresh[active] @ np.abs(outward[active])
         left = 2 * noise[unsure] @ np.abs(outward[unsure]) if unsure.any() else 0.0
         error = np.maximum(error, passed + left)
     error = error + 8 * ROUNDOFF * (len(units) + 4) * (np.maximum(reach, 1.0) @ np.abs(outward) + np.abs(constant))
+    if layer.arithmetic:
+        post = np.maximum(before + noise, 0.0)
+        size, lost, terms = (
+            (part @ weight).max(axis=0)
+            for part, weight in (
+                (post, np.abs(outward)),
+                (post, layer.arithmetic.lost(outward)),
+                ((post > 0).astype(float), (outward != 0).astype(float)),
+            )
+        )
+        error = error + layer.written_error(size, lost, terms, outward, dims)
     return points, error
 
 
@@ -123,12 +185,14 @@ def one_by_one(
         column = np.asarray(dense(inward[:, [place]])).ravel()
         at = np.flatnonzero(column)
         alike.setdefault((at.tobytes(), (column[at] / column[at[:1]]).tobytes()), []).append(unit)
-    alone = Layer(layer.w_in, layer.b_in, layer.w_out, np.zeros_like(layer.b_out))
+    alone = Layer(layer.w_in, layer.b_in, layer.w_out, np.zeros_like(layer.b_out), layer.arithmetic, layer.erased)
     parts, error = [layer.b_out[[dim]][None]], np.zeros(1)
     for group in alike.values():
         points, passed = table(name, stretch, alone, np.array(group), [dim], most)
         parts.append(distinct(np.round(points, 12)))
         error = error + passed + 1e-12
+    if layer.arithmetic:  # the groups are added up, too
+        error = error + within(stretch, layer, units, [dim])[2]
     return sums(parts, 1, most=most), error
 
 
@@ -142,6 +206,7 @@ def within(
     """
     inward = layer.inward(units)
     noise = np.asarray(stretch.moved(inward)) + 64 * ROUNDOFF * (1 + np.abs(layer.b_in[units]))
+    noise = noise + layer.rounded(stretch, units, inward)
     top = stretch.at_places(inward, layer.b_in[units]).max(axis=0)
     best = []
     for factor in stretch.touched(inward):
@@ -159,6 +224,12 @@ def within(
     reach = _at_most(weight, np.where(can, np.maximum(top, 0.0) + noise, 0.0), need)
     constant = layer.b_out[list(dims)]
     error = error + 8 * ROUNDOFF * 64 * (reach + np.abs(constant))
+    if layer.arithmetic:
+        outward = rows_of(layer.w_out, units)[:, list(dims)]
+        post = np.where(can, np.maximum(top, 0.0) + noise, 0.0)
+        lost = _at_most(layer.arithmetic.lost(outward), post, need)
+        terms = _at_most(each(outward, lambda w: (w != 0).astype(float)), can.astype(float), need)
+        error = error + layer.written_error(reach, lost, terms, outward, dims)
     return constant - reach, constant + reach, error
 
 

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.certify.formats import Format
 from vitrify.certify.margin_heads import averaged, check_looks, looks, race, selected
+from vitrify.certify.margin_rounding import Way, embedding_error, pads_fit
 from vitrify.certify.margin_scores import Scores
 from vitrify.certify.margin_units import Layer, one_by_one, table, within
 from vitrify.certify.proof import HeadMargin, Proof, SpaceMargin
+from vitrify.certify.rounding import bounded_stream
 from vitrify.certify.values import (
     MOST_NUMBERS,
     MOST_POINTS,
@@ -41,14 +44,17 @@ JOINT = 16  # numbers of a space that are followed together
 LEGAL = 1e-6  # how far a computed ideal value may be from a legal one, by the rounding of weights
 
 
-def margins(weights: Weights[Any], *, language: bool = False, longest: int | None = None) -> Proof:
+def margins(
+    weights: Weights[Any], *, language: bool = False, longest: int | None = None, arithmetic: Format | None = None
+) -> Proof:
     """Prove the margins of a built net for all words up to `longest`, or say where that fails.
 
     With `language`, the words are those of a language that keeps the net's whole numbers within the ranges of their
-    labels; the proof then rests on that, and says so.
+    labels; the proof then rests on that, and says so. With an `arithmetic`, the proof is about a run in which every
+    number is of that format, stored weights included; then likeliest next symbols must lead and numbers be right, too.
     """
     start = time.perf_counter()
-    run = _Run(weights, language, longest)
+    run = _Run(weights, language, longest, arithmetic)
     reason = None
     try:
         _covers(weights.architecture)
@@ -83,6 +89,7 @@ class _Run:
     weights: Weights[Any]
     language: bool
     longest: int | None
+    arithmetic: Format | None
     heads: list[HeadMargin] = field(default_factory=list)
     spaces: list[SpaceMargin] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
@@ -104,6 +111,10 @@ class _Run:
         factors = (Factor.of("token", used, points),) if len(used) and part.shape[0] else ()
         end = net.positions if self.longest is None else net.pads + min(self.longest, net.max_length)
         self.tokens = Stretch("tokens", net.pads, placed[net.pads : end], factors, quiet)
+        if self.arithmetic:
+            bos = np.asarray(dense(embed[[0]]))
+            self.pads = replace(self.pads, error=embedding_error(self.arithmetic, bos, placed[: net.pads]))
+            self.tokens = replace(self.tokens, error=embedding_error(self.arithmetic, words, placed[net.pads : end]))
         self._known_pads()
         for index, block in enumerate(net.blocks):
             if block.heads:
@@ -114,6 +125,12 @@ class _Run:
             self._see_pads(2 * index + 2)
         self._readout()
 
+    def _put(self, stretch: Stretch) -> None:
+        if stretch.name == "tokens":
+            self.tokens = stretch
+        else:
+            self.pads = stretch
+
     # ---- pads: what stands there is the same for every word, unless a head looks ahead
     def _known_pads(self) -> None:
         self.known: dict[int, Floats] | None = None
@@ -121,14 +138,21 @@ class _Run:
         if net.looks_ahead:
             return
         seen: dict[str, Any] = {}
-        net.forward(self.weights.prepared, np.zeros((1, net.pads), dtype=np.int64), record=seen.__setitem__)
+        alone = np.zeros((1, net.pads), dtype=np.int64)
+        net.forward(self.weights.prepared, alone, record=seen.__setitem__)
         self.known = {moment: seen[name][0] for moment, name in enumerate(net.moments)}
+        if self.arithmetic:
+            steps = bounded_stream(self.weights, alone, self.arithmetic)
+            self.strayed = [error[0].max(axis=0) for _, error in steps]
 
     def _see_pads(self, moment: int) -> None:
         if self.known is None:
             return
         places = self.known[moment]
-        self.pads = Stretch("pads", 0, places, (), 1e-14 * (1 + np.abs(places).max(axis=0)))
+        error = 1e-14 * (1 + np.abs(places).max(axis=0))
+        if self.arithmetic:
+            error = np.where(places.any(axis=0), error, 0.0) + self.strayed[moment]
+        self.pads = Stretch("pads", 0, places, (), error)
 
     def _stretches(self) -> tuple[Stretch, ...]:
         return (self.pads, self.tokens)
@@ -148,15 +172,18 @@ class _Run:
             }
             label = next((h for h in self.labels.heads if (h.block, h.place) == (index, place)), None)
             for stretch in queries:
-                written = self._head(index, place, label, part, stretch, keys)
+                written = self._head(index, place, label, part | {"every": arrays["W_O"]}, stretch, keys)
                 if written is not None:
-                    after[stretch.name] = _added(after[stretch.name], *written)
+                    after[stretch.name] = self._summed(stretch, _added(after[stretch.name], *written), written[0])
         for stretch in queries:
-            done = self._settle(after[stretch.name], 2 * index + 1)
-            if stretch.name == "tokens":
-                self.tokens = done
-            else:
-                self.pads = done
+            self._put(self._settle(after[stretch.name], 2 * index + 1))
+
+    def _summed(self, before: Stretch, after: Stretch, dims: Any) -> Stretch:
+        """The stream after something was added to dimensions: rounded, where they were not empty."""
+        if not self.arithmetic:
+            return after
+        full = dims[~before.empty(dims)]
+        return after.holding((), full, self.arithmetic.roundoff * np.maximum(*map(np.abs, after.bounds()))[full])
 
     def _head(
         self, index: int, place: int, label: HeadLabel | None, part: dict[str, Any], stretch: Stretch, keys: Any
@@ -170,14 +197,17 @@ class _Run:
         out = w_o[:, dims]
         value = part["W_V"] @ out
         bias = np.asarray(part["b_V"] @ out)
-        scores = Scores.of(head, part, stretch, keys, value, bias)
+        scores = Scores.of(head, part, stretch, keys, value, bias, self.arithmetic)
+        path = Way.of(self.arithmetic, part, part["every"], dims) if self.arithmetic else None
+        if self.arithmetic and self.known is not None:
+            pads_fit(self.arithmetic, self.pads, part)
         if label is not None and label.gap is None:
-            found, written, way = None, averaged(name, scores, value, bias, dims), "fixed weights"
+            found, written, way = None, averaged(name, scores, value, bias, dims, path), "fixed weights"
         else:
             found = race(scores)
             if label is not None and label.looks is not None and stretch.name == "tokens":
                 check_looks(name, label.looks, scores, found)
-            written, way = selected(name, scores, found, value, bias, dims), looks(scores, found)
+            written, way = selected(name, scores, found, value, bias, dims, path), looks(scores, found)
         if stretch.name == "tokens":
             gap = None if found is None or not np.isfinite(found.gap) else found.gap  # no other key is ever there
             kappa = None if found is None or not np.isfinite(found.gap) else scores.largest / found.gap
@@ -187,10 +217,13 @@ class _Run:
     # ---- the MLP
     def _mlp(self, index: int) -> None:
         arrays, prefix = self.weights.arrays, f"blocks.{index}.mlp."
-        layer = Layer(*(arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out")))
+        w_in, b_in, w_out, b_out = (arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out"))
+        layer = Layer(w_in, b_in, w_out, b_out, self.arithmetic)
         self.tokens = self._units(self.tokens, layer, 2 * index + 2)
         if self.known is None:
             self.pads = self._units(self.pads, layer, 2 * index + 2)
+        else:
+            layer.fits(self.pads)
 
     def _units(self, stretch: Stretch, layer: Layer, moment: int) -> Stretch:
         low, _ = stretch.bounds()
@@ -203,23 +236,24 @@ class _Run:
                 raise Undecided(f"dimension {dim} may hold {low[dim]:.3g}, less than what erases it can take")
             spent[unit] = True
             gone.append(dim)
-            left.append(2.0**-48 * max(1.0, abs(least)))
+            left.append(2.0**-48 * max(1.0, abs(least)) + layer.leaves(stretch, dim, least))
             erased_low[dim] = least
         rest = layer.b_out.copy()
         for dim, least in erased_low.items():
             rest[dim] += least  # the eraser's own constant
-        clean = Layer(layer.w_in, layer.b_in, layer.w_out, rest)
+        clean = Layer(layer.w_in, layer.b_in, layer.w_out, rest, self.arithmetic, frozenset(gone))
         after = stretch.cleared(np.array(gone, dtype=np.int64), np.array(left)) if gone else stretch
         born = [s for s in self.labels.spaces if s.born == moment]
         told = {dim for s in born for dim in s.dims}
-        writes = set(np.flatnonzero(reads((rows_without(clean, spent)).T) | (clean.b_out != 0)).tolist())
+        writes = set(np.flatnonzero(reads(clean.rest(spent).T) | (clean.b_out != 0)).tolist())
         if writes - told:
             raise Undecided(
                 f"block {moment // 2 - 1} writes dimensions that no space is born in: {sorted(writes - told)[:5]}"
             )
         for label in born:
             after = self._written_by_units(label, stretch, after, clean, spent)
-        return self._settle(after, moment)
+        changed = np.array(sorted(writes | set(gone)), dtype=np.int64)
+        return self._settle(self._summed(stretch, after, changed), moment)
 
     def _written_by_units(
         self, label: SpaceLabel, before: Stretch, after: Stretch, layer: Layer, spent: Any
@@ -321,8 +355,12 @@ class _Run:
         w_u, b_u, kind = arrays["unembed.W_U"], arrays["unembed.b_U"], self.net.output.kind
         size = np.maximum(*map(np.abs, tokens.bounds()))
         error = tokens.moved(w_u) + 8 * ROUNDOFF * (w_u.shape[0] + 4) * (np.asarray(size @ abs(w_u)) + np.abs(b_u))
+        if self.arithmetic:
+            error = error + self.arithmetic.linear(tokens, w_u, b_u, "the logits")
         self.error = float(error.max(initial=0.0))
-        if kind in ("lm", "values") or (kind != "next" and len(b_u) < 2):
+        if self.arithmetic and kind == "values" and self.error > self.net.output.error:
+            raise Undecided(f"numbers may be off by {self.error:.3g}, more than the {self.net.output.error:g} allowed")
+        if kind == "values" or (kind == "lm" and not self.arithmetic) or (kind != "next" and len(b_u) < 2):
             return
         if kind == "next":
             least = min(self._distance(w_u, b_u, symbol) - error[symbol] for symbol in range(len(b_u)))
@@ -344,12 +382,6 @@ class _Run:
         column = np.asarray(dense(w_u[:, [symbol]]))
         ideal = self.tokens.contents(column) + distinct(self.tokens.at_places(column, b_u[[symbol]])).T
         return float(np.abs(ideal).min())
-
-
-def rows_without(layer: Layer, spent: Any) -> Any:
-    """The rows of W_out of all units but some."""
-    keep = np.flatnonzero(~spent)
-    return layer.w_out.tocsr()[keep] if is_sparse(layer.w_out) else layer.w_out[keep]
 
 
 def _added(stretch: Stretch, dims: Any, written: Any) -> Stretch:

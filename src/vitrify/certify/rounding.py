@@ -4,7 +4,7 @@ A running error analysis (in the manner of Higham, *Accuracy and Stability of Nu
 every activation $x$ goes a bound $e \ge |\hat x - x|$, where $\hat x$ is what arithmetic with unit roundoff $u$
 computes, in any order of summation, from weights rounded to the same precision.
 
-- $y = xW + b$, at most $k$ non-zero terms: $e_y = e|W| + \gamma_{k+2}(|x| + e)|W| + 2u|b|$, $\gamma_k = ku/(1-ku)$.
+- $y = xW + b$, at most $k$ non-zero terms: $e_y = e|W| + \gamma_{k+2}(|x| + e)|W| + 2u|b|$, $\gamma_k = (1+u)^k - 1$.
 - An MLP is affine where no unit changes sign, with Jacobian $J = W_{in} A W_{out}$, $A$ the active units: the error
   that came in passes as $e|J|$, so units that cancel do not blow it up. Units whose sign the error leaves open count
   in full.
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.formats import FORMATS, Format
 from vitrify.net.architecture import Architecture
 from vitrify.net.attention import allowed_keys, weigh
 from vitrify.net.sparse import dense, is_sparse, matmul, prepare, rows
@@ -34,12 +35,11 @@ Floats = NDArray[np.float64]
 Pair = tuple[Floats, Floats]
 
 JACOBIAN_ENTRIES = 1 << 16  # larger MLPs are bounded unit by unit
-ROUNDOFF = {"float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 
 def decided(weights: Weights, tokens: NDArray[np.int64], precision: str = "float32") -> NDArray[np.bool_]:
     """Where [batch, pos] a run in the given precision must give the same answer as one in float64."""
-    logits, error = bounded_logits(weights, tokens, ROUNDOFF[precision])
+    logits, error = bounded_logits(weights, tokens, FORMATS[precision])
     if weights.architecture.output.kind == "next":
         return np.asarray((np.abs(logits) > error).all(axis=-1))
     if logits.shape[-1] == 1:
@@ -52,8 +52,14 @@ def decided(weights: Weights, tokens: NDArray[np.int64], precision: str = "float
     return ahead
 
 
-def bounded_logits(weights: Weights, tokens: NDArray[np.int64], u: float) -> Pair:
-    """Logits in float64, and a bound on what unit roundoff u can do to them."""
+def bounded_logits(weights: Weights, tokens: NDArray[np.int64], found: Format) -> Pair:
+    """Logits in float64, and a bound on what a format can do to them."""
+    last = bounded_stream(weights, tokens, found)[-1]
+    return _linear(last, weights.arrays["unembed.W_U"], weights.arrays["unembed.b_U"], found)
+
+
+def bounded_stream(weights: Weights, tokens: NDArray[np.int64], found: Format) -> list[Pair]:
+    """The residual stream in float64 and a bound on what a format can do to it, at every moment."""
     net, arrays = weights.architecture, weights.arrays
     if net.norm or net.residual != "add":
         raise ValueError(
@@ -61,44 +67,50 @@ def bounded_logits(weights: Weights, tokens: NDArray[np.int64], u: float) -> Pai
         )
     embedded, placed = rows(arrays["embed.W_E"], tokens), rows(arrays["pos_embed.W_pos"], np.arange(tokens.shape[1]))
     x = embedded + placed
-    e = u * (np.abs(embedded) + np.abs(placed) + np.abs(x))
+    u = found.roundoff
+    e = u * (1 + u) * (np.abs(embedded) + np.abs(placed)) + u * np.abs(x)
+    seen = [(x, e)]
     for index, block in net.turns:
         part = {k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")}
         if block.heads:
-            out, out_error = _attention(block, part, (x, e), u)
+            out, out_error = _attention(block, part, (x, e), found)
             x = x + out
-            e = e + out_error + u * np.abs(x)
+            e = (e + out_error) * (1 + u) + u * np.abs(x)
+        seen.append((x, e))
         if block.units:
-            out, out_error = _mlp(part, (x, e), u)
+            out, out_error = _mlp(part, (x, e), found)
             x = x + out
-            e = e + out_error + u * np.abs(x)
-    return _linear((x, e), arrays["unembed.W_U"], arrays["unembed.b_U"], u)
+            e = (e + out_error) * (1 + u) + u * np.abs(x)
+        seen.append((x, e))
+    return seen
 
 
-def _mlp(part: Mapping[str, Any], pair: Pair, u: float) -> Pair:
+def _mlp(part: Mapping[str, Any], pair: Pair, found: Format) -> Pair:
     x, e = pair
     w_in, w_out = part["mlp.W_in"], part["mlp.W_out"]
-    pre, whole = _linear(pair, w_in, part["mlp.b_in"], u)
+    pre, whole = _linear(pair, w_in, part["mlp.b_in"], found)
     post = np.maximum(pre, 0)
     if w_in.shape[0] * w_in.shape[1] > JACOBIAN_ENTRIES:
-        return _linear((post, np.where(pre <= -whole, 0.0, whole)), w_out, part["mlp.b_out"], u)
-    fresh = _linear((x, np.zeros_like(e)), w_in, part["mlp.b_in"], u)[1] + u * whole  # rounding of this layer alone
+        return _linear((post, np.where(pre <= -whole, 0.0, whole)), w_out, part["mlp.b_out"], found)
+    own = _linear((x, np.zeros_like(e)), w_in, part["mlp.b_in"], found)[1]  # rounding of this layer alone
+    fresh = own + found.gamma(_terms(w_in) + 2) * whole
     open_sign = np.abs(pre) <= whole
     active = (pre > 0) & ~open_sign
     into, onto = dense(w_in), dense(w_out)
     jacobian = np.abs(np.einsum("du,btu,uo->btdo", into, active.astype(float), onto, optimize=True))
-    out, rounded = _linear((post, np.where(active, fresh, 0.0)), w_out, part["mlp.b_out"], u)
+    out, rounded = _linear((post, np.where(active, fresh, 0.0)), w_out, part["mlp.b_out"], found)
     passed = (e[..., None, :] @ jacobian)[..., 0, :]
     return out, rounded + passed + np.where(open_sign, 2 * whole, 0.0) @ np.abs(onto)
 
 
-def _linear(pair: Pair, matrix: Any, bias: Floats, u: float) -> Pair:
+def _linear(pair: Pair, matrix: Any, bias: Floats, found: Format) -> Pair:
     x, e = pair
     size = prepare(abs(matrix))
     terms = _terms(matrix) + 2
-    gamma = terms * u / (1 - terms * u)
     y = matmul(x, prepare(matrix)) + bias
-    return y, matmul(e, size) + gamma * matmul(np.abs(x) + e, size) + 2 * u * np.abs(bias) + u * np.abs(y)
+    error = matmul(e, size) + found.gamma(terms) * matmul(np.abs(x) + e, size) + 2 * found.roundoff * np.abs(bias)
+    error = error * (1 + found.roundoff) + found.roundoff * np.abs(y)
+    return y, error + (error > 0) * terms * found.least
 
 
 def _terms(matrix: Any) -> int:
@@ -108,51 +120,54 @@ def _terms(matrix: Any) -> int:
     return int((dense(matrix) != 0).sum(axis=-2).max(initial=0))
 
 
-def _attention(block: Block, part: Mapping[str, Any], pair: Pair, u: float) -> Pair:
+def _attention(block: Block, part: Mapping[str, Any], pair: Pair, found: Format) -> Pair:
     total = np.zeros_like(pair[0])
     error = np.zeros_like(pair[1])
     for place, head in enumerate(block.heads):
-        q, k, v = (_linear(pair, part[f"attn.W_{x}"][place], part[f"attn.b_{x}"][place], u) for x in "QKV")
+        q, k, v = (_linear(pair, part[f"attn.W_{x}"][place], part[f"attn.b_{x}"][place], found) for x in "QKV")
         bias = part["attn.b_rel"][place] if head.window is not None else None
-        z, z_error = _head(head, q, k, v, float(part["attn.beta"][place]), bias, u)
-        out, out_error = _linear((z, z_error), part["attn.W_O"][place], np.zeros(total.shape[-1]), u)
+        z, z_error = _head(head, q, k, v, float(part["attn.beta"][place]), bias, found)
+        out, out_error = _linear((z, z_error), part["attn.W_O"][place], np.zeros(total.shape[-1]), found)
         total = total + out
-        error = error + out_error + u * np.abs(total)
+        error = (error + out_error) * (1 + found.roundoff) + found.roundoff * np.abs(total)
     return total, error
 
 
-def _head(head: Head, q: Pair, k: Pair, v: Pair, beta: float, bias: Floats | None, u: float) -> Pair:
+def _head(head: Head, q: Pair, k: Pair, v: Pair, beta: float, bias: Floats | None, found: Format) -> Pair:
     length = q[0].shape[1]
     positions = np.arange(length)
     allowed = allowed_keys(head, positions, positions) & np.ones((len(q[0]), 1, 1), dtype=bool)
     scores = beta * q[0] @ k[0].swapaxes(-1, -2)
     sizes = np.abs(q[0]) @ np.abs(k[0]).swapaxes(-1, -2)
     moved = q[1] @ np.abs(k[0]).swapaxes(-1, -2) + (np.abs(q[0]) + q[1]) @ k[1].swapaxes(-1, -2)
-    gamma = (q[0].shape[-1] + 3) * u
+    gamma, u = found.gamma(q[0].shape[-1] + 4), found.roundoff
     shift = abs(beta) * (moved * (1 + gamma) + gamma * sizes)
+    shift = shift + (shift > 0) * (q[0].shape[-1] + 2) * abs(beta) * found.least
     if bias is not None:
         offset = np.clip(positions[:, None] - positions[None, :], 0, len(bias) - 1)
         scores = scores + bias[offset]
-        shift = shift + 2 * u * (np.abs(bias[offset]) + np.abs(scores))
+        shift = shift * (1 + u) + 2 * u * (np.abs(bias[offset]) + np.abs(scores))
     w = weigh(head, scores, allowed)
     worst = np.where(allowed, shift, 0.0).max(axis=-1, keepdims=True)
-    lost = _moved_weight(head, scores, allowed, w, worst, u)
+    lost = _moved_weight(head, scores, allowed, w, worst, found)
     largest = np.abs(v[0]).max(axis=1, keepdims=True)
-    terms = (length + 2) * u
+    terms = found.gamma(length + 4)
     z = w @ v[0]
-    return z, w @ v[1] + lost * 2 * (largest + v[1].max(axis=1, keepdims=True)) + terms * (
-        w @ np.abs(v[0])
-    ) + terms * lost
+    error = w @ v[1] + lost * 2 * (largest + v[1].max(axis=1, keepdims=True)) + terms * (w @ (np.abs(v[0]) + v[1]))
+    error = error + terms * lost * (1 + largest)
+    return z, error + (error > 0) * length * found.least * (1 + largest)
 
 
-def _moved_weight(head: Head, scores: Floats, allowed: NDArray[np.bool_], w: Floats, worst: Floats, u: float) -> Floats:
+def _moved_weight(
+    head: Head, scores: Floats, allowed: NDArray[np.bool_], w: Floats, worst: Floats, found: Format
+) -> Floats:
     """How much weight [batch, query, 1] can go from one key to another when scores move by at most `worst`."""
     best = np.where(allowed, scores, -np.inf).max(axis=-1, keepdims=True)
     if head.attention == "softmax":
         length = scores.shape[-1]
         others = w.sum(axis=-1, keepdims=True) - w.max(axis=-1, keepdims=True)
         capped = np.minimum(worst, 1.0)
-        grown = others * (np.expm1(2 * capped) + 4 * (length + 2) * u * np.exp(2 * capped))
+        grown = others * (np.expm1(2 * capped) + 4 * found.gamma(length + 4) * np.exp(2 * capped))
         return np.where(worst < 1.0, np.minimum(grown, 1.0), 1.0)
     lead = _lead(scores, allowed, best, head.resolution if head.attention == "hard" else 0.0)
     alone = (w == w.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True) == 1

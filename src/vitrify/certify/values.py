@@ -7,7 +7,7 @@ Every input word gives such a sum, whichever vectors it picks, so what holds for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -148,9 +148,45 @@ class Stretch:
         parts = [factor.image(rows_of(matrix, factor.dims)) for factor in self.touched(matrix)]
         return sums(parts, matrix.shape[1], most=most)
 
+    def reach(self, sizes: Matrix) -> Floats:
+        """The most that the sizes of the numbers, times a matrix that has no negative entry, add up to by column."""
+        return self._folded(sizes, np.abs)
+
+    def terms(self, there: Matrix) -> Floats:
+        """How many numbers can differ from 0, by column of a matrix of zeros and ones that says which are read."""
+        return self._folded(there, lambda numbers: (numbers != 0).astype(float))
+
+    def _folded(self, matrix: Matrix, size: Callable[[Floats], Floats]) -> Floats:
+        total = size(self.error) @ matrix
+        used = np.flatnonzero(self.places.any(axis=0) & reads(matrix))
+        if len(used):
+            total = total + _highest(size(self.places[:, used]) @ rows_of(matrix, used))
+        for factor in self.touched(matrix):
+            rows = rows_of(matrix, factor.dims)
+            if factor.units:
+                total = total + _highest(rows)
+            elif factor.points is None:
+                total = total + np.maximum(size(factor.low), size(factor.high)) @ rows
+            else:
+                points = factor.points
+                if is_sparse(points):
+                    points = points.copy()
+                    points.data = size(points.data)
+                    total = total + _highest(points @ rows)
+                else:
+                    total = total + _highest(size(points) @ rows)
+        return np.asarray(total)
+
     def moved(self, matrix: Matrix) -> Floats:
         """How far the errors can move each output of a matrix."""
         return np.asarray(self.error @ abs(matrix))
+
+    def empty(self, dims: Ints) -> NDArray[np.bool_]:
+        """Which of some dimensions hold exactly 0 at every position."""
+        full = self.places.any(axis=0) | (self.error != 0)
+        for factor in self.factors:
+            full[factor.dims] = True
+        return np.asarray(~full[dims])
 
     def bounds(self) -> tuple[Floats, Floats]:
         """The least and the largest number in each dimension, errors included."""
@@ -180,6 +216,11 @@ def reads(matrix: Matrix) -> NDArray[np.bool_]:
     if is_sparse(matrix):
         return np.asarray(abs(matrix).sum(axis=1)).ravel() > 0
     return np.asarray(np.any(matrix != 0, axis=tuple(range(1, matrix.ndim))))
+
+
+def _highest(table: Matrix) -> Floats:
+    """The largest entry of every column."""
+    return np.asarray(table.max(axis=0).todense()).ravel() if is_sparse(table) else np.asarray(table.max(axis=0))
 
 
 def rows_of(matrix: Matrix, dims: Ints) -> Matrix:

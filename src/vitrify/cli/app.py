@@ -219,6 +219,9 @@ def certify(
     ] = None,
     mutations: Annotated[int, typer.Option(min=0, help="also break the net this many times and see it noticed")] = 0,
     proof: Annotated[bool, typer.Option(help="prove the margins for all words up to the maximum length")] = True,
+    arithmetic: Annotated[
+        bool, typer.Option("--arithmetic", help="say to which length each floating-point format keeps the answers")
+    ] = False,
     reals: Annotated[bool, typer.Option("--reals", help="decide all short inputs in real arithmetic, too")] = False,
     write: Annotated[bool, typer.Option(help="write certificate.json into the folder")] = True,
     seed: Seed = 0,
@@ -232,10 +235,13 @@ def certify(
     from vitrify.net.folder import load, spec_path
     from vitrify.spec import read_spec
 
+    if arithmetic and not proof:
+        raise InputError("--arithmetic rests on the proof of margins: leave --no-proof out")
     weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
     with render.progress("examining") as tick:
         asked: dict[str, Any] = {"max_length": max_length, "seed": seed, "samples": samples}
-        evidence = examine(weights, spec, **asked, prove=proof, reals=reals, progress=tick)
+        asked |= {"prove": proof, "arithmetic": arithmetic, "reals": reals}
+        evidence = examine(weights, spec, **asked, progress=tick)
     broken = None
     if mutations and evidence.verdict == "holds":
         with render.progress("breaking it on purpose") as tick:

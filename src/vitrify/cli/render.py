@@ -213,9 +213,20 @@ def _margins(out: Console, proof: Mapping[str, Any]) -> None:
     for space in proof["spaces"]:
         count = "within bounds" if space["values"] is None else f"{space['values']:,}"
         spaces.add_row(space["name"], space["kind"], count, _value(space["error"]))
-    for table in (heads, spaces):
+    for table in (heads, spaces, _formats(proof.get("arithmetic", {"formats": []}))):
         if table.row_count:
             out.print(table)
+
+
+def _formats(report: Mapping[str, Any]) -> Any:
+    """To which length each format keeps the answers."""
+    table = grid("arithmetic", "proved to length", "logits within", "measured to length", title=None)
+    for found in report["formats"]:
+        proved = "none" if found["proved"] is None else f"{found['proved']:,}"
+        kept = "not tried" if found["kept"] is None else f"{found['kept']:,}"
+        error = "-" if found["error"] is None else _value(found["error"])
+        table.add_row(found["name"], proved, error, kept + (", then another answer" if found["broken"] else ""))
+    return table
 
 
 def info(weights: Weights[Any], as_json: bool) -> None:

@@ -63,7 +63,9 @@ def data(
 
 
 def plot(
-    query: Annotated[list[str] | None, typer.Argument(metavar="QUERY…", help="which runs, as in `vitrify runs`")] = None,
+    query: Annotated[
+        list[str] | None, typer.Argument(metavar="QUERY…", help="which runs, as in `vitrify runs`")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="the figure: .svg, .png or .pdf")] = Path(
         "curves.svg"
     ),

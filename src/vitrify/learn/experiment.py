@@ -62,9 +62,9 @@ def experiment(
     varied: dict[str, Sequence[Any]] = dict(axes)
     for key, value in given.items():
         part, name = place_of(key, kinds)
-        values = _several(kinds.get(part), name, value)
-        if values is not None:
-            varied[key] = values
+        several = _several(kinds.get(part), name, value)
+        if several is not None:
+            varied[key] = several
         elif part:
             chosen[part][name] = value
         else:

@@ -250,5 +250,6 @@ class Program:
 def remember_programs() -> None:
     """Keep compiled programs on disk, so that the next process need not compile them again."""
     folder = os.environ.get("VITRIFY_CACHE") or Path.home() / ".cache" / "vitrify"
-    jax.config.update("jax_compilation_cache_dir", str(Path(folder) / "programs"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    config: Any = jax.config
+    config.update("jax_compilation_cache_dir", str(Path(folder) / "programs"))
+    config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

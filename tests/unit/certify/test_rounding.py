@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vitrify.certify.rounding import ROUNDOFF, bounded_logits, decided, supports
+from vitrify.certify.formats import FORMATS
+from vitrify.certify.rounding import bounded_logits, decided, supports
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
@@ -55,7 +56,7 @@ def random_net(seed: int, scale: float) -> Weights:
 def test_the_bound_holds_on_random_nets(seed: int) -> None:
     weights = random_net(seed, scale=0.3 + 0.02 * seed)
     tokens = some_tokens(weights.architecture, 5, seed)
-    logits, bound = bounded_logits(weights, tokens, ROUNDOFF["float32"])
+    logits, bound = bounded_logits(weights, tokens, FORMATS["float32"])
     assert np.abs(forward(weights.architecture, weights.prepared, tokens) - logits).max() <= 1e-9 * np.abs(logits).max()
     assert (np.abs(in_float32(weights, tokens) - logits) <= bound).all()
 
@@ -83,7 +84,7 @@ def test_the_bound_holds_and_decides_most_answers_of_built_nets(name: str) -> No
     net = weights.architecture
     tokens = some_tokens(net, 6)
     asked = slice(net.pads - 1, None)
-    logits, bound = bounded_logits(weights, tokens, ROUNDOFF["float32"])
+    logits, bound = bounded_logits(weights, tokens, FORMATS["float32"])
     narrow = in_float32(weights, tokens)
     assert (np.abs(narrow - logits) <= bound)[:, asked].all()
     must = decided(weights, tokens)[:, asked]

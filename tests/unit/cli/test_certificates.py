@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,27 @@ def test_certify_writes_unless_told_not_to(tmp_path: Path) -> None:
     assert data["mutations"]["tried"] == 3
     done = vitrify("recheck", net)
     assert done.returncode == 0, done.stdout
+
+
+def test_arithmetic_is_told_and_kept(tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    assert vitrify("build", EXAMPLES / "weather.arpa", "-o", net, "--max-length", 8).returncode == 0
+    done = vitrify("certify", net, "--arithmetic", "--max-length", 4)
+    assert done.returncode == 0, done.stderr
+    assert "float16 is the smallest format that is proved to keep the answer" in done.stdout
+    assert re.search(r"float16 *│ 8 *│ 0\.\d+ *│ 8 ", done.stdout)
+    path = net / "certificate.json"
+    text = path.read_text(encoding="utf-8")
+    report = json.loads(text)["evidence"]["proof"]["arithmetic"]
+    assert [(found["name"], found["proved"]) for found in report["formats"][::2]] == [("float16", 8), ("float32", 8)]
+    assert vitrify("recheck", net).returncode == 0
+    path.write_text(text.replace('"proved": 8', '"proved": 9', 1), encoding="utf-8")
+    done = vitrify("recheck", net)
+    assert done.returncode == 1
+    assert "certificate.json changed since it was written" in done.stdout
+    done = vitrify("certify", net, "--arithmetic", "--no-proof")
+    assert done.returncode == 2
+    assert "leave --no-proof out" in done.stderr
 
 
 def test_recheck_says_what_does_not_agree(weather: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from nets import mixed, random_arrays
 from oracles import naive_transformer
+from vitrify.certify.formats import FORMATS
 from vitrify.certify.mutate import mutations
 from vitrify.certify.rounding import bounded_logits
 from vitrify.net import sparse
@@ -84,7 +85,7 @@ def test_the_net_computes_the_same(residual: str) -> None:
 def test_bounds_on_rounding_are_the_same() -> None:
     full, thinned = pair(mixed())
     tokens, _ = batch_of(full.architecture, [[1, 2, 3, 1]])
-    for one, other in zip(bounded_logits(thinned, tokens, 2**-24), bounded_logits(full, tokens, 2**-24), strict=True):
+    for one, other in zip(*(bounded_logits(net, tokens, FORMATS["float32"]) for net in (thinned, full)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
