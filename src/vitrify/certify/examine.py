@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from vitrify.certify.evidence import Evidence, Progress
-from vitrify.certify.margins import margins
+from vitrify.certify.margins import proof_of
+from vitrify.certify.oracles import Oracle
 from vitrify.certify.points import PointExamination
 from vitrify.certify.robust import radii
 from vitrify.certify.rounding import supports
@@ -76,7 +77,7 @@ def certify(
     if evidence.verdict == "holds" and isinstance(questions, PointExamination):
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
-        evidence = with_proof(evidence, weights, language=questions.oracle.language is not None)
+        evidence = with_proof(evidence, weights, questions.oracle)
     net = weights.architecture
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
@@ -104,9 +105,9 @@ def _in_reals(evidence: Evidence, weights: Weights[Any], questions: Examination,
     )
 
 
-def with_proof(evidence: Evidence, weights: Weights[Any], *, language: bool) -> Evidence:
+def with_proof(evidence: Evidence, weights: Weights[Any], oracle: Oracle) -> Evidence:
     """The evidence with the margins of the net; where they can't be proved it says why."""
-    proof = margins(weights, language=language, longest=weights.about.get("longest sentence"))
+    proof = proof_of(weights, oracle)
     notes = (*evidence.notes, proof.summary)
     method = evidence.method + "+proved" if proof.holds else evidence.method
     return replace(evidence, method=method, notes=notes, proof=proof.to_json())

@@ -188,8 +188,8 @@ def _astray(name: str, scores: Scores, found: Race) -> tuple[float, float]:
     """The weight that losing keys can get, and what errors can move between winners with different values."""
     head, gap, delta = scores.head, found.gap, scores.delta
     if head.attention == "softmax":
-        leak = (scores.count - 1) * float(np.exp(-(gap - 2 * delta))) if np.isfinite(gap) else 0.0
-        uneven = float(np.expm1(2 * delta)) if found.ties else 0.0
+        leak = (scores.count - 1) * float(np.exp(min(2 * delta - gap, 0.0))) if np.isfinite(gap) else 0.0
+        uneven = float(np.expm1(min(2 * delta, 1.0))) if found.ties else 0.0
     elif head.attention == "sparsemax":
         if gap - 2 * delta < 1:
             raise Undecided(f"{name!r}: a lead of {gap - 2 * delta:.3g} is less than the 1 that sparsemax needs")
@@ -246,7 +246,11 @@ def averaged(name: str, scores: Scores, value: Any, bias: Floats, dims: Ints) ->
         return selected(name, scores, race(scores), value, bias, dims)
     spread = _spread(scores, value)
     error = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
-    uneven = {"softmax": float(np.expm1(2 * scores.delta)), "sparsemax": 2 * scores.delta * scores.count, "hard": 0.0}
+    uneven = {
+        "softmax": float(np.expm1(min(2 * scores.delta, 700.0))),
+        "sparsemax": 2 * scores.delta * scores.count,
+        "hard": 0.0,
+    }
     if scores.head.attention == "hard" and 2 * scores.delta > max(scores.head.resolution, 4 * scores.rounding):
         raise Undecided(f"{name!r}: errors of {scores.delta:.3g} may part keys that are tied")
     astray = uneven[scores.head.attention]

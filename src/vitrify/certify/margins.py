@@ -17,6 +17,7 @@ import numpy as np
 from vitrify.certify.margin_heads import averaged, check_looks, looks, race, selected
 from vitrify.certify.margin_scores import Scores
 from vitrify.certify.margin_units import Layer, one_by_one, table, within
+from vitrify.certify.oracles import Oracle
 from vitrify.certify.proof import HeadMargin, Proof, SpaceMargin
 from vitrify.certify.values import (
     MOST_NUMBERS,
@@ -29,7 +30,7 @@ from vitrify.certify.values import (
     distinct,
     reads,
 )
-from vitrify.net.architecture import Architecture
+from vitrify.net.architecture import Architecture, Output
 from vitrify.net.labels import HeadLabel, SpaceLabel
 from vitrify.net.sparse import dense, is_sparse
 from vitrify.net.transformer import Transformer
@@ -41,14 +42,17 @@ JOINT = 16  # numbers of a space that are followed together
 LEGAL = 1e-6  # how far a computed ideal value may be from a legal one, by the rounding of weights
 
 
-def margins(weights: Weights[Any], *, language: bool = False, longest: int | None = None) -> Proof:
+def margins(
+    weights: Weights[Any], *, language: bool = False, longest: int | None = None, allowed: float = np.inf
+) -> Proof:
     """Prove the margins of a built net for all words up to `longest`, or say where that fails.
 
     With `language`, the words are those of a language that keeps the net's whole numbers within the ranges of their
-    labels; the proof then rests on that, and says so.
+    labels; the proof then rests on that, and says so. Numbers and probabilities that may be off by more than `allowed`
+    are not proved.
     """
     start = time.perf_counter()
-    run = _Run(weights, language, longest)
+    run = _Run(weights, language, longest, allowed)
     reason = None
     try:
         _covers(weights.architecture)
@@ -67,6 +71,12 @@ def margins(weights: Weights[Any], *, language: bool = False, longest: int | Non
     )
 
 
+def proof_of(weights: Weights[Any], oracle: Oracle) -> Proof:
+    """The proof of a net for the words that its oracle asks about, as exact as the oracle wants answers to be."""
+    longest = weights.about.get("longest sentence")
+    return margins(weights, language=oracle.language is not None, longest=longest, allowed=oracle.tolerance())
+
+
 def _covers(net: Architecture) -> None:
     if not isinstance(net, Transformer) or net.reads != "tokens":
         raise Undecided("margins are worked out for transformers that read tokens")
@@ -83,6 +93,7 @@ class _Run:
     weights: Weights[Any]
     language: bool
     longest: int | None
+    allowed: float
     heads: list[HeadMargin] = field(default_factory=list)
     spaces: list[SpaceMargin] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
@@ -322,7 +333,12 @@ class _Run:
         size = np.maximum(*map(np.abs, tokens.bounds()))
         error = tokens.moved(w_u) + 8 * ROUNDOFF * (w_u.shape[0] + 4) * (np.asarray(size @ abs(w_u)) + np.abs(b_u))
         self.error = float(error.max(initial=0.0))
-        if kind in ("lm", "values") or (kind != "next" and len(b_u) < 2):
+        if kind in ("lm", "values"):
+            off = _off(self.net.output, self.error)
+            if off > self.allowed:
+                raise Undecided(f"answers may be off by {off:.3g}, where {self.allowed:.3g} is allowed")
+            return
+        if kind != "next" and len(b_u) < 2:
             return
         if kind == "next":
             least = min(self._distance(w_u, b_u, symbol) - error[symbol] for symbol in range(len(b_u)))
@@ -344,6 +360,14 @@ class _Run:
         column = np.asarray(dense(w_u[:, [symbol]]))
         ideal = self.tokens.contents(column) + distinct(self.tokens.at_places(column, b_u[[symbol]])).T
         return float(np.abs(ideal).min())
+
+
+def _off(output: Output, error: float) -> float:
+    """How far an answer can be off when no logit is by more than an error."""
+    if output.kind == "values":
+        return error
+    with np.errstate(over="ignore"):
+        return float({"softmax": np.tanh(error / 2), "log": np.expm1(error), "linear": np.inf}[output.scores])
 
 
 def rows_without(layer: Layer, spent: Any) -> Any:

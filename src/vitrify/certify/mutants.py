@@ -10,8 +10,8 @@ import numpy as np
 
 from vitrify.certify.mutate import Mutation
 from vitrify.net.labels import HeadLabel, SpaceLabel
-from vitrify.net.sparse import dense
 from vitrify.net.spaces import Integers
+from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 
@@ -72,6 +72,14 @@ def _entry(
         return f"{name}[{where}] {said}", weights.with_array(name, array)
 
     return make
+
+
+def _zeroed(_: float, __: np.random.Generator) -> tuple[str, float]:
+    return "set to 0", 0.0
+
+
+def _turned(number: float, _: np.random.Generator) -> tuple[str, float]:
+    return "times -1", -number
 
 
 def _nudged(number: float, rng: np.random.Generator) -> tuple[str, float]:
@@ -205,8 +213,8 @@ def _length(weights: Weights[Any], rng: np.random.Generator) -> Changed:
 
 
 MAKERS: dict[str, Maker] = {
-    "zeroed": _entry(lambda number, rng: ("set to 0", 0.0)),
-    "sign turned": _entry(lambda number, rng: ("times -1", -number)),
+    "zeroed": _entry(_zeroed),
+    "sign turned": _entry(_turned),
     "nudged": _entry(_nudged),
     "planted": _entry(_planted, empty=True),
     "swapped": _swapped,

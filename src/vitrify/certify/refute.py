@@ -41,10 +41,26 @@ def contradiction(weights: Weights[Any], proof: Proof, words: Iterable[Ids]) -> 
     return None
 
 
+def premise_fails(weights: Weights[Any], proof: Proof, words: Iterable[Ids]) -> bool:
+    """Whether a run on some words breaks what a proof takes for given: that whole numbers stay within their ranges."""
+    net = weights.architecture
+    given = [m.label for m in proof.spaces if any(note.startswith(f"{m.label.name!r} stays") for note in proof.assumed)]
+    for some in words if given else ():
+        tokens = np.concatenate([np.zeros((len(some), net.pads), dtype=np.int64), some], axis=1)
+        seen = _activations(weights, tokens)
+        for label in given:
+            stream = seen[net.moments[label.born]][:, net.pads :][..., list(label.dims)]
+            if (np.maximum(label.kind.low - stream, stream - label.kind.high) > 0.5).any():
+                return True
+    return False
+
+
 def leads(weights: Weights[Any], logits: Floats) -> Floats:
     """By how much each answer leads: over the next symbol, or, where each symbol is a yes or a no, over 0."""
     if weights.architecture.output.kind == "next":
         return np.asarray(np.abs(logits).min(axis=-1))
+    if logits.shape[-1] < 2:
+        return np.full(logits.shape[:-1], np.inf)
     ordered = np.sort(logits, axis=-1)
     return np.asarray(ordered[..., -1] - ordered[..., -2])
 
@@ -73,7 +89,7 @@ def _ideal(weights: Weights[Any], proof: Proof) -> Weights[Any]:
 
 def _answers(weights: Weights[Any], proof: Proof, seen: dict[str, Any], exact: dict[str, Any]) -> str | None:
     """Logits are as near to the ideal ones as they should be, and the best answer leads as it should."""
-    first = weights.architecture.pads - 1
+    first = weights.architecture.pads  # what is said to the empty word is not part of a proof
     logits, wanted = seen["hook_logits"][:, first:], exact["hook_logits"][:, first:]
     slack = SLACK * (1 + np.abs(wanted).max(initial=0.0))
     far = float(np.abs(logits - wanted).max(initial=0.0))

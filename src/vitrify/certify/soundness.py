@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from vitrify.certify.ball_steps import Open
 from vitrify.certify.decide import in_reals
 from vitrify.certify.evidence import Progress
-from vitrify.certify.margins import margins
+from vitrify.certify.margins import proof_of
 from vitrify.certify.mutants import Mutant, mutants
-from vitrify.certify.proof import Proof
-from vitrify.certify.refute import contradiction
+from vitrify.certify.refute import contradiction, premise_fails
 from vitrify.certify.survivors import reason_of
 from vitrify.certify.words import WordExamination
 from vitrify.errors import VitrifyError
@@ -68,7 +67,9 @@ class Judgement:
     """What was found about one mutant.
 
     `wrong` is the word and prefix of a wrong answer; `methods` says holds, fails, undecided or refused for each method;
-    `unsound` lists the methods that said something false; `reason` is why a survivor does no harm, sort and sentence.
+    `unsound` lists the methods that said something false. `later` says that its margins are proved, and that only words
+    of more than half the length get a wrong answer: a proof does not say that the ideal is the spec's. `reason` is why a survivor does
+    no harm, sort and sentence.
     """
 
     what: str
@@ -76,6 +77,7 @@ class Judgement:
     wrong: str | None
     methods: dict[str, str]
     unsound: tuple[str, ...] = ()
+    later: bool = False
     reason: tuple[str, str] | None = None
 
     @property
@@ -133,18 +135,23 @@ def judge(subject: Subject, mutant: Mutant) -> Judgement:
         return Judgement(mutant.what, mutant.sort, f"it can't be run: {error}", {"exhaustive": "refused"})
     methods = {"exhaustive": questions.run(weights).verdict}
     unsound = ["exhaustive"] if methods["exhaustive"] == "holds" and wrong is not None else []
-    proof = _proof(weights, questions)
-    methods["proved"] = "holds" if proof is not None and proof.holds else "undecided"
-    if proof is not None and proof.holds:
+    later = False
+    proof = proof_of(weights, questions.oracle)
+    methods["proved"] = "holds" if proof.holds else "undecided"
+    if proof.holds and premise_fails(weights, proof, words):
+        methods["proved"] = "given what is false"
+    elif proof.holds:
         against = contradiction(weights, proof, words)
         unsound += [f"proved: {against}"] if against else []
+        short = subject.questions(weights, (subject.length + 1) // 2)
+        later = wrong is not None and mistake(weights, short, words_of(short)) is None
     methods["reals"], false = _reals(subject, weights)
     unsound += [f"reals: {false}"] if false else []
-    judged = Judgement(mutant.what, mutant.sort, wrong, methods, tuple(unsound))
+    judged = Judgement(mutant.what, mutant.sort, wrong, methods, tuple(unsound), later)
     if not judged.survived:
         return judged
     why = reason_of(subject.weights, mutant, questions.oracle, words)
-    return Judgement(mutant.what, mutant.sort, wrong, methods, tuple(unsound), why)
+    return replace(judged, reason=why)
 
 
 def mistake(weights: Weights[Any], questions: WordExamination, words: Iterable[Ids]) -> str | None:
@@ -159,12 +166,6 @@ def mistake(weights: Weights[Any], questions: WordExamination, words: Iterable[I
             row, prefix = np.argwhere(wrong)[0]
             return f"{' '.join(net.inputs[i] for i in some[row])!r} after {int(prefix)}"
     return None
-
-
-def _proof(weights: Weights[Any], questions: WordExamination) -> Proof | None:
-    return margins(
-        weights, language=questions.oracle.language is not None, longest=weights.about.get("longest sentence")
-    )
 
 
 def _reals(subject: Subject, weights: Weights[Any]) -> tuple[str, str | None]:

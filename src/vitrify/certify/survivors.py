@@ -103,12 +103,12 @@ def _scores(weights: Weights[Any], index: int, place: int, x: Floats) -> Floats:
     return np.asarray(part["beta"] * np.einsum("bqd,bkd->bqk", queries, keys))
 
 
-def _answers_move(
-    weights: Weights[Any], mutant: Mutant, oracle: Oracle, words: Sequence[Ids], moved: float
-) -> Reason:
+def _answers_move(weights: Weights[Any], mutant: Mutant, oracle: Oracle, words: Sequence[Ids], moved: float) -> Reason:
     """The logits move: within the tolerance, within the lead, or elsewhere while the right answer still leads."""
     net = weights.architecture
-    both = [[_activations(w, some)["hook_logits"][:, net.pads - 1 :] for some in words] for w in (weights, mutant.weights)]
+    both = [
+        [_activations(w, some)["hook_logits"][:, net.pads - 1 :] for some in words] for w in (weights, mutant.weights)
+    ]
     if net.output.kind in ("lm", "values"):
         if net.output.kind == "lm":
             pairs = zip(*both, strict=True)
@@ -117,10 +117,27 @@ def _answers_move(
             if largest <= STILL:
                 return "output invariant", f"logits move by {moved:.3g}, probabilities do not"
         error = max(float(oracle.errors(some, x).max(initial=0.0)) for some, x in zip(words, both[1], strict=True))
-        return "within the tolerance", f"answers are off by {error:.3g} at most, where {oracle.tolerance():.3g} is allowed"
-    before, after = (min(float(leads(weights, x).min(initial=np.inf)) for x in part) for part in both)
+        return (
+            "within the tolerance",
+            f"answers are off by {error:.3g} at most, where {oracle.tolerance():.3g} is allowed",
+        )
+    before, after = (
+        min(
+            float(leads(weights, x)[_asked(oracle, some, x)].min(initial=np.inf))
+            for some, x in zip(words, part, strict=True)
+        )
+        for part in both
+    )
     if 2 * moved < before:
         return "within the margin", f"logits move by {moved:.3g}, where the right answer leads by {before:.3g}"
     if after > 0:
-        return "still leads", f"logits move by {moved:.3g}, and the right answer leads by {after:.3g} instead of {before:.3g}"
+        return (
+            "still leads",
+            f"logits move by {moved:.3g}, and the right answer leads by {after:.3g} instead of {before:.3g}",
+        )
     return UNEXPLAINED, f"logits move by {moved:.3g}"
+
+
+def _asked(oracle: Oracle, words: Ids, logits: Floats) -> NDArray[np.bool_]:
+    """After which prefixes [word, prefix] there is a right answer: no number is one."""
+    return np.asarray(~(oracle.errors(words, np.full_like(logits, np.nan)) <= oracle.tolerance()))
