@@ -21,6 +21,7 @@ from vitrify.net.weights import Weights
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+LEGAL = 2e-6  # how far an ideal value may be from a legal one
 SLACK = 1e-12  # what rounding may add to a run of the ideal, relative to the largest number there
 
 
@@ -136,10 +137,23 @@ def _elsewhere(label: HeadLabel, pads: int, pattern: Floats) -> str | None:
 def _spaces(net: Transformer, proof: Proof, seen: dict[str, Any]) -> str | None:
     for margin in proof.spaces:
         stream = seen[net.moments[margin.label.born]][:, net.pads :][..., list(margin.label.dims)]
+        illegal = _illegal(margin, stream)
+        if illegal:
+            return illegal
         far = stray(margin, stream)
         if not far <= 1e-9 * (1 + np.abs(stream).max(initial=0.0)):
             return f"{margin.label.name!r} is {far:.6g} further from its values than its error"
     return None
+
+
+def _illegal(margin: SpaceMargin, stream: Floats) -> str | None:
+    """A coordinate of a code that no code has, or a number that should be whole and is not."""
+    tag = margin.label.kind.tag
+    if tag in ("reals", "circle") or not all(factor.finite for factor in margin.factors):
+        return None
+    nearest = np.round(stream) if tag == "integers" else np.clip(np.round(stream), -1.0 if tag == "bits" else 0.0, 1.0)
+    far = float((np.abs(stream - nearest) - margin.error).max(initial=0.0))
+    return f"{margin.label.name!r} is {far:.6g} further from a legal value than its error" if far > LEGAL else None
 
 
 def stray(margin: SpaceMargin, stream: Floats) -> float:
