@@ -19,7 +19,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from audited import NETS, subject
-
 from vitrify.certify.soundness import Audit, audit
 
 COLUMNS = ("words", "mutants", "wrong", "exhaustive", "proved", "reals", "later", "refused", "survived", "unsound")

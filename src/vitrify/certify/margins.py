@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.certify.margin_heads import averaged, check_looks, looks, race, selected
+from vitrify.certify.margin_legal import legal
 from vitrify.certify.margin_scores import Scores
 from vitrify.certify.margin_units import Layer, one_by_one, table, within
 from vitrify.certify.oracles import Oracle
@@ -39,7 +40,6 @@ from vitrify.net.weights import Weights
 MOST_TOGETHER = 1 << 15  # combinations that are gone through for a whole space at once
 MANY_UNITS = 1 << 10  # beyond which what they write is only bounded, where bounds are enough
 JOINT = 16  # numbers of a space that are followed together
-LEGAL = 1e-6  # how far a computed ideal value may be from a legal one, by the rounding of weights
 
 
 def margins(
@@ -276,55 +276,11 @@ class _Run:
         for label in self.labels.spaces:
             if label.born != moment:
                 continue
-            dims = np.array(label.dims)
-            stretch = self._legal(label, stretch, dims)
+            stretch, note = legal(label, stretch, language=self.language)
+            self.assumed += [note] if note and note not in self.assumed else []
             if stretch.name == "tokens":
                 self.spaces.append(_margin(label, stretch))
         return stretch
-
-    def _legal(self, label: SpaceLabel, stretch: Stretch, dims: Any) -> Stretch:
-        """The values of a categorical space must be legal; numbers that a language bounds are cut to their range."""
-        mine = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any() and not factor.units]
-        if label.kind.tag == "reals" or not mine:
-            return stretch
-        if not all(factor.finite for factor in mine):
-            raise Undecided(f"{label.name!r} may hold any number within bounds: several keys may share the weight")
-        if label.kind.tag == "integers":
-            return self._whole(label, stretch, mine)
-        if stretch.name == "tokens":
-            for factor in mine:
-                self._codes(label, factor)
-        return stretch
-
-    def _codes(self, label: SpaceLabel, factor: Factor) -> None:
-        """Each coordinate of a code must be one that codes have, whatever the others are; a point must be a code."""
-        points = factor.written_out()
-        if label.kind.tag == "circle":
-            far = label.kind.deviation(points)[:, None]
-        else:
-            legal = (-1.0, 0.0, 1.0) if label.kind.tag == "bits" else (0.0, 1.0)
-            far = np.min([np.abs(points - code) for code in legal], axis=0)
-        if far.max(initial=0.0) > LEGAL:
-            bad = np.round(points[int(far.max(axis=1).argmax())], 6).tolist()
-            raise Undecided(f"{label.name!r} may hold {bad}, which is no legal value")
-
-    def _whole(self, label: SpaceLabel, stretch: Stretch, mine: list[Factor]) -> Stretch:
-        low, high = label.kind.low, label.kind.high
-        factors = []
-        for factor in stretch.factors:
-            if factor not in mine:
-                factors.append(factor)
-                continue
-            points = factor.written_out()
-            if stretch.name == "tokens" and np.abs(points - np.round(points)).max(initial=0.0) > LEGAL:
-                raise Undecided(f"{label.name!r} may hold numbers that are not whole")
-            inside = ((points >= low - LEGAL) & (points <= high + LEGAL)).all(axis=1)
-            if not inside.all() and self.language:
-                note = f"{label.name!r} stays between {low:g} and {high:g}"
-                self.assumed += [note] if note not in self.assumed else []
-                factor = Factor.of(factor.name, factor.dims, points[inside])
-            factors.append(factor)
-        return replace(stretch, factors=tuple(factors))
 
     def _readout(self) -> None:
         """By how much the answer leads that the ideal values give, and how far the logits can be from theirs."""

@@ -68,8 +68,8 @@ class Judgement:
 
     `wrong` is the word and prefix of a wrong answer; `methods` says holds, fails, undecided or refused for each method;
     `unsound` lists the methods that said something false. `later` says that its margins are proved, and that only words
-    of more than half the length get a wrong answer: a proof does not say that the ideal is the spec's. `reason` is why a survivor does
-    no harm, sort and sentence.
+    of more than half the length get a wrong answer: a proof does not say that the ideal is the spec's. `reason` is why
+    a survivor does no harm, sort and sentence.
     """
 
     what: str
