@@ -135,7 +135,7 @@ def _head_label(weights: Weights[Any], rng: np.random.Generator) -> Changed:
 def _other_head(old: HeadLabel, rng: np.random.Generator) -> tuple[str, HeadLabel | None]:
     choices: list[tuple[str, HeadLabel | None]] = [("gone", None)]
     for looks in (0, 1, 2, "last", "first", "all", None):
-        choices.append((f"looks {looks}", replace(old, looks=looks)))  # type: ignore[arg-type]  # all are ways to look
+        choices.append((f"looks {looks}", replace(old, looks=looks)))
     gap = None if old.gap is not None else 1.0
     choices.append((f"gap {gap}", replace(old, gap=gap)))
     if old.beta_min is not None:

@@ -1,8 +1,8 @@
 """Attacks on nets that read words: a search for the word after which the right answer leads by least, or not at all.
 
-The search keeps a beam of the words with the smallest margins, and for every hidden unit that no word has switched on
-yet the word that comes nearest to it: an answer says nothing of a fault until the fault is met, hidden units do. In
-every round words of the beam are changed a little (letters replaced, put in, taken out, stretches taken over from
+An answer says nothing of a fault until the fault is met; what goes on inside does. So the search keeps a beam of the
+words with the smallest margins, and beside it, for every hidden unit that no word has switched on yet, the word that
+comes nearest to it, and for every named space the word that takes it farthest from a legal value. In every round words of the beam are changed a little (letters replaced, put in, taken out, stretches taken over from
 another word), and some new random ones join them. Where only the sentences of a language may be asked about, all words
 are drawn from it. A search that finds nothing proves nothing.
 """
@@ -44,7 +44,7 @@ class Attack:
     witness: dict[str, object] | None = None
 
 
-def attack(weights: Weights[Any], questions: WordExamination, count: int, seed: int = 0) -> Attack:
+def attack_words(weights: Weights[Any], questions: WordExamination, count: int, seed: int = 0) -> Attack:
     """Try so many words, or fewer if one gets a wrong answer."""
     search = _Search(weights, questions, np.random.default_rng(seed))
     words = search.fresh(min(count, ROUND))
@@ -65,8 +65,9 @@ class _Search:
     weights: Weights[Any]
     questions: WordExamination
     rng: np.random.Generator
-    beam: list[tuple[float, Word]] = field(default_factory=list)
+    beam: list[tuple[float, float, Word]] = field(default_factory=list)  # margin, a lot that parts equal ones, word
     nearest: dict[tuple[str, int], tuple[float, Word]] = field(default_factory=dict)
+    strayed: dict[str, tuple[float, Word]] = field(default_factory=dict)
     awake: set[tuple[str, int]] = field(default_factory=set)
     tried: int = 0
     margin: float = np.inf
@@ -94,7 +95,7 @@ class _Search:
         if self.questions.oracle.language is not None or len(self.questions.net.inputs) < 2:
             return self.fresh(count)
         quiet = sorted(self.nearest.values(), reverse=True)[:WATCHED]
-        parents = [word for _, word in (*self.beam, *quiet)]
+        parents = [word for *_, word in (*self.beam, *quiet, *self.strayed.values())]
         picked = [parents[int(i)] for i in self.rng.integers(len(parents), size=max(count - FRESH, 1))]
         changed = [self._changed(word, parents) for word in picked]
         return (changed + self.fresh(FRESH))[:count]
@@ -141,34 +142,51 @@ class _Search:
             step = max(1, FLOATS // self.questions.net.activations(length + self.questions.net.pads))
             for at in range(0, len(some), step):
                 if self.witness is None:
-                    self._run(np.array(some[at : at + step], dtype=np.int64).reshape(-1, length))
+                    part = some[at : at + step]
+                    self._run(np.array(part, dtype=np.int64).reshape(len(part), length))
 
     def _run(self, words: Ids) -> None:
         net, oracle = self.questions.net, self.questions.oracle
         tokens = np.concatenate([np.zeros((len(words), net.pads), dtype=np.int64), words], axis=1)
-        before: dict[str, Floats] = {}
+        seen: dict[str, Floats] = {}
 
         def record(name: str, value: Any) -> None:
-            if name.endswith("mlp.hook_pre"):
-                before[name] = value[:, net.pads :]
+            if name.endswith("mlp.hook_pre") or name in net.moments:
+                seen[name] = value[:, net.pads :]
 
         logits = np.asarray(net.forward(self.weights.prepared, tokens, record=record))[:, net.pads - 1 :]
         errors = oracle.errors(words, logits)
         margins = self._margins(words, logits, errors)
         self.tried += len(words)
-        for row in np.argsort(margins, kind="stable")[:BEAM].tolist():
-            self.beam.append((float(margins[row]), tuple(words[row].tolist())))
-        self.beam = sorted(set(self.beam))[:BEAM]
+        known = {word for *_, word in self.beam}
+        lots = self.rng.random(len(words))
+        for row in np.lexsort((lots, margins))[:BEAM].tolist():
+            if (word := tuple(words[row].tolist())) not in known:
+                self.beam.append((float(margins[row]), float(lots[row]), word))
+        self.beam = sorted(self.beam)[:BEAM]
         if self.beam[0][0] < self.margin:
-            self.margin, self.worst = self.beam[0]
-        for name, value in before.items():
-            self._watch(name, value.max(axis=1, initial=-np.inf), words)
+            self.margin, _, self.worst = self.beam[0]
+        if words.shape[1]:
+            self._inside(seen, words)
         wrong = np.argwhere(~(errors <= oracle.tolerance())).tolist()
         if wrong:
             row, prefix = min(wrong, key=lambda place: place[1])
             end = words.shape[1] if net.looks_ahead else prefix
             self.margin, self.worst = float(margins[row]), tuple(words[row, :end].tolist())
             self.witness = oracle.witness(words[row, :end], logits[row, : end + 1])
+
+    def _inside(self, seen: dict[str, Floats], words: Ids) -> None:
+        """Keep the words that come nearest to a unit's first use, and those that take spaces away from legal values."""
+        for name, value in seen.items():
+            if name.endswith("mlp.hook_pre"):
+                self._watch(name, value.max(axis=1), words)
+        for label in self.weights.labels.spaces:
+            moment = self.questions.net.moments[label.born]
+            if label.born > 0 and label.kind.tag != "reals" and moment in seen:
+                far = label.kind.deviation(seen[moment][..., list(label.dims)]).max(axis=1)
+                row = int(far.argmax())
+                if far[row] > self.strayed.get(label.name, (0.0, ()))[0]:
+                    self.strayed[label.name] = (float(far[row]), tuple(words[row].tolist()))
 
     def _watch(self, name: str, highest: Floats, words: Ids) -> None:
         """Of the units [word, unit] that no word has switched on, the word that comes nearest."""

@@ -133,7 +133,7 @@ def judge(subject: Subject, mutant: Mutant) -> Judgement:
         wrong = mistake(weights, questions, words)
     except (VitrifyError, ValueError, IndexError) as error:  # no net any more
         return Judgement(mutant.what, mutant.sort, f"it can't be run: {error}", {"exhaustive": "refused"})
-    methods = {"exhaustive": questions.run(weights).verdict}
+    methods: dict[str, str] = {"exhaustive": questions.run(weights).verdict}
     unsound = ["exhaustive"] if methods["exhaustive"] == "holds" and wrong is not None else []
     later = False
     proof = proof_of(weights, questions.oracle)

@@ -34,9 +34,9 @@ def reason_of(weights: Weights[Any], mutant: Mutant, oracle: Oracle, words: Sequ
     sizes: dict[str, tuple[float, float]] = {}
     for some in asked:
         for name, here, there in _side_by_side(weights, mutant.weights, some):
-            moved, size = sizes.get(name, (0.0, 0.0))
+            by, size = sizes.get(name, (0.0, 0.0))
             sizes[name] = (
-                max(moved, float(np.abs(there - here).max(initial=0.0))),
+                max(by, float(np.abs(there - here).max(initial=0.0))),
                 max(size, float(np.abs(here).max(initial=0.0))),
             )
     moved = {name: by for name, (by, size) in sizes.items() if by > STILL * (1 + size)}
