@@ -11,8 +11,10 @@ from vitrify.certify.evidence import Evidence, Progress
 from vitrify.certify.margins import proof_of
 from vitrify.certify.oracles import Oracle
 from vitrify.certify.points import PointExamination
+from vitrify.certify.refute import SLACK
 from vitrify.certify.robust import radii
 from vitrify.certify.rounding import supports
+from vitrify.certify.search import attack_words
 from vitrify.certify.words import WORK, WordExamination
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
@@ -60,6 +62,7 @@ def certify(
     samples: int | None = None,
     prove: bool = False,
     reals: bool = False,
+    attack: int = 0,
     progress: Progress | None = None,
 ) -> Evidence:
     """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
@@ -68,8 +71,11 @@ def certify(
     Nets that read numbers are asked at the points that their oracle chooses; those that read images get a robustness
     radius, too. With `prove`, the margins of a net that reads words are proved for all words up to its maximum length,
     where that can be done. With `reals`, all short words (or some of the points) are asked about once more in real
-    arithmetic, where nothing is rounded (see `decide.py`).
+    arithmetic, where nothing is rounded (see `decide.py`). With `attack`, a search tries so many words of any length to
+    find the one after which the right answer leads by least (see `search.py`).
     """
+    if attack and weights.architecture.reads != "tokens":
+        raise InputError("an attack looks for words, which this network does not read: leave --attack out")
     questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
     evidence = questions.run(weights, progress)
     if evidence.verdict == "holds" and reals:
@@ -78,6 +84,8 @@ def certify(
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
         evidence = with_proof(evidence, weights, questions.oracle)
+    if evidence.verdict == "holds" and isinstance(questions, WordExamination) and attack:
+        evidence = _attacked(evidence, weights, questions, attack)
     net = weights.architecture
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
@@ -111,6 +119,22 @@ def with_proof(evidence: Evidence, weights: Weights[Any], oracle: Oracle) -> Evi
     notes = (*evidence.notes, proof.summary)
     method = evidence.method + "+proved" if proof.holds else evidence.method
     return replace(evidence, method=method, notes=notes, proof=proof.to_json())
+
+
+def _attacked(evidence: Evidence, weights: Weights[Any], questions: WordExamination, count: int) -> Evidence:
+    """The evidence with the weakest word that a search found; a wrong answer is the end of it, and so is a false proof.
+
+    A proof says by how much every answer leads: an answer that leads by less contradicts it.
+    """
+    found = attack_words(weights, questions, count, questions.seed)
+    said = f"{found.tried} words tried by the attack: the smallest margin is {found.margin:.6g}, after: {found.said}"
+    measured = {**evidence.measured, "smallest margin that the attack found": found.margin}
+    proof, witness = evidence.proof, found.witness
+    lead = proof["lead"] if proof is not None and proof["holds"] else None
+    if witness is None and lead is not None and found.margin < lead * (1 - SLACK):
+        witness = {"word": list(found.word), "expected": f"the proved lead of {lead:.6g}", "found": found.margin}
+    verdict = evidence.verdict if witness is None else "fails"
+    return replace(evidence, verdict=verdict, witness=witness, measured=measured, notes=(*evidence.notes, said))
 
 
 def _radius_of(weights: Weights[Any], questions: PointExamination) -> dict[str, float]:

@@ -2,9 +2,10 @@
 
 An answer says nothing of a fault until the fault is met; what goes on inside does. So the search keeps a beam of the
 words with the smallest margins, and beside it, for every hidden unit that no word has switched on yet, the word that
-comes nearest to it, and for every named space the word that takes it farthest from a legal value. In every round words of the beam are changed a little (letters replaced, put in, taken out, stretches taken over from
-another word), and some new random ones join them. Where only the sentences of a language may be asked about, all words
-are drawn from it. A search that finds nothing proves nothing.
+comes nearest to it, and for every named space the word that takes it farthest from a legal value. In every round such
+words are changed a little (letters replaced, put in, taken out, stretches taken over from another word), and some new
+random ones join them. Where only the sentences of a language may be asked about, all words are drawn from it. A search
+that finds nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -29,19 +30,26 @@ BEAM = 8  # words with the smallest margins that are gone on from
 WATCHED = 16  # units that are nearest to being switched on for the first time
 ROUND = 64  # words of one round
 FRESH = 8  # of them new
+SHOWN = 32  # symbols of a word in a note
 
 
 @dataclass(frozen=True)
 class Attack:
     """How many words were tried, the smallest margin and the word that has it; `witness` is a wrong answer, if any.
 
-    A margin is by how much an answer leads, or, of numbers and probabilities, what is left of the tolerance.
+    A margin is by how much an answer to a word of at least one symbol leads, or, of numbers and probabilities, what is
+    left of the tolerance.
     """
 
     tried: int
     margin: float
     word: tuple[str, ...]
     witness: dict[str, object] | None = None
+
+    @property
+    def said(self) -> str:
+        """The word as text, a long one cut."""
+        return " ".join(self.word[:SHOWN]) + (f" … ({len(self.word)} symbols)" if len(self.word) > SHOWN else "")
 
 
 def attack_words(weights: Weights[Any], questions: WordExamination, count: int, seed: int = 0) -> Attack:
@@ -95,7 +103,7 @@ class _Search:
         if self.questions.oracle.language is not None or len(self.questions.net.inputs) < 2:
             return self.fresh(count)
         quiet = sorted(self.nearest.values(), reverse=True)[:WATCHED]
-        parents = [word for *_, word in (*self.beam, *quiet, *self.strayed.values())]
+        parents = [word for _, _, word in self.beam] + [word for _, word in (*quiet, *self.strayed.values())]
         picked = [parents[int(i)] for i in self.rng.integers(len(parents), size=max(count - FRESH, 1))]
         changed = [self._changed(word, parents) for word in picked]
         return (changed + self.fresh(FRESH))[:count]
@@ -207,6 +215,7 @@ class _Search:
         spare = np.asarray(tolerance - errors)
         if self.questions.net.output.kind not in ("lm", "values"):
             lead = np.where(self._where(words, logits), leads(self.weights, logits), np.inf)
+            lead[:, 0] = np.inf  # one answer, the same for all words
             spare = np.where(errors <= tolerance, lead, spare)
         return np.asarray(np.nan_to_num(spare, nan=-np.inf).min(axis=1))
 

@@ -220,6 +220,7 @@ def certify(
     mutations: Annotated[int, typer.Option(min=0, help="also break the net this many times and see it noticed")] = 0,
     proof: Annotated[bool, typer.Option(help="prove the margins for all words up to the maximum length")] = True,
     reals: Annotated[bool, typer.Option("--reals", help="decide all short inputs in real arithmetic, too")] = False,
+    attack: Annotated[int, typer.Option(min=0, help="also search this many words for the weakest answer")] = 0,
     write: Annotated[bool, typer.Option(help="write certificate.json into the folder")] = True,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -235,7 +236,7 @@ def certify(
     weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
     with render.progress("examining") as tick:
         asked: dict[str, Any] = {"max_length": max_length, "seed": seed, "samples": samples}
-        evidence = examine(weights, spec, **asked, prove=proof, reals=reals, progress=tick)
+        evidence = examine(weights, spec, **asked, prove=proof, reals=reals, attack=attack, progress=tick)
     broken = None
     if mutations and evidence.verdict == "holds":
         with render.progress("breaking it on purpose") as tick:
