@@ -18,6 +18,8 @@ from vitrify.certify.refute import contradiction, premise_fails
 from vitrify.certify.soundness import Audit, audit, judge, words_of
 from vitrify.certify.survivors import UNEXPLAINED
 from vitrify.certify.values import Stretch
+from vitrify.certify.words import WordExamination
+from vitrify.errors import FolderError
 from vitrify.net.sparse import dense
 
 FEW = ("n-gram, heads", "Z3, cascade", "formula, hard", "Z3, commutative", "associations, units", "Z2, recurrent")
@@ -221,3 +223,10 @@ def test_a_range_that_is_never_kept_is_no_range() -> None:
     spaces = tuple(far if space is label else space for space in it.weights.labels.spaces)
     proof = margins.margins(replace(it.weights, labels=replace(it.weights.labels, spaces=spaces)), language=True)
     assert "never holds a number between 90 and 91" in (proof.reason or "")
+
+
+def test_a_net_that_reads_more_than_its_program_is_refused() -> None:
+    it = subject("reversal")
+    longer = replace(it.weights.architecture, max_length=it.weights.architecture.max_length + 1)
+    with pytest.raises(FolderError, match="reads 7 symbols, its program is for 6 at most"):
+        WordExamination(longer, it.spec)
