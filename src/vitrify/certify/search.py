@@ -2,10 +2,9 @@
 
 An answer says nothing of a fault until the fault is met; what goes on inside does. So the search keeps a beam of the
 words with the smallest margins, and beside it, for every hidden unit that no word has switched on yet, the word that
-comes nearest to it, and for every named space the word that takes it farthest from a legal value. In every round such
-words are changed a little (letters replaced, put in, taken out, stretches taken over from another word), and some new
-random ones join them. Where only the sentences of a language may be asked about, all words are drawn from it. A search
-that finds nothing proves nothing.
+comes nearest to it. In every round such words are changed a little (letters replaced, put in, taken out, stretches
+taken over from another word), and some new random ones join them. Where only the sentences of a language may be asked
+about, all words are drawn from it. A search that finds nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -75,7 +74,6 @@ class _Search:
     rng: np.random.Generator
     beam: list[tuple[float, float, Word]] = field(default_factory=list)  # margin, a lot that parts equal ones, word
     nearest: dict[tuple[str, int], tuple[float, Word]] = field(default_factory=dict)
-    strayed: dict[str, tuple[float, Word]] = field(default_factory=dict)
     awake: set[tuple[str, int]] = field(default_factory=set)
     tried: int = 0
     margin: float = np.inf
@@ -103,7 +101,7 @@ class _Search:
         if self.questions.oracle.language is not None or len(self.questions.net.inputs) < 2:
             return self.fresh(count)
         quiet = sorted(self.nearest.values(), reverse=True)[:WATCHED]
-        parents = [word for _, _, word in self.beam] + [word for _, word in (*quiet, *self.strayed.values())]
+        parents = [word for _, _, word in self.beam] + [word for _, word in quiet]
         picked = [parents[int(i)] for i in self.rng.integers(len(parents), size=max(count - FRESH, 1))]
         changed = [self._changed(word, parents) for word in picked]
         return (changed + self.fresh(FRESH))[:count]
@@ -159,7 +157,7 @@ class _Search:
         seen: dict[str, Floats] = {}
 
         def record(name: str, value: Any) -> None:
-            if name.endswith("mlp.hook_pre") or name in net.moments:
+            if name.endswith("mlp.hook_pre"):
                 seen[name] = value[:, net.pads :]
 
         logits = np.asarray(net.forward(self.weights.prepared, tokens, record=record))[:, net.pads - 1 :]
@@ -174,27 +172,14 @@ class _Search:
         self.beam = sorted(self.beam)[:BEAM]
         if self.beam[0][0] < self.margin:
             self.margin, _, self.worst = self.beam[0]
-        if words.shape[1]:
-            self._inside(seen, words)
+        for name, value in seen.items():
+            self._watch(name, value.max(axis=1, initial=-np.inf), words)
         wrong = np.argwhere(~(errors <= oracle.tolerance())).tolist()
         if wrong:
             row, prefix = min(wrong, key=lambda place: place[1])
             end = words.shape[1] if net.looks_ahead else prefix
             self.margin, self.worst = float(margins[row]), tuple(words[row, :end].tolist())
             self.witness = oracle.witness(words[row, :end], logits[row, : end + 1])
-
-    def _inside(self, seen: dict[str, Floats], words: Ids) -> None:
-        """Keep the words that come nearest to a unit's first use, and those that take spaces away from legal values."""
-        for name, value in seen.items():
-            if name.endswith("mlp.hook_pre"):
-                self._watch(name, value.max(axis=1), words)
-        for label in self.weights.labels.spaces:
-            moment = self.questions.net.moments[label.born]
-            if label.born > 0 and label.kind.tag != "reals" and moment in seen:
-                far = label.kind.deviation(seen[moment][..., list(label.dims)]).max(axis=1)
-                row = int(far.argmax())
-                if far[row] > self.strayed.get(label.name, (0.0, ()))[0]:
-                    self.strayed[label.name] = (float(far[row]), tuple(words[row].tolist()))
 
     def _watch(self, name: str, highest: Floats, words: Ids) -> None:
         """Of the units [word, unit] that no word has switched on, the word that comes nearest."""

@@ -230,3 +230,19 @@ def test_a_net_that_reads_more_than_its_program_is_refused() -> None:
     longer = replace(it.weights.architecture, max_length=it.weights.architecture.max_length + 1)
     with pytest.raises(FolderError, match="reads 7 symbols, its program at most 6"):
         WordExamination(longer, it.spec)
+
+
+def test_each_statement_of_a_proof_is_held_against_runs() -> None:
+    it = subject("reversal")
+    proof = proof_of(it.weights, it.questions(it.weights).oracle)
+    assert proof.lead is not None
+    assert contradiction(it.weights, proof, it.words) is None
+    tight = tuple(replace(head, leak=0.0) for head in proof.heads)
+    wrong = {
+        "of its weight to other keys": replace(proof, heads=tight),
+        "an answer leads by": replace(proof, lead=1.5 * proof.lead),
+        "from the ideal ones": replace(proof, error=0.0),
+        "further from": replace(proof, spaces=tuple(replace(space, error=0.0 * space.error) for space in proof.spaces)),
+    }
+    for said, false in wrong.items():
+        assert said in (contradiction(it.weights, false, it.words) or ""), said
