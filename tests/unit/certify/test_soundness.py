@@ -228,7 +228,7 @@ def test_a_range_that_is_never_kept_is_no_range() -> None:
 def test_a_net_that_reads_more_than_its_program_is_refused() -> None:
     it = subject("reversal")
     longer = replace(it.weights.architecture, max_length=it.weights.architecture.max_length + 1)
-    with pytest.raises(FolderError, match="reads 7 symbols, its program at most 6"):
+    with pytest.raises(FolderError, match="reads 7 symbols, its program is for 6 at most"):
         WordExamination(longer, it.spec)
 
 
