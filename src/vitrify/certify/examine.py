@@ -8,11 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from vitrify.certify.evidence import Evidence, Progress
-from vitrify.certify.margins import margins
-from vitrify.certify.oracles import AsksSome
+from vitrify.certify.margins import proof_of
+from vitrify.certify.oracles import AsksSome, Oracle
 from vitrify.certify.points import PointExamination
+from vitrify.certify.refute import SLACK
 from vitrify.certify.robust import radii
 from vitrify.certify.rounding import supports
+from vitrify.certify.search import attack_words
 from vitrify.certify.words import WORK, WordExamination
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
@@ -61,6 +63,7 @@ def certify(
     prove: bool = False,
     arithmetic: bool = False,
     reals: bool = False,
+    attack: int = 0,
     progress: Progress | None = None,
 ) -> Evidence:
     """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
@@ -69,9 +72,12 @@ def certify(
     Nets that read numbers are asked at the points that their oracle chooses; those that read images get a robustness
     radius, too. With `prove`, the margins of a net that reads words are proved for all words up to its maximum length,
     where that can be done; with `arithmetic`, also in which formats a run keeps the answers (see `arithmetic.py`).
-    With `reals`, all short words (or some of the points) are asked about once more in real
-    arithmetic, where nothing is rounded (see `decide.py`).
+    With `reals`, all short words (or some of the points) are asked about once more in real arithmetic, where nothing is
+    rounded (see `decide.py`). With `attack`, a search tries so many words of any length to find the one after which the
+    right answer leads by least (see `search.py`).
     """
+    if attack and weights.architecture.reads != "tokens":
+        raise InputError("an attack looks for words, which this network does not read: leave --attack out")
     questions = examination(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
     if arithmetic and not (prove and isinstance(questions, WordExamination)):
         raise InputError("lower precision is looked at where margins are proved, of networks that read words")
@@ -81,8 +87,9 @@ def certify(
     if evidence.verdict == "holds" and isinstance(questions, PointExamination):
         return replace(evidence, measured={**evidence.measured, **_radius_of(weights, questions)})
     if evidence.verdict == "holds" and isinstance(questions, WordExamination) and prove:
-        language = questions.oracle.language is not None
-        evidence = with_proof(evidence, weights, language=language, in_formats=questions if arithmetic else None)
+        evidence = with_proof(evidence, weights, questions.oracle, in_formats=questions if arithmetic else None)
+    if evidence.verdict == "holds" and isinstance(questions, WordExamination) and attack:
+        evidence = _attacked(evidence, weights, questions, attack)
     net = weights.architecture
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
@@ -111,26 +118,45 @@ def _in_reals(evidence: Evidence, weights: Weights[Any], questions: Examination,
 
 
 def with_proof(
-    evidence: Evidence, weights: Weights[Any], *, language: bool, in_formats: WordExamination | None = None
+    evidence: Evidence, weights: Weights[Any], oracle: Oracle, *, in_formats: WordExamination | None = None
 ) -> Evidence:
     """The evidence with the margins of the net; where they can't be proved it says why.
 
     With `in_formats` it also says to which length each floating-point format keeps the answers to those questions.
     """
-    longest = weights.about.get("longest sentence")
-    proof = margins(weights, language=language, longest=longest)
+    proof = proof_of(weights, oracle)
     notes, found = (*evidence.notes, proof.summary), proof.to_json()
     if in_formats:
         from vitrify.certify.arithmetic import arithmetic_report
 
-        asked = in_formats.oracle.asked if isinstance(in_formats.oracle, AsksSome) else None
-        words = in_formats.domains[-1].words
+        asked = oracle.asked if isinstance(oracle, AsksSome) else None
         report = arithmetic_report(
-            weights, words, language=language, longest=longest, asked=asked, unproved=proof.reason
+            weights,
+            in_formats.domains[-1].words,
+            language=oracle.language is not None,
+            longest=weights.about.get("longest sentence"),
+            asked=asked,
+            unproved=proof.reason,
         )
         notes, found = (*notes, report.summary), found | {"arithmetic": report.to_json()}
     method = evidence.method + "+proved" if proof.holds else evidence.method
     return replace(evidence, method=method, notes=notes, proof=found)
+
+
+def _attacked(evidence: Evidence, weights: Weights[Any], questions: WordExamination, count: int) -> Evidence:
+    """The evidence with the weakest word that a search found; a wrong answer is the end of it, and so is a false proof.
+
+    A proof says by how much every answer leads: an answer that leads by less contradicts it.
+    """
+    found = attack_words(weights, questions, count, questions.seed)
+    said = f"{found.tried} words tried by the attack: the smallest margin is {found.margin:.6g}, after: {found.said}"
+    measured = {**evidence.measured, "smallest margin that the attack found": found.margin}
+    proof, witness = evidence.proof, found.witness
+    lead = proof["lead"] if proof is not None and proof["holds"] else None
+    if witness is None and lead is not None and found.margin < lead * (1 - SLACK):
+        witness = {"word": list(found.word), "expected": f"the proved lead of {lead:.6g}", "found": found.margin}
+    verdict = evidence.verdict if witness is None else "fails"
+    return replace(evidence, verdict=verdict, witness=witness, measured=measured, notes=(*evidence.notes, said))
 
 
 def _radius_of(weights: Weights[Any], questions: PointExamination) -> dict[str, float]:

@@ -250,8 +250,8 @@ def _astray(name: str, scores: Scores, found: Race) -> tuple[float, float]:
     if scores.arithmetic:
         leak, uneven = astray(name, scores, gap, found.ties)
     elif head.attention == "softmax":
-        leak = (scores.count - 1) * float(np.exp(-(gap - 2 * delta))) if np.isfinite(gap) else 0.0
-        uneven = float(np.expm1(2 * delta)) if found.ties else 0.0
+        leak = (scores.count - 1) * float(np.exp(min(2 * delta - gap, 0.0))) if np.isfinite(gap) else 0.0
+        uneven = float(np.expm1(min(2 * delta, 1.0))) if found.ties else 0.0
     elif head.attention == "sparsemax":
         if gap - 2 * delta < 1:
             raise Undecided(f"{name!r}: a lead of {gap - 2 * delta:.3g} is less than the 1 that sparsemax needs")

@@ -16,9 +16,11 @@ import numpy as np
 
 from vitrify.certify.formats import Format
 from vitrify.certify.margin_heads import averaged, check_looks, looks, race, selected
+from vitrify.certify.margin_legal import legal
 from vitrify.certify.margin_rounding import Way, embedding_error, pads_fit
 from vitrify.certify.margin_scores import Scores
 from vitrify.certify.margin_units import Layer, one_by_one, table, within
+from vitrify.certify.oracles import Oracle
 from vitrify.certify.proof import HeadMargin, Proof, SpaceMargin
 from vitrify.certify.rounding import bounded_stream
 from vitrify.certify.values import (
@@ -32,7 +34,7 @@ from vitrify.certify.values import (
     distinct,
     reads,
 )
-from vitrify.net.architecture import Architecture
+from vitrify.net.architecture import Architecture, Output
 from vitrify.net.labels import HeadLabel, SpaceLabel
 from vitrify.net.sparse import dense, is_sparse
 from vitrify.net.transformer import Transformer
@@ -41,20 +43,25 @@ from vitrify.net.weights import Weights
 MOST_TOGETHER = 1 << 15  # combinations that are gone through for a whole space at once
 MANY_UNITS = 1 << 10  # beyond which what they write is only bounded, where bounds are enough
 JOINT = 16  # numbers of a space that are followed together
-LEGAL = 1e-6  # how far a computed ideal value may be from a legal one, by the rounding of weights
 
 
 def margins(
-    weights: Weights[Any], *, language: bool = False, longest: int | None = None, arithmetic: Format | None = None
+    weights: Weights[Any],
+    *,
+    language: bool = False,
+    longest: int | None = None,
+    allowed: float = np.inf,
+    arithmetic: Format | None = None,
 ) -> Proof:
     """Prove the margins of a built net for all words up to `longest`, or say where that fails.
 
     With `language`, the words are those of a language that keeps the net's whole numbers within the ranges of their
-    labels; the proof then rests on that, and says so. With an `arithmetic`, the proof is about a run in which every
-    number is of that format, stored weights included; then likeliest next symbols must lead and numbers be right, too.
+    labels; the proof then rests on that, and says so. Numbers and probabilities that may be off by more than `allowed`
+    are not proved. With an `arithmetic`, the proof is about a run in which every number is of that format, stored
+    weights included; then likeliest next symbols must lead and numbers be right, too.
     """
     start = time.perf_counter()
-    run = _Run(weights, language, longest, arithmetic)
+    run = _Run(weights, language, longest, allowed, arithmetic)
     reason = None
     try:
         _covers(weights.architecture)
@@ -73,6 +80,12 @@ def margins(
     )
 
 
+def proof_of(weights: Weights[Any], oracle: Oracle) -> Proof:
+    """The proof of a net for the words that its oracle asks about, as exact as the oracle wants answers to be."""
+    longest = weights.about.get("longest sentence")
+    return margins(weights, language=oracle.language is not None, longest=longest, allowed=oracle.tolerance())
+
+
 def _covers(net: Architecture) -> None:
     if not isinstance(net, Transformer) or net.reads != "tokens":
         raise Undecided("margins are worked out for transformers that read tokens")
@@ -89,6 +102,7 @@ class _Run:
     weights: Weights[Any]
     language: bool
     longest: int | None
+    allowed: float
     arithmetic: Format | None
     heads: list[HeadMargin] = field(default_factory=list)
     spaces: list[SpaceMargin] = field(default_factory=list)
@@ -299,55 +313,11 @@ class _Run:
         for label in self.labels.spaces:
             if label.born != moment:
                 continue
-            dims = np.array(label.dims)
-            stretch = self._legal(label, stretch, dims)
+            stretch, note = legal(label, stretch, language=self.language)
+            self.assumed += [note] if note and note not in self.assumed else []
             if stretch.name == "tokens":
                 self.spaces.append(_margin(label, stretch))
         return stretch
-
-    def _legal(self, label: SpaceLabel, stretch: Stretch, dims: Any) -> Stretch:
-        """The values of a categorical space must be legal; numbers that a language bounds are cut to their range."""
-        mine = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any() and not factor.units]
-        if label.kind.tag == "reals" or not mine:
-            return stretch
-        if not all(factor.finite for factor in mine):
-            raise Undecided(f"{label.name!r} may hold any number within bounds: several keys may share the weight")
-        if label.kind.tag == "integers":
-            return self._whole(label, stretch, mine)
-        if stretch.name == "tokens":
-            for factor in mine:
-                self._codes(label, factor)
-        return stretch
-
-    def _codes(self, label: SpaceLabel, factor: Factor) -> None:
-        """Each coordinate of a code must be one that codes have, whatever the others are; a point must be a code."""
-        points = factor.written_out()
-        if label.kind.tag == "circle":
-            far = label.kind.deviation(points)[:, None]
-        else:
-            legal = (-1.0, 0.0, 1.0) if label.kind.tag == "bits" else (0.0, 1.0)
-            far = np.min([np.abs(points - code) for code in legal], axis=0)
-        if far.max(initial=0.0) > LEGAL:
-            bad = np.round(points[int(far.max(axis=1).argmax())], 6).tolist()
-            raise Undecided(f"{label.name!r} may hold {bad}, which is no legal value")
-
-    def _whole(self, label: SpaceLabel, stretch: Stretch, mine: list[Factor]) -> Stretch:
-        low, high = label.kind.low, label.kind.high
-        factors = []
-        for factor in stretch.factors:
-            if factor not in mine:
-                factors.append(factor)
-                continue
-            points = factor.written_out()
-            if stretch.name == "tokens" and np.abs(points - np.round(points)).max(initial=0.0) > LEGAL:
-                raise Undecided(f"{label.name!r} may hold numbers that are not whole")
-            inside = ((points >= low - LEGAL) & (points <= high + LEGAL)).all(axis=1)
-            if not inside.all() and self.language:
-                note = f"{label.name!r} stays between {low:g} and {high:g}"
-                self.assumed += [note] if note not in self.assumed else []
-                factor = Factor.of(factor.name, factor.dims, points[inside])
-            factors.append(factor)
-        return replace(stretch, factors=tuple(factors))
 
     def _readout(self) -> None:
         """By how much the answer leads that the ideal values give, and how far the logits can be from theirs."""
@@ -358,6 +328,10 @@ class _Run:
         if self.arithmetic:
             error = error + self.arithmetic.linear(tokens, w_u, b_u, "the logits")
         self.error = float(error.max(initial=0.0))
+        if kind in ("lm", "values"):
+            off = _off(self.net.output, self.error)
+            if not self.arithmetic and off > self.allowed:
+                raise Undecided(f"answers may be off by {off:.3g}, where {self.allowed:.3g} is allowed")
         if self.arithmetic and kind == "values" and self.error > self.net.output.error:
             raise Undecided(f"numbers may be off by {self.error:.3g}, more than the {self.net.output.error:g} allowed")
         if kind == "values" or (kind == "lm" and not self.arithmetic) or (kind != "next" and len(b_u) < 2):
@@ -382,6 +356,14 @@ class _Run:
         column = np.asarray(dense(w_u[:, [symbol]]))
         ideal = self.tokens.contents(column) + distinct(self.tokens.at_places(column, b_u[[symbol]])).T
         return float(np.abs(ideal).min())
+
+
+def _off(output: Output, error: float) -> float:
+    """How far an answer can be off when no logit is by more than an error."""
+    if output.kind == "values":
+        return error
+    with np.errstate(over="ignore"):
+        return float({"softmax": np.tanh(error / 2), "log": np.expm1(error), "linear": np.inf}[output.scores])
 
 
 def _added(stretch: Stretch, dims: Any, written: Any) -> Stretch:

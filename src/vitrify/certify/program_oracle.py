@@ -32,6 +32,10 @@ class ProgramOracle:
 
     def __init__(self, program: Program, net: SequenceArchitecture) -> None:
         _same_symbols(net, program.alphabet)
+        if net.max_length > program.length:
+            raise FolderError(
+                f"the network reads {net.max_length} symbols, its program is for {program.length} at most"
+            )
         self.net = net
         self.domain = program.values[program.root]
         self.batch: Callable[[Ids], Ids] = Batch(program.root, program.values)

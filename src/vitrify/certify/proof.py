@@ -69,7 +69,7 @@ class Proof:
         given = f", given that {' and '.join(self.assumed)}" if self.assumed else ""
         lead = "" if self.lead is None else f", and the best answer leads by at least {self.lead:.3g} more"
         return (
-            f"proved for every word up to length {self.max_length}{given}: each head reads the keys it should, and the "
+            f"proved for every word of length 1 to {self.max_length}{given}: in each head the best keys win, and the "
             f"logits are within {self.error:.3g} of those of exact selection{lead}"
         )
 

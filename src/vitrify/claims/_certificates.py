@@ -27,7 +27,7 @@ def certificate(weights: Weights[Any], spec: object, found: Evidence) -> Evidenc
     heads = sum(len(block.heads) for block in net.blocks)
     if heads > HEADS or heads * net.max_length**2 > PAIRS:
         return replace(shown, notes=(LEFT,))
-    return with_proof(shown, weights, language=oracle_for(spec, net).language is not None)
+    return with_proof(shown, weights, oracle_for(spec, net))
 
 
 def summary(shown: Evidence) -> dict[str, Any]:

@@ -223,6 +223,7 @@ def certify(
         bool, typer.Option("--arithmetic", help="say to which length each floating-point format keeps the answers")
     ] = False,
     reals: Annotated[bool, typer.Option("--reals", help="decide all short inputs in real arithmetic, too")] = False,
+    attack: Annotated[int, typer.Option(min=0, help="also search this many words for the weakest answer")] = 0,
     write: Annotated[bool, typer.Option(help="write certificate.json into the folder")] = True,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -240,7 +241,7 @@ def certify(
     weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
     with render.progress("examining") as tick:
         asked: dict[str, Any] = {"max_length": max_length, "seed": seed, "samples": samples}
-        asked |= {"prove": proof, "arithmetic": arithmetic, "reals": reals}
+        asked |= {"prove": proof, "arithmetic": arithmetic, "reals": reals, "attack": attack}
         evidence = examine(weights, spec, **asked, progress=tick)
     broken = None
     if mutations and evidence.verdict == "holds":

@@ -141,6 +141,13 @@ def test_certify_holds_and_says_on_what(abba: Path) -> None:
     assert found["cases"] > 511
 
 
+def test_certify_attacks(abba: Path) -> None:
+    found = answer("certify", abba, "--max-length", "4", "--samples", "2", "--attack", "90", "--no-write")
+    assert found["verdict"] == "holds"
+    assert found["measured"]["smallest margin that the attack found"] >= found["proof"]["lead"] * (1 - 1e-9)
+    assert found["notes"][-1].startswith("90 words tried by the attack")
+
+
 def test_certify_decides_short_words_in_real_arithmetic(abba: Path) -> None:
     found = answer("certify", abba, "--max-length", "4", "--samples", "2", "--reals")
     assert found["verdict"] == "holds"
