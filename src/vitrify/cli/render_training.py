@@ -86,7 +86,7 @@ def said(progress: Progress) -> str:
 def _results(found: Sequence[Record]) -> None:
     from rich.table import Table
 
-    from vitrify.learn.records import varied
+    from vitrify.learn.records import axes as varied
 
     axes = [axis for axis in varied(found) if axis not in ("seed", "data_seed")]
     combinations: dict[tuple[Any, ...], list[Record]] = {}

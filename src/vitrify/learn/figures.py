@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from vitrify.errors import InputError
-from vitrify.learn.records import Record, varied
+from vitrify.learn.records import Record
+from vitrify.learn.records import axes as varied
 from vitrify.learn.store import Store
 
 MOST = 10  # combinations with a colour of their own

@@ -46,9 +46,11 @@ def train_kept(
 def _go(program: Program, held: Held, watch: Watch | None, every: float) -> None:
     """Train the members of one program to the end, from where the store left them."""
     journey, saved = resumed(program, held), time.monotonic()
+    logged = len(journey.points)
     for progress in journey.go():
-        if journey.points and progress.step == journey.points[-1]["step"] and held.logged < len(journey.points):
+        if len(journey.points) > logged:
             held.log(journey.points[-1])
+            logged = len(journey.points)
         if time.monotonic() - saved > every:
             held.save(journey.step, checkpoint(journey), {})
             saved = time.monotonic()
@@ -76,9 +78,7 @@ def resumed(program: Program, held: Held) -> Journey:
     latest = held.latest()
     if latest is None:
         return Journey(program)
-    paths, shape = jax.tree_util.tree_flatten(program.shapes)
     names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(program.shapes)]
-    whole = jax.tree_util.tree_unflatten(shape, [latest.arrays[name] for name in names])
-    del paths
-    points = [{name: np.asarray(value) if name != "step" else value for name, value in p.items()} for p in held.lines()]
+    whole = jax.tree.unflatten(jax.tree.structure(program.shapes), [latest.arrays[name] for name in names])
+    points = [{name: value if name == "step" else np.asarray(value) for name, value in p.items()} for p in held.lines()]
     return Journey(program, latest.step, program.apart(whole), points)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from hashlib import sha256
 from itertools import product
 from typing import Any, get_type_hints
 
@@ -47,11 +45,6 @@ class Group:
 def _changed(part: tuple[Any, dict[str, Any]], member: Mapping[str, Any]) -> dict[str, Any]:
     kind, values = part
     return values | {name: float(member[name]) for name in kind.TRACED}
-
-
-def run_id(identity: Mapping[str, Any]) -> str:
-    """The name of a run: a digest of what determines it."""
-    return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def plan(

@@ -11,9 +11,10 @@ import numpy as np
 
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.catalogue import make as make_model
-from vitrify.learn.plan import Group, plan, run_id
+from vitrify.learn.plan import Group, plan
 from vitrify.learn.program import First, Member, Probe, Program
 from vitrify.learn.recipe import Recipe
+from vitrify.learn.store import run_id
 from vitrify.net.weights import Weights
 from vitrify.sandboxes.catalogue import Sandbox
 from vitrify.sandboxes.catalogue import make as make_sandbox
