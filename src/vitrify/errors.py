@@ -4,7 +4,8 @@
     ├── SpecError                a spec (grammar, automaton, n-gram model …) breaks its own rules: all problems at once
     ├── BuildRefused             the spec is fine, but these settings can't carry it exactly: says what to change
     ├── InputError               tokens the network can't read: unknown symbols, too many of them
-    └── FolderError              a model folder is missing, damaged, or not ours
+    ├── FolderError              a model folder is missing, damaged, or not ours
+    └── StoreError               a run store can't be written (full disk, no permission), or is not ours
 
     SpecWarning                  a spec is usable but slightly off; says by how much
 
@@ -65,6 +66,10 @@ class InputError(VitrifyError):
 
 class FolderError(VitrifyError):
     """A model folder that is missing, damaged, or was not written by vitrify."""
+
+
+class StoreError(VitrifyError):
+    """A run store that can't be written or read, or was not made by vitrify; what it holds stays as it was."""
 
 
 class SpecWarning(UserWarning):

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from vitrify.cli import learning
 from vitrify.errors import InputError
 from vitrify.spec import SUFFIXES
 
@@ -382,3 +383,7 @@ def explain(
     from vitrify.net.explain import explain as explained
 
     render.explanation(explained(weights, shown=None if everything else SHOWN), as_json)
+
+
+for command in learning.COMMANDS:
+    app.command()(command)

@@ -1,0 +1,242 @@
+"""What is known about runs: records, the index that keeps them at hand, and queries.
+
+The folder is the truth. The index holds the records of runs that are done, under the time their folder last changed; it
+is brought up to date by whoever reads, never by those who train: nobody waits for it, and nothing is lost with it.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+from vitrify.errors import InputError, StoreError
+from vitrify.learn import _disk, groups
+
+RUN = re.compile(r"[0-9a-f]{16}")
+SETTLED = 2_000_000_000  # ns: a folder that changed later than this may change again within one tick of its clock
+SAME = ("code", "version")  # parts of an identity that are no axis
+Compare = Callable[[Any, Any], bool]
+SIGNS: dict[str, Compare] = {
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known about one run; `values` are its summary or, while it is not done, the last line of its log."""
+
+    id: str
+    state: str
+    step: int | None
+    identity: Mapping[str, Any]
+    values: Mapping[str, Any]
+    group: str
+    started: float
+    ended: float | None = None
+    message: str | None = None
+    flat: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "flat", self._flat())
+
+    @property
+    def done(self) -> bool:
+        """Whether it has finished or failed."""
+        return self.ended is not None
+
+    def with_state(self, state: str) -> Self:
+        """The same, seen by the one who works on it."""
+        return replace(self, state=state)
+
+    def _flat(self) -> dict[str, Any]:
+        """Everything by one name: `{"sandbox": {"name": "markov", "p": 0.2}}` gives `sandbox` and `sandbox.p`."""
+        known = {"id": self.id, "state": self.state, "step": self.step, **_flattened(self.identity)}
+        return known | {key: value for key, value in _flattened(self.values).items() if key not in known}
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields as JSON data."""
+        return {key: value for key, value in asdict(self).items() if key != "flat"}
+
+    @classmethod
+    def read(cls, store: Path, run: str, last: Callable[[Path], Any] = _disk.last_line) -> Record | None:
+        """The record of a run from its folder; None if there is none."""
+        known = _disk.read_json(store / run / "run.json", json.loads)
+        if known is None:
+            return None
+        begun = {"id": run, "identity": known["identity"], "group": known["group"], "started": known["started"]}
+        result = _disk.read_json(store / run / "result.json")
+        if result is not None:
+            said = {"values": result["last"] | result.get("summary", {}), "message": result.get("message")}
+            return cls(**begun, **said, state=result["state"], step=result["step"], ended=result["ended"])
+        folder = store / "groups" / known["group"]
+        runs = groups.runs_of(folder)
+        line = last(folder / "log.jsonl") if run in runs else None
+        values = groups.line_of(line, runs.index(run)) if line else {}
+        running = _disk.Lock.holder(folder / "lock")
+        state = "running" if running else "partial" if any(folder.glob("step-*")) else "new"
+        return cls(**begun, state=state, step=values.get("step"), values=values, message=running)
+
+
+def _flattened(data: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        name = before if before and key == "name" else f"{before}.{key}" if before else key
+        flat |= _flattened(value, name) if isinstance(value, Mapping) else {name: value}
+    return flat
+
+
+class Index:
+    """Records of a store that need not be read again, in SQLite."""
+
+    def __init__(self, store: Path) -> None:
+        self.store, self.file = store, store / "index.sqlite"
+
+    def records(self) -> list[Record]:
+        """Every run of the store, the first begun first."""
+        if not self.store.is_dir():
+            raise StoreError(f"there is no run store {self.store}: name one with '--store' or VITRIFY_STORE")
+        if not (self.store / "store.json").exists() and any(self.store.iterdir()):
+            raise StoreError(f"{self.store} is not a run store: name one with '--store' or VITRIFY_STORE")
+        with _disk.guarded(self.store, "reading runs"):
+            return self._read()
+
+    def _read(self) -> list[Record]:
+        cached = self._cached()
+        found: list[Record] = []
+        learnt: list[tuple[str, int, str]] = []
+        lines: dict[Path, Any] = {}
+
+        def last(path: Path) -> Any:
+            if path not in lines:
+                lines[path] = _disk.last_line(path)
+            return lines[path]
+
+        for place in self.store.iterdir():
+            if not RUN.fullmatch(place.name):
+                continue
+            changed, now = place.stat().st_mtime_ns, time.time_ns()
+            stamp, text = cached.pop(place.name, (0, ""))
+            if stamp == changed:
+                found.append(Record(**_disk.decode(text.encode())))
+                continue
+            record = Record.read(self.store, place.name, last)
+            if record is None:
+                continue
+            found.append(record)
+            if record.done and now - changed > SETTLED:
+                learnt.append((record.id, changed, _disk.encode(record.to_json())))
+        if learnt or cached:
+            self._learn(learnt, cached)
+        return sorted(found, key=lambda record: (record.started, record.id))
+
+    def _cached(self) -> dict[str, tuple[int, str]]:
+        """What the index holds; nothing if there is none or it is damaged."""
+        if not self.file.exists():
+            return {}
+        try:
+            with closing(self._connect()) as index:
+                return {run: (stamp, text) for run, stamp, text in index.execute("SELECT id, stamp, record FROM runs")}
+        except sqlite3.OperationalError:  # not ours to read just now
+            return {}
+        except sqlite3.DatabaseError:
+            self.forget()
+            return {}
+
+    def _learn(self, learnt: Sequence[tuple[str, int, str]], gone: Iterable[str]) -> None:
+        """Keep what was read; an index that can't be written is done without."""
+        try:
+            with closing(self._connect()) as index, index:
+                index.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", learnt)
+                index.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in gone])
+        except (sqlite3.Error, OSError):
+            return
+
+    def _connect(self) -> sqlite3.Connection:
+        index = sqlite3.connect(self.file, timeout=5)
+        index.execute("PRAGMA journal_mode=WAL")
+        index.execute("CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, stamp INTEGER, record TEXT)")
+        return index
+
+    def forget(self) -> None:
+        """Remove the index."""
+        for ending in ("", "-wal", "-shm"):
+            self.file.with_name(self.file.name + ending).unlink(missing_ok=True)
+
+
+def matching(records: Sequence[Record], query: str) -> list[Record]:
+    """The records that fulfil every word of a query: `key=value`, `!=`, `<`, `<=`, `>`, `>=`, or a word found in them.
+
+    Keys are those of `Record.flat`, or their last parts (`p` for `sandbox.p`).
+    """
+    chosen = list(records)
+    for word in query.split():
+        parts = re.fullmatch(r"([^<>=!]+)(!=|<=|>=|=|<|>)(.*)", word)
+        if not parts:
+            chosen = [record for record in chosen if _mentions(record, word)]
+            continue
+        key, sign, value = parts.groups()
+        names = {name for record in records for name in record.flat}
+        asked = {key} & names or {name for name in names if name.rsplit(".", 1)[-1] == key}
+        if not asked and records:
+            near = get_close_matches(key, sorted(names), n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(names))}"
+            raise InputError(f"no run has a value {key!r}: {hint}")
+        holds = SIGNS[sign]
+        chosen = [
+            record
+            for record in chosen
+            if any(name in record.flat and _compares(record.flat[name], value, sign, holds) for name in asked)
+        ]
+    return chosen
+
+
+def _mentions(record: Record, word: str) -> bool:
+    if record.id.startswith(word):
+        return True
+    texts = (value for key, value in record.flat.items() if isinstance(value, str) and key != "id")
+    return any(word.lower() in text.lower() for text in texts)
+
+
+def _compares(value: Any, asked: str, sign: str, holds: Compare) -> bool:
+    if isinstance(value, bool) or value is None or isinstance(value, list):
+        value = _disk.encode(value)
+    try:
+        return holds(float(value), float(asked))
+    except ValueError:
+        return sign in ("=", "!=") and holds(str(value), asked)
+
+
+def axes(records: Sequence[Record]) -> list[str]:
+    """The parts of the identities that differ between records, by name; what runs and on what are not among them."""
+    flats = [_flattened(record.identity) for record in records]
+    names = dict.fromkeys(name for flat in flats for name in flat)
+    seen = {name: {_disk.encode(flat.get(name)) for flat in flats} for name in names}
+    return [name for name in names if len(seen[name]) > 1 and name not in ("sandbox", "model", *SAME)]
+
+
+def rows(records: Sequence[Record]) -> tuple[list[str], list[list[Any]]]:
+    """A table of records: what runs, what differs, how far it is, and how near to the best possible loss."""
+    varied = axes(records)
+    columns = ["id", "sandbox", "model", *varied, "state", "step", "loss", "floor", "excess"]
+    table = []
+    for record in records:
+        known = dict(record.flat)
+        loss, floor = known.get("loss"), known.get("floor")
+        if isinstance(loss, float) and isinstance(floor, float):
+            known.setdefault("excess", loss - floor)
+        table.append([known.get(column) for column in columns])
+    return columns, table

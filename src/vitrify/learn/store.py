@@ -1,0 +1,318 @@
+"""The run store: a folder in which every run has its own, named by what was run.
+
+    store.json                  says that this is a run store
+    <id>/run.json               what the run is: its identity, and the group that works on it
+    <id>/log.jsonl              its log, one JSON object a line           ┐
+    <id>/weights.safetensors    what it has learned                       │ when it is done
+    <id>/result.json            finished or failed, and the last words    ┘
+    groups/<hash of ids>/       runs that step together, while they do (`groups.py`)
+    index.sqlite                what has been read of the above; delete it at will
+
+The id is a hash of the identity, so the same run is the same folder whoever asks for it and together with what else:
+`open_many` hands back what is finished, goes on with what has been begun, and begins the rest. A run that is not done
+belongs to one group, and a group to the process that holds its lock; the system lets go of the locks of a process that
+dies. Who owns what is settled under one more lock, of the store, which is held for moments only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from vitrify.errors import InputError, StoreError
+from vitrify.learn import _disk, groups
+from vitrify.learn.groups import Checkpoint, Group
+from vitrify.learn.records import Index, Record, matching
+
+FORMAT = {"format": "vitrify-runs", "version": 1}
+FOLDER = "runs"  # the default, below the current folder
+
+
+def run_id(identity: Mapping[str, Any]) -> str:
+    """The name of a run: the same for the same identity, whatever the order of its keys.
+
+    >>> run_id({"sandbox": "markov", "seed": 0}) == run_id({"seed": 0, "sandbox": "markov"})
+    True
+    """
+    try:
+        return _digest(_disk.canonical(identity))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the identity of a run must be plain JSON data: {error}") from None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Run:
+    """One run: what is known about it and, if it is here to be worked on, the means to do so.
+
+    `state` is "new", "partial" (there is a checkpoint), "finished", "failed", or "running" (elsewhere).
+    """
+
+    def __init__(self, record: Record, group: Group | None) -> None:
+        self.id, self.state, self.record = record.id, record.state, record
+        self._group = group
+
+    def __repr__(self) -> str:
+        return f"Run({self.id}: {self.state})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def group(self) -> Group:
+        """The group of this one run."""
+        if self._group is None:
+            raise StoreError(f"run {self.id} is {self.state}: there is nothing to write")
+        return self._group
+
+    def log(self, values: Mapping[str, Any]) -> None:
+        """Add a line to the log; it is written out at checkpoints, at the end, and every two seconds."""
+        self.group.add(dict(values))
+
+    def save(self, step: int, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        """Keep arrays and JSON data as the state after a step."""
+        self.group.save(step, {name: np.asarray(array)[None] for name, array in arrays.items()}, meta)
+
+    def latest(self) -> Checkpoint | None:
+        """The latest checkpoint; None if there is none."""
+        found = self.group.latest()
+        return found and found._replace(arrays={name: array[0] for name, array in found.arrays.items()})
+
+    def finish(self, summary: Mapping[str, Any], weights: Mapping[str, Any] | None = None) -> None:
+        """Put the run on record as finished."""
+        self.group.finish(0, summary, weights)
+        self.state = "finished"
+
+    def fail(self, message: str, step: int) -> None:
+        """Put the run on record as failed."""
+        self.group.fail(0, message, step)
+        self.state = "failed"
+
+    def close(self) -> None:
+        """Let others work on it."""
+        if self._group is not None:
+            self._group.close()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What `open_many` found: a record for every run, in the order asked, and the groups that are to be worked on."""
+
+    records: tuple[Record, ...]
+    groups: tuple[Group, ...]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for group in self.groups:
+            group.close()
+
+
+class Store:
+    """A run store; the folder is made when something is first written to it."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        """The store at a path; without one, the folder named by VITRIFY_STORE, or `runs` in the current folder."""
+        self.path = Path(path if path is not None else os.environ.get("VITRIFY_STORE") or FOLDER)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    def open(self, identity: Mapping[str, Any], *, retry: bool = False) -> Run:
+        """One run, to be worked on unless it is finished, has failed (without `retry`) or runs elsewhere."""
+        opened = self.open_many([identity], retry=retry)
+        return Run(opened.records[0], opened.groups[0] if opened.groups else None)
+
+    def open_many(self, identities: Sequence[Mapping[str, Any]], *, retry: bool = False) -> Opened:
+        """Many runs that are to step together.
+
+        Those that have no checkpoint yet form one group; those that have go on in the groups that they were in, or in
+        a part of it if only a part is asked for. What another process works on is left to it.
+        """
+        ids = [run_id(identity) for identity in identities]
+        if len(set(ids)) < len(ids):
+            again = next(i for n, i in zip(ids, identities, strict=True) if ids.count(n) > 1)
+            raise InputError(f"the same run is asked for twice: {again}")
+        made: list[Group] = []
+        with _disk.guarded(self.path, "opening runs"), self._locked():
+            try:
+                self._divide(dict(zip(ids, identities, strict=True)), retry, made)
+            except BaseException:
+                for group in made:
+                    group.close()
+                raise
+            ours = {run: "new" if group.step is None else "partial" for group in made for run in group.runs}
+            found = tuple(self._record(run, ours.get(run)) for run in ids)
+        return Opened(found, tuple(made))
+
+    def _divide(self, asked: dict[str, Mapping[str, Any]], retry: bool, made: list[Group]) -> None:
+        """Make the groups of what is to be done; the store is locked."""
+        places = {run: number for number, run in enumerate(asked)}
+        fresh: list[str] = []
+        begun: dict[str, list[str]] = {}
+        for run, identity in asked.items():
+            owner = self._owner(run, identity)
+            result = _disk.read_json(self.path / run / "result.json")
+            if result and not (retry and result["state"] == "failed"):
+                if owner:
+                    self._clear(self._group(owner))
+                continue
+            (self.path / run / "result.json").unlink(missing_ok=True)
+            if owner:
+                begun.setdefault(owner, []).append(run)
+            else:
+                fresh.append(run)
+        for owner, runs in begun.items():
+            folder = self._group(owner)
+            try:
+                with _disk.Lock(folder / "lock", wait=False):
+                    step, length = groups.recover(folder)
+                    if step is None:
+                        fresh += runs
+                        continue
+                    part = self._part(folder, runs, step, length)
+            except BlockingIOError:
+                continue
+            if part != folder:
+                self._claim(runs, asked, part)
+                self._clear(folder)
+            made.append(Group(self.path, part, places, self._leave))
+        if fresh:
+            folder = self._unheld(fresh)
+            groups.create(folder, sorted(fresh, key=places.__getitem__))
+            self._claim(fresh, asked, folder)
+            made.append(Group(self.path, folder, places, self._leave))
+
+    def _part(self, folder: Path, runs: Sequence[str], step: int, length: int) -> Path:
+        """The group of some runs of a group: itself if these are all, or a new one, cut out of it."""
+        whole = groups.runs_of(folder)
+        if set(runs) == set(whole):
+            return folder
+        part = self._unheld(runs)
+        groups.split(folder, part, [row for row, run in enumerate(whole) if run in runs], step, length)
+        return part
+
+    def _group(self, name: str) -> Path:
+        return self.path / "groups" / name
+
+    def _owner(self, run: str, identity: Mapping[str, Any]) -> str | None:
+        """The group that a run belongs to, if there still is one."""
+        known = _disk.read_json(self.path / run / "run.json", json.loads)
+        if known is None:
+            return None
+        if _disk.canonical(known["identity"]) != _disk.canonical(identity):
+            raise StoreError(f"{self.path / run} holds another run of the same name: use another store")
+        owner = str(known["group"])
+        return owner if run in groups.runs_of(self._group(owner)) else None
+
+    def _claim(self, runs: Sequence[str], asked: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+        for run in runs:
+            place = self.path / run
+            place.mkdir(exist_ok=True)
+            before = _disk.read_json(place / "run.json") or {}
+            data = {"identity": asked[run], "group": folder.name, "started": before.get("started", time.time())}
+            _disk.write_text(place / "run.json", _disk.encode(data))
+
+    def _unheld(self, runs: Sequence[str]) -> Path:
+        """The place of a new group of runs; an old one there must not be in use."""
+        folder = self._group(_digest(_disk.canonical(sorted(runs))))
+        holder = _disk.Lock.holder(folder / "lock")
+        if holder:
+            raise StoreError(f"{folder} is still held by {holder}: close it first")
+        return folder
+
+    def _leave(self, folder: Path) -> None:
+        """Remove a group whose runs are done."""
+        with _disk.guarded(self.path, "removing a group"), self._locked():
+            self._clear(folder)
+
+    def _clear(self, folder: Path) -> None:
+        """Remove a group if nobody works on it and no run that is not done belongs to it; the store is locked."""
+        if not folder.exists() or _disk.Lock.holder(folder / "lock"):
+            return
+        for run in groups.runs_of(folder):
+            known = _disk.read_json(self.path / run / "run.json")
+            done = _disk.read_json(self.path / run / "result.json")
+            if known and known["group"] == folder.name and not done:
+                return
+        shutil.rmtree(folder)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the store; a folder that holds something else is left alone."""
+        if not (self.path / "store.json").exists():
+            if self.path.is_dir() and any(not place.name.startswith(".") for place in self.path.iterdir()):
+                raise StoreError(f"{self.path} is not a run store, and not empty: name another folder")
+            self.path.mkdir(parents=True, exist_ok=True)
+        lock = _disk.Lock(self.path / ".lock", wait=True)
+        try:
+            if not (self.path / "store.json").exists():
+                _disk.write_text(self.path / "store.json", _disk.encode(FORMAT))
+            yield
+        finally:
+            lock.release()
+
+    def _record(self, run: str, state: str | None = None) -> Record:
+        record = Record.read(self.path, run)
+        assert record is not None
+        return record.with_state(state) if state else record
+
+    def runs(self, query: str = "") -> list[Record]:
+        """The runs that a query asks for (see `records.matching`), the first begun first."""
+        return matching(Index(self.path).records(), query)
+
+    def rebuild(self) -> None:
+        """Forget the index, and read the folder again; groups that nobody needs any more are removed."""
+        with _disk.guarded(self.path, "rebuilding the index"), self._locked():
+            for folder in (self.path / "groups").glob("*"):
+                if folder.name.startswith("."):
+                    shutil.rmtree(folder)
+                else:
+                    self._clear(folder)
+            Index(self.path).forget()
+        Index(self.path).records()
+
+    def curve(self, record: Record) -> list[dict[str, Any]]:
+        """The log of a run, as far as it is written out."""
+        return next(self.curves([record]))[1]
+
+    def curves(self, records: Iterable[Record]) -> Iterator[tuple[Record, list[dict[str, Any]]]]:
+        """The logs of runs, as far as they are written out."""
+        shared: dict[str, tuple[tuple[str, ...], list[dict[str, Any]]]] = {}
+        for record in records:
+            if record.done:
+                yield record, _disk.read_lines(self.path / record.id / "log.jsonl")
+                continue
+            if record.group not in shared:
+                folder = self._group(record.group)
+                shared[record.group] = groups.runs_of(folder), _disk.read_lines(folder / "log.jsonl")
+            runs, lines = shared[record.group]
+            yield record, [groups.line_of(line, runs.index(record.id)) for line in lines if record.id in runs]
+
+    def weights(self, record: Record) -> dict[str, Any]:
+        """What a finished run has learned."""
+        found = _disk.read_arrays(self.path / record.id / "weights.safetensors")
+        if found is None:
+            raise StoreError(f"run {record.id} is {record.state} and holds no weights")
+        return found[0]
