@@ -15,6 +15,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -110,28 +111,26 @@ def plain(value: Any) -> Any:
     return np.asarray(value).tolist()
 
 
-def write_text(path: Path, text: str, *, force: bool = False) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a file in one step."""
     partial = path.with_name(f".{path.name}.partial")
     file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         append(file, bytearray(text.encode()))
-        if force:
-            os.fsync(file)
     finally:
         os.close(file)
     partial.replace(path)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Any], about: Any, *, force: bool = False) -> None:
-    """Write arrays and JSON data about them in one step."""
+def write_arrays(path: Path, arrays: Mapping[str, Any], about: Any, force: Iterable[Path] | None = None) -> None:
+    """Write arrays and JSON data about them in one step; with `force`, not before they and these files are settled."""
     from safetensors.numpy import save_file
 
     flat = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in sorted(arrays.items())}
     partial = path.with_name(f".{path.name}.partial")
     save_file(flat, partial, metadata={"vitrify": encode(about)})
-    if force:
-        settle([partial])
+    if force is not None:
+        settle([partial, *force])
     partial.replace(path)
 
 
@@ -193,17 +192,22 @@ def append(file: int, pending: bytearray) -> None:
 
 
 def settle(paths: Iterable[Path]) -> None:
-    """Force files and folders to the disk."""
+    """Force files and folders to the disk, all at once: a disk that is asked together writes its journal once."""
     chosen = list(paths)
     if len(chosen) > MANY:
         os.sync()
         return
-    for path in chosen:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+    with ThreadPoolExecutor(len(chosen) or 1) as threads:
+        for _ in threads.map(_force, chosen):
+            pass
+
+
+def _force(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 class Lock:

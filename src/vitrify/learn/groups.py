@@ -133,12 +133,11 @@ class Group:
             raise InputError(f"arrays must have a row for each of {len(self.runs)} runs: {', '.join(wrong)}")
         self.flush()
         with _disk.guarded(self.store, f"saving step {step}"):
-            if self._step is None:  # that these runs belong here must outlast a power cut from now on, too
-                _disk.settle([self.folder / "group.json", *(self.store / run / "run.json" for run in self.runs)])
-            os.fsync(self._file)
             about = {"step": step, "log": os.fstat(self._file).st_size, "meta": _disk.plain(meta)}
-            _disk.write_arrays(_place(self.folder, step), arrays, about, force=True)
-            _disk.settle([self.folder])
+            force = [self.folder / "log.jsonl"]
+            if self._step is None:  # from now on there is something to lose: whose it is must outlast a power cut
+                force += [self.folder / "group.json", *(self.store / run / "run.json" for run in self.runs)]
+            _disk.write_arrays(_place(self.folder, step), arrays, about, force)
             for old in _checkpoints(self.folder)[KEPT:]:
                 old.unlink()
         self._step = step
@@ -162,7 +161,7 @@ class Group:
         self._commit({row: ({"state": "failed", "message": message, "step": step}, None)})
 
     def _commit(self, done: Mapping[int, Done]) -> None:
-        """Logs and weights first; a run is done when its result.json is there."""
+        """A run is done when its result.json is there, and the files that it tells of are as long as it says."""
         twice = [self.runs[row] for row in done if row not in self._open]
         if twice:
             raise InputError(f"already on record: {', '.join(twice)}")
@@ -173,21 +172,19 @@ class Group:
             self._parsed_to = end
             last = self._parsed[-1] if self._parsed else {}
             written = []
-            for row, (_, weights) in done.items():
-                folder = self.store / self.runs[row]
-                written.append(folder / "log.jsonl")
-                _disk.write_text(written[-1], "".join(f"{_disk.encode(line_of(x, row))}\n" for x in self._parsed))
+            for row, (said, weights) in done.items():
+                place = self.store / self.runs[row]
+                files = [place / "log.jsonl"]
+                _disk.write_text(files[0], "".join(f"{_disk.encode(line_of(x, row))}\n" for x in self._parsed))
                 if weights is not None:
-                    written.append(folder / "weights.safetensors")
-                    _disk.write_arrays(written[-1], weights, {"run": self.runs[row]})
-            _disk.settle(written)
-            folders = []
-            for row, (said, _) in done.items():
-                folders.append(self.store / self.runs[row])
+                    files.append(place / "weights.safetensors")
+                    _disk.write_arrays(files[1], weights, {"run": self.runs[row]})
                 line = line_of(last, row)
                 result = {"state": "finished", "step": line.get("step"), "last": line, "ended": time.time()} | said
-                _disk.write_text(folders[-1] / "result.json", _disk.encode(result), force=len(done) <= _disk.MANY)
-            _disk.settle(folders)
+                result["files"] = {file.name: file.stat().st_size for file in files}
+                _disk.write_text(place / "result.json", _disk.encode(result))
+                written += [*files, place / "result.json", place]
+            _disk.settle(written)
         self._open -= set(done)
         if not self._open:
             self.close()
@@ -219,6 +216,15 @@ def line_of(line: Mapping[str, Any], row: int) -> dict[str, Any]:
 def runs_of(folder: Path) -> tuple[str, ...]:
     """The runs of a group, in the order of its rows; none if there is no such group."""
     return tuple((_disk.read_json(folder / "group.json") or {}).get("runs", ()))
+
+
+def result_of(place: Path) -> dict[str, Any] | None:
+    """What came of a run, from its folder; None if it is not done, or a power cut took a part of it."""
+    result = _disk.read_json(place / "result.json")
+    if result is None:
+        return None
+    sizes = {name: (place / name).stat().st_size if (place / name).exists() else None for name in result["files"]}
+    return result if sizes == result["files"] else None
 
 
 def create(folder: Path, runs: Sequence[str]) -> None:
@@ -261,11 +267,11 @@ def split(source: Path, target: Path, chosen: Sequence[int], step: int, length: 
         each = {key: [values[row] for row in chosen] for key, values in line.get(EACH, {}).items()}
         lines.append(_disk.encode(line | ({EACH: each} if each else {})) + "\n")
     text = "".join(lines)
-    _disk.write_text(partial / "log.jsonl", text, force=True)
+    _disk.write_text(partial / "log.jsonl", text)
     saved = load(source, step)
     arrays = {name: array[list(chosen)] for name, array in saved.arrays.items()}
     about = {"step": step, "log": len(text.encode()), "meta": saved.meta}
-    _disk.write_arrays(_place(partial, step), arrays, about, force=True)
+    _disk.write_arrays(_place(partial, step), arrays, about, force=[partial / "log.jsonl", partial / "group.json"])
     if target.exists():
         shutil.rmtree(target)
     partial.rename(target)

@@ -78,7 +78,7 @@ class Record:
         if known is None:
             return None
         begun = {"id": run, "identity": known["identity"], "group": known["group"], "started": known["started"]}
-        result = _disk.read_json(store / run / "result.json")
+        result = groups.result_of(store / run)
         if result is not None:
             said = {"values": result["last"] | result.get("summary", {}), "message": result.get("message")}
             return cls(**begun, **said, state=result["state"], step=result["step"], ended=result["ended"])

@@ -135,6 +135,7 @@ class Store:
     def __init__(self, path: Path | str | None = None) -> None:
         """The store at a path; without one, the folder named by VITRIFY_STORE, or `runs` in the current folder."""
         self.path = Path(path if path is not None else os.environ.get("VITRIFY_STORE") or FOLDER)
+        self._swept = False
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -156,6 +157,8 @@ class Store:
             raise InputError(f"the same run is asked for twice: {again}")
         made: list[Group] = []
         with _disk.guarded(self.path, "opening runs"), self._locked():
+            if not self._swept:
+                self._sweep()
             try:
                 self._divide(dict(zip(ids, identities, strict=True)), retry, made)
             except BaseException:
@@ -170,39 +173,47 @@ class Store:
         """Make the groups of what is to be done; the store is locked."""
         places = {run: number for number, run in enumerate(asked)}
         fresh: list[str] = []
+        left: list[Path] = []
         begun: dict[str, list[str]] = {}
         for run, identity in asked.items():
             owner = self._owner(run, identity)
-            result = _disk.read_json(self.path / run / "result.json")
-            if result and not (retry and result["state"] == "failed"):
-                if owner:
-                    self._clear(self._group(owner))
-                continue
-            (self.path / run / "result.json").unlink(missing_ok=True)
             if owner:
                 begun.setdefault(owner, []).append(run)
-            else:
+            elif self._to_do(run, retry):
                 fresh.append(run)
         for owner, runs in begun.items():
             folder = self._group(owner)
             try:
                 with _disk.Lock(folder / "lock", wait=False):
+                    runs = [run for run in runs if self._to_do(run, retry)]
                     step, length = groups.recover(folder)
                     if step is None:
                         fresh += runs
+                        left.append(folder)
                         continue
-                    part = self._part(folder, runs, step, length)
+                    part = self._part(folder, runs, step, length) if runs else None
             except BlockingIOError:
                 continue
-            if part != folder:
+            if part and part != folder:
                 self._claim(runs, asked, part)
-                self._clear(folder)
-            made.append(Group(self.path, part, places, self._leave))
+            left.append(folder)
+            if part:
+                made.append(Group(self.path, part, places, self._leave))
         if fresh:
             folder = self._unheld(fresh)
             groups.create(folder, sorted(fresh, key=places.__getitem__))
             self._claim(fresh, asked, folder)
             made.append(Group(self.path, folder, places, self._leave))
+        for folder in left:
+            self._clear(folder)
+
+    def _to_do(self, run: str, retry: bool) -> bool:
+        """Whether a run is not done; nobody else may be working on it, as what it says of a failure is removed."""
+        result = groups.result_of(self.path / run)
+        if result and not (retry and result["state"] == "failed"):
+            return False
+        (self.path / run / "result.json").unlink(missing_ok=True)
+        return True
 
     def _part(self, folder: Path, runs: Sequence[str], step: int, length: int) -> Path:
         """The group of some runs of a group: itself if these are all, or a new one, cut out of it."""
@@ -253,10 +264,18 @@ class Store:
             return
         for run in groups.runs_of(folder):
             known = _disk.read_json(self.path / run / "run.json")
-            done = _disk.read_json(self.path / run / "result.json")
-            if known and known["group"] == folder.name and not done:
+            if known and known["group"] == folder.name and not groups.result_of(self.path / run):
                 return
         shutil.rmtree(folder)
+
+    def _sweep(self) -> None:
+        """Remove what processes that were killed have left of groups; the store is locked."""
+        for folder in (self.path / "groups").glob("*"):
+            if folder.name.startswith("."):
+                shutil.rmtree(folder)
+            else:
+                self._clear(folder)
+        self._swept = True
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -285,11 +304,7 @@ class Store:
     def rebuild(self) -> None:
         """Forget the index, and read the folder again; groups that nobody needs any more are removed."""
         with _disk.guarded(self.path, "rebuilding the index"), self._locked():
-            for folder in (self.path / "groups").glob("*"):
-                if folder.name.startswith("."):
-                    shutil.rmtree(folder)
-                else:
-                    self._clear(folder)
+            self._sweep()
             Index(self.path).forget()
         Index(self.path).records()
 
