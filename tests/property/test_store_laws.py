@@ -134,7 +134,12 @@ def test_any_interruption_recovers_the_uninterrupted_log(done: list[tuple[str, i
 
 
 texts = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats() | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["NaN", "'NaN", "-Infinity"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )

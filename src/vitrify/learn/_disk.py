@@ -14,7 +14,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,11 +66,18 @@ def _number(error: Exception) -> int:
 
 
 def encode(data: Any) -> str:
-    """JSON on one line; numbers that JSON does not have become the strings "NaN", "Infinity" and "-Infinity"."""
+    """JSON on one line; numbers that JSON does not have become the strings "NaN", "Infinity" and "-Infinity".
+
+    Strings that say so themselves get a quote in front.
+
+    >>> encode({"loss": math.nan, "said": "NaN"})
+    '{"loss":"NaN","said":"\\'NaN"}'
+    """
     try:
-        return _compact(data)
+        text = _compact(data)
     except ValueError:
         return _compact(_spelled(data))
+    return _compact(_spelled(data)) if 'NaN"' in text or 'Infinity"' in text else text
 
 
 def canonical(data: Any) -> str:
@@ -87,6 +94,8 @@ def decode(text: bytes) -> Any:
 def _spelled(data: Any) -> Any:
     if isinstance(data, float) and not math.isfinite(data):
         return "NaN" if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
+    if isinstance(data, str):
+        return f"'{data}" if data.lstrip("'") in SPECIAL else data
     if isinstance(data, Mapping):
         return {key: _spelled(value) for key, value in data.items()}
     return [_spelled(value) for value in data] if isinstance(data, list | tuple) else data
@@ -94,7 +103,7 @@ def _spelled(data: Any) -> Any:
 
 def _numbers(data: Any) -> Any:
     if isinstance(data, str):
-        return SPECIAL.get(data, data)
+        return SPECIAL.get(data, data[1:] if data.startswith("'") and data.lstrip("'") in SPECIAL else data)
     if isinstance(data, dict):
         return {key: _numbers(value) for key, value in data.items()}
     return [_numbers(value) for value in data] if isinstance(data, list) else data
@@ -147,10 +156,10 @@ def read_arrays(path: Path, *, only_about: bool = False) -> tuple[dict[str, Any]
         return None
 
 
-def read_json(path: Path, read: Callable[[bytes], Any] = decode) -> dict[str, Any] | None:
+def read_json(path: Path) -> dict[str, Any] | None:
     """A JSON object; None where the file is missing or not whole."""
     try:
-        data = read(path.read_bytes())
+        data = decode(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return data if isinstance(data, dict) else None

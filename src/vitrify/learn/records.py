@@ -6,7 +6,6 @@ is brought up to date by whoever reads, never by those who train: nobody waits f
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 import sqlite3
@@ -74,7 +73,7 @@ class Record:
     @classmethod
     def read(cls, store: Path, run: str, last: Callable[[Path], Any] = _disk.last_line) -> Record | None:
         """The record of a run from its folder; None if there is none."""
-        known = _disk.read_json(store / run / "run.json", json.loads)
+        known = _disk.read_json(store / run / "run.json")
         if known is None:
             return None
         begun = {"id": run, "identity": known["identity"], "group": known["group"], "started": known["started"]}

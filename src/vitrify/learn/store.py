@@ -17,7 +17,6 @@ dies. Who owns what is settled under one more lock, of the store, which is held 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import time
@@ -229,7 +228,7 @@ class Store:
 
     def _owner(self, run: str, identity: Mapping[str, Any]) -> str | None:
         """The group that a run belongs to, if there still is one."""
-        known = _disk.read_json(self.path / run / "run.json", json.loads)
+        known = _disk.read_json(self.path / run / "run.json")
         if known is None:
             return None
         if _disk.canonical(known["identity"]) != _disk.canonical(identity):

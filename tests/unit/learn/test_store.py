@@ -1,4 +1,4 @@
-"""Runs are found by what they are, go on from where they were, and are computed once, whatever they are asked for with."""
+"""Runs are found by what they are, go on from where they were, and are computed once, however they are grouped."""
 
 from __future__ import annotations
 
@@ -289,7 +289,12 @@ def test_the_index_is_a_cache(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
     plain = store.runs()
     reads: list[str] = []
     read: Callable[..., Record | None] = Record.read
-    monkeypatch.setattr(Record, "read", lambda path, run, last: reads.append(run) or read(path, run, last))
+
+    def counted(path: Path, run: str, last: Any) -> Record | None:
+        reads.append(run)
+        return read(path, run, last)
+
+    monkeypatch.setattr(Record, "read", counted)
     assert repr(store.runs()) == repr(plain)
     assert sorted(reads) == sorted(ids(2, 3))  # those that are done are not read again
     with sqlite3.connect(Index(store.path).file) as index:
@@ -359,7 +364,7 @@ def test_what_is_no_store_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
         Store(tmp_path).runs()
     with pytest.raises(StoreError, match="there is no run store"):
         Store(tmp_path / "none").runs()
-    assert os.listdir(tmp_path) == ["mine.txt"]
+    assert [place.name for place in tmp_path.iterdir()] == ["mine.txt"]
     monkeypatch.setenv("VITRIFY_STORE", str(tmp_path / "other"))
     assert Store().path == tmp_path / "other"
     monkeypatch.delenv("VITRIFY_STORE")
@@ -405,7 +410,7 @@ def test_a_disk_that_fills_up_during_a_run(store: Store, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "write", little)
     work(run.group, 3, 9)
     for _ in range(2):
-        with pytest.raises(StoreError, match="disk is full.*kept"):
+        with pytest.raises(StoreError, match=r"disk is full.*kept"):
             run.save(8, {"w": np.float64(8)}, {})
     (folder,) = store.path.glob("groups/*")
     assert _disk.read_lines(folder / "log.jsonl") == curve_lines(1, 5)  # the half line is not read
