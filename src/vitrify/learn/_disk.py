@@ -138,6 +138,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], about: Any, force: Itera
     flat = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in sorted(arrays.items())}
     partial = path.with_name(f".{path.name}.partial")
     save_file(flat, partial, metadata={"vitrify": encode(about)})
+    partial.chmod(0o644)  # safetensors makes files that only their owner can read
     if force is not None:
         settle([partial, *force])
     partial.replace(path)

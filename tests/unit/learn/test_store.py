@@ -207,6 +207,7 @@ def test_asking_in_other_groupings_loses_and_repeats_nothing(store: Store) -> No
         assert found is not None
         assert found.arrays["w"].tolist() == [3.0, 9.0]
         work(group, 4, 6, saved=5)
+    assert [record.identity["seed"] for record in store.runs()] == [0, 1, 2, 3]  # still in the order begun
     with store.open_many(identities(4, 3, 2, 1, 0)) as opened:
         states = [record.state for record in opened.records]
         assert states == ["new", "partial", "partial", "partial", "partial"]
