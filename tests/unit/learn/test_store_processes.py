@@ -40,14 +40,37 @@ def work(path, count, steps, size, pause):
 
 path, count, steps, size, kills = Path(sys.argv[1]), *map(int, sys.argv[2:6])
 rng = random.Random(0)
+FILES = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
+
+def die_at(left):
+    \"\"\"End at some operation on files; in the middle of it, if it is one that writes.\"\"\"
+    def count(name, _):
+        nonlocal left
+        left -= name in FILES
+        if left == 0 and name in FILES:
+            os.kill(os.getpid(), signal.SIGKILL)
+    def write(file, data):
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            plain(file, bytes(data[: len(data) // 2]))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return plain(file, data)
+    plain, os.write = os.write, write
+    sys.addaudithook(count)
+
 for kill in range(kills):
+    moment, delay = rng.randint(1, 200), rng.uniform(0, 0.1)
     child = os.fork()
     if not child:
+        if kill % 4:
+            die_at(moment)
         work(path, count, steps, (size, 4, 2)[kill % 3], 0.002)
         os._exit(0)
-    time.sleep(rng.uniform(0, 0.1))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    if kill % 4 == 0:
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+    print(os.WIFSIGNALED(os.waitpid(child, 0)[1]), end="|")
     records = Store(path).runs() if (path / "store.json").exists() else []
     print(*(f"{record.identity['seed']}:{record.state}:{Store(path).curve(record)}" for record in records), sep="|")
 print(work(path, count, steps, size, 0 if kills else 0.001))
@@ -91,18 +114,19 @@ def test_processes_share_the_work_and_repeat_none(tmp_path: Path) -> None:
 
 
 def test_a_worker_killed_at_any_moment_is_gone_on_from(tmp_path: Path) -> None:
-    """20 kills at random moments in one store; the last worker finishes what all of them began."""
-    store, count = Store(tmp_path / "runs"), 6
-    process = worker(store.path, count, 6, kills=20)
+    """20 kills at random operations or moments in one store; the last worker finishes what all of them began."""
+    store, count = Store(tmp_path / "runs"), 12
+    process = worker(store.path, count, 12, kills=20)
     out, error = process.communicate()
     assert process.returncode == 0, error
     *trials, _ = out.splitlines()
     assert len(trials) == 20
     for trial in trials:
-        for seed, state, lines in (run.split(":", 2) for run in trial.split("|") if run):
+        for seed, state, lines in (run.split(":", 2) for run in trial.split("|")[1:] if run):
             assert state in ("new", "partial", "finished")
             assert str(totals(int(seed))).startswith(lines.removesuffix("]"))
-    assert len(set(trials)) >= 8  # the kills were not all before or after the work
+    assert sum(trial.startswith("True") for trial in trials) >= 12  # the others had ended before
+    assert len(set(trials)) >= 6
     check(store, count)
 
 
