@@ -220,11 +220,16 @@ def _compares(value: Any, asked: str, sign: str, holds: Compare) -> bool:
 
 
 def axes(records: Sequence[Record]) -> list[str]:
-    """The parts of the identities that differ between records, by name; what runs and on what are not among them."""
+    """The parts of the identities that differ between records, by name; what runs and on what are not among them.
+
+    Of parts that always have the same value, only the first is one.
+    """
     flats = [_flattened(record.identity) for record in records]
-    names = dict.fromkeys(name for flat in flats for name in flat)
-    seen = {name: {_disk.encode(flat.get(name)) for flat in flats} for name in names}
-    return [name for name in names if len(seen[name]) > 1 and name not in ("sandbox", "model", *SAME)]
+    names = dict.fromkeys(name for flat in flats for name in flat if name not in ("sandbox", "model", *SAME))
+    first: dict[tuple[str, ...], str] = {}
+    for name in names:
+        first.setdefault(tuple(_disk.encode(flat.get(name)) for flat in flats), name)
+    return [name for column, name in first.items() if len(set(column)) > 1]
 
 
 def rows(records: Sequence[Record]) -> tuple[list[str], list[list[Any]]]:

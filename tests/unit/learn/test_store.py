@@ -22,7 +22,7 @@ import pytest
 from vitrify.errors import InputError, StoreError
 from vitrify.learn import _disk
 from vitrify.learn.groups import Group
-from vitrify.learn.records import Index, Record
+from vitrify.learn.records import Index, Record, axes, rows
 from vitrify.learn.store import Store, run_id
 
 
@@ -355,6 +355,24 @@ def test_queries(store: Store) -> None:
     assert seeds("sandbox<zoo") == []
     with pytest.raises(InputError, match="did you mean loss"):
         store.runs("los<1")
+
+
+def test_axes_are_what_differs_once(store: Store) -> None:
+    for seed in range(3):
+        made = {
+            "sandbox": {"name": "markov", "p": 0.2, "q": seed % 2},
+            "seed": seed,
+            "data_seed": seed,
+            "version": seed,
+        }
+        store.open(made).finish({"loss": 0.5 + seed, "floor": 0.5})
+    assert axes(store.runs()) == ["sandbox.q", "seed"]
+    assert axes(store.runs("seed=1")) == []
+    columns, lines = rows(store.runs())
+    assert columns == ["id", "sandbox", "model", "sandbox.q", "seed", "state", "step", "loss", "floor", "excess"]
+    assert [line[1:] for line in lines] == [
+        ["markov", None, seed % 2, seed, "finished", None, 0.5 + seed, 0.5, float(seed)] for seed in range(3)
+    ]
 
 
 def test_what_is_no_store_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
