@@ -183,7 +183,7 @@ class Group:
                 result = {"state": "finished", "step": line.get("step"), "last": line, "ended": time.time()} | said
                 result["files"] = {file.name: file.stat().st_size for file in files}
                 _disk.write_text(place / "result.json", _disk.encode(result))
-                written += [*files, place / "result.json", place]
+                written += [*files, place / "run.json", place / "result.json", place]
             _disk.settle(written)
         self._open -= set(done)
         if not self._open:

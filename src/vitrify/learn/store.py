@@ -79,7 +79,8 @@ class Run:
     def group(self) -> Group:
         """The group of this one run."""
         if self._group is None:
-            raise StoreError(f"run {self.id} is {self.state}: there is nothing to write")
+            who = f" ({self.record.message})" if self.record.message else ""
+            raise StoreError(f"run {self.id} is {self.state}{who}: there is nothing to write")
         return self._group
 
     def log(self, values: Mapping[str, Any]) -> None:
@@ -178,13 +179,15 @@ class Store:
             owner = self._owner(run, identity)
             if owner:
                 begun.setdefault(owner, []).append(run)
-            elif self._to_do(run, retry):
-                fresh.append(run)
+            else:
+                undone, again = self._to_do([run], retry)
+                fresh += undone + again
         for owner, runs in begun.items():
             folder = self._group(owner)
             try:
                 with _disk.Lock(folder / "lock", wait=False):
-                    runs = [run for run in runs if self._to_do(run, retry)]
+                    runs, again = self._to_do(runs, retry)
+                    fresh += again
                     step, length = groups.recover(folder)
                     if step is None:
                         fresh += runs
@@ -206,13 +209,14 @@ class Store:
         for folder in left:
             self._clear(folder)
 
-    def _to_do(self, run: str, retry: bool) -> bool:
-        """Whether a run is not done; nobody else may be working on it, as what it says of a failure is removed."""
-        result = groups.result_of(self.path / run)
-        if result and not (retry and result["state"] == "failed"):
-            return False
-        (self.path / run / "result.json").unlink(missing_ok=True)
-        return True
+    def _to_do(self, runs: Sequence[str], retry: bool) -> tuple[list[str], list[str]]:
+        """Which runs are not done, and which have failed and are to begin again; nobody may be working on them."""
+        results = {run: groups.result_of(self.path / run) for run in runs}
+        undone = [run for run, result in results.items() if not result]
+        again = [run for run, result in results.items() if retry and result and result["state"] == "failed"]
+        for run in undone + again:
+            (self.path / run / "result.json").unlink(missing_ok=True)  # of a failure, or what a power cut left of it
+        return undone, again
 
     def _part(self, folder: Path, runs: Sequence[str], step: int, length: int) -> Path:
         """The group of some runs of a group: itself if these are all, or a new one, cut out of it."""
@@ -293,7 +297,8 @@ class Store:
 
     def _record(self, run: str, state: str | None = None) -> Record:
         record = Record.read(self.path, run)
-        assert record is not None
+        if record is None:
+            raise StoreError(f"{self.path / run / 'run.json'} is damaged: remove the folder to compute the run again")
         return record.with_state(state) if state else record
 
     def runs(self, query: str = "") -> list[Record]:

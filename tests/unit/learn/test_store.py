@@ -196,6 +196,40 @@ def test_a_failed_run_is_tried_again_only_when_asked(store: Store) -> None:
     assert store.open(identity(0), retry=True).state == "finished"
 
 
+def test_what_failed_begins_again_and_its_group_goes_on(store: Store) -> None:
+    """What a checkpoint holds of a run that failed may be of no use."""
+    with store.open_many(identities(0, 1, 2)) as opened:
+        work(opened.groups[0], 0, 4, saved=3)
+        opened.groups[0].fail(1, "no memory", 4)
+    with store.open_many(identities(0, 1, 2), retry=True) as opened:
+        assert [record.state for record in opened.records] == ["partial", "new", "partial"]
+        assert {group.runs: group.step for group in opened.groups} == {ids(0, 2): 3, ids(1): None}
+
+
+def test_a_run_that_is_done_while_it_is_read_is_done(store: Store) -> None:
+    run = store.open(identity(0))
+    run.log({"step": 1})
+    last = _disk.last_line
+
+    def late(path: Path) -> Any:
+        found = last(path)
+        if run.state != "finished":
+            run.finish({"loss": 1.0})
+        return found
+
+    record = Record.read(store.path, run.id, late)
+    assert record is not None
+    assert (record.state, record.values["loss"]) == ("finished", 1.0)
+
+
+def test_a_record_that_is_damaged_is_named(store: Store) -> None:
+    store.open(identity(0)).finish({})
+    (store.path / ids(0)[0] / "run.json").write_text("")
+    with pytest.raises(StoreError, match=r"run\.json is damaged"):
+        store.open(identity(0))
+    assert store.runs() == []
+
+
 def test_asking_in_other_groupings_loses_and_repeats_nothing(store: Store) -> None:
     """Part of a group goes on by itself; the rest stays where it was; all are found in the end."""
     with store.open_many(identities(0, 1, 2, 3)) as opened:
@@ -229,7 +263,7 @@ def test_what_is_held_is_left_to_its_holder(store: Store) -> None:
         assert store.open(identity(0)).state == "running"
         assert [record.state for record in store.runs()] == ["running", "running", "new"]
         assert f"process {os.getpid()}" in (store.runs()[0].message or "")
-        with pytest.raises(StoreError, match="running"):
+        with pytest.raises(StoreError, match=f"running .process {os.getpid()}"):
             store.open(identity(0)).finish({})
     (closed,) = first.groups
     with pytest.raises(StoreError, match="closed"):
