@@ -38,7 +38,8 @@ def forced(folder: Path) -> float:
     """One small file, forced to the disk."""
 
     def write() -> None:
-        file = os.open(folder / "beside", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        (folder / "beside").unlink(missing_ok=True)
+        file = os.open(folder / "beside", os.O_WRONLY | os.O_CREAT, 0o644)
         os.write(file, b"x" * 300)
         os.fsync(file)
         os.close(file)
