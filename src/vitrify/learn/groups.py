@@ -278,6 +278,14 @@ def split(source: Path, target: Path, chosen: Sequence[int], step: int, length: 
     _disk.settle([target.parent])
 
 
+def begun(folder: Path) -> bool:
+    """Whether there is a checkpoint; the folder may be removed by others at any moment."""
+    try:
+        return any(path.name.startswith("step-") for path in folder.iterdir())
+    except FileNotFoundError:
+        return False
+
+
 def _place(folder: Path, step: int) -> Path:
     return folder / f"step-{step:012d}.safetensors"
 
