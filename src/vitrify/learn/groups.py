@@ -115,7 +115,7 @@ class Group:
             self.flush()
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log up to the latest checkpoint: what is the same for all, and lists with a value for each run."""
+        """The log so far: what is the same for all, and lists with a value for each run."""
         self.flush()
         found = _disk.read_lines(self.folder / "log.jsonl")
         return [{key: value for key, value in line.items() if key != EACH} | line.get(EACH, {}) for line in found]
@@ -282,6 +282,14 @@ def split(source: Path, target: Path, chosen: Sequence[int], step: int, length: 
         shutil.rmtree(target)
     partial.rename(target)
     _disk.settle([target.parent])
+
+
+def begun(folder: Path) -> bool:
+    """Whether there is a checkpoint; the folder may be removed by others at any moment."""
+    try:
+        return any(path.name.startswith("step-") for path in folder.iterdir())
+    except FileNotFoundError:
+        return False
 
 
 def _place(folder: Path, step: int) -> Path:

@@ -86,7 +86,7 @@ class Record:
         line = last(folder / "log.jsonl") if run in runs else None
         values = groups.line_of(line, runs.index(run)) if line else {}
         running = _disk.Lock.holder(folder / "lock")
-        state = "running" if running else "partial" if any(folder.glob("step-*")) else "new"
+        state = "running" if running else "partial" if groups.begun(folder) else "new"
         if not running and groups.result_of(store / run):  # done, since we asked
             return cls.read(store, run, last)
         return cls(**begun, state=state, step=values.get("step"), values=values, message=running)

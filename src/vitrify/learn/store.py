@@ -284,7 +284,8 @@ class Store:
     def _locked(self) -> Iterator[None]:
         """Hold the lock of the store; a folder that holds something else is left alone."""
         if not (self.path / "store.json").exists():
-            if self.path.is_dir() and any(not place.name.startswith(".") for place in self.path.iterdir()):
+            full = self.path.is_dir() and any(not place.name.startswith(".") for place in self.path.iterdir())
+            if full and not (self.path / "store.json").exists():  # asked again: it may just have been made
                 raise StoreError(f"{self.path} is not a run store, and not empty: name another folder")
             self.path.mkdir(parents=True, exist_ok=True)
         lock = _disk.Lock(self.path / ".lock", wait=True)
