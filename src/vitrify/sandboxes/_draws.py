@@ -22,6 +22,11 @@ def invert(bounds: Array, u: Array) -> Array:
     return (u[..., None] >= bounds).sum(axis=-1).astype(jnp.int32)
 
 
+def whole(u: Array, count: int) -> Array:
+    """A uniform number in [0, 1) as one of 0, …, count - 1: the same on every device, as one product is rounded."""
+    return (u * count).astype(jnp.int32)
+
+
 def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> tuple[Array, Array]:
     r"""Bounds for `invert` and probabilities [..., symbol], drawn from a Dirichlet with all parameters `alpha`.
 
