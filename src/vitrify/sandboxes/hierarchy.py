@@ -24,8 +24,8 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.sandboxes import _tree
-from vitrify.sandboxes._draws import whole
-from vitrify.sandboxes.catalogue import LEAST_LOG, Entry, Predictor, Row, Sandbox
+from vitrify.sandboxes._draws import logarithm, whole
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
 from vitrify.spec.grammars import hierarchy_tables, letter
 
 Mode = Literal["classify", "last", "next"]
@@ -148,9 +148,9 @@ class Hierarchy(Sandbox):
     def optimal(self, row: Row) -> Array:
         up = self._up(row)
         if self.mode == "classify":
-            last = _logarithm(up[-1][0] / jnp.maximum(up[-1][0].sum(), _tree.TINY))
+            last = logarithm(up[-1][0] / jnp.maximum(up[-1][0].sum(), _tree.TINY))
             return self.uniform(row).at[-1].set(last)
-        return _logarithm(_tree.from_the_left(self.rules, up, jnp.ones(self.roots)))
+        return logarithm(_tree.from_the_left(self.rules, up, jnp.ones(self.roots)))
 
     def predictors(self) -> Mapping[str, Predictor]:
         levels = range(self.L + 1) if self.mode != "classify" else ()
@@ -166,8 +166,8 @@ class Hierarchy(Sandbox):
 
         places = jnp.arange(self.leaves)
         if self.mode == "last":
-            return self.uniform(row).at[-1].set(_logarithm(one(places[-1])))
-        return _logarithm(jax.vmap(one)(places))
+            return self.uniform(row).at[-1].set(logarithm(one(places[-1])))
+        return logarithm(jax.vmap(one)(places))
 
     # Closed forms
 
@@ -192,10 +192,6 @@ class Hierarchy(Sandbox):
         except _tree.TooMany:
             return None
         return jnp.array([0.0] * (self.leaves - len(each)) + each)
-
-
-def _logarithm(p: Array) -> Array:
-    return jnp.where(p > 0, jnp.log(jnp.maximum(p, _tree.TINY)), LEAST_LOG)
 
 
 SANDBOX = Entry(Hierarchy, small={"v": 3, "m": 2, "L": 2, "classes": 2})

@@ -73,7 +73,7 @@ def test_classes_and_last_leaves(sizes: dict[str, int]) -> None:
     batch = Row(leaves, np.zeros((len(leaves), leaves.shape[1] + 1), int), None, {})
     best = jax.jit(jax.vmap(classify.optimal))(batch)[:, -1]
     assert np.array_equal(np.exp(best), np.eye(classify.roots)[labels])
-    drawn = jax.jit(lambda: rows(classify, 0, "test", 0, 50))()
+    drawn = jax.device_get(jax.jit(lambda: rows(classify, 0, "test", 0, 50))())
     tree = Spec.of(random_hierarchy(3, 2, 2, 2, seed=4, classes=2))
     for tokens, targets in zip(drawn.tokens, drawn.targets, strict=True):
         assert tree.classify([classify.symbols[t] for t in tokens]) == classify.answers[targets[-1]]
@@ -91,7 +91,7 @@ def test_it_is_the_grammar_of_the_spec() -> None:
     sandbox = Hierarchy(v=3, m=2, L=2, classes=2, task=7)
     grammar = random_hierarchy(3, 2, 2, 2, seed=7, classes=2)
     drawn = jax.jit(lambda: (lambda batch: (batch, jax.vmap(sandbox.optimal)(batch)))(rows(sandbox, 0, "test", 0, 5)))
-    batch, best = drawn()
+    batch, best = jax.device_get(drawn())
     for leaves, logp in zip(batch.targets, best, strict=True):
         laws_of_spec = grammar.next_word_probs_along([sandbox.symbols[leaf] for leaf in leaves])
         wanted = [[float(law.get(word, 0)) for word in sandbox.symbols] for law in laws_of_spec[:-1]]
@@ -125,7 +125,7 @@ def test_synonyms_keep_what_is_above_and_change_all_productions_of_the_level() -
         keys = jax.random.split(jax.random.key(0), 20)
         return batch, jax.vmap(lambda row, key: sandbox.synonyms(row, key, 2))(batch, keys)
 
-    old, new = both()
+    old, new = jax.device_get(both())
     for name, before in old.latent.items():
         if name == "productions 2":
             assert (new.latent[name] != before).all()
