@@ -163,10 +163,8 @@ class Regular(Sandbox):
 
     def bigram(self, row: Row) -> Array:
         """How often each letter follows the one before it at this place."""
-        letters = len(self.automaton.alphabet)
-        before = np.zeros((self.length - 1, letters, len(self.automaton.states)))  # [place, letter read, state after]
-        for a in range(letters):
-            np.add.at(before[:, a], (slice(None), self.automaton.table[:, a]), self.occupied[:-2] * self.law[:-1, :, a])
+        moves = np.eye(len(self.automaton.states))[self.automaton.table]  # [state, letter, state after]
+        before = np.einsum("tq,tqa,qar->tar", self.occupied[:-2], self.law[:-1], moves, optimize=True)
         pairs = np.einsum("taq,tqb->tab", before, self.law[1:])
         law = pairs / np.maximum(pairs.sum(axis=-1, keepdims=True), 1e-300)
         later = logarithm(jnp.asarray(law, jnp.float32))[jnp.arange(self.length - 1), row.tokens]
