@@ -79,7 +79,7 @@ class Chart:
         return 2.0 ** (96 // max(length, 1)) / self.letters.max(axis=1)
 
     def laws(self, letters: Array) -> Array:
-        """The weights of the next word, or the end, after 0, …, N words [N + 1, word], from the words' [N, spanning]."""
+        """The weights of the next word, or the end, after 0, …, N words [N + 1, word], from theirs [N, spanning]."""
         spans = self._inside(letters)
         n = letters.shape[0]
         begins, parent = jnp.asarray(self.begins, jnp.float32), self.parent
