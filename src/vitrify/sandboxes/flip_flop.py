@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._draws import logarithm
+from vitrify.sandboxes._draws import follow, logarithm
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
 
 WRITE, READ, IGNORE, ZERO, ONE = range(5)
@@ -51,11 +51,11 @@ class FlipFlop(Sandbox):
 
     def draw(self, key: Array) -> Row:
         pairs = self.length // 2
-        u = jax.random.uniform(key, (2, pairs))
+        word = jax.random.bits(key, (pairs,))  # 24 of its bits for the instruction, another one for the coin
+        u, coins = (word >> 8).astype(jnp.float32) * 2.0**-24, (word & 1).astype(jnp.int32)
         least = jnp.float32(self.ignore)
-        inner = jnp.where(u[0] < least, IGNORE, jnp.where(u[0] < least + jnp.float32(self.write), WRITE, READ))
+        inner = jnp.where(u < least, IGNORE, jnp.where(u < least + jnp.float32(self.write), WRITE, READ))
         orders = inner.at[0].set(WRITE).at[-1].set(READ)
-        coins = (u[1] < 0.5).astype(jnp.int32)
         stored = _stored(orders, coins)
         bits = jnp.where(orders == READ, stored, coins)
         symbols = jnp.stack([orders, ZERO + bits], axis=1).reshape(-1).astype(jnp.int32)
@@ -114,8 +114,7 @@ class FlipFlop(Sandbox):
 
 def _stored(orders: Array, bits: Array) -> Array:
     """The bit of the latest write at each pair, its own included."""
-    latest = jax.lax.cummax(jnp.where(orders == WRITE, jnp.arange(len(orders)), 0))
-    return bits[latest]
+    return follow(lambda bit, pair: jnp.where(pair[0] == WRITE, pair[1], bit), 2, jnp.int32(0), (orders, bits))
 
 
 SANDBOX = Entry(FlipFlop, small={"length": 8, "ignore": 0.3, "write": 0.4})

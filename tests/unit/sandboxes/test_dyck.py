@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from vitrify.errors import InputError
+from vitrify.sandboxes._brackets import _latest, _stacked
 from vitrify.sandboxes.catalogue import Row, make, rows
 from vitrify.sandboxes.dyck import Dyck
 
@@ -67,9 +69,25 @@ def test_rows_are_beginnings_of_words_and_their_heights_are_told() -> None:
         assert height.tolist() == [len(stack) for stack in stacks]
 
 
+def test_both_ways_to_find_the_bracket_that_waits_are_the_stack_of_the_spec() -> None:
+    sandbox = Dyck(kinds=3, depth=3, length=40)
+
+    @jax.jit
+    def both() -> tuple[Row, jax.Array, jax.Array]:
+        batch = rows(sandbox, 0, "test", 0, 20)
+        given = (batch.targets % 2 == 0, batch.targets // 2, batch.latent["height"])
+        return batch, jax.vmap(partial(_stacked, 3))(*given), jax.vmap(partial(_latest, 3, 3))(*given)
+
+    batch, stacked, latest = jax.device_get(both())
+    for brackets, one, two in zip(batch.targets, stacked, latest, strict=True):
+        stacks = [sandbox.spec.stack([sandbox.symbols[b] for b in brackets[: t + 1]]) for t in range(40)]
+        right = [sandbox.symbols.index(stack[-1]) // 2 if stack else 0 for stack in stacks]
+        assert one.tolist() == two.tolist() == right
+
+
 def test_the_rate_is_the_loss_far_from_the_start() -> None:
     sandbox = Dyck(kinds=3, depth=3, length=400, opening=0.4)
-    floor = np.asarray(sandbox.floor())
+    floor = np.asarray(jax.jit(sandbox.floor)())
     rate = sandbox.rate()
     assert rate is not None
     assert np.isclose(floor[-2:].mean(), rate, atol=1e-4)  # heights are even and odd in turn
