@@ -29,7 +29,7 @@ def invert(bounds: Array, u: Array) -> Array:
     return (u[..., None] >= bounds).sum(axis=-1).astype(jnp.int32)
 
 
-def whole(u: Array, count: int) -> Array:
+def whole(u: Array, count: Array | int) -> Array:
     """A uniform number in [0, 1) as one of 0, …, count - 1: the same on every device, as one product is rounded."""
     return (u * count).astype(jnp.int32)
 

@@ -3,8 +3,9 @@ r"""Well-nested brackets of several kinds, at most so many open at once: which b
 With no bracket open one must open, with `depth` of them open one must close, else one opens with probability
 `opening`; an opening bracket is of any of the $k$ kinds, a closing one of the kind opened last. A row is the beginning
 of this endless text. With `closed`, a row is instead a word drawn uniformly from those of the length that close: with
-$N_r(d)$ the number of ways to go on from $d$ open brackets through $r$ more, an opening bracket comes with probability
-$k N_{r-1}(d+1) / N_r(d)$. The language is `spec.dyck.Dyck`.
+$N_r(d)$ the number of ways to go up and down from $d$ open brackets to none in $r$ steps, a bracket opens with
+probability $N_{r-1}(d+1) / N_r(d)$: kinds cancel, as all these words open equally often. The language is
+`spec.dyck.Dyck`.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Dyck(Sandbox):
         ways = (np.arange(self.depth + 1) == 0).astype(np.float64)
         found = []
         for _ in range(self.length):
-            up, down = self.kinds * np.append(ways[1:], 0.0), np.append(0.0, ways[:-1])
+            up, down = np.append(ways[1:], 0.0), np.append(0.0, ways[:-1])
             ways = (up + down) / (up + down).max()  # a factor in all of them does not matter
             found.append(up / np.where(up + down > 0, up + down, 1))
         return jnp.asarray(np.array(found[::-1]), jnp.float32)
