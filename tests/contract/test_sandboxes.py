@@ -151,7 +151,7 @@ def test_nobody_beats_the_optimal_predictor_and_the_floor_is_its_loss(name: str)
         assert (other - own).mean() > -5 * (other - own).std() / np.sqrt(len(own)) - 1e-5
     floor = sandbox.floor()
     if floor is not None:
-        each = -np.take_along_axis(best, found.targets[..., None], axis=-1)[..., 0]
+        each = -np.take_along_axis(best.astype(np.float64), found.targets[..., None], axis=-1)[..., 0]
         error = each.std(axis=0) / np.sqrt(len(each))
         asked = (found.weight > 0).all(axis=0)
         assert (np.abs(each.mean(axis=0) - np.asarray(floor)) <= 5 * error + 1e-4)[asked].all()

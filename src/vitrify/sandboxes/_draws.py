@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
 import jax
 import jax.numpy as jnp
 
 from vitrify.arrays import Array
+from vitrify.sandboxes.catalogue import LEAST_LOG
+
+Step: TypeAlias = Callable[[Array, Any], Array]
 
 
 def cumulative(p: Array) -> Array:
@@ -22,6 +29,16 @@ def invert(bounds: Array, u: Array) -> Array:
     return (u[..., None] >= bounds).sum(axis=-1).astype(jnp.int32)
 
 
+def whole(u: Array, count: Array | int) -> Array:
+    """A uniform number in [0, 1) as one of 0, …, count - 1: the same on every device, as one product is rounded."""
+    return (u * count).astype(jnp.int32)
+
+
+def logarithm(p: Array) -> Array:
+    """Log-probabilities, with `LEAST_LOG` for what is impossible."""
+    return jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), LEAST_LOG)
+
+
 def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> tuple[Array, Array]:
     r"""Bounds for `invert` and probabilities [..., symbol], drawn from a Dirichlet with all parameters `alpha`.
 
@@ -36,24 +53,31 @@ def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> tuple[Array, 
 
 
 def walk(bounds: Array, first: Array, u: Array) -> Array:
-    r"""A chain $x_{t+1} = \text{invert}(\text{bounds}[x_t], u_t)$ after its first state: [len(u)].
+    r"""A chain $x_{t+1} = \text{invert}(\text{bounds}[x_t], u_t)$ after its first state: [len(u)]."""
+    return follow(lambda state, u: invert(bounds[state], u), bounds.shape[0], first, u)
+
+
+def follow(step: Step, states: int, first: Array, inputs: Any) -> Array:
+    r"""The states after each of some inputs (arrays with the time in front): `step` takes any states and one input.
 
     A CPU goes step by step. A GPU, where each step costs a launch, follows all states at once: position $t$ holds the
     map from the state before it to the state at it, and maps are composed in $\log_2 T$ rounds.
     """
-    return jax.lax.platform_dependent(bounds, first, u, default=_stepped, cuda=_composed)
+    return jax.lax.platform_dependent(
+        first, inputs, default=partial(_stepped, step), cuda=partial(_composed, step, states)
+    )
 
 
-def _stepped(bounds: Array, first: Array, u: Array) -> Array:
-    def step(state: Array, u: Array) -> tuple[Array, Array]:
-        state = invert(bounds[state], u)
+def _stepped(step: Step, first: Array, inputs: Any) -> Array:
+    def one(state: Array, given: Any) -> tuple[Array, Array]:
+        state = step(state, given).astype(jnp.int32)
         return state, state
 
-    return jax.lax.scan(step, first.astype(jnp.int32), u)[1]
+    return jax.lax.scan(one, first.astype(jnp.int32), inputs)[1]
 
 
-def _composed(bounds: Array, first: Array, u: Array) -> Array:
-    maps = invert(bounds[None], u[:, None])  # [t, state before] -> state
+def _composed(step: Step, states: int, first: Array, inputs: Any) -> Array:
+    maps = jax.vmap(lambda given: step(jnp.arange(states), given).astype(jnp.int32))(inputs)  # [t, state before]
     return jax.lax.associative_scan(lambda a, b: jnp.take_along_axis(b, a, axis=-1), maps)[:, first]
 
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
-from pathlib import Path
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -230,9 +229,12 @@ def parsed(kind: Any, value: Any) -> Any:
         except (TypeError, ValueError):
             raise ValueError("must be a whole number" if kind is int else "must be a number") from None
     if isinstance(value, str) and kind is not str and hasattr(kind, "__mro__"):
-        from vitrify.spec import read_spec  # a parameter that is a spec is given by its file
+        from vitrify.spec import find_spec  # a parameter that is a spec is given by its file, or a name
 
-        return read_spec(Path(value))
+        found = find_spec(value)
+        if not isinstance(found, kind):
+            raise ValueError(f"must be of type {kind.__name__}, this is of type {type(found).__name__}")
+        return found
     return value
 
 
@@ -246,4 +248,17 @@ def plain(value: Any) -> Any:
         return np.asarray(value).tolist()
     import hashlib
 
-    return f"{type(value).__name__}:{hashlib.sha256(repr(value).encode()).hexdigest()[:16]}"
+    return f"{type(value).__name__}:{hashlib.sha256(_content(value).encode()).hexdigest()[:16]}"
+
+
+def _content(value: Any) -> str:
+    """All that a value holds, as text: the `repr` of a large spec is only a drawing of it."""
+    if is_dataclass(value):
+        return f"{type(value).__name__}({', '.join(_content(getattr(value, entry.name)) for entry in fields(value))})"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_content, value))}]"
+    if isinstance(value, set | frozenset):
+        return f"[{', '.join(sorted(map(_content, value)))}]"
+    if isinstance(value, Mapping):
+        return f"[{', '.join(f'{_content(key)}: {_content(part)}' for key, part in value.items())}]"
+    return str(value.tolist()) if isinstance(value, np.ndarray) else repr(value)

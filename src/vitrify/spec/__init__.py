@@ -96,3 +96,10 @@ def read_spec(path: Path) -> Spec:
     _, module, value = SUFFIXES[suffix]
     spec: Spec = getattr(import_module(f"vitrify.spec.{module}"), value).read(path)
     return spec
+
+
+def find_spec(text: str) -> Spec:
+    """The spec that a text names: a family of automata, as cyclic:5, or else a file."""
+    from vitrify.spec.automata import named
+
+    return named(text) or read_spec(Path(text))

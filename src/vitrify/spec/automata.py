@@ -5,11 +5,13 @@ divisibility(k)       numbers divisible by k                gridworld(n)        
 symmetric_group(n)    all permutations of n points          product(a, b)            two automata side by side
 alternating_group(n)  the even ones                         random_automaton(…)      a table drawn at random
 permutation_group(…)  what given permutations generate      corridor(a)              is it a gridworld, renamed?
+named("cyclic:5")     one of these by its name
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 
 import numpy as np
 
@@ -201,6 +203,32 @@ def random_automaton(states: int, letters: int, seed: int) -> Automaton:
         initial=0,
         accepting=frozenset(accepting.tolist()),
     )
+
+
+def named(text: str) -> Automaton | None:
+    """The automaton of a family and its sizes, as cyclic:5 or alternating_group:5:regular; None for any other text.
+
+    >>> named("cyclic:3") == cyclic(3), len(named("symmetric_group:5:regular").states), named("parity.regex")
+    (True, 120, None)
+    """
+    families: dict[str, Callable[..., Automaton]] = {
+        "alternating_group": alternating_group,
+        "cyclic": cyclic,
+        "divisibility": divisibility,
+        "flip_flop": flip_flop,
+        "gridworld": gridworld,
+        "random_automaton": random_automaton,
+        "symmetric_group": symmetric_group,
+    }
+    name, *sizes = text.split(":")
+    if name not in families:
+        return None
+    flags = {"regular": True} if sizes[-1:] == ["regular"] else {}
+    try:
+        return families[name](*(int(size) for size in sizes[: len(sizes) - len(flags)]), **flags)
+    except (TypeError, ValueError):
+        taken = ":".join([name, *signature(families[name]).parameters])
+        raise SpecError([f"{text} must be of the form {taken}, with whole numbers (and the word regular)"]) from None
 
 
 def _residues(modulus: int, digits: int, follow: Callable[[int, int], int]) -> Automaton:

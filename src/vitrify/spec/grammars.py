@@ -9,6 +9,7 @@ english(depth)                   noun and verb phrases with relative clauses, cu
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from vitrify.errors import SpecError
 from vitrify.spec.grammar import Grammar, Rule, Symbol
 from vitrify.spec.grammar_language import derivations
 from vitrify.spec.grammar_rules import descendants, grouped
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 TRIES = 10_000  # draws after which a random grammar with the asked-for properties is given up
 
@@ -64,7 +68,7 @@ def random_grammar(
 
 def _draw(rng: np.random.Generator, depth: int, nonterminals: int, words: int, rules: int, arity: int) -> list[Rule]:
     """Rules of the start symbol `S` and of what it uses, parents first."""
-    below = [[Symbol(_letter(k), terminal=True) for k in range(words)]]
+    below = [[Symbol(letter(k), terminal=True) for k in range(words)]]
     for height in range(1, depth):
         count = int(rng.integers(1, nonterminals + 1))
         below.append([Symbol(f"{chr(ord('A') + (height - 1) % 18)}{k}") for k in range(count)])
@@ -136,22 +140,14 @@ def random_hierarchy(v: int, m: int, s: int, L: int, seed: int, *, classes: int 
     L1_0 -> 'b' 'b' [0.5] | 'a' 'b' [0.5]
     L1_1 -> 'a' 'a' [0.5] | 'b' 'a' [0.5]
     """
-    for name, value in [("v", v), ("m", m), ("s", s), ("L", L), ("classes", classes)]:
-        _at_least(name, value, 1)
-    if max(v, classes) * m > v**s:
-        raise SpecError([f"no right side may be shared: {max(v, classes)} symbols with m = {m} of v^s = {v**s}"])
-    rng = np.random.default_rng(seed)
-    words = [Symbol(_letter(k), terminal=True) for k in range(v)]
+    words = [Symbol(letter(k), terminal=True) for k in range(v)]
     below, found = words, list[list[Rule]]()
-    for level in range(1, L + 1):
-        top = level == L
-        count = classes if top else v
-        symbols = [Symbol("S" if top and classes == 1 else f"L{level}_{k}") for k in range(count)]
-        picks = rng.choice(v**s, size=count * m, replace=False).reshape(count, m)
+    for level, table in enumerate(hierarchy_tables(v, m, s, L, seed, classes=classes), start=1):
+        alone = level == L and classes == 1
+        symbols = [Symbol("S" if alone else f"L{level}_{k}") for k in range(len(table))]
         rules = []
-        for symbol, codes in zip(symbols, picks.tolist(), strict=True):
-            sides = [tuple(below[code // v**place % v] for place in range(s)) for code in codes]
-            rules += [Rule(symbol.name, side, Fraction(1, m)) for side in sides]
+        for symbol, sides in zip(symbols, table.tolist(), strict=True):
+            rules += [Rule(symbol.name, tuple(below[child] for child in side), Fraction(1, m)) for side in sides]
         found.append(rules)
         below = symbols
     if classes > 1:
@@ -159,6 +155,24 @@ def random_hierarchy(v: int, m: int, s: int, L: int, seed: int, *, classes: int 
     rules = [rule for level in reversed(found) for rule in level]
     kept = set(descendants("S", grouped(rules)))
     return Grammar("S", tuple(rule for rule in rules if rule.lhs in kept))
+
+
+def hierarchy_tables(
+    v: int, m: int, s: int, L: int, seed: int, *, classes: int = 1
+) -> list[Int64[np.ndarray, "symbol production place"]]:
+    """The right sides of a `random_hierarchy` by level, lowest first: [symbol, production, place], also unused ones.
+
+    >>> [table.shape for table in hierarchy_tables(3, 2, 2, 2, seed=0, classes=2)]
+    [(3, 2, 2), (2, 2, 2)]
+    """
+    for name, value in [("v", v), ("m", m), ("s", s), ("L", L), ("classes", classes)]:
+        _at_least(name, value, 1)
+    if max(v, classes) * m > v**s:
+        raise SpecError([f"no right side may be shared: {max(v, classes)} symbols with m = {m} of v^s = {v**s}"])
+    rng = np.random.default_rng(seed)
+    counts = [v] * (L - 1) + [classes]
+    codes = [rng.choice(v**s, size=count * m, replace=False).reshape(count, m, 1) for count in counts]
+    return [picks // v ** np.arange(s) % v for picks in codes]
 
 
 PHRASES = """
@@ -219,7 +233,8 @@ def english(depth: int = 7) -> Grammar:
     return Grammar.from_text(PHRASES + lexicon).cut(depth)
 
 
-def _letter(k: int) -> str:
+def letter(k: int) -> str:
+    """A name for the k-th word: a, b, …, then a26, a27, …"""
     return chr(ord("a") + k) if k < 26 else f"a{k}"
 
 

@@ -1,0 +1,141 @@
+r"""Exact posteriors in a hierarchy of rules: messages up and down a complete tree, never a list of its strings.
+
+`rules[h]` holds the productions of the symbols of height $h + 1$, [symbol, production, place], equally probable, and
+no two alike. Weights of a node are known up to a factor: each message is divided by its largest entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify.arrays import Array
+
+Rules = Sequence[Any]  # NumPy arrays [symbol, production, place]
+MANY = 5_000  # beliefs that are followed at most where entropies are added up
+TINY = np.float32(1e-30)
+
+
+def inside(rules: Rules, leaves: Array) -> list[Array]:
+    """How probable what is below each node is, given the node's symbol: [node, symbol], by height, the leaves first."""
+    found = [leaves]
+    for table in rules:
+        below = found[-1].reshape(-1, table.shape[2], found[-1].shape[1])
+        found.append(_scaled(_product(table, [below[:, j] for j in range(table.shape[2])])))
+    return found
+
+
+def from_the_left(rules: Rules, up: Sequence[Array], prior: Array) -> Array:
+    """The distribution of each leaf given all leaves to its left: [leaf, symbol]. `up` is what `inside` found."""
+    now = prior[None]
+    for table, seen in zip(reversed(rules), reversed(up[:-1]), strict=True):
+        _, m, s = table.shape
+        below = seen.reshape(-1, s, seen.shape[1])
+        weight = jnp.repeat(now, m, axis=1)  # [node, rule]
+        children = []
+        for j in range(s):
+            children.append(_scaled(weight @ _one_hot(table[..., j], seen.shape[1])))
+            weight = weight * below[:, j, table[..., j].reshape(-1)]
+        now = jnp.stack(children, axis=1).reshape(-1, seen.shape[1])
+    return now / jnp.maximum(now.sum(axis=-1, keepdims=True), TINY)
+
+
+def from_a_window(rules: Rules, up: Sequence[Array], prior: Array, first: Array, leaf: Array) -> Array:
+    """The distribution of one leaf given the leaves `first`, …, `leaf - 1` alone: [symbol]."""
+    edge = [up[0][first]]  # of the node that `first` is in: its leaves from `first` on, given its symbol
+    sizes = [1]
+    for height, table in enumerate(rules):
+        s = table.shape[2]
+        node, place = first // (sizes[-1] * s), first // sizes[-1] % s
+        parts = []
+        for j in range(s):
+            part = jnp.where(j == place, edge[-1], up[height][node * s + j])
+            parts.append(jnp.where(j < place, 1.0, part)[None])
+        edge.append(_scaled(_product(table, parts))[0])
+        sizes.append(sizes[-1] * s)
+    now = prior
+    for height in reversed(range(len(rules))):
+        table, symbols = rules[height], up[height].shape[1]
+        s = table.shape[2]
+        node, place = leaf // (sizes[height] * s), leaf // sizes[height] % s
+        weight, below = jnp.repeat(now, table.shape[1]), jnp.zeros(symbols)
+        for j in range(s):
+            below = jnp.where(j == place, weight @ _one_hot(table[..., j], symbols), below)
+            child = node * s + j
+            told = jnp.where(child == first // sizes[height], edge[height], up[height][child])
+            told = jnp.where((child + 1) * sizes[height] <= first, 1.0, told)
+            weight = weight * jnp.where(j < place, told[table[..., j].reshape(-1)], 1.0)
+        now = _scaled(below)
+    return now / jnp.maximum(now.sum(), TINY)
+
+
+def _product(table: Any, parts: Sequence[Array]) -> Array:
+    """The sum over productions of the product of the children's weights: [node, symbol]."""
+    total = parts[0][:, table[..., 0]]
+    for j in range(1, table.shape[2]):
+        total = total * parts[j][:, table[..., j]]
+    return total.sum(axis=-1)
+
+
+def _one_hot(symbols: Any, count: int) -> Array:
+    return jax.nn.one_hot(symbols.reshape(-1), count)
+
+
+def _scaled(weight: Array) -> Array:
+    return weight / jnp.maximum(weight.max(axis=-1, keepdims=True), TINY)
+
+
+# Entropies: all beliefs that a reader may come to hold, as whole numbers, equal ones merged
+
+
+class TooMany(Exception):
+    """More beliefs than are followed."""
+
+
+def entropies(rules: Rules, beliefs: Any, mass: Any, last: bool = False) -> list[float]:
+    r"""The entropy of each leaf below a node given the leaves to its left, in nats; `last`: of the last leaf alone.
+
+    A reader comes to the node with the belief `beliefs[i]` about its symbol with probability `mass[i]`. As no two
+    productions are alike, the leaves below a child tell its symbol, and nothing else about what is to come: a reader
+    who has passed $j$ children believes in the productions that begin with these $j$ symbols.
+    """
+    if not rules:
+        p = beliefs / beliefs.sum(axis=1, keepdims=True)
+        return [float(mass @ -np.sum(p * np.log(np.where(p > 0, p, 1)), axis=1))]
+    *lower, table = rules
+    count = lower[-1].shape[0] if lower else int(table.max()) + 1
+    weights = np.repeat(beliefs, table.shape[1], axis=1)  # [belief, rule]
+    found: list[float] = []
+    for j in range(table.shape[2]):
+        child = np.eye(count, dtype=np.int64)[table[..., j].reshape(-1)]  # [rule, symbol]
+        if not last or j == table.shape[2] - 1:
+            found += entropies(lower, *_merged(weights @ child, mass), last)
+        if j < table.shape[2] - 1:
+            split = weights[:, None, :] * child.T[None]  # [belief, symbol, rule]
+            share = split.sum(axis=2) / weights.sum(axis=1, keepdims=True)
+            kept = share > 0
+            weights, mass = _merged(split[kept], (mass[:, None] * share)[kept])
+    return found
+
+
+def _merged(weights: Any, mass: Any) -> tuple[Any, Any]:
+    weights = weights // np.gcd.reduce(weights, axis=1)[:, None]
+    different, place = np.unique(weights, axis=0, return_inverse=True)
+    if len(different) > MANY:
+        raise TooMany
+    return different, np.bincount(place.reshape(-1), weights=mass, minlength=len(different))
+
+
+def marginal(rules: Rules, prior: Any, height: int) -> Any:
+    """How many derivations give the last node of a height each of its symbols: whole numbers [symbol]."""
+    now = np.asarray(prior, dtype=np.int64)
+    for level in range(len(rules) - 1, height - 1, -1):
+        table = rules[level]
+        count = rules[level - 1].shape[0] if level else int(table.max()) + 1
+        now = np.bincount(table[..., -1].reshape(-1), np.repeat(now, table.shape[1]), count).astype(np.int64)
+        now //= np.gcd.reduce(now)
+    return now

@@ -1,0 +1,197 @@
+r"""The Random Hierarchy Model: a class is rewritten level by level into $s^L$ leaves.
+
+At each of $L$ levels every symbol has $m$ equally probable productions of $s$ symbols of the level below; the $vm$
+productions of a level are drawn once, without replacement, by the `task` seed (`spec.grammars.random_hierarchy`), so a
+whole string has one parse. Three questions: the class (`classify`), the last leaf (`last`), or every next leaf
+(`next`). Posteriors come from messages up and down the tree (`_tree`), with about $s^L\, v^2 m$ operations a row.
+
+Whoever sees only the last $s^l - 1$ leaves is best served by the predictor `level l`, with the loss `plateaus()[l]` at
+the last leaf: the stairs that learners go down. Level 0 knows how often a leaf is each symbol, level $L$ is optimal.
+Source: Cagnetta et al. 2024, arXiv 2307.02129; Cagnetta and Wyart 2024, arXiv 2406.00048.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify.arrays import Array
+from vitrify.errors import InputError
+from vitrify.sandboxes import _tree
+from vitrify.sandboxes._draws import logarithm, whole
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
+from vitrify.spec.grammars import hierarchy_tables, letter
+
+Mode = Literal["classify", "last", "next"]
+MOST_LEAVES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Hierarchy(Sandbox):
+    """Rows of the leaves of one random tree: `v` symbols, `m` productions each, `s` children, `L` levels.
+
+    There are `classes` root symbols, `v` of them unless told otherwise.
+    """
+
+    v: int = 8
+    m: int = 4
+    s: int = 2
+    L: int = 3
+    classes: int | None = None
+    task: int = 0
+    mode: Mode = "next"
+
+    def problems(self) -> Iterator[str]:
+        sizes = {"v": (self.v, 2), "m": (self.m, 1), "s": (self.s, 2), "L": (self.L, 1), "classes": (self.roots, 1)}
+        yield from (f"{name} must be at least {least}, not {n}" for name, (n, least) in sizes.items() if n < least)
+        if self.task < 0:
+            yield f"task must be a seed from 0, not {self.task}"
+        if all(n >= least for n, least in sizes.values()):
+            if max(self.v, self.roots) * self.m > self.v**self.s:
+                most = self.v**self.s // max(self.v, self.roots)
+                yield f"productions must be distinct: m must be at most {most}, not {self.m}"
+            if self.s**self.L > MOST_LEAVES:
+                yield f"a tree of {self.s}^{self.L} leaves is too large, the most are {MOST_LEAVES}"
+
+    @property
+    def roots(self) -> int:
+        """How many classes there are."""
+        return self.v if self.classes is None else self.classes
+
+    @property
+    def leaves(self) -> int:
+        """The length of every string."""
+        return int(self.s**self.L)
+
+    @property
+    def kind(self) -> Literal["lm", "class"]:  # type: ignore[override]  # it depends on the question
+        return "class" if self.mode == "classify" else "lm"
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return tuple(letter(k) for k in range(self.v))
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return tuple(f"L{self.L}_{k}" for k in range(self.roots)) if self.mode == "classify" else self.symbols
+
+    @property
+    def tokens(self) -> int:
+        return self.leaves if self.mode == "classify" else self.leaves - 1
+
+    @property
+    def bidirectional(self) -> bool:
+        return self.mode != "next"
+
+    @cached_property
+    def rules(self) -> tuple[Any, ...]:
+        """The productions [symbol, production, place] of the symbols of height 1, …, L."""
+        return tuple(hierarchy_tables(self.v, self.m, self.s, self.L, self.task, classes=self.roots))
+
+    # Rows
+
+    def draw(self, key: Array) -> Row:
+        u = jax.random.uniform(key, (1 + (self.leaves - 1) // (self.s - 1),))
+        sizes = np.cumsum([self.s**level for level in range(self.L - 1)])
+        return self.grown(whole(u[0], self.roots), jnp.split(whole(u[1:], self.m), sizes))
+
+    def grown(self, label: Array, productions: list[Array]) -> Row:
+        """The row of one tree, given its class and its nodes' productions, from the root down."""
+        latent, row = {"label": label}, label[None]
+        for height, (table, picks) in enumerate(zip(reversed(self.rules), productions, strict=True)):
+            latent |= {f"symbols {self.L - height}": row, f"productions {self.L - height}": picks}
+            rule, sides = row * self.m + picks, jnp.asarray(table.reshape(-1, self.s), jnp.int32)
+            row = jnp.stack([sides[:, j][rule] for j in range(self.s)], axis=-1).reshape(-1)  # 4 times a gather of rows
+        if self.mode == "classify":
+            targets, tokens = jnp.zeros(self.leaves + 1, jnp.int32).at[-1].set(label), row
+        else:
+            targets, tokens = row, row[:-1]
+        asked = jnp.ones(len(targets)) if self.mode == "next" else jnp.zeros(len(targets)).at[-1].set(1.0)
+        return Row(tokens, targets, asked, latent)
+
+    def synonyms(self, row: Row, key: Array, level: int) -> Row:
+        """The same row with every production of one height exchanged for another one of the same symbol.
+
+        Symbols of that height and above stay; nodes below keep the number of their production.
+        """
+        productions = [row.latent[f"productions {height}"] for height in range(self.L, 0, -1)]
+        old = productions[self.L - level]
+        shift = 1 + whole(jax.random.uniform(key, old.shape), self.m - 1) if self.m > 1 else 0
+        productions[self.L - level] = (old + shift) % self.m
+        return self.grown(row.latent["label"], productions)
+
+    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
+        label = rng.integers(self.roots, size=(count, 1))
+        row = label
+        for table in reversed(self.rules):
+            row = table[row, rng.integers(self.m, size=row.shape)].reshape(count, -1)
+        if self.mode != "classify":
+            return row[:, :-1].astype(np.int32), row.astype(np.int32)
+        targets = np.zeros((count, self.leaves + 1), dtype=np.int32)
+        targets[:, -1:] = label
+        return row.astype(np.int32), targets
+
+    # Predictors
+
+    def _up(self, row: Row) -> list[Array]:
+        leaves = jax.nn.one_hot(row.tokens, self.v)
+        if self.mode != "classify":
+            leaves = jnp.concatenate([leaves, jnp.ones((1, self.v))])
+        return _tree.inside(self.rules, leaves)
+
+    def optimal(self, row: Row) -> Array:
+        up = self._up(row)
+        if self.mode == "classify":
+            last = logarithm(up[-1][0] / jnp.maximum(up[-1][0].sum(), _tree.TINY))
+            return self.uniform(row).at[-1].set(last)
+        return logarithm(_tree.from_the_left(self.rules, up, jnp.ones(self.roots)))
+
+    def predictors(self) -> Mapping[str, Predictor]:
+        levels = range(self.L + 1) if self.mode != "classify" else ()
+        return {"uniform": self.uniform, **{f"level {level}": partial(self.level, level=level) for level in levels}}
+
+    def level(self, row: Row, level: int) -> Array:
+        """The best that can be said of each leaf from the $s^l - 1$ leaves before it; `last` asks of the last only."""
+        up, prior = self._up(row), jnp.ones(self.roots)
+        seen = self.s**level - 1
+
+        def one(leaf: Array) -> Array:
+            return _tree.from_a_window(self.rules, up, prior, jnp.maximum(leaf - seen, 0), leaf)
+
+        places = jnp.arange(self.leaves)
+        if self.mode == "last":
+            return self.uniform(row).at[-1].set(logarithm(one(places[-1])))
+        return logarithm(jax.vmap(one)(places))
+
+    # Closed forms
+
+    def plateaus(self) -> Any:
+        """The loss at the last leaf of who sees the last $s^l - 1$ leaves before it, for l = 0, …, L: NumPy [L + 1]."""
+        try:
+            return np.array([self._last(level) for level in range(self.L + 1)])
+        except _tree.TooMany:
+            sizes = f"v = {self.v}, m = {self.m}, s = {self.s}, L = {self.L}"
+            message = f"with {sizes} a reader can come to hold more than {_tree.MANY} beliefs"
+            raise InputError(f"{message}: average `level` over rows instead, or choose smaller sizes") from None
+
+    def _last(self, level: int) -> float:
+        belief = _tree.marginal(self.rules, np.ones(self.roots), level)
+        return _tree.entropies(self.rules[:level], belief[None], np.ones(1), last=True)[-1]
+
+    def floor(self) -> Array | None:
+        if self.mode == "classify":
+            return jnp.zeros(self.leaves + 1)
+        try:
+            each = _tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1), self.mode == "last")
+        except _tree.TooMany:
+            return None
+        return jnp.array([0.0] * (self.leaves - len(each)) + each)
+
+
+SANDBOX = Entry(Hierarchy, small={"v": 3, "m": 2, "L": 2, "classes": 2})

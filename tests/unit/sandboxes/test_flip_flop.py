@@ -1,0 +1,82 @@
+"""Flip-flops against a list of all texts, and against the automaton of the spec."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import jax
+import numpy as np
+import pytest
+
+from vitrify.errors import InputError
+from vitrify.sandboxes.catalogue import Row, make, rows
+from vitrify.sandboxes.flip_flop import FlipFlop
+from vitrify.spec.automata import flip_flop
+
+
+def test_laws_and_losses_are_those_of_all_texts() -> None:
+    sandbox = FlipFlop(length=8, ignore=0.5, write=0.2, clean=False)
+    chance = {"w": 0.2, "r": 0.3, "i": 0.5}
+    texts: list[str] = []
+    chances: list[float] = []
+    for orders in product("wri", repeat=2):
+        for bits in product("01", repeat=4):
+            text = "".join(order + bit for order, bit in zip("w" + "".join(orders) + "r", bits, strict=True))
+            reads = [k for k in range(0, 8, 2) if text[k] == "r"]
+            if all(text[k + 1] == text[text.rindex("w", 0, k) + 1] for k in reads):
+                texts.append(text)
+                chances.append(chance[orders[0]] * chance[orders[1]] * 0.5 ** (4 - len(reads)))
+    assert np.isclose(sum(chances), 1)
+    numbers = np.array([["wri01".index(symbol) for symbol in text] for text in texts])
+    batch = Row(numbers[:, :-1], numbers, np.ones(numbers.shape), {})
+    best = np.asarray(jax.jit(jax.vmap(sandbox.optimal))(batch))
+    weights = np.array(chances)
+    for place, t in product(range(len(texts)), range(8)):
+        same = np.array([text[:t] == texts[place][:t] for text in texts])
+        law = np.bincount(numbers[same, t], weights[same], 5) / weights[same].sum()
+        assert np.allclose(np.exp(best[place, t]), law, atol=1e-5)
+    losses = -np.take_along_axis(best, numbers[..., None], axis=-1)[..., 0]
+    assert np.allclose(sandbox.floor(), weights @ losses, atol=1e-5)
+
+
+def test_reads_show_the_state_of_the_automaton_and_only_they_are_asked() -> None:
+    sandbox = FlipFlop(length=30, ignore=0.4, write=0.3)
+    batch = jax.device_get(jax.jit(lambda: rows(sandbox, 0, "test", 0, 100))())
+    for symbols, weight, stored in zip(batch.targets, batch.weight, batch.latent["stored"], strict=True):
+        text = [sandbox.symbols[symbol] for symbol in symbols]
+        moves = [
+            ("reset", "set")[int(bit)] if order == "w" else "keep"
+            for order, bit in zip(text[::2], text[1::2], strict=True)
+        ]
+        states = flip_flop().run(moves)[1:]
+        assert [str(bit) for bit in stored] == list(states)
+        assert [bit for order, bit in zip(text[::2], text[1::2], strict=True) if order == "r"] == [
+            state for order, state in zip(text[::2], states, strict=True) if order == "r"
+        ]
+        assert weight.tolist() == [float(t % 2 == 1 and text[t - 1] == "r") for t in range(30)]
+
+
+def test_who_looks_back_one_pair_knows_what_was_just_written_or_read() -> None:
+    sandbox = FlipFlop(length=8)
+    tokens = np.array(["wri01".index(symbol) for symbol in "w1r1i0r"])
+    law = np.exp(jax.jit(sandbox.previous_pair)(Row(tokens, np.zeros(8, int), np.ones(8), {})))
+    assert np.allclose(law[3], [0, 0, 0, 0, 1])
+    assert np.allclose(law[7], [0, 0, 0, 0.5, 0.5])
+    law = np.exp(jax.jit(sandbox.memoryless)(Row(tokens, np.zeros(8, int), np.ones(8), {})))
+    assert np.allclose(law[3], [0, 0, 0, 0.5, 0.5])
+    assert np.allclose(law[2], [0.1, 0.1, 0.8, 0, 0], atol=1e-6)
+
+
+def test_the_tails() -> None:
+    """No ignoring at all, and nothing but ignoring, are fine."""
+    batches = jax.jit(
+        lambda: [rows(FlipFlop(length=10, ignore=p, write=(1 - p) / 2), 0, "test", 0, 200) for p in (0.0, 1.0)]
+    )()
+    dense, sparse = (np.asarray(batch.targets)[:, 2:-2:2] for batch in batches)
+    assert set(dense.reshape(-1).tolist()) == {0, 1}
+    assert (sparse == 2).all()
+
+
+def test_bad_parameters_are_told_at_once() -> None:
+    with pytest.raises(InputError, match=r"length must be even and at least 4, not 5; ignore and write must be prob"):
+        make("flip_flop", {"length": 5, "ignore": 0.9, "write": 0.2})

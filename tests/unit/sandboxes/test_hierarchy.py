@@ -1,0 +1,144 @@
+"""The Random Hierarchy Model against a list of all its strings, and against the grammar it is."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from vitrify.errors import InputError
+from vitrify.sandboxes import _tree
+from vitrify.sandboxes.catalogue import Row, make, rows
+from vitrify.sandboxes.hierarchy import Hierarchy
+from vitrify.spec.grammars import random_hierarchy
+from vitrify.spec.hierarchy import Hierarchy as Spec
+
+SMALL = [{"v": 3, "m": 2, "L": 2, "classes": 2, "task": 4}, {"v": 2, "m": 2, "L": 3}, {"v": 3, "m": 3, "s": 3, "L": 1}]
+
+
+def strings(sandbox: Hierarchy) -> tuple[Any, Any]:
+    """Every derivation's leaves and class, all equally probable: an independent expansion, one symbol at a time."""
+
+    def below(height: int, symbol: int) -> list[tuple[int, ...]]:
+        if height == 0:
+            return [(symbol,)]
+        found = []
+        for side in sandbox.rules[height - 1][symbol]:
+            parts = [below(height - 1, int(child)) for child in side]
+            found += [tuple(x for part in parts for x in part) for parts in product(*parts)]
+        return found
+
+    pairs = [(leaves, label) for label in range(sandbox.roots) for leaves in below(sandbox.L, label)]
+    return np.array([leaves for leaves, _ in pairs]), np.array([label for _, label in pairs])
+
+
+def laws(leaves: Any, seen: int, symbols: int) -> Any:
+    """For each string, the distribution of each leaf given the `seen` leaves before it, by counting strings."""
+    found = np.zeros((*leaves.shape, symbols))
+    for t in range(leaves.shape[1]):
+        _, group = np.unique(leaves[:, max(t - seen, 0) : t], axis=0, return_inverse=True)
+        counts = np.zeros((group.max() + 1, symbols))
+        np.add.at(counts, (group.reshape(-1), leaves[:, t]), 1)
+        found[:, t] = (counts / counts.sum(axis=1, keepdims=True))[group.reshape(-1)]
+    return found
+
+
+def entropy(law: Any) -> Any:
+    return -(law * np.log(np.where(law > 0, law, 1))).sum(axis=-1).mean(axis=0)
+
+
+@pytest.mark.parametrize("sizes", SMALL)
+def test_next_leaves_and_levels_and_their_losses_are_those_of_all_strings(sizes: dict[str, int]) -> None:
+    sandbox = Hierarchy(**sizes)  # type: ignore[arg-type]
+    leaves, _ = strings(sandbox)
+    batch = Row(leaves[:, :-1], leaves, np.ones(leaves.shape), {})
+    predictors = {"optimal": sandbox.optimal, **sandbox.predictors()}
+    found = jax.jit(lambda batch: {name: jax.vmap(each)(batch) for name, each in predictors.items()})(batch)
+    right = laws(leaves, sandbox.leaves, sandbox.v)
+    assert np.allclose(np.exp(found["optimal"]), right, atol=1e-5)
+    assert np.allclose(np.asarray(sandbox.floor()), entropy(right), atol=1e-5)
+    for level in range(sandbox.L + 1):
+        right = laws(leaves, sandbox.s**level - 1, sandbox.v)
+        assert np.allclose(np.exp(found[f"level {level}"]), right, atol=1e-5)
+        assert np.allclose(sandbox.plateaus()[level], entropy(right)[-1])
+
+
+@pytest.mark.parametrize("sizes", SMALL[:1])
+def test_classes_and_last_leaves(sizes: dict[str, int]) -> None:
+    classify = Hierarchy(**sizes, mode="classify")
+    leaves, labels = strings(classify)
+    batch = Row(leaves, np.zeros((len(leaves), leaves.shape[1] + 1), int), None, {})
+    best = jax.jit(jax.vmap(classify.optimal))(batch)[:, -1]
+    assert np.array_equal(np.exp(best), np.eye(classify.roots)[labels])
+    drawn = jax.device_get(jax.jit(lambda: rows(classify, 0, "test", 0, 50))())
+    tree = Spec.of(random_hierarchy(3, 2, 2, 2, seed=4, classes=2))
+    for tokens, targets in zip(drawn.tokens, drawn.targets, strict=True):
+        assert tree.classify([classify.symbols[t] for t in tokens]) == classify.answers[targets[-1]]
+    last = Hierarchy(**sizes, mode="last")
+    found = jax.jit(jax.vmap(lambda row: (last.optimal(row), last.level(row, 1))))(
+        Row(leaves[:, :-1], leaves, np.ones(leaves.shape), {})
+    )
+    assert np.allclose(np.exp(found[0][:, -1]), laws(leaves, 4, last.v)[:, -1], atol=1e-5)
+    assert np.allclose(np.exp(found[1][:, -1]), laws(leaves, 1, last.v)[:, -1], atol=1e-5)
+    assert np.allclose(np.asarray(last.floor()), [0, 0, 0, last.plateaus()[2]])
+    assert np.array_equal(jax.jit(lambda: rows(last, 0, "test", 0, 50))().weight.sum(axis=1), np.ones(50))
+
+
+def test_it_is_the_grammar_of_the_spec() -> None:
+    sandbox = Hierarchy(v=3, m=2, L=2, classes=2, task=7)
+    grammar = random_hierarchy(3, 2, 2, 2, seed=7, classes=2)
+    drawn = jax.jit(lambda: (lambda batch: (batch, jax.vmap(sandbox.optimal)(batch)))(rows(sandbox, 0, "test", 0, 5)))
+    batch, best = jax.device_get(drawn())
+    for leaves, logp in zip(batch.targets, best, strict=True):
+        laws_of_spec = grammar.next_word_probs_along([sandbox.symbols[leaf] for leaf in leaves])
+        wanted = [[float(law.get(word, 0)) for word in sandbox.symbols] for law in laws_of_spec[:-1]]
+        assert np.allclose(np.exp(logp), wanted, atol=1e-5)
+
+
+def test_the_losses_of_a_large_tree_add_up_to_what_its_choices_hold() -> None:
+    r"""A string is a class and a production for every node, so the losses sum to $\log n_c + 31 \log m$."""
+    sandbox = Hierarchy(v=6, m=3, L=5, classes=5)
+    floor = sandbox.floor()
+    assert floor is not None
+    assert np.isclose(np.asarray(floor).sum(), np.log(5) + 31 * np.log(3), rtol=1e-5)
+    stairs = sandbox.plateaus()
+    assert (np.diff(stairs) <= 1e-12).all()
+    assert np.isclose(stairs[-1], floor[-1])
+
+
+def test_more_beliefs_than_can_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tree, "MANY", 40)
+    assert Hierarchy(v=8, m=4, L=4).floor() is None
+    with pytest.raises(InputError, match=r"more than 40 beliefs: average `level` over rows"):
+        Hierarchy(v=8, m=4, L=4).plateaus()
+
+
+def test_synonyms_keep_what_is_above_and_change_all_productions_of_the_level() -> None:
+    sandbox = Hierarchy(v=6, m=3, L=3, mode="classify")
+
+    @jax.jit
+    def both() -> tuple[Row, Row]:
+        batch = rows(sandbox, 0, "test", 0, 20)
+        keys = jax.random.split(jax.random.key(0), 20)
+        return batch, jax.vmap(lambda row, key: sandbox.synonyms(row, key, 2))(batch, keys)
+
+    old, new = jax.device_get(both())
+    for name, before in old.latent.items():
+        if name == "productions 2":
+            assert (new.latent[name] != before).all()
+        elif name != "symbols 1":
+            assert np.array_equal(new.latent[name], before)
+    assert np.array_equal(old.targets, new.targets)
+    assert (old.tokens != new.tokens).any(axis=1).all()
+
+
+def test_bad_sizes_are_told_at_once() -> None:
+    with pytest.raises(InputError, match=r"v must be at least 2, not 1; m must be at least 1, not 0; task must be"):
+        make("hierarchy", {"v": 1, "m": 0, "task": -1})
+    with pytest.raises(InputError, match=r"m must be at most 2, not 3"):
+        make("hierarchy", {"v": 2, "m": 3})
+    with pytest.raises(InputError, match=r"2\^17 leaves is too large"):
+        make("hierarchy", {"L": 17})
