@@ -42,8 +42,8 @@ class Contexts:
     def law(self) -> Array:
         """How often each context comes in a long row; an InputError where that depends on the beginning."""
         size = len(self.p)
-        step = sparse.csr_array((self.p.ravel(), (np.repeat(np.arange(size), self.p.shape[1]), self.follow.ravel())))
-        step.resize((size, size))
+        places = (np.repeat(np.arange(size), self.p.shape[1]), self.follow.ravel())
+        step: Any = sparse.csr_array((self.p.ravel(), places), shape=(size, size))
         if size <= SOLVED:
             system = np.concatenate([step.T.toarray() - np.eye(size), np.ones((1, size))])
             found, _, rank, _ = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0))
@@ -60,7 +60,7 @@ class Contexts:
 
     def losses(self, count: int) -> Array:
         """The expected loss of the best predictor at each of `count` symbols [count], in nats."""
-        now = np.zeros(len(self.p))
+        now: Array = np.zeros(len(self.p))
         now[self.start] = 1.0
         entropy, found = entr(self.p).sum(axis=1), np.empty(count)
         for t in range(count):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from vitrify.arrays import Array
 
@@ -20,6 +21,11 @@ def cumulative(p: Array) -> Array:
 def invert(bounds: Array, u: Array) -> Array:
     """The symbol that a uniform number in [0, 1) means."""
     return (u[..., None] >= bounds).sum(axis=-1).astype(jnp.int32)
+
+
+def below(count: int, word: Array) -> Array:
+    """The number below `count` that a random word of 32 bits means: all alike but for one part in 2^32 / `count`."""
+    return (word % np.uint32(count)).astype(jnp.int32)
 
 
 def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> tuple[Array, Array]:

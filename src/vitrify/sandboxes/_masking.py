@@ -23,8 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._contexts import bounds_of
-from vitrify.sandboxes._draws import invert
+from vitrify.sandboxes._draws import below, invert
 from vitrify.sandboxes.catalogue import LEAST_LOG, Predictor, Row, Sandbox
 
 MOST_LAWS = 20_000
@@ -85,7 +84,7 @@ class Masked(Sandbox):
         place = jnp.arange(self.length)
         chosen = (place == first) | ((place > first) & (u[1:] < np.float32(self.masked)))
         fate = jax.random.uniform(fates, (self.length,))
-        other = jax.random.randint(others, (self.length,), 0, len(self.answers))
+        other = below(len(self.answers), jax.random.bits(others, (self.length,)))
         changed = jnp.where(fate < self.kept + self.replaced, other + 1, 0)
         tokens = jnp.where(chosen & (fate >= self.kept), changed, words + 1).astype(jnp.int32)
         zero = jnp.zeros(1, dtype=jnp.int32)
@@ -137,8 +136,3 @@ class Masked(Sandbox):
         other = rng.integers(len(self.answers), size=words.shape)
         tokens = np.where(chosen, np.choose(fate, [words + 1, other + 1, 0]), words + 1)
         return tokens.astype(np.int32), np.concatenate([np.zeros((count, 1), int), words], axis=1).astype(np.int32)
-
-
-def many_invert(p: Array, u: Array) -> Array:
-    """The number that a uniform number means, of very many: by bisection."""
-    return jnp.searchsorted(jnp.asarray(bounds_of(p)), u, side="right").astype(jnp.int32)

@@ -26,7 +26,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.sandboxes._contexts import FEW, Contexts, bounds_of, full
-from vitrify.sandboxes._draws import invert
+from vitrify.sandboxes._draws import below, invert
 from vitrify.sandboxes.catalogue import LEAST_LOG, Entry, Predictor, Row, Sandbox
 
 NEVER = -1e4  # the least logarithm of a bigram that is counted: a hundred of them still add up
@@ -87,7 +87,7 @@ class BigramTrigger(Sandbox):
         chance, results, steps = jax.random.split(key, 3)
         k, bounds = self.vocabulary, jnp.asarray(bounds_of(self.table))
         trigger = jax.random.uniform(chance, (k,)) < jnp.asarray(self.prior.astype(np.float32))
-        output = jax.random.randint(results, (k,), 0, k)
+        output = below(k, jax.random.bits(results, (k,)))
         u = jax.random.uniform(steps, (self.length,))
         first = invert(jnp.asarray(bounds_of(self.law)), u[0])
         decided = jnp.where(trigger, output, -1)

@@ -1,9 +1,9 @@
 r"""Rows with causal structure: every symbol is drawn given its parent, an earlier symbol that the graph names.
 
 The graph is the same for all rows. Each row draws a kernel $\pi$ of its own, its lines from a Dirichlet distribution
-with all parameters $\alpha$; roots are uniform, $s_i \sim \pi(\cdot \mid s_{\text{pa}(i)})$, and the last token $s_T$ is
-uniform and no part of the graph: it is the question, whose answer is drawn from $\pi(\cdot \mid s_T)$; `soft` is this
-distribution itself. With $c_{ab}$ the number of edges from $a$ to $b$, the best answer is
+with all parameters $\alpha$; roots are uniform, $s_i \sim \pi(\cdot \mid s_{\text{pa}(i)})$, and the last token $s_T$
+is uniform and no part of the graph: it is the question, whose answer is drawn from $\pi(\cdot \mid s_T)$; `soft` is
+this distribution itself. With $c_{ab}$ the number of edges from $a$ to $b$, the best answer is
 $(c_{ab} + \alpha) / (\sum_b c_{ab} + k\alpha)$ for $a = s_T$. With two parents the lines of $\pi$ are pairs, and so is
 the question. Source: Nichani, Damian, Lee 2024, arXiv 2402.14735. There roots come from the stationary law of $\pi$,
 which would tell something about $\pi$ that no count holds; uniform roots keep the optimum exact.
@@ -88,13 +88,14 @@ class CausalGraph(Sandbox):
 
     def draw(self, key: Array) -> Row:
         k, ways = self.states, self.asking
-        chance, steps, question, answer = jax.random.split(key, 4)
+        chance, steps = jax.random.split(key)
+        u = jax.random.uniform(steps, (self.length + 1,))
         bounds, kernel = dirichlet(chance, self.alpha, (k,) * (ways + 1))
         roots = jnp.asarray((np.arange(1, k) / k).astype(np.float32))
         table = jnp.broadcast_to(roots, (k + 1,) * ways + (k - 1,)).at[(slice(k),) * ways].set(bounds)
-        seen = descend(table, jnp.asarray(self.parents), jax.random.uniform(steps, (self.length - ways,)))
-        asked = jax.random.randint(question, (ways,), 0, k)
-        target = invert(bounds[tuple(asked)], jax.random.uniform(answer, ()))
+        seen = descend(table, jnp.asarray(self.parents), u[: self.length - ways])
+        asked = invert(roots, u[self.length - ways : -1])
+        target = invert(bounds[tuple(asked)], u[-1])
         place = jnp.arange(self.length + 1) == self.length
         return Row(
             jnp.concatenate([seen, asked]).astype(jnp.int32),

@@ -108,8 +108,9 @@ class Chain(ContextSandbox):
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         kernel = self.table.reshape((self.states,) * (self.order + 1))
         law = np.full((self.states,) * self.order, float(self.states) ** -self.order)
-        for _ in range(20_000):  # the law of m symbols, moved on until it stands still; half a step damps periods
-            law = (law + (law[..., None] * kernel).sum(axis=0)) / 2
+        before = np.zeros_like(law)
+        while np.abs(law - before).sum() > 1e-14:  # the law of m symbols, moved on; half a step damps periods
+            law, before = (law + (law[..., None] * kernel).sum(axis=0)) / 2, law
         symbols = np.empty((count, self.length), dtype=np.int32)
         first = rng.choice(law.size, size=count, p=law.ravel() / law.sum())
         symbols[:, : self.order] = np.stack(np.unravel_index(first, law.shape), axis=1)

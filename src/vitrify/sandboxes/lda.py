@@ -25,7 +25,7 @@ from scipy.special import gammaln, softmax
 from vitrify.arrays import Array
 from vitrify.sandboxes._contexts import bounds_of, drawn
 from vitrify.sandboxes._draws import invert
-from vitrify.sandboxes._masking import MOST_LAWS, Masked, many_invert
+from vitrify.sandboxes._masking import MOST_LAWS, Masked
 from vitrify.sandboxes.catalogue import Entry
 
 
@@ -78,7 +78,7 @@ class LDA(Masked):
     def write(self, key: Array) -> tuple[Array, dict[str, Array]]:
         shares, prior = self._shares
         u = jax.random.uniform(key, (2 * self.length + 1,))
-        which = many_invert(prior, u[0])
+        which = jnp.searchsorted(jnp.asarray(bounds_of(prior)), u[0], side="right")  # of very many: by bisection
         topic = invert(jnp.asarray(bounds_of(shares))[which], u[1 : self.length + 1])
         word = invert(jnp.asarray(bounds_of(self.laws_of_topics))[topic], u[self.length + 1 :])
         return word, {"shares": jnp.asarray(shares.astype(np.float32))[which], "topic": topic}

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
+from vitrify.sandboxes._draws import below
 from vitrify.sandboxes._masking import MOST_LAWS, Masked
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 
@@ -55,9 +56,9 @@ class Topics(Masked):
         return np.full(len(about), 1 / len(about)), np.repeat(about, self.words, axis=1)
 
     def write(self, key: Array) -> tuple[Array, dict[str, Array]]:
-        which, choices = jax.random.split(key)
-        about = jnp.asarray(self._sets)[jax.random.randint(which, (), 0, len(self._sets))]
-        choice = jax.random.randint(choices, (self.length,), 0, self.tau * self.words)
+        word = jax.random.bits(key, (self.length + 1,))
+        about = jnp.asarray(self._sets)[below(len(self._sets), word[0])]
+        choice = below(self.tau * self.words, word[1:])
         topic = about[choice // self.words]
         return topic * self.words + choice % self.words, {"topics": about, "topic": topic}
 
