@@ -64,8 +64,8 @@ class Chain(ContextSandbox):
         if len(self.kernel) != cells:
             yield f"kernel must have states^(order + 1) = {cells} numbers, not {len(self.kernel)}"
             return
-        table = self.table
-        if not (table >= 0).all() or not np.allclose(table.sum(axis=1), 1, atol=1e-6):
+        given = np.reshape(self.kernel, (-1, self.states))
+        if not (given >= 0).all() or not np.allclose(given.sum(axis=1), 1, atol=1e-6):
             yield f"each {self.states} numbers of the kernel must be probabilities with the sum 1"
             return
         try:
@@ -84,7 +84,7 @@ class Chain(ContextSandbox):
         if not self.kernel:
             return np.random.default_rng(self.task).dirichlet(np.full(self.states, self.alpha), contexts)
         given = np.array(self.kernel, dtype=np.float64).reshape(contexts, self.states)
-        return given / np.where(given.sum(axis=1, keepdims=True) > 0, given.sum(axis=1, keepdims=True), 1)
+        return given / given.sum(axis=1, keepdims=True)
 
     @cached_property
     def _law(self) -> Array:
