@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, Literal
 
 import jax
@@ -34,7 +34,7 @@ def test_the_optimum_is_that_of_all_triggers_and_outputs(choice: Literal["fixed"
         total = 0.0
         for p, outputs in worlds:
             p *= law[word[0]]
-            for a, b in zip(word, word[1:], strict=False):
+            for a, b in pairwise(word):
                 p *= float(outputs[a] == b) if a in outputs else kernel[a, b]
             total += p
         return total

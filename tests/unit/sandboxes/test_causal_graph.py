@@ -18,7 +18,7 @@ from vitrify.sandboxes.causal_graph import CausalGraph, Family, parents_of
 
 @pytest.mark.parametrize(("graph", "length"), [("chain", 6), ("icl", 6), ("tree", 6), ("two", 7)])
 def test_the_optimum_is_the_mean_over_all_kernels(graph: Family, length: int) -> None:
-    """With two symbols and alpha 1 rows are polynomials in uniform numbers, so that few nodes integrate them exactly."""
+    """With two symbols and alpha 1 rows are polynomials in uniform numbers, so few nodes integrate them exactly."""
     sandbox = CausalGraph(graph=graph, states=2, length=length, task=2)
     ways = sandbox.asking
     node, share = np.polynomial.legendre.leggauss(5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_after_every_beginning_the_model_is_quoted(name: str) -> None:
     sandbox = NGram(model=MODELS[name], length=6 if name == "gaps" else 4)
     tokens = words(len(sandbox.symbols), sandbox.tokens)
     found = said(sandbox, sandbox.optimal, tokens)
-    known: dict[tuple[str, ...], object] = {}
+    known: dict[tuple[str, ...], Any] = {}
     for word, row in zip(tokens, found, strict=True):
         for t in range(len(word) + 1):
             history = tuple(history_of(sandbox, word[:t]))
@@ -51,7 +52,8 @@ def test_floor_and_marginals_are_those_of_long_texts() -> None:
     losses, pairs = [], np.zeros((4, 4))
     law = {}
     for t in range(300):
-        loss, following = 0.0, defaultdict(float)
+        loss = 0.0
+        following: dict[tuple[str, ...], float] = defaultdict(float)
         for history, mass in texts.items():
             if history not in law:
                 law[history] = np.exp([model.log_prob([*history], w) for w in sandbox.symbols])
@@ -92,5 +94,5 @@ def test_contexts_are_told_and_begin_before_the_sentence() -> None:
 
 def test_all_that_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vitrify.sandboxes.ngram.MOST_CELLS", 10)
-    with pytest.raises(InputError, match="length must be at least 2, not 1; .* contexts of 4 words are too many"):
+    with pytest.raises(InputError, match=r"length must be at least 2, not 1; .* contexts of 4 words are too many"):
         NGram(model=MODELS["weather"], length=1)
