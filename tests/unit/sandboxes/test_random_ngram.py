@@ -47,9 +47,13 @@ def test_contexts_share_parameters_in_one_family(family: Family, shared: bool) -
     assert bool(np.linalg.matrix_rank(together, tol=1e-9) == 2) is shared  # contexts with a boundary use the same E
 
 
-def test_the_place_of_a_symbol_matters_and_not_only_which_it_is() -> None:
-    table = RandomNGram(n=3, states=4, family="representation").tables[2].reshape(4, 4, 4)
+def test_what_a_symbol_says_depends_on_how_far_back_it_stands_and_on_nothing_else() -> None:
+    tables = RandomNGram(n=3, states=4, family="representation").tables
+    table = tables[2].reshape(4, 4, 4)
     assert not np.allclose(table, table.swapaxes(0, 1))
+    after, opening = np.log(table[2]), np.log(tables[1])  # one symbol back, behind a symbol or a boundary
+    changes = [(rows - rows[:1]) - (rows - rows[:1]).mean(axis=1, keepdims=True) for rows in (after, opening)]
+    assert np.allclose(*changes, atol=1e-9)
 
 
 def test_temperature_flattens_and_the_scale_is_as_stated() -> None:

@@ -32,7 +32,7 @@ def shares_of_topics(sandbox: LDA) -> list[tuple[float, Any]]:
     found = []
     for counts in product(range(sandbox.grid + 1), repeat=sandbox.topics):
         if sum(counts) == sandbox.grid:
-            p = stats.dirichlet_multinomial.pmf(counts, [sandbox.alpha] * sandbox.topics, [sandbox.grid])[0]
+            p = np.ravel(stats.dirichlet_multinomial.pmf(counts, [sandbox.alpha] * sandbox.topics, [sandbox.grid]))[0]
             law = sum(n / sandbox.grid * topic for n, topic in zip(counts, sandbox.laws_of_topics, strict=True))
             found.append((float(p), law))
     return found
