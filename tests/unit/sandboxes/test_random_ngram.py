@@ -53,7 +53,7 @@ def test_what_a_symbol_says_depends_on_how_far_back_it_stands_and_on_nothing_els
     assert not np.allclose(table, table.swapaxes(0, 1))
     after, opening = np.log(table[2]), np.log(tables[1])  # one symbol back, behind a symbol or a boundary
     changes = [(rows - rows[:1]) - (rows - rows[:1]).mean(axis=1, keepdims=True) for rows in (after, opening)]
-    assert np.allclose(*changes, atol=1e-9)
+    assert np.allclose(changes[0], changes[1], atol=1e-9)
 
 
 def test_temperature_flattens_and_the_scale_is_as_stated() -> None:
