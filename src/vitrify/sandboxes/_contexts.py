@@ -26,7 +26,7 @@ from vitrify.sandboxes.catalogue import LEAST_LOG, Row, Sandbox
 
 FEW = 64  # up to so many contexts are followed all at once on a GPU
 MOST_CELLS = 1 << 24  # a table of more probabilities is refused
-SOLVED = 1024  # stationary laws of more contexts are iterated and not solved for
+SOLVED = 256  # stationary laws of more contexts are iterated and not solved for
 SETTLED = 1e-14
 
 
@@ -72,11 +72,6 @@ class Contexts:
         """The entropy rate in nats per symbol."""
         return float(self.law @ entr(self.p).sum(axis=1))
 
-    def log(self) -> Array:
-        """The logarithms of the probabilities, float32."""
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(self.p), LEAST_LOG).astype(np.float32)
-
     def draw(self, u: Array) -> tuple[Array, Array]:
         """A row and the contexts before its symbols, [len(u)] each, from uniform numbers."""
         bounds, follow = jnp.asarray(bounds_of(self.p)), jnp.asarray(self.follow, dtype=jnp.int32)
@@ -120,7 +115,7 @@ class Contexts:
 
     def predict(self, row: Row) -> Array:
         """The log-probabilities [n + 1, symbol] for one row."""
-        return jnp.asarray(self.log())[self.read(row.tokens)]
+        return jnp.asarray(log_of(self.p))[self.read(row.tokens)]
 
 
 def _then(one: Array, two: Array) -> Array:
@@ -131,6 +126,12 @@ def bounds_of(p: Array) -> Array:
     """The bounds of `invert` for probabilities [..., symbol] that are known beforehand, float32."""
     sums = np.cumsum(np.asarray(p, dtype=np.float64), axis=-1)
     return (sums / sums[..., -1:])[..., :-1].astype(np.float32)
+
+
+def log_of(p: Array) -> Array:
+    """The logarithms of probabilities that are known beforehand, float32."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(p), LEAST_LOG).astype(np.float32)
 
 
 def suffixes(tables: Sequence[Array]) -> Contexts:

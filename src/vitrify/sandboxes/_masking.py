@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
+from vitrify.sandboxes._contexts import log_of
 from vitrify.sandboxes._draws import below, invert
 from vitrify.sandboxes.catalogue import LEAST_LOG, Predictor, Row, Sandbox
 
@@ -99,7 +100,7 @@ class Masked(Sandbox):
         p = (1 - (1 - self.kept) * self.masked) * q + self.masked * self.replaced / words  # of a visible word
         each = jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), IMPOSSIBLE).T[word]  # [place, law]
         each = jnp.where(seen[:, None], each, 0.0)
-        others = each.sum(axis=0) - each + jnp.asarray(np.log(prior).astype(np.float32))
+        others = each.sum(axis=0) - each + jnp.asarray(log_of(prior))
         return self._answered(row, jax.nn.softmax(others, axis=1) @ q)
 
     def _answered(self, row: Row, q: Array) -> Array:

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._contexts import FEW, Contexts, bounds_of, full
+from vitrify.sandboxes._contexts import FEW, Contexts, bounds_of, full, log_of
 from vitrify.sandboxes._draws import below, invert
 from vitrify.sandboxes.catalogue import LEAST_LOG, Entry, Predictor, Row, Sandbox
 
@@ -145,7 +145,7 @@ class BigramTrigger(Sandbox):
         return self._opened(jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), LEAST_LOG))
 
     def _opened(self, later: Array) -> Array:
-        return jnp.concatenate([jnp.asarray(np.log(self.law).astype(np.float32))[None], later])
+        return jnp.concatenate([jnp.asarray(log_of(self.law))[None], later])
 
     def predictors(self) -> Mapping[str, Predictor]:
         return {
@@ -162,7 +162,7 @@ class BigramTrigger(Sandbox):
 
     def unigram(self, row: Row) -> Array:
         """The stationary law of the mean bigrams, whatever came before."""
-        law = np.log(full(self._mean).law).astype(np.float32)
+        law = log_of(full(self._mean).law)
         return jnp.broadcast_to(jnp.asarray(law), (*row.targets.shape, self.vocabulary))
 
     def bigram(self, row: Row) -> Array:

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._contexts import bounds_of, full
+from vitrify.sandboxes._contexts import bounds_of, full, log_of
 from vitrify.sandboxes._parents import descend
-from vitrify.sandboxes.catalogue import LEAST_LOG, Entry, Predictor, Row, Sandbox
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,7 @@ class Interleaved(Sandbox):
 
     @cached_property
     def _log(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(self.table), LEAST_LOG).astype(np.float32)
+        return log_of(self.table)
 
     def draw(self, key: Array) -> Row:
         which, steps = jax.random.split(key)
@@ -87,8 +86,8 @@ class Interleaved(Sandbox):
         return jax.nn.logsumexp(jax.nn.log_softmax(belief, axis=0)[..., None] + each, axis=0)
 
     def predictors(self) -> Mapping[str, Predictor]:
-        alone = {f"lag {lag}": partial(self._alone, number) for number, lag in enumerate(self.lags)}
-        return {"uniform": self.uniform, "unigram": self.unigram, "mean of lags": self.mean, **alone}
+        alone = {f"lag_{lag}": partial(self._alone, number) for number, lag in enumerate(self.lags)}
+        return {"uniform": self.uniform, "unigram": self.unigram, "lags": self.mean, **alone}
 
     def unigram(self, row: Row) -> Array:
         """The stationary law, whatever came before."""
@@ -116,4 +115,4 @@ class Interleaved(Sandbox):
         return symbols[:, :-1], symbols
 
 
-SANDBOX = Entry(Interleaved, small={"states": 2, "lags": (1, 2), "length": 6})
+SANDBOX = Entry(Interleaved, small={"states": 2, "lags": (1, 2), "length": 6, "alpha": 0.3, "task": 1})

@@ -63,7 +63,7 @@ class Topics(Masked):
         return topic * self.words + choice % self.words, {"topics": about, "topic": topic}
 
     def predictors(self) -> Mapping[str, Predictor]:
-        return {**super().predictors(), "topic frequencies": self.topic_frequencies}
+        return {**super().predictors(), "topic_frequencies": self.topic_frequencies}
 
     def topic_frequencies(self, row: Row) -> Array:
         """How often each topic stands elsewhere, with one more of each, all of its words alike."""
@@ -79,5 +79,5 @@ class Topics(Masked):
 
 SANDBOX = Entry(
     Topics,
-    small={"topics": 3, "words": 1, "tau": 2, "length": 4, "masked": 0.4, "kept": 0.2, "replaced": 0.3},
+    small={"topics": 3, "words": 1, "tau": 2, "length": 3, "masked": 0.7, "kept": 0.4, "replaced": 0.3},
 )

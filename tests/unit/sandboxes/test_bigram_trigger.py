@@ -44,7 +44,7 @@ def test_the_optimum_is_that_of_all_triggers_and_outputs(choice: Literal["fixed"
 
 def test_the_optimum_bears_long_rows() -> None:
     """Triggers are known for sure after hundreds of outputs, and nothing overflows on the way."""
-    sandbox = BigramTrigger(vocabulary=4, triggers=2, length=400, choice="random", alpha=0.05)
+    sandbox = BigramTrigger(vocabulary=4, triggers=2, length=400, choice="random", alpha=0.02)
     found = many(sandbox, 30)
     best = said(sandbox, sandbox.optimal, found.tokens)
     assert np.isfinite(best).all()

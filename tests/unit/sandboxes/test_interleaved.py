@@ -50,9 +50,9 @@ def test_other_predictors_look_where_they_say() -> None:
     sandbox = Interleaved(states=3, lags=(1, 2), length=4)
     found = {name: said(sandbox, p, [(2, 0, 1)])[0] for name, p in sandbox.predictors().items()}
     first, second = sandbox.table[[-1, 2, 0, 1]], sandbox.table[[-1, -1, 2, 0]]
-    assert np.allclose(found["lag 1"], first, atol=1e-6)
-    assert np.allclose(found["lag 2"], second, atol=1e-6)
-    assert np.allclose(found["mean of lags"], (first + second) / 2, atol=1e-6)
+    assert np.allclose(found["lag_1"], first, atol=1e-6)
+    assert np.allclose(found["lag_2"], second, atol=1e-6)
+    assert np.allclose(found["lags"], (first + second) / 2, atol=1e-6)
     assert np.allclose(found["unigram"], sandbox.table[-1], atol=1e-6)
 
 

@@ -115,7 +115,7 @@ def test_other_predictors_count_what_they_say() -> None:
     assert np.allclose(found["uniform"], 1 / 4)
     assert np.allclose(found["unigram"], 1 / 4)
     assert np.allclose(found["frequencies"], np.array([3, 1, 1, 2]) / 7)
-    assert np.allclose(found["topic frequencies"], np.array([3, 3, 2, 2]) / 10)
+    assert np.allclose(found["topic_frequencies"], np.array([3, 3, 2, 2]) / 10)
 
 
 @pytest.mark.parametrize(
