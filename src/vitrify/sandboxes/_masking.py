@@ -1,0 +1,139 @@
+r"""Masked prediction where a document is one of finitely many laws of words: all that topic models here share.
+
+A document draws its law $q_a$ with probability $\pi_a$ and then every word from it, apart from the others. Then each
+place is chosen with probability $p_m$; a chosen word stays with probability $p_c$, becomes any of the $W$ words with
+probability $p_r$, and the mask otherwise. What stood at the chosen places is asked for; at least one place is chosen,
+which tells nothing more at a place that is asked.
+
+With $\kappa = 1 - (1 - p_c)\,p_m$, a token $z$ that is no mask has the probability $\kappa\, q_a(z) + p_m p_r / W$, and
+masks are as probable under every law. So the posterior of the law given all tokens but one is a product, under it the
+word $y$ at the place left out has the probability $q(y)$, and its own token then weighs it with
+$p_c [y = z] + p_r / W$.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify.arrays import Array
+from vitrify.sandboxes._contexts import log_of
+from vitrify.sandboxes._draws import below, invert
+from vitrify.sandboxes.catalogue import LEAST_LOG, Predictor, Row, Sandbox
+
+MOST_LAWS = 20_000
+IMPOSSIBLE = -1e4  # the logarithm of what a law rules out: a thousand of them still add up
+
+
+@dataclass(frozen=True)
+class Masked(Sandbox):
+    """Documents of `length` words; token 0 is the mask, and the answers are the words."""
+
+    TRACED: ClassVar[tuple[str, ...]] = ("kept", "replaced")
+    kind = "class"
+
+    length: int = 100
+    masked: float = 0.15
+    kept: float = 0.1
+    replaced: float = 0.1
+
+    def problems(self) -> Iterator[str]:
+        if self.length < 1:
+            yield f"length must be at least 1, not {self.length}"
+        if not 0 < self.masked <= 1:
+            yield f"masked must lie in (0, 1], not {self.masked:g}"
+        if not (self.kept >= 0 and self.replaced >= 0 and self.kept + self.replaced <= 1):
+            yield f"kept and replaced must be probabilities of at most 1 together, not {self.kept:g}, {self.replaced:g}"
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return ("[mask]", *self.answers)
+
+    @property
+    def tokens(self) -> int:
+        return self.length
+
+    @property
+    def bidirectional(self) -> bool:
+        return True
+
+    @property
+    @abstractmethod
+    def laws(self) -> tuple[Array, Array]:
+        """The probabilities of the laws [law], and the laws themselves [law, word], float64."""
+
+    @abstractmethod
+    def write(self, key: Array) -> tuple[Array, dict[str, Array]]:
+        """The words of one document, and what it was made from."""
+
+    @abstractmethod
+    def written(self, rng: np.random.Generator, count: int) -> Any:
+        """The words of documents [count, length], by plain NumPy."""
+
+    def draw(self, key: Array) -> Row:
+        document, places, fates, others = jax.random.split(key, 4)
+        words, latent = self.write(document)
+        u = jax.random.uniform(places, (self.length + 1,))
+        none = (1 - self.masked) ** np.arange(1, self.length + 1)  # that none of the first 1, 2, … places is chosen
+        first = invert(jnp.asarray(((1 - none[:-1]) / (1 - none[-1])).astype(np.float32)), u[0])
+        place = jnp.arange(self.length)
+        chosen = (place == first) | ((place > first) & (u[1:] < np.float32(self.masked)))
+        fate = jax.random.uniform(fates, (self.length,))
+        other = below(jax.random.bits(others, (self.length,)), len(self.answers))
+        changed = jnp.where(fate < self.kept + self.replaced, other + 1, 0)
+        tokens = jnp.where(chosen & (fate >= self.kept), changed, words + 1).astype(jnp.int32)
+        zero = jnp.zeros(1, dtype=jnp.int32)
+        targets = jnp.concatenate([zero, words.astype(jnp.int32)])
+        return Row(tokens, targets, jnp.concatenate([zero, chosen]).astype(jnp.float32), latent)
+
+    def optimal(self, row: Row) -> Array:
+        prior, laws = self.laws
+        q = jnp.asarray(laws.astype(np.float32))
+        words, seen = q.shape[1], row.tokens > 0
+        word = jnp.maximum(row.tokens - 1, 0)
+        p = (1 - (1 - self.kept) * self.masked) * q + self.masked * self.replaced / words  # of a visible word
+        each = jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), IMPOSSIBLE).T[word]  # [place, law]
+        each = jnp.where(seen[:, None], each, 0.0)
+        others = each.sum(axis=0) - each + jnp.asarray(log_of(prior))
+        return self._answered(row, jax.nn.softmax(others, axis=1) @ q)
+
+    def _answered(self, row: Row, q: Array) -> Array:
+        """Weigh what is expected at each place [place, word] with the token that stands there."""
+        words = q.shape[1]
+        own = self.kept * jax.nn.one_hot(row.tokens - 1, words) + self.replaced / words
+        p = q * jnp.where((row.tokens > 0)[:, None], own, 1.0)
+        total = p.sum(axis=1, keepdims=True)
+        p = jnp.where(total > 0, p / jnp.where(total > 0, total, 1.0), 1 / words)  # never asked: nothing was kept
+        log = jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), LEAST_LOG)
+        return jnp.concatenate([jnp.full((1, words), -np.log(words)), log])
+
+    def predictors(self) -> Mapping[str, Predictor]:
+        return {"uniform": self.uniform, "unigram": self.unigram, "frequencies": self.frequencies}
+
+    def unigram(self, row: Row) -> Array:
+        """The mean law of all documents, and what its own token says of a place."""
+        prior, laws = self.laws
+        mean = jnp.asarray((prior @ laws).astype(np.float32))
+        return self._answered(row, jnp.broadcast_to(mean, (self.length, len(self.answers))))
+
+    def frequencies(self, row: Row) -> Array:
+        """How often each word stands elsewhere, with one more of each, and what its own token says of a place."""
+        one = jax.nn.one_hot(row.tokens - 1, len(self.answers))
+        counts = one.sum(axis=0) - one + 1.0
+        return self._answered(row, counts / counts.sum(axis=1, keepdims=True))
+
+    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
+        words = self.written(rng, count)
+        chosen = rng.random(words.shape) < self.masked
+        while not (some := chosen.any(axis=1)).all():
+            chosen[~some] = rng.random((int((~some).sum()), self.length)) < self.masked
+        fate = rng.choice(3, size=words.shape, p=[self.kept, self.replaced, 1 - self.kept - self.replaced])
+        other = rng.integers(len(self.answers), size=words.shape)
+        tokens = np.where(chosen, np.choose(fate, [words + 1, other + 1, 0]), words + 1)
+        return tokens.astype(np.int32), np.concatenate([np.zeros((count, 1), int), words], axis=1).astype(np.int32)

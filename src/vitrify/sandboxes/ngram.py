@@ -1,0 +1,109 @@
+r"""Text of an n-gram model with back-off: sentence after sentence, each begun after `<s>` and ended by `</s>`.
+
+What the model says after a history depends only on the longest context at its end that the model lists. These contexts
+are the states: as every listed n-gram is listed with its beginnings, the context after one more word is the longest
+listed one at the end of the old one and the word. `</s>` leads back to `<s>`, which is never seen itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from vitrify.sandboxes._contexts import MOST_CELLS, Contexts, ContextSandbox, drawn
+from vitrify.sandboxes.catalogue import Entry, Predictor
+from vitrify.spec.ngram import BEGIN, END, NGramModel
+from vitrify.spec.ngrams import random_ngram
+
+
+@dataclass(frozen=True)
+class NGram(ContextSandbox):
+    """Rows of `length` words, `</s>` among them, of the model of an ARPA file."""
+
+    model: NGramModel = field(default_factory=lambda: random_ngram(3, 3, seed=0))
+
+    def problems(self) -> Iterator[str]:
+        if self.length < 2:
+            yield f"length must be at least 2, not {self.length}"
+        contexts = 1 + sum(len(level) for level in self.model.contexts())
+        if contexts * len(self.model.predicted) > MOST_CELLS:
+            yield f"{contexts} contexts of {len(self.model.predicted)} words are too many: {MOST_CELLS} cells fit"
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.model.predicted
+
+    @cached_property
+    def _listed(self) -> tuple[tuple[int, ...], ...]:
+        """The contexts as word ids; the empty one first."""
+        return (
+            (),
+            *(
+                tuple(words)
+                for level, places in enumerate(self.model.contexts())
+                for words in self.model.words_of(level, places).tolist()
+            ),
+        )
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        model, listed = self.model, self._listed
+        place = {context: number for number, context in enumerate(listed)}
+        ids = model.ids(model.predicted).tolist()
+        begin, end = (int(model.ids([word])[0]) for word in (BEGIN, END))
+
+        def longest(words: tuple[int, ...]) -> int:
+            return next(place[words[cut:]] for cut in range(len(words) + 1) if words[cut:] in place)
+
+        start = longest((begin,))
+        follow = np.array([[start if w == end else longest((*context, w)) for w in ids] for context in listed])
+        padded = np.full((len(listed), model.order - 1), -1)
+        for row, context in zip(padded, listed, strict=True):
+            row[len(row) - len(context) :] = context
+        p = np.exp(model.next_log_probs_of_contexts(padded))
+        return Contexts(p / p.sum(axis=1, keepdims=True), follow, start)
+
+    def predictors(self) -> Mapping[str, Predictor]:
+        """The best that can be said from nothing and from the last word, in a long text."""
+        source, words = self.contexts, len(self.symbols)
+        flow = source.law[:, None] * source.p  # how often each word comes in each context
+        unigram = Contexts(flow.sum(axis=0, keepdims=True), np.zeros((1, words), dtype=int))
+        word = np.broadcast_to(np.arange(words), flow.shape)
+        after = sparse.csr_array((flow.ravel(), (word.ravel(), source.follow.ravel())), shape=(words, len(flow)))
+        known = after.sum(axis=1) > 0
+        p = np.where(known[:, None], (after @ source.p) / np.where(known, after.sum(axis=1), 1.0)[:, None], unigram.p)
+        bigram = Contexts(p, np.tile(np.arange(words), (words, 1)), self.symbols.index(END))
+        return {"uniform": self.uniform, "unigram": unigram.predict, "bigram": bigram.predict}
+
+    def identity(self) -> dict[str, Any]:
+        digest = hashlib.sha256(repr(self.model.vocabulary).encode())
+        for level in self.model.levels:
+            for array in (level.parent, level.word, level.log10_prob, level.log10_backoff):
+                digest.update(array.tobytes())
+        return {**super().identity(), "model": f"NGramModel:{digest.hexdigest()[:16]}"}
+
+    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
+        model = self.model
+        ids, (begin, end) = model.ids(model.predicted), model.ids((BEGIN, END))
+        history = np.full((count, self.length + model.order), -1)
+        history[:, 0] = begin
+        size = np.ones(count, dtype=int)  # of the sentence so far, `<s>` counted
+        symbols = np.empty((count, self.length), dtype=np.int32)
+        for t in range(self.length):
+            back = size[:, None] - np.arange(model.order - 1, 0, -1)
+            contexts = np.where(back >= 0, np.take_along_axis(history, np.maximum(back, 0), axis=1), -1)
+            p = np.exp(model.next_log_probs_of_contexts(contexts))
+            symbols[:, t] = drawn(rng, p / p.sum(axis=1, keepdims=True))
+            word = ids[symbols[:, t]]
+            history[np.arange(count), size] = word
+            size = np.where(word == end, 1, size + 1)
+        return symbols[:, :-1], symbols
+
+
+SANDBOX = Entry(NGram, small={"length": 4})

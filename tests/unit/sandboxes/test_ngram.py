@@ -1,0 +1,98 @@
+"""Text of n-gram models: the model's own back-off, sentence boundaries, and what less words foretell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from enumerated import many, said, words
+from vitrify.errors import InputError
+from vitrify.sandboxes.catalogue import make
+from vitrify.sandboxes.ngram import NGram
+from vitrify.spec.ngram import END, NGramModel
+from vitrify.spec.ngrams import random_ngram
+
+WEATHER = Path(__file__).parents[3] / "examples" / "weather.arpa"
+MODELS = {
+    "weather": NGramModel.read(WEATHER),
+    "gaps": random_ngram(2, 4, seed=1, listed=0.5),
+    "unigrams": random_ngram(3, 1, seed=2),
+}
+
+
+def history_of(sandbox: NGram, past: tuple[int, ...]) -> list[str]:
+    """The words of the sentence that is going on."""
+    names = [sandbox.symbols[token] for token in past]
+    return names[len(names) - names[::-1].index(END) :] if END in names else names
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_after_every_beginning_the_model_is_quoted(name: str) -> None:
+    sandbox = NGram(model=MODELS[name], length=6 if name == "gaps" else 4)
+    tokens = words(len(sandbox.symbols), sandbox.tokens)
+    found = said(sandbox, sandbox.optimal, tokens)
+    known: dict[tuple[str, ...], Any] = {}
+    for word, row in zip(tokens, found, strict=True):
+        for t in range(len(word) + 1):
+            history = tuple(history_of(sandbox, word[:t]))
+            if history not in known:
+                known[history] = [np.exp(sandbox.model.log_prob(history, w)) for w in sandbox.symbols]
+            assert np.allclose(row[t], known[history], atol=1e-6), (word, t)
+
+
+def test_floor_and_marginals_are_those_of_long_texts() -> None:
+    """The distribution over unfinished sentences' last words, moved on by the model itself."""
+    model = MODELS["weather"]
+    sandbox = NGram(model=model, length=5)
+    texts: dict[tuple[str, ...], float] = {(): 1.0}
+    losses, pairs = [], np.zeros((4, 4))
+    law = {}
+    for t in range(300):
+        loss = 0.0
+        following: dict[tuple[str, ...], float] = defaultdict(float)
+        for history, mass in texts.items():
+            if history not in law:
+                law[history] = np.exp([model.log_prob([*history], w) for w in sandbox.symbols])
+            p = law[history]
+            loss -= mass * float(p @ np.log(p))
+            for w, word in enumerate(sandbox.symbols):
+                following[() if word == END else (*history, word)[-3:]] += mass * p[w]
+            if t == 299:
+                pairs[sandbox.symbols.index(history[-1] if history else END)] += mass * p
+        losses.append(loss)
+        texts = dict(following)
+    assert np.allclose(sandbox.floor(), losses[:5], atol=1e-6)
+    assert sandbox.rate() == pytest.approx(losses[-1], abs=1e-6)
+    found = sandbox.predictors()
+    tokens = [(1, 2, 0, 3)]
+    assert np.allclose(said(sandbox, found["unigram"], tokens)[0], pairs.sum(axis=0), atol=1e-5)
+    bigram = pairs / pairs.sum(axis=1, keepdims=True)
+    end = sandbox.symbols.index(END)
+    assert np.allclose(said(sandbox, found["bigram"], tokens)[0], bigram[[end, *tokens[0]]], atol=1e-5)
+
+
+def test_models_come_from_files_and_are_told_apart() -> None:
+    sandbox = make("ngram", {"model": str(WEATHER), "length": "3"})
+    assert sandbox.symbols == ("</s>", "rain", "snow", "sun")
+    one, two = (NGram(model=random_ngram(3, 2, seed=seed)).identity() for seed in (0, 1))
+    assert one != two
+    assert one == NGram(model=random_ngram(3, 2, seed=0)).identity()
+
+
+def test_contexts_are_told_and_begin_before_the_sentence() -> None:
+    sandbox = NGram(model=MODELS["weather"], length=8)
+    found = many(sandbox, 20)
+    begin = sandbox.contexts.start
+    assert (found.latent["context"][:, 0] == begin).all()
+    ended = found.targets[:, :-1] == sandbox.symbols.index(END)
+    assert ((found.latent["context"][:, 1:] == begin) == ended).all()
+
+
+def test_all_that_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vitrify.sandboxes.ngram.MOST_CELLS", 10)
+    with pytest.raises(InputError, match=r"length must be at least 2, not 1; .* contexts of 4 words are too many"):
+        NGram(model=MODELS["weather"], length=1)
