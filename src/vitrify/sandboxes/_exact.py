@@ -1,0 +1,77 @@
+r"""What exact tasks share: whole numbers from random bits, the same on every device, and answers without doubt.
+
+A word of 32 random bits $b$ means the number $\lfloor b n / 2^{32} \rfloor$ below $n$, each with probability $1/n$ up
+to $2^{-32}$. Nothing here is a rounded real number whose last bit a compiler could change.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify.arrays import Array
+from vitrify.sandboxes.catalogue import LEAST_LOG
+
+MOST = 1 << 16  # the largest bound of a number that is drawn
+FINE = 24  # bits behind the point of a waiting time
+CELLS = 12  # bits of a number by which a table of logarithms is looked up
+
+
+def below(bits: Array, bound: Array | int) -> Array:
+    """A number from 0 to `bound` - 1 for every word of random bits; bounds are at most `MOST`."""
+    n = jnp.asarray(bound).astype(jnp.uint32)
+    return (((bits >> 16) * n + (((bits & 0xFFFF) * n) >> 16)) >> 16).astype(jnp.int32)
+
+
+def distinct(bits: Array, bound: int) -> Array:
+    r"""As many different numbers below `bound` as there are words of bits, every such list equally likely.
+
+    Step $i$ of a shuffle of $0, \dots, n-1$ trades places $i$ and $j_i$, with $j_i$ uniform from $i$ on. Only places
+    that were traded before hold anything but their own number: place $p$ holds what was at $i'$ when the last step
+    $i' < i$ with $j_{i'} = p$ came, and so on, which is followed for all places at once by doubling.
+    """
+    count = len(bits)
+    step = jnp.arange(count)
+    chosen = step + below(bits, bound - step)
+    before = step[None, :] < step[:, None]
+
+    def last(places: Array) -> Array:  # the last earlier step that traded each place, or -1
+        return jnp.max(jnp.where(before & (chosen[None, :] == places[:, None]), step[None, :], -1), axis=1)
+
+    first = last(step)
+    root = jnp.where(first < 0, step, first)
+    for _ in range(max(count - 1, 1).bit_length()):
+        root = root[root]
+    source = last(chosen)
+    return jnp.where(source < 0, chosen, root[source])
+
+
+def shuffled(bits: Array) -> Array:
+    """The numbers below `len(bits)` in a random order."""
+    return jnp.argsort(bits).astype(jnp.int32)
+
+
+def waits(bits: Array) -> Array:
+    r"""Exponential waiting times, $-2^{24} \log_2 u$ for uniform numbers $u$, by a table and whole numbers.
+
+    Whoever has the $k$ least of $w_i / p_i$ has drawn $k$ things one after the other without putting them back, each
+    with probabilities proportional to $p$ among those that were left.
+    """
+    table = np.round(np.log2(1 + np.arange((1 << CELLS) + 1) / (1 << CELLS)) * (1 << FINE)).astype(np.uint32)
+    zeros = jax.lax.clz(bits)
+    fraction = (bits << zeros) << 1  # behind the leading one
+    cell, rest = fraction >> (32 - CELLS), (fraction >> (16 - CELLS)) & 0xFFFF
+    low, step = jnp.asarray(table[:-1])[cell], jnp.asarray(np.diff(table))[cell]
+    return ((zeros + 1) << FINE) - low - ((step * rest) >> 16)
+
+
+def certain(answer: Array, answers: int, asked: Array) -> Array:
+    """Log-probabilities [question, answer] of whoever knows the answer where it is asked for; else all are alike."""
+    sure = jnp.where(answer[:, None] == jnp.arange(answers), 0.0, LEAST_LOG)
+    return jnp.where((asked > 0)[:, None], sure, -np.log(answers))
+
+
+def logs(p: Array) -> Array:
+    """The logarithms of probabilities; that of zero is as low as a finite number should be."""
+    return jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), LEAST_LOG)
