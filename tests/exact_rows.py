@@ -24,11 +24,9 @@ def foretold(sandbox: Sandbox, found: Row) -> Any:
 
 def asked(sandbox: Sandbox, found: Row) -> list[tuple[list[str], dict[int, str]]]:
     """Of every row its symbols, and the answers where some are asked for, by the number of symbols read before."""
+    symbols, answers = sandbox.symbols, sandbox.answers
     return [
-        (
-            [sandbox.symbols[token] for token in tokens],
-            {int(t): sandbox.answers[targets[t]] for t in np.flatnonzero(weight)},
-        )
+        ([symbols[token] for token in tokens], {int(t): answers[targets[t]] for t in np.flatnonzero(weight)})
         for tokens, targets, weight in zip(found.tokens, found.targets, found.weight, strict=True)
     ]
 

@@ -6,12 +6,14 @@ to $2^{-32}$. Nothing here is a rounded real number whose last bit a compiler co
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes.catalogue import LEAST_LOG
+from vitrify.sandboxes.catalogue import LEAST_LOG, Row, Sandbox
 
 MOST = 1 << 16  # the largest bound of a number that is drawn
 FINE = 24  # bits behind the point of a waiting time
@@ -34,10 +36,10 @@ def distinct(bits: Array, bound: int) -> Array:
     count = len(bits)
     step = jnp.arange(count)
     chosen = step + below(bits, bound - step)
-    before = step[None, :] < step[:, None]
+    before = step[:, None] < step[None, :]
 
     def last(places: Array) -> Array:  # the last earlier step that traded each place, or -1
-        return jnp.max(jnp.where(before & (chosen[None, :] == places[:, None]), step[None, :], -1), axis=1)
+        return jnp.max(jnp.where(before & (chosen[:, None] == places[None, :]), step[:, None], -1), axis=0)
 
     first = last(step)
     root = jnp.where(first < 0, step, first)
@@ -66,10 +68,22 @@ def waits(bits: Array) -> Array:
     return ((zeros + 1) << FINE) - low - ((step * rest) >> 16)
 
 
-def certain(answer: Array, answers: int, asked: Array) -> Array:
-    """Log-probabilities [question, answer] of whoever knows the answer where it is asked for; else all are alike."""
-    sure = jnp.where(answer[:, None] == jnp.arange(answers), 0.0, LEAST_LOG)
-    return jnp.where((asked > 0)[:, None], sure, -np.log(answers))
+class Exact(Sandbox):
+    """A sandbox in which the reader can know every answer that is asked for."""
+
+    kind = "class"
+
+    @abstractmethod
+    def right(self, tokens: Array) -> Array:
+        """The right answers [question], from the tokens alone; anything where none is asked for."""
+
+    def optimal(self, row: Row) -> Array:
+        """Sure of the right answer where one is asked for; else all are alike."""
+        sure = jnp.where(self.right(row.tokens)[:, None] == jnp.arange(len(self.answers)), 0.0, LEAST_LOG)
+        return jnp.where((row.weight > 0)[:, None], sure, self.uniform(row))
+
+    def floor(self) -> Array:
+        return jnp.zeros(self.tokens + 1)
 
 
 def logs(p: Array) -> Array:

@@ -103,6 +103,10 @@ class Sandbox(ABC):
         """
         return False
 
+    def of(self, split: Split) -> Any:  # noqa: ARG002
+        """The sandbox that the rows of a split are drawn from, where some are kept from training; else this one."""
+        return self
+
     @abstractmethod
     def draw(self, key: Array) -> Row:
         """One row."""
@@ -158,7 +162,7 @@ def numbered(sandbox: Sandbox, seed: Array | int, split: Split, numbers: Array) 
     """A batch of rows by their numbers, in any order."""
     source = jax.random.key(zlib.crc32(sandbox.name.encode()), impl="threefry2x32")
     stream = jax.random.fold_in(jax.random.fold_in(source, seed), SPLITS[split])
-    return jax.vmap(lambda number: sandbox.draw(jax.random.fold_in(stream, number)))(numbers)
+    return jax.vmap(lambda number: sandbox.of(split).draw(jax.random.fold_in(stream, number)))(numbers)
 
 
 def names() -> list[str]:

@@ -17,18 +17,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import MOST, below, certain, logs
+from vitrify.sandboxes._exact import MOST, Exact, below, logs
 from vitrify.sandboxes._exact import distinct as different
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 from vitrify.spec.tasks.catalogue import letters
 from vitrify.spec.tasks.copying import SEPARATOR
 
 
 @dataclass(frozen=True)
-class Copying(Sandbox):
+class Copying(Exact):
     """Texts of `shortest` to `longest` symbols out of `states`, each of them once where the text is `distinct`."""
-
-    kind = "class"
 
     states: int = 26
     shortest: int = 1
@@ -83,11 +81,10 @@ class Copying(Sandbox):
         asked = (place >= 0) & (place <= length)
         return jnp.where(asked, written[jnp.clip(place, 0, self.longest)], 0), asked.astype(jnp.float32)
 
-    def optimal(self, row: Row) -> Array:
+    def right(self, tokens: Array) -> Array:
         """The text up to the first separator, in its new order."""
-        length = jnp.argmax(row.tokens == 0).astype(jnp.int32)
-        targets, asked = self._asked(self.written(row.tokens[: self.longest], length), length)
-        return certain(targets, len(self.answers), asked)
+        length = jnp.argmax(tokens == 0).astype(jnp.int32)
+        return self._asked(self.written(tokens[: self.longest], length), length)[0]
 
     def predictors(self) -> Mapping[str, Predictor]:
         return {"uniform": self.uniform, "multiset": self.multiset}

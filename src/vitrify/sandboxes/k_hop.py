@@ -16,18 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import MOST, below, certain, logs
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
+from vitrify.sandboxes._exact import MOST, Exact, below, logs
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 from vitrify.spec.tasks.catalogue import NONE, letters
 
 LONGEST = 1 << 15  # a symbol and a place fit in one whole number
 
 
 @dataclass(frozen=True)
-class KHop(Sandbox):
+class KHop(Exact):
     """Words of `length` uniform symbols, with a question at each."""
-
-    kind = "class"
 
     hops: int = 1
     states: int = 8
@@ -81,9 +79,9 @@ class KHop(Sandbox):
         """One for every symbol."""
         return jnp.pad(jnp.ones(found.shape[1]), (1, 0))
 
-    def optimal(self, row: Row) -> Array:
-        answer = self.reached(row.tokens, self.found(row.tokens)[-1])
-        return certain(answer, len(self.answers), row.weight)
+    def right(self, tokens: Array) -> Array:
+        """What stands where the last hop ends."""
+        return self.reached(tokens, self.found(tokens)[-1])
 
     def predictors(self) -> Mapping[str, Predictor]:
         return {"uniform": self.uniform, "unigram": self.unigram}

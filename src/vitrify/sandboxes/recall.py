@@ -17,15 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import MOST, below, certain, distinct, logs, waits
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
+from vitrify.sandboxes._exact import MOST, Exact, below, distinct, logs, waits
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 
 
 @dataclass(frozen=True)
-class Recall(Sandbox):
+class Recall(Exact):
     """`length` symbols with `pairs` pairs and as many questions; half the vocabulary are keys, with the blank."""
-
-    kind = "class"
 
     vocabulary: int = 256
     pairs: int = 4
@@ -87,11 +85,10 @@ class Recall(Sandbox):
         weight = jnp.zeros(self.length + 1).at[places + 1].set(1.0, unique_indices=True)
         return Row(tokens, targets, weight, {"place": places})
 
-    def optimal(self, row: Row) -> Array:
+    def right(self, tokens: Array) -> Array:
         """The value of the pair with this key."""
-        keys, values = row.tokens[: 2 * self.pairs : 2], row.tokens[1 : 2 * self.pairs : 2] - self.vocabulary // 2
-        pair = jnp.argmax(row.tokens[:, None] == keys, axis=1)
-        return certain(jnp.pad(values[pair], (1, 0)), len(self.answers), row.weight)
+        keys, values = tokens[: 2 * self.pairs : 2], tokens[1 : 2 * self.pairs : 2] - self.vocabulary // 2
+        return jnp.pad(values[jnp.argmax(tokens[:, None] == keys, axis=1)], (1, 0))
 
     def predictors(self) -> Mapping[str, Predictor]:
         return {"uniform": self.uniform, "told": self.told}

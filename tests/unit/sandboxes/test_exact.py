@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from exact_rows import share
 
-from vitrify.sandboxes._exact import below, certain, distinct, waits
+from vitrify.sandboxes._exact import below, distinct, waits
 
 BITS = np.random.default_rng(3).integers(1 << 32, size=(60_000, 3), dtype=np.uint32)
 
@@ -48,8 +48,3 @@ def test_waiting_times_are_logarithms() -> None:
     got = np.asarray(jax.jit(waits)(words)).astype(np.float64)
     assert np.abs(got - wanted).max() <= 3
     assert int(jax.jit(waits)(jnp.uint32(0))) == 33 << 24
-
-
-def test_the_sure_are_sure_where_they_are_asked() -> None:
-    got = np.exp(jax.jit(lambda: certain(jnp.array([1, 0]), 2, jnp.array([1.0, 0.0])))())
-    assert np.allclose(got, np.array([[0.0, 1.0], [0.5, 0.5]]))
