@@ -17,6 +17,7 @@ from vitrify.sandboxes.catalogue import LEAST_LOG, Row, Sandbox
 
 MOST = 1 << 16  # the largest bound of a number that is drawn
 FINE = 24  # bits behind the point of a waiting time
+FEW = 128  # numbers are shuffled by their first 25 bits at least: one list in 4,000 has two that agree in these
 CELLS = 12  # bits of a number by which a table of logarithms is looked up
 
 
@@ -50,8 +51,15 @@ def distinct(bits: Array, bound: int) -> Array:
 
 
 def shuffled(bits: Array) -> Array:
-    """The numbers below `len(bits)` in a random order."""
-    return jnp.argsort(bits).astype(jnp.int32)
+    """The numbers below `len(bits)` in a random order.
+
+    Where they are few they are sorted as the last bits of the random words, which is four times as fast.
+    """
+    count = len(bits)
+    if count > FEW:
+        return jnp.argsort(bits).astype(jnp.int32)
+    low = np.uint32((1 << (count - 1).bit_length()) - 1)
+    return (jnp.sort((bits & ~low) | jnp.arange(count, dtype=jnp.uint32)) & low).astype(jnp.int32)
 
 
 def waits(bits: Array) -> Array:

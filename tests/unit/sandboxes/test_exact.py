@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from exact_rows import share
 
-from vitrify.sandboxes._exact import below, distinct, waits
+from vitrify.sandboxes._exact import below, distinct, shuffled, waits
 
 BITS = np.random.default_rng(3).integers(1 << 32, size=(60_000, 3), dtype=np.uint32)
 
@@ -40,6 +40,16 @@ def test_different_numbers_are_those_of_a_shuffle() -> None:
     lists, times = np.unique(got, axis=0, return_counts=True)
     assert [*map(tuple, lists.tolist())] == sorted(permutations(range(4), 3))
     assert share(times, np.ones(24)) > 1e-6
+
+
+def test_shuffles_are_permutations_and_all_alike() -> None:
+    got = np.asarray(jax.jit(jax.vmap(shuffled))(BITS))
+    lists, times = np.unique(got, axis=0, return_counts=True)
+    assert [*map(tuple, lists.tolist())] == sorted(permutations(range(3)))
+    assert share(times, np.ones(6)) > 1e-6
+    for count in (1, 2, 128, 129):
+        bits = np.random.default_rng(count).integers(1 << 32, size=count, dtype=np.uint32)
+        assert sorted(jax.jit(shuffled)(bits).tolist()) == [*range(count)]
 
 
 def test_waiting_times_are_logarithms() -> None:
