@@ -101,11 +101,10 @@ class Copying(Exact):
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         tokens = np.full((count, self.tokens), self.states + 1)
         targets = np.zeros((count, self.tokens + 1), dtype=np.int64)
-        orders = {"copy": lambda text: text, "reverse": lambda text: text[::-1], "sort": np.sort}
         for row in range(count):
             length = int(rng.integers(self.shortest, self.longest + 1))
             text = 1 + rng.choice(self.states, size=length, replace=not self.distinct)
-            again = orders[self.mode](text)
+            again = {"copy": text, "reverse": text[::-1], "sort": np.sort(text)}[self.mode]
             tokens[row, : 2 * length + 1] = [*text, 0, *again]
             targets[row, length + 1 : 2 * length + 1] = again
         return tokens, targets

@@ -22,6 +22,7 @@ from vitrify.arrays import Array
 from vitrify.sandboxes._exact import MOST, Exact, below, logs
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 from vitrify.spec.knowledge import Knowledge as Spec
+from vitrify.spec.knowledge_files import SLOT
 
 BLANK = "_"
 
@@ -37,8 +38,9 @@ class Knowledge(Exact):
     shared: bool = True
 
     def problems(self) -> Iterator[str]:
-        if self.spec is not None and not isinstance(self.spec, Spec):
-            yield f"spec must be a file of knowledge, not of {type(self.spec).__name__}"
+        given: object = self.spec
+        if given is not None and not isinstance(given, Spec):
+            yield f"spec must be a file of knowledge, not of {type(given).__name__}"
         elif self.spec is not None:
             if len(self.spec.queries) > MOST:
                 yield f"spec must have at most {MOST} queries, not {len(self.spec.queries)}"
@@ -127,17 +129,19 @@ class Knowledge(Exact):
         return jnp.where(row.weight[:, None] > 0, logs(mass / mass.sum()), self.uniform(row))
 
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        tokens = np.full((count, self.tokens), len(self.symbols) - 1)
-        targets = np.zeros((count, self.tokens + 1), dtype=np.int64)
         word, value = ({name: k for k, name in enumerate(names)} for names in (self.symbols, self.answers))
-        for row in range(count):
-            task = self.known.tasks[rng.integers(len(self.known.tasks))]
-            template = task.templates[rng.integers(len(task.templates))]
-            key, answer = task.facts[rng.integers(len(task.facts))]
-            slot = template.index("#")
-            query = (*template[:slot], *key, *template[slot + 1 :])
-            tokens[row, : len(query)] = [word[part] for part in query]
-            targets[row, len(query)] = value[answer]
+        tokens = np.full((count, self.tokens), word[BLANK])
+        targets = np.zeros((count, self.tokens + 1), dtype=np.int64)
+        tasks = rng.integers(len(self.known.tasks), size=count)
+        sizes = np.array([(len(task.templates), len(task.facts)) for task in self.known.tasks])
+        drawn, group = np.unique(np.stack([tasks, *rng.integers(sizes[tasks]).T]), axis=1, return_inverse=True)
+        for number, (task, template, fact) in enumerate(drawn.T):
+            words = self.known.tasks[task].templates[template]
+            key, answer = self.known.tasks[task].facts[fact]
+            slot, rows = words.index(SLOT), np.flatnonzero(group == number)
+            query = (*words[:slot], *key, *words[slot + 1 :])
+            tokens[rows, : len(query)] = [word[part] for part in query]
+            targets[rows, len(query)] = value[answer]
         return tokens, targets
 
 

@@ -95,9 +95,10 @@ class Match(Exact):
         return jnp.pad(found.astype(jnp.int32), (1, 0))
 
     def predictors(self) -> Mapping[str, Predictor]:
-        return {"uniform": self.uniform} | ({} if isinstance(self.planted, jax.Array) else {"rate": self.rate_of_yes})
+        planted: object = self.planted
+        return {"uniform": self.uniform} | ({"rate": self.yes} if isinstance(planted, float | int) else {})
 
-    def rate_of_yes(self, row: Row) -> Array:
+    def yes(self, row: Row) -> Array:
         """How often the answer is yes, whatever the numbers are; from a sample."""
         yes = float(self.reference(np.random.default_rng(0), SAMPLE)[1][:, 1:].mean())
         return jnp.log(jnp.broadcast_to(jnp.clip(jnp.array([1 - yes, yes]), 1e-6), (*row.targets.shape, 2)))
@@ -107,7 +108,8 @@ class Match(Exact):
         before = rng.integers(self.modulus, size=(count, n))
         if self.task == "match3-local":
             low, high = np.maximum(place - self.reach, 0), np.minimum(place + self.reach + 1, n)
-            total = sum(before[rows, rng.integers(low, high, size=(count, n))] for _ in range(2))
+            one, two = rng.integers(low, high, size=(2, count, n))
+            total = before[rows, one] + before[rows, two]
         elif self.task == "match3-bigram":
             at = rng.integers(n - 1, size=(count, n))
             total = before[rows, at] + before[rows, at + 1]

@@ -69,7 +69,7 @@ class Modular(Exact):
 
     @property
     def _training(self) -> int:
-        return round(self.fraction * self.modulus**self.terms)
+        return round(self.fraction * float(self.modulus**self.terms))
 
     @cached_property
     def questions(self) -> Any:
@@ -120,7 +120,10 @@ class Modular(Exact):
         result = numbers[:, 0]
         for term in numbers[:, 1:].T:
             result = {"+": result + term, "-": result - term, "*": result * term}[self.operation] % self.modulus
-        tokens, targets = np.full((count, self.tokens), self.modulus), np.zeros((count, self.tokens + 1), dtype=np.int64)
+        tokens, targets = (
+            np.full((count, self.tokens), self.modulus),
+            np.zeros((count, self.tokens + 1), dtype=np.int64),
+        )
         tokens[:, ::2], tokens[:, -1], targets[:, -1] = numbers, self.modulus + 1, result
         return tokens, targets
 

@@ -67,7 +67,7 @@ def test_whoever_knows_the_length_knows_how_often_answers_are_right() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match="shortest ≤ longest .*; fewest must be"):
+    with pytest.raises(InputError, match=r"shortest ≤ longest .*; fewest must be"):
         Parity(shortest=0, longest=4, fewest=1)
     with pytest.raises(InputError, match="fewest must be from 0 to shortest and to most, not 3"):
         Parity(shortest=4, longest=4, fewest=3, most=2)

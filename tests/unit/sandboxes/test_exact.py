@@ -7,8 +7,8 @@ from itertools import permutations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from exact_rows import share
 
+from exact_rows import share
 from vitrify.sandboxes._exact import below, distinct, shuffled, waits
 
 BITS = np.random.default_rng(3).integers(1 << 32, size=(60_000, 3), dtype=np.uint32)

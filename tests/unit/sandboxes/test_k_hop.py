@@ -56,7 +56,9 @@ def test_symbols_are_uniform_and_unigrams_count() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match="hops must be at least 1, not 0; states must be from 1 .*; length must be from 2"):
+    with pytest.raises(
+        InputError, match=r"hops must be at least 1, not 0; states must be from 1 .*; length must be from 2"
+    ):
         KHop(hops=0, states=0, length=1)
     with pytest.raises(InputError, match="length must be above states = 9"):
         Induction(states=9, length=9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -49,11 +50,12 @@ def test_rows_are_as_likely_as_they_should_be() -> None:
     for task in TASKS:
         sandbox = Match(task, modulus=2, length=3, reach=1, planted=0.5)  # type: ignore[arg-type]
         wanted = dict.fromkeys(product(range(2), repeat=3), 0.0)
-        pairs = {
+        choices: dict[str, list[list[tuple[int, ...]]]] = {
             "match2": [[(j,) for j in range(3)]] * 3,
             "match3-bigram": [[(0, 1), (1, 2)]] * 3,
             "match3-local": [[*product(near, repeat=2)] for near in ((0, 1), (0, 1, 2), (1, 2))],
-        }[task]
+        }
+        pairs = choices[task]
         for before in product(range(2), repeat=3):
             each = []
             for i in range(3):
@@ -62,7 +64,7 @@ def test_rows_are_as_likely_as_they_should_be() -> None:
                     chances[-sum(before[j] for j in places) % 2] += 0.5 / len(pairs[i])
                 each.append(chances)
             for row in wanted:
-                wanted[row] += np.prod([chances[x] for chances, x in zip(each, row, strict=True)]) / 8
+                wanted[row] += prod(chances[x] for chances, x in zip(each, row, strict=True)) / 8
         rows = [*map(tuple, drawn(sandbox, 40_000).tokens.tolist())]
         assert share([rows.count(row) for row in wanted], [*wanted.values()]) > 1e-6
 

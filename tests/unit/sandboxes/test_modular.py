@@ -32,7 +32,8 @@ def test_answers_are_what_python_says(operation: Any, modulus: int, terms: int) 
 
 def test_the_parts_have_no_question_in_common_and_together_all() -> None:
     sandbox = make("modular", {"modulus": "5", "fraction": "0.4"})
-    parts = {split: drawn(sandbox, 4000, split) for split in ("train", "test", "probe")}  # type: ignore[arg-type]
+    assert isinstance(sandbox, Modular)
+    parts = {split: drawn(sandbox, 4000, split) for split in ("train", "test", "probe")}
     seen = {split: Counter(map(tuple, row.tokens[:, ::2].tolist())) for split, row in parts.items()}
     assert len(seen["train"]) == 10
     assert len(seen["test"]) == 15

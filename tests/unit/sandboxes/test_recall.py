@@ -6,8 +6,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from exact_rows import asked, drawn, foretold, share, told
 
+from exact_rows import asked, drawn, foretold, share, told
 from vitrify.errors import InputError
 from vitrify.sandboxes.recall import Recall
 from vitrify.spec.tasks.recall import Recall as Task
