@@ -22,8 +22,7 @@ def right(sandbox: Bits, word: str) -> str:
     return ["even", "odd"][ones % 2] if isinstance(sandbox, Parity) else ["no", "yes"][ones > zeros]
 
 
-@pytest.mark.parametrize("kind", [Parity, Majority])
-@pytest.mark.parametrize("when", ["end", "all"])
+@pytest.mark.parametrize(("kind", "when"), [(Parity, "end"), (Parity, "all"), (Majority, "all")])
 def test_answers_are_counted(kind: Any, when: Any) -> None:
     sandbox = kind(shortest=3, longest=11, asked=when)
     found = drawn(sandbox, 300)
@@ -38,7 +37,7 @@ def test_answers_are_counted(kind: Any, when: Any) -> None:
         assert [sandbox.answers[best[number, t].argmax()] for t in answers] == [*answers.values()]
 
 
-@pytest.mark.parametrize(("shortest", "longest", "fewest", "most"), [(1, 4, 0, None), (3, 4, 1, 2), (4, 4, 2, 2)])
+@pytest.mark.parametrize(("shortest", "longest", "fewest", "most"), [(1, 4, 0, None), (3, 4, 1, 2)])
 def test_every_word_is_as_likely_as_it_should_be(shortest: int, longest: int, fewest: int, most: int | None) -> None:
     found = drawn(Parity(shortest, longest, fewest, most), 40_000)
     words = ["".join("01|_"[k] for k in row).partition("|")[0] for row in found.tokens.tolist()]

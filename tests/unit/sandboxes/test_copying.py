@@ -22,8 +22,7 @@ ORDERS: dict[str, Callable[[list[str]], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("mode", [*ORDERS])
-@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize(("mode", "distinct"), [("copy", False), ("reverse", True), ("sort", False)])
 def test_answers_are_those_of_the_task(mode: Any, distinct: bool) -> None:
     sandbox = Copying(states=9, shortest=2, longest=7, mode=mode, distinct=distinct)
     found = drawn(sandbox, 400)

@@ -14,7 +14,7 @@ from vitrify.spec.tasks.catalogue import NONE
 from vitrify.spec.tasks.k_hop import KHop as Task
 
 
-@pytest.mark.parametrize(("hops", "states", "length"), [(1, 3, 12), (3, 2, 16), (2, 30, 40), (5, 4, 30)])
+@pytest.mark.parametrize(("hops", "states", "length"), [(1, 30, 40), (3, 3, 30)])
 def test_answers_are_those_of_the_task(hops: int, states: int, length: int) -> None:
     sandbox = KHop(hops=hops, states=states, length=length)
     found = drawn(sandbox, 100)
