@@ -32,22 +32,27 @@ def distinct(bits: Array, bound: int) -> Array:
 
     Step $i$ of a shuffle of $0, \dots, n-1$ trades places $i$ and $j_i$, with $j_i$ uniform from $i$ on. Only places
     that were traded before hold anything but their own number: place $p$ holds what was at $i'$ when the last step
-    $i' < i$ with $j_{i'} = p$ came, and so on, which is followed for all places at once by doubling.
+    $i' < i$ with $j_{i'} = p$ came, and so on, which is followed for all places at once by doubling. That step is found
+    by sorting looks (event $2i$: at place $i$) and choices (event $2i + 1$: of place $j_i$) by place and time. There
+    may be at most $2^{15}$ words.
     """
     count = len(bits)
-    step = jnp.arange(count)
+    events, step = 2 * count, jnp.arange(count, dtype=jnp.int32)
     chosen = step + below(bits, bound - step)
-    before = step[:, None] < step[None, :]
-
-    def last(places: Array) -> Array:  # the last earlier step that traded each place, or -1
-        return jnp.max(jnp.where(before & (chosen[:, None] == places[None, :]), step[:, None], -1), axis=0)
-
-    first = last(step)
-    root = jnp.where(first < 0, step, first)
+    number = jnp.arange(events, dtype=jnp.uint32).reshape(count, 2)
+    codes = jnp.stack([step, chosen], axis=1).astype(jnp.uint32) * events + number
+    place, event = jnp.divmod(jnp.sort(codes.reshape(-1)), np.uint32(events))
+    again = (place == jnp.roll(place, 1)) & (jnp.arange(events) > 0)
+    last = (
+        jnp.zeros(events, jnp.int32)
+        .at[event]
+        .set(jnp.where(again, jnp.roll(event, 1).astype(jnp.int32) // 2, -1), unique_indices=True)
+    )
+    looked, traded = last[::2], last[1::2]
+    root = jnp.where(looked < 0, step, looked)
     for _ in range(max(count - 1, 1).bit_length()):
         root = root[root]
-    source = last(chosen)
-    return jnp.where(source < 0, chosen, root[source])
+    return jnp.where(traded < 0, chosen, root[traded])
 
 
 def shuffled(bits: Array) -> Array:

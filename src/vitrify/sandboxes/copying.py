@@ -23,6 +23,8 @@ from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 from vitrify.spec.tasks.catalogue import letters
 from vitrify.spec.tasks.copying import SEPARATOR
 
+LONGEST = 1 << 15  # so many different symbols can be drawn
+
 
 @dataclass(frozen=True)
 class Copying(Exact):
@@ -37,8 +39,8 @@ class Copying(Exact):
     def problems(self) -> Iterator[str]:
         if not 1 <= self.states < MOST:
             yield f"states must be from 1 to {MOST - 1}, not {self.states}"
-        if not 1 <= self.shortest <= self.longest:
-            yield f"shortest must be from 1 to longest, not {self.shortest} to {self.longest}"
+        if not 1 <= self.shortest <= self.longest <= LONGEST:
+            yield f"1 ≤ shortest ≤ longest ≤ {LONGEST} must hold, not {self.shortest} and {self.longest}"
         if self.distinct and self.longest > self.states:
             yield f"longest must be at most states = {self.states} where all symbols differ, not {self.longest}"
 

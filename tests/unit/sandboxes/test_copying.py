@@ -59,7 +59,5 @@ def test_whoever_knows_the_symbols_but_no_order_pays_for_the_order() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(
-        InputError, match=r"states must be from 1 .*; shortest must be from 1 .*; longest must be at most"
-    ):
+    with pytest.raises(InputError, match=r"states must be from 1 .*; 1 ≤ shortest .*; longest must be at most"):
         Copying(states=0, shortest=5, longest=4, distinct=True)
