@@ -36,7 +36,7 @@ LEAST_LOG = -1e30  # stands for the logarithm of zero where an infinity would tu
 class Row(NamedTuple):
     """One row, or a batch of them with one more axis in front of every array."""
 
-    tokens: Array  # [n] int32, numbers of `Sandbox.symbols`; or n numbers, where the sandbox gives a vector
+    tokens: Array  # [n] int32, numbers of `Sandbox.symbols`; or the n numbers of a vector or an image
     targets: Array  # [n + 1] int32, numbers of `Sandbox.answers`
     weight: Array  # [n + 1] float32: how much each answer counts
     latent: dict[str, Array]  # what the reader is not told: states, kernels, topics …
@@ -55,7 +55,7 @@ class Sandbox(ABC):
     """
 
     TRACED: ClassVar[tuple[str, ...]] = ()
-    reads: ClassVar[Literal["tokens", "vector"]] = "tokens"
+    reads: ClassVar[Literal["tokens", "vector", "image"]] = "tokens"
     kind: ClassVar[Literal["lm", "class"]] = "lm"  # answers are next symbols, or anything else
 
     def __post_init__(self) -> None:
@@ -87,7 +87,12 @@ class Sandbox(ABC):
     @property
     @abstractmethod
     def tokens(self) -> int:
-        """How many tokens a row has (of a vector: how many numbers)."""
+        """How many tokens a row has (of a vector or an image: how many numbers)."""
+
+    @property
+    def planes(self) -> tuple[int, int, int] | None:
+        """Planes, rows and columns of an image, whose numbers stand in this order."""
+        return None
 
     @property
     def bidirectional(self) -> bool:
@@ -101,6 +106,10 @@ class Sandbox(ABC):
         The last bit of those may depend on how a program was compiled, and one symbol in millions with it.
         """
         return False
+
+    def of(self, split: Split) -> Sandbox:  # noqa: ARG002
+        """The sandbox that the rows of a split are drawn from, where some are kept from training; else this one."""
+        return self
 
     @abstractmethod
     def draw(self, key: Array) -> Row:
@@ -157,7 +166,7 @@ def numbered(sandbox: Sandbox, seed: Array | int, split: Split, numbers: Array) 
     """A batch of rows by their numbers, in any order."""
     source = jax.random.key(zlib.crc32(sandbox.name.encode()), impl="threefry2x32")
     stream = jax.random.fold_in(jax.random.fold_in(source, seed), SPLITS[split])
-    return jax.vmap(lambda number: sandbox.draw(jax.random.fold_in(stream, number)))(numbers)
+    return jax.vmap(lambda number: sandbox.of(split).draw(jax.random.fold_in(stream, number)))(numbers)
 
 
 def names() -> list[str]:

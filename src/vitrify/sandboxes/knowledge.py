@@ -1,0 +1,148 @@
+r"""Knowledge: questions of several kinds, each with its own words and its own dictionary to answer from.
+
+A row is a query of a `Knowledge` spec and blanks up to the longest one; the value is asked for behind its last word.
+The task is uniform, and within it the template and the key. Where no spec is given there are `tasks` tasks with
+`templates` templates of two words each, a word of their own and the key, and values that no other task has; where keys
+are `shared`, only both words together tell the value. Which expert of a mixture takes which task can then be measured
+against the latent task. Source: Fedus, Zoph and Shazeer 2022, arXiv 2101.03961, for the losses to be compared on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify.arrays import Array
+from vitrify.sandboxes._exact import MOST, Exact, below, logs
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row
+from vitrify.spec.knowledge import Knowledge as Spec
+from vitrify.spec.knowledge_files import SLOT
+
+BLANK = "_"
+
+
+@dataclass(frozen=True)
+class Knowledge(Exact):
+    """Queries of a `spec`, or of as many `tasks`, `templates` and `keys` as these numbers say."""
+
+    spec: Spec | None = None
+    tasks: int = 4
+    templates: int = 1
+    keys: int = 48
+    shared: bool = True
+
+    def problems(self) -> Iterator[str]:
+        given: object = self.spec
+        if given is not None and not isinstance(given, Spec):
+            yield f"spec must be a file of knowledge, not of {type(given).__name__}"
+        elif self.spec is not None:
+            if len(self.spec.queries) > MOST:
+                yield f"spec must have at most {MOST} queries, not {len(self.spec.queries)}"
+            if BLANK in self.spec.vocabulary:
+                yield f"spec must not have the word {BLANK!r}, which stands for blanks"
+        else:
+            wrong = [name for name in ("tasks", "templates", "keys") if getattr(self, name) < 1]
+            yield from (f"{name} must be at least 1, not {getattr(self, name)}" for name in wrong)
+            if not wrong and self.tasks * self.templates * self.keys > MOST:
+                yield f"there must be at most {MOST} queries, tasks × templates × keys"
+
+    @cached_property
+    def known(self) -> Spec:
+        """The spec: the one that was given, or one of that size."""
+        if self.spec is not None:
+            return self.spec
+        return Spec.of(
+            {
+                f"task {t}": (
+                    [f"q{t}.{k} #" if self.templates > 1 else f"q{t} #" for k in range(self.templates)],
+                    {(f"k{key}" if self.shared else f"k{t}.{key}"): f"v{t}.{key}" for key in range(self.keys)},
+                )
+                for t in range(self.tasks)
+            }
+        )
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return (*self.known.vocabulary, BLANK)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return self.known.values
+
+    @property
+    def tokens(self) -> int:
+        return self.known.longest
+
+    @cached_property
+    def _queries(self) -> dict[str, Any]:
+        """Every query: its words [query, place], and by name what else is known of it [query]."""
+        word, value = ({name: k for k, name in enumerate(names)} for names in (self.symbols, self.answers))
+        size = [len(task.templates) * len(task.facts) for task in self.known.tasks]
+        keys: dict[tuple[str, ...], int] = {}
+        words = np.full((len(self.known.queries), self.tokens), word[BLANK], dtype=np.int32)
+        rows = []
+        for row, (query, (task, template, fact)) in zip(words, self.known.queries.items(), strict=True):
+            row[: len(query)] = [word[part] for part in query]
+            key, answer = self.known.tasks[task].facts[fact]
+            rows.append((task, template, keys.setdefault(key, len(keys)), value[answer], len(query), 1 / size[task]))
+        names = ("task", "template", "key", "answer", "length", "share")
+        columns = dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+        return {"words": words, "start": np.cumsum([0, *size[:-1]]), "size": np.array(size), **columns}
+
+    def draw(self, key: Array) -> Row:
+        one, two = jax.random.bits(key, (2,))
+        task = below(one, len(self.known.tasks))
+        known = {name: jnp.asarray(column) for name, column in self._queries.items()}
+        query = known["start"][task] + below(two, known["size"][task])
+        end = known["length"][query]
+        targets = jnp.zeros(self.tokens + 1, jnp.int32).at[end].set(known["answer"][query])
+        weight = jnp.zeros(self.tokens + 1).at[end].set(1.0)
+        latent = {name: known[name][query] for name in ("task", "template", "key")}
+        return Row(known["words"][query], targets, weight, latent)
+
+    def right(self, tokens: Array) -> Array:
+        """The value of the query with these words."""
+        return jnp.full(self.tokens + 1, jnp.asarray(self._queries["answer"])[self._found(tokens)])
+
+    def _found(self, tokens: Array) -> Array:
+        return jnp.argmax((jnp.asarray(self._queries["words"]) == tokens).all(axis=1))
+
+    def predictors(self) -> Mapping[str, Predictor]:
+        return {
+            "uniform": self.uniform,
+            "unigram": lambda row: self._given(row, np.zeros(len(self._queries["task"]))),
+            "task": lambda row: self._given(row, self._queries["task"]),
+            "key": lambda row: self._given(row, self._queries["key"]),
+        }
+
+    def _given(self, row: Row, label: Any) -> Array:
+        """How often each value is right for queries that have the same label as this one."""
+        known = self._queries
+        like = jnp.asarray(label) == jnp.asarray(label)[self._found(row.tokens)]
+        mass = jnp.zeros(len(self.answers)).at[known["answer"]].add(jnp.where(like, known["share"], 0.0))
+        return jnp.where(row.weight[:, None] > 0, logs(mass / mass.sum()), self.uniform(row))
+
+    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
+        word, value = ({name: k for k, name in enumerate(names)} for names in (self.symbols, self.answers))
+        tokens = np.full((count, self.tokens), word[BLANK])
+        targets = np.zeros((count, self.tokens + 1), dtype=np.int64)
+        tasks = rng.integers(len(self.known.tasks), size=count)
+        sizes = np.array([(len(task.templates), len(task.facts)) for task in self.known.tasks])
+        drawn, group = np.unique(np.stack([tasks, *rng.integers(sizes[tasks]).T]), axis=1, return_inverse=True)
+        for number, (task, template, fact) in enumerate(drawn.T):
+            words = self.known.tasks[task].templates[template]
+            key, answer = self.known.tasks[task].facts[fact]
+            slot, rows = words.index(SLOT), np.flatnonzero(group == number)
+            query = (*words[:slot], *key, *words[slot + 1 :])
+            tokens[rows, : len(query)] = [word[part] for part in query]
+            targets[rows, len(query)] = value[answer]
+        return tokens, targets
+
+
+SANDBOX = Entry(Knowledge, small={"tasks": 3, "keys": 4, "templates": 2})

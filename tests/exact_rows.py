@@ -1,0 +1,45 @@
+"""Rows of sandboxes as NumPy arrays, and what a task spec says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from vitrify.sandboxes.catalogue import Row, Sandbox, Split, rows
+
+
+def drawn(sandbox: Sandbox, count: int, split: Split = "test") -> Row:
+    """The first rows of a split."""
+    found: Row = jax.tree.map(np.asarray, jax.jit(lambda: rows(sandbox, 0, split, 0, count))())
+    return found
+
+
+def foretold(sandbox: Sandbox, found: Row) -> Any:
+    """The optimal log-probabilities for rows."""
+    return np.asarray(jax.jit(jax.vmap(sandbox.optimal))(found))
+
+
+def asked(sandbox: Sandbox, found: Row) -> list[tuple[list[str], dict[int, str]]]:
+    """Of every row its symbols, and the answers where some are asked for, by the number of symbols read before."""
+    symbols, answers = sandbox.symbols, sandbox.answers
+    return [
+        ([symbols[token] for token in tokens], {int(t): answers[targets[t]] for t in np.flatnonzero(weight)})
+        for tokens, targets, weight in zip(found.tokens, found.targets, found.weight, strict=True)
+    ]
+
+
+def told(answers: Sequence[Any], places: Iterable[int] | None = None) -> dict[int, Any]:
+    """The answers of a task spec, as `asked` writes them: after the symbol at 0 one symbol has been read."""
+    wanted = range(1, len(answers) + 1) if places is None else places
+    return {t: answers[t - 1] for t in wanted if answers[t - 1] is not None}
+
+
+def share(counts: Any, expected: Any) -> float:
+    """How likely counts at least so far from the expected ones are (chi-squared)."""
+    from scipy import stats
+
+    counts, expected = np.asarray(counts, dtype=float), np.asarray(expected, dtype=float)
+    return float(stats.chisquare(counts, expected / expected.sum() * counts.sum()).pvalue)
