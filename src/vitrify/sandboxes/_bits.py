@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import Exact, below, logs
+from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._exact import Exact, logs
 from vitrify.sandboxes.catalogue import Predictor, Row
 
 LONG = 1 << 10  # so that 21 random bits are left where the others are a place

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.sandboxes.catalogue import LEAST_LOG

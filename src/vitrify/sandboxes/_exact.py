@@ -1,7 +1,6 @@
 r"""What exact tasks share: whole numbers from random bits, the same on every device, and answers without doubt.
 
-A word of 32 random bits $b$ means the number $\lfloor b n / 2^{32} \rfloor$ below $n$, each with probability $1/n$ up
-to $2^{-32}$. Nothing here is a rounded real number whose last bit a compiler could change.
+Nothing here is a rounded real number whose last bit a compiler could change.
 """
 
 from __future__ import annotations
@@ -13,18 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
+from vitrify.sandboxes._draws import below
 from vitrify.sandboxes.catalogue import LEAST_LOG, Row, Sandbox
 
-MOST = 1 << 16  # the largest bound of a number that is drawn
+MOST = 1 << 16  # the largest number of symbols that is of any use
 FINE = 24  # bits behind the point of a waiting time
 FEW = 128  # numbers are shuffled by their first 25 bits at least: one list in 4,000 has two that agree in these
 CELLS = 12  # bits of a number by which a table of logarithms is looked up
-
-
-def below(bits: Array, bound: Array | int) -> Array:
-    """A number from 0 to `bound` - 1 for every word of random bits; bounds are at most `MOST`."""
-    n = jnp.asarray(bound).astype(jnp.uint32)
-    return (((bits >> 16) * n + (((bits & 0xFFFF) * n) >> 16)) >> 16).astype(jnp.int32)
 
 
 def distinct(bits: Array, bound: int) -> Array:

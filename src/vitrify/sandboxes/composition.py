@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import Exact, below, logs, shuffled
+from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._exact import Exact, logs, shuffled
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 from vitrify.spec.tasks.composition import Composition as Task
 

@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import MOST, Exact, below, logs
+from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._exact import MOST, Exact, logs
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 from vitrify.spec.knowledge import Knowledge as Spec
 from vitrify.spec.knowledge_files import SLOT

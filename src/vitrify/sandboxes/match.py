@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import MOST, Exact, below
+from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._exact import MOST, Exact
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 
 SAMPLE = 1 << 12  # rows for a rate

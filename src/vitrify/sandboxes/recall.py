@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import MOST, Exact, below, distinct, logs, waits
+from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._exact import MOST, Exact, distinct, logs, waits
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 
 

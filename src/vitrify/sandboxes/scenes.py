@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import Exact, below, distinct
+from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._exact import Exact, distinct
 from vitrify.sandboxes._scene_layout import Layout
 from vitrify.sandboxes.catalogue import Entry, Row
 from vitrify.spec.scene import Scene

@@ -20,7 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._exact import MOST, below, logs
+from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._exact import MOST, logs
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging as Task
 

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from exact_rows import share
-from vitrify.sandboxes._exact import below, distinct, shuffled, waits
+from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._exact import distinct, shuffled, waits
 
 BITS = np.random.default_rng(3).integers(1 << 32, size=(60_000, 3), dtype=np.uint32)
 
