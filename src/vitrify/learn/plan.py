@@ -56,15 +56,16 @@ def plan(
     `sandbox.`, `model.` or `recipe.` in front tells them apart. `seed` may be an axis itself.
     """
     parts: dict[str, Any] = {"sandbox": sandbox, "model": family, "recipe": recipe}
-    axes = {"seed": range(members), **axes} if "seed" not in axes else dict(axes)
+    others = {axis: values for axis, values in axes.items() if axis != "seed"}
+    axes = {**others, "seed": axes.get("seed", range(members))}  # seeds vary fastest
     places = {axis: place_of(axis, parts) for axis in axes}
     grids = [[_value(parts, places[axis], value) for value in axes[axis]] for axis in axes]
     empty = [axis for axis, grid in zip(axes, grids, strict=True) if not grid]
     if empty:
         raise InputError(f"an axis needs at least one value, {', '.join(empty)} has none")
     groups: dict[Any, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
-    for values in product(*reversed(grids)):  # seeds vary fastest
-        chosen = dict(zip(reversed(list(axes)), values, strict=True))
+    for values in product(*grids):
+        chosen = dict(zip(axes, values, strict=True))
         fixed: dict[str, dict[str, Any]] = {name: {} for name in parts}
         for axis, value in chosen.items():
             part, name = places[axis]

@@ -29,7 +29,7 @@ class Recipe:
 
     TRACED: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "beta1", "beta2")
 
-    steps: int = 1000
+    steps: int = 500
     batch: int = 32
     optimiser: Literal["adamw", "sgd"] = "adamw"
     lr: float = 3e-3

@@ -67,5 +67,5 @@ def test_bad_parameters_are_all_named() -> None:
         Knowledge(tasks=0, keys=-1)
     with pytest.raises(InputError, match="at most 65536 queries"):
         Knowledge(tasks=300, keys=300)
-    with pytest.raises(InputError, match="spec must be a file of knowledge, not of Dyck"):
+    with pytest.raises(InputError, match="must be of type Knowledge, this is of type Dyck"):
         make("knowledge", {"spec": str(WORLD.parent / "brackets.dyck")})

@@ -73,5 +73,5 @@ def test_scenes_with_accidents_are_refused(scene: Scene, message: str) -> None:
 def test_files_that_are_no_scenes_or_too_small_are_refused() -> None:
     with pytest.raises(InputError, match="room for 3 features apart, not for 1"):
         make("scenes", {"scene": str(EXAMPLES / "faces.scene.toml")})
-    with pytest.raises(InputError, match="must be a file of a scene, not of Dyck"):
+    with pytest.raises(InputError, match="must be of type Scene, this is of type Dyck"):
         make("scenes", {"scene": str(EXAMPLES / "brackets.dyck")})

@@ -31,8 +31,8 @@ class TransformerFamily(Family):
     TRACED: ClassVar[tuple[str, ...]] = ("scale",)
 
     layers: int = 2
-    heads: int = 4
-    d_model: int = 64
+    heads: int = 2
+    d_model: int = 32
     d_head: int | None = None
     units: int | None = None
     positions: Literal["learned", "none", "rotary", "relative"] = "learned"

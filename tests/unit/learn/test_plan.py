@@ -1,0 +1,105 @@
+"""Which members are trained together, and what a word on the command line means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vitrify.errors import InputError
+from vitrify.learn.experiment import in_words, read_sweep
+from vitrify.learn.models.catalogue import make as make_model
+from vitrify.learn.plan import plan
+from vitrify.learn.recipe import Recipe
+from vitrify.learn.store import run_id
+from vitrify.sandboxes.catalogue import make as make_sandbox
+
+MARKOV = make_sandbox("markov", {"length": 8})
+SMALL = make_model("transformer", {"d_model": 8, "layers": 1})
+
+
+def test_values_that_share_shapes_make_one_group_and_others_split() -> None:
+    axes: dict[str, list[float]] = {"p": [0.1, 0.2], "lr": [1e-3, 1e-2, 1e-1], "d_model": [8, 16], "batch": [4, 8]}
+    groups = plan(MARKOV, SMALL, Recipe(), axes, 5)
+    assert len(groups) == 4
+    assert all(len(group.members) == 2 * 3 * 5 for group in groups)
+    assert {(group.family.d_model, group.recipe.batch) for group in groups} == {  # type: ignore[attr-defined]
+        (8, 4),
+        (8, 8),
+        (16, 4),
+        (16, 8),
+    }
+    everything = [identity for group in groups for identity in group.identities()]
+    assert len({run_id(identity) for identity in everything}) == 4 * 30
+    assert all(identity["seed"] == identity["data_seed"] for identity in everything)
+
+
+def test_a_run_has_the_same_name_in_any_group() -> None:
+    alone = plan(MARKOV, SMALL, Recipe(lr=1e-2), {"seed": [3]})[0].identities()
+    among = plan(MARKOV, SMALL, Recipe(), {"lr": [1e-3, 1e-2], "p": [0.2, 0.7]}, 4)[0].identities()
+    assert json.loads(json.dumps(alone[0])) in json.loads(json.dumps(among))
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"lrr": [1]}, "there is no parameter 'lrr': did you mean lr"),
+        ({"lr": []}, "an axis needs at least one value, lr has none"),
+        ({"lr": ["fast"]}, "recipe lr=fast: must be a number"),
+        ({"layers": [0, 1]}, "layers must be at least 1, not 0"),
+        ({"p": [0.0]}, r"p and q must lie in \(0, 1\]"),
+    ],
+)
+def test_impossible_axes_are_refused(axes: dict[str, list[object]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan(MARKOV, SMALL, Recipe(), axes)
+
+
+def test_words_set_parameters_and_several_values_make_axes() -> None:
+    found = in_words("markov", "transformer", ["p=0.1,0.3", "seed=2..4", "d_model=16", "lr=0.01", "length=9"])
+    assert found.sandbox.identity()["length"] == 9
+    assert found.family.identity()["d_model"] == 16
+    assert found.recipe.lr == 0.01
+    (group,) = found.groups()
+    assert [(m["p"], m["seed"]) for m in group.members] == [(p, seed) for p in (0.1, 0.3) for seed in (2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["p"], "a parameter is given as key=value, not 'p'"),
+        (["p=0.1", "p=0.2"], "'p' is given twice"),
+        (["stepss=3"], "did you mean steps"),
+        (["steps=many"], "steps=many: must be a whole number"),
+        (["heads=3"], "d_model 32 must be a multiple of heads 3"),
+        (["steps=100000000", "batch=64"], "more than the 4294967296 rows"),
+    ],
+)
+def test_wrong_words_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        in_words("markov", "transformer", words).groups()
+
+
+def test_unknown_sandboxes_and_models_are_told_their_neighbours() -> None:
+    with pytest.raises(InputError, match="there is no sandbox 'markow': did you mean markov"):
+        in_words("markow", "transformer", [])
+    with pytest.raises(InputError, match="there is no model 'transfomer'; there are"):
+        in_words("markov", "transfomer", [])
+
+
+def test_a_file_describes_a_grid_or_a_list(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        'sandbox = "markov"\nmodel = "transformer"\nmembers = 2\n[set]\nlength = 8\nd_model = 8\n'
+        "[axes]\np = [0.1, 0.2]\n[[runs]]\ntied = true\n[[runs]]\ntied = false\nlr = 0.1\n"
+    )
+    first, second = read_sweep(file)
+    assert [len(group.members) for group in (*first.groups(), *second.groups())] == [4, 4]
+    assert (first.family.identity()["tied"], second.family.identity()["tied"], second.recipe.lr) == (True, False, 0.1)
+    file.write_text('sandbox = "markov"\nmodle = "transformer"\n[axes]\np = 0.1\n')
+    with pytest.raises(InputError, match="unknown key 'modle'; key 'model' is missing; axis 'p' must be a list"):
+        read_sweep(file)
+    file.write_text("sandbox = ")
+    with pytest.raises(InputError, match="is not TOML"):
+        read_sweep(file)

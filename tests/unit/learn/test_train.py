@@ -1,0 +1,208 @@
+"""Training: to the known optimum, the same to the bit in any company, and after any interruption."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vitrify.learn.keep import train_kept
+from vitrify.learn.models.catalogue import make as make_model
+from vitrify.learn.plan import plan
+from vitrify.learn.program import Program
+from vitrify.learn.recipe import Recipe
+from vitrify.learn.store import Store
+from vitrify.learn.train import Journey, Run, train
+from vitrify.net import load, save
+from vitrify.sandboxes.catalogue import make as make_sandbox
+
+MARKOV = make_sandbox("markov", {"length": 8, "p": 0.2, "q": 0.3})
+TINY = make_model("transformer", {"d_model": 8, "layers": 1, "heads": 1, "units": 8})
+SHORT = Recipe(steps=12, batch=4, test_rows=32)
+
+
+@pytest.fixture(scope="module")
+def four() -> list[Run]:
+    return train(TINY, MARKOV, members=4, recipe=SHORT)
+
+
+def test_members_learn_and_are_measured_against_the_oracle() -> None:
+    recipe = Recipe(steps=300, batch=32, lr=1e-2, test_rows=256)
+    runs = train(TINY, MARKOV, members=2, recipe=recipe)
+    for run in runs:
+        first, last = run.curve[0], run.last
+        assert last["loss"] - last["floor"] == pytest.approx(last["excess"], abs=1e-6)
+        assert first["excess"] > 0.05
+        assert 0 < last["kl"] < 0.01
+        assert last["kl"] < last["kl.unigram"]
+        assert abs(last["floor.unigram"] - 0.673) < 0.05
+        assert [point["step"] for point in run.curve] == recipe.marked()
+
+
+def test_a_member_is_the_same_to_the_bit_whoever_is_trained_beside_it(four: list[Run]) -> None:
+    alone = train(TINY, MARKOV, axes={"seed": [2]}, recipe=SHORT)[0]
+    assert alone.id == four[2].id
+    assert alone.weights.digest == four[2].weights.digest
+    assert list(alone.curve) == list(four[2].curve)
+    assert alone.weights.digest != four[1].weights.digest
+
+
+def test_steps_may_be_taken_in_any_pieces(four: list[Run]) -> None:
+    group = plan(MARKOV, TINY, SHORT, {}, 4)[0]
+    program = Program(group)
+    lanes = program.begin()
+    for start, steps in ((0, 5), (5, 1), (6, 6)):
+        lanes = program.advance(lanes, start, steps)
+    whole = program.joined([lane.parameters for lane in lanes])
+    for member, run in enumerate(four):
+        assert all(np.array_equal(whole[name][member], run.weights.arrays[name]) for name in whole)
+
+
+def test_a_lane_of_several_members_learns_the_same(four: list[Run]) -> None:
+    """The form of a GPU: one program for all, with a last lane that is filled up; equal up to rounding."""
+    program = Program(plan(MARKOV, TINY, SHORT, {}, 4)[0], width=3)
+    journey = Journey(program)
+    for _ in journey.go():
+        pass
+    assert len(program.lanes) == 2
+    for run, other in zip(journey.runs(), four, strict=True):
+        assert run.id == other.id
+        assert run.last["loss"] == pytest.approx(other.last["loss"], abs=1e-3)
+
+
+def test_trained_weights_are_saved_and_run_like_built_ones(four: list[Run], tmp_path: Path) -> None:
+    save(four[0].weights, tmp_path / "net")
+    again = load(tmp_path / "net")
+    assert again.digest == four[0].weights.digest
+    tokens = np.array([[0, 1, 2, 2, 1, 1, 2, 1]])
+    ours = again.architecture.forward(again.prepared, tokens)
+    theirs = again.architecture.forward(again.map(jnp.asarray).arrays, jnp.asarray(tokens))
+    assert np.allclose(ours, theirs, atol=1e-5)
+
+
+def test_a_member_whose_loss_is_no_number_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    axes: dict[str, list[float]] = {"lr": [1e-2, 1e30], "seed": [5]}
+    recipe = replace(SHORT, clip=None, optimiser="sgd")
+    fine, broken = train(TINY, MARKOV, axes=axes, recipe=recipe)
+    assert fine.last["step"] == 12
+    assert fine.last["broken"] == -1
+    assert 0 < broken.last["broken"] < 12
+    good, bad = train_kept(plan(MARKOV, TINY, recipe, axes), Store(tmp_path / "runs"))
+    assert good.state == "finished"
+    assert bad.state == "failed"
+    assert bad.message == f"the loss was not a number at step {broken.last['broken']:g} (seed 5)"
+
+
+def test_a_member_stops_when_it_is_near_enough() -> None:
+    recipe = replace(SHORT, steps=200, batch=32, lr=2e-2, stop=0.02)
+    runs = train(TINY, MARKOV, members=2, recipe=recipe)
+    for run in runs:
+        assert run.last["excess"] <= 0.02
+        assert run.last["stopped"] == run.last["step"] < 200
+        assert all(point["excess"] > 0.02 for point in run.curve[:-1])
+
+
+def test_a_finite_training_set_is_drawn_from_again_and_again() -> None:
+    program = Program(plan(MARKOV, TINY, replace(SHORT, train_rows=3), {}, 1)[0])
+    draw = jax.jit(lambda step: program._rows(MARKOV, jnp.uint32(0), step).tokens)
+    seen = {row.tobytes() for step in range(20) for row in np.asarray(draw(step))}
+    assert len(seen) <= 3
+
+
+def test_half_precision_learns_like_single(four: list[Run]) -> None:
+    recipe = replace(SHORT, precision="bfloat16")
+    rough = train(TINY, MARKOV, members=4, recipe=recipe)
+    gaps = [a.last["loss"] - b.last["loss"] for a, b in zip(rough, four, strict=True)]
+    assert max(map(abs, gaps)) < 0.05
+    assert any(gaps)  # it is another arithmetic
+    assert all(array.dtype == np.float32 for array in rough[0].weights.arrays.values())
+
+
+def test_what_a_store_holds_is_not_trained_again(tmp_path: Path, four: list[Run]) -> None:
+    store, seen = Store(tmp_path / "runs"), []
+    first = train_kept(plan(MARKOV, TINY, SHORT, {}, 2), store)
+    more = train_kept(plan(MARKOV, TINY, SHORT, {}, 4), store, watch=lambda p: seen.append(len(p.group.members)))
+    assert set(seen) == {2}
+    assert [record.id for record in more[:2]] == [record.id for record in first]
+    for record, run in zip(more, four, strict=True):
+        assert record.id == run.id
+        assert store.weights(record).keys() == run.weights.arrays.keys()
+        assert all(np.array_equal(array, run.weights.arrays[name]) for name, array in store.weights(record).items())
+        assert store.curve(record) == list(run.curve)
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from vitrify.learn import train as train_module
+from vitrify.learn.keep import train_kept
+from vitrify.learn.models.catalogue import make as make_model
+from vitrify.learn.plan import plan
+from vitrify.learn.program import remember_programs
+from vitrify.learn.recipe import Recipe
+from vitrify.learn.store import Store
+from vitrify.sandboxes.catalogue import make as make_sandbox
+
+remember_programs()
+train_module.PAUSE = 1e-9
+markov = make_sandbox("markov", {"length": 8, "p": 0.2, "q": 0.3})
+tiny = make_model("transformer", {"d_model": 8, "layers": 1, "heads": 1, "units": 8})
+print("ready", flush=True)
+train_kept(plan(markov, tiny, Recipe(steps=60, batch=4, test_rows=32), {}, 2), Store(Path(sys.argv[1])), every=0.0)
+"""
+
+
+def killed_and_resumed(store: Path, cache: Path, rng: random.Random, most: int) -> int:
+    """Start a sweep, kill it at random moments, start it again, until it ends; how often it was killed."""
+    environment = {**os.environ, "VITRIFY_CACHE": str(cache)}
+    kills = 0
+    while True:
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(store)], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout
+        assert child.stdout.readline() == "ready\n"
+        if kills < most:
+            time.sleep(rng.uniform(0.0, 2.5))
+            if child.poll() is None:
+                child.send_signal(signal.SIGKILL)
+                kills += 1
+        child.wait()
+        child.stdout.close()
+        if child.returncode == 0:
+            return kills
+        assert child.returncode == -signal.SIGKILL
+
+
+def compare(left: Store, right: Store) -> None:
+    ours, theirs = left.runs(), right.runs()
+    assert {record.id for record in ours} == {record.id for record in theirs}
+    others: dict[str, Any] = {record.id: record for record in theirs}
+    for record in ours:
+        other = others[record.id]
+        assert record.state == other.state == "finished"
+        assert left.curve(record) == right.curve(other)
+        mine, its = left.weights(record), right.weights(other)
+        assert all(mine[name].tobytes() == its[name].tobytes() for name in its)
+
+
+@pytest.mark.parametrize("kills", [pytest.param(2, id="2"), pytest.param(20, id="20", marks=pytest.mark.slow)])
+def test_a_killed_sweep_ends_like_one_that_was_left_alone(tmp_path: Path, kills: int) -> None:
+    killed_and_resumed(tmp_path / "alone", tmp_path / "cache", random.Random(0), 0)
+    done, seed = 0, 0
+    while done < kills:
+        seed += 1
+        store = tmp_path / f"killed-{seed}"
+        done += killed_and_resumed(store, tmp_path / "cache", random.Random(seed), min(4, kills - done))
+        compare(Store(store), Store(tmp_path / "alone"))
