@@ -11,7 +11,8 @@ import numpy as np
 from vitrify.arrays import Array, namespace
 from vitrify.net.transformer import Head
 
-PIECED, PIECES = 64, 4  # from so many positions on, queries are taken in so many pieces
+PIECES = 4  # in which queries are taken
+PIECED = {True: 64, False: 256}  # from so many positions on, on a GPU or elsewhere
 
 
 def allowed_keys(head: Head, queries: Array, keys: Array) -> Array:
@@ -64,11 +65,11 @@ def fused(head: Head, q: Array, k: Array, v: Array) -> Array | None:
         return None
     import jax
 
-    causal, length = head.mask == "causal", q.shape[1]
-    if jax.default_backend() == "gpu" and q.dtype.itemsize == 2 and q.shape[-1] % 8 == 0 and v.shape == q.shape:
+    causal, length, device = head.mask == "causal", q.shape[1], jax.default_backend()
+    if device == "gpu" and q.dtype.itemsize == 2 and q.shape[-1] % 8 == 0 and v.shape == q.shape:
         return jax.nn.dot_product_attention(q, k, v, scale=1.0, is_causal=causal, implementation="cudnn")
     xp, found = namespace(q), []
-    step = -(-length // PIECES) if causal and length >= PIECED else length
+    step = -(-length // PIECES) if causal and length >= PIECED[device == "gpu"] else length
     for start in range(0, length, step):
         end = min(start + step, length)
         keys = end if causal else length
