@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from vitrify.arrays import Array
 from vitrify.sandboxes.catalogue import LEAST_LOG
 
+FEW = 4  # rows
 Step: TypeAlias = Callable[[Array, Any], Array]
 
 
@@ -69,7 +70,17 @@ def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> tuple[Array, 
 
 def walk(bounds: Array, first: Array, u: Array) -> Array:
     r"""A chain $x_{t+1} = \text{invert}(\text{bounds}[x_t], u_t)$ after its first state: [len(u)]."""
-    return follow(lambda state, u: invert(bounds[state], u), bounds.shape[0], first, u)
+    return follow(lambda state, u: invert(_row(bounds, state), u), bounds.shape[0], first, u)
+
+
+def _row(table: Array, index: Array) -> Array:
+    """Rows of a table; among few rows a choice is quicker than a look-up."""
+    if table.shape[0] > FEW:
+        return table[index]
+    found = table[0]
+    for number in range(1, table.shape[0]):
+        found = jnp.where((index == number)[..., None], table[number], found)
+    return found
 
 
 def follow(step: Step, states: int, first: Array, inputs: Any) -> Array:
