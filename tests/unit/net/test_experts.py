@@ -139,9 +139,7 @@ def test_a_net_with_experts_survives_its_folder(tmp_path: Path) -> None:
 
 def test_only_nets_with_gates_tell_of_them() -> None:
     """Digests of nets from before there were gates are what they were; those with gates differ by them."""
-    assert repr(Block()) == (
-        "Block(heads=(), d_head=0, d_value=0, units=0, d_out=0, experts=(), router=0, cell=None)"
-    )
+    assert repr(Block()) == ("Block(heads=(), d_head=0, d_value=0, units=0, d_out=0, experts=(), router=0, cell=None)")
     digests = set()
     for gate in (Gate(), Gate(2), Gate(2, "chosen")):
         net = moe(blocks=(Block(experts=EXPERTS, gate=gate),))
