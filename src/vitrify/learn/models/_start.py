@@ -1,14 +1,15 @@
 r"""First weights, by the names of arrays, such that nothing fades or bursts.
 
-Numbers are normal with standard deviation $1/\sqrt{\text{fan-in}}$. What a block writes into the stream is $1/\sqrt{2\,\text{depth}}$ smaller, and what feeds ReLU units of a stack without
-a stream $\sqrt 2$ larger. Cells start so that a state lasts:
+Numbers are normal with standard deviation $1/\sqrt{\text{fan-in}}$; what a block writes into the stream is
+$1/\sqrt{2\,\text{depth}}$ smaller, and what feeds ReLU units of a stack without a stream $\sqrt 2$ larger. Cells start
+so that a state lasts:
 
 | kind | start |
 | --- | --- |
 | `linear` | $W_A$ orthogonal |
 | `relu` | $W_A = I$ |
 | `positive`, `signed` | decays spread over [0.9, 0.999] by the bias |
-| `householder` | $W_A$ semi-orthogonal: $|v| = \sqrt 2$ (reflections), or less where the state is smaller than what is read |
+| `householder` | $W_A$ semi-orthogonal: $|v| = \sqrt 2$ (reflections), or less if more numbers are read than kept |
 | `lstm` | the bias of the forget gate is 1 |
 """
 

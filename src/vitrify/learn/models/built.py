@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -80,9 +79,8 @@ class BuiltFamily(Family):
         return net
 
     def first(self, net: Any, key: Array) -> Parameters:
-        built = {
-            name: dense(a).astype(np.float32) for name, a in self._built.arrays.items() if not name.endswith(FIXED)
-        }
+        whole = {name: dense(array).astype(np.float32) for name, array in self._built.arrays.items()}
+        built = {name: array for name, array in whole.items() if not name.endswith(FIXED)}
         shapes = {name: array.shape for name, array in built.items() if array.size}
         if self.scratch:
             depth = len(net.units_per_layer) * getattr(net, "loops", 1)
@@ -110,8 +108,7 @@ class BuiltFamily(Family):
         return jnp.log(jnp.maximum(found, LEAST)) if net.output.scores == "linear" else found
 
     def identity(self) -> dict[str, Any]:
-        noise = None if isinstance(self.noise, jax.core.Tracer) else float(self.noise)
-        return {"net": self._built.digest, "noise": noise, "scratch": self.scratch}
+        return {"net": self._built.digest, "noise": float(self.noise), "scratch": self.scratch}
 
 
 MODEL = BuiltFamily
