@@ -1,4 +1,4 @@
-r"""Disentangled transformers: every head appends what it reads, and only attention matrices and the readout are trained.
+r"""Disentangled transformers: heads append what they read, and only attention matrices and the readout are trained.
 
 The stream begins with the token and its place, both one-hot, and a head with the matrix $A$ appends
 $\sum_j \mathrm{softmax}_j(x_i A x_j^\top)\, x_j$, so that the width grows by the factor $1 + H$ with each layer of $H$

@@ -5,7 +5,7 @@ scores $h_e$, means taken over positions (which count like the questions that th
 
 | name | loss |
 | --- | --- |
-| `balance_loss` | $E \sum_e f_e\,\overline{p_e}$, $f_e$ the share of choices that fall on $e$ (Fedus et al., arXiv 2101.03961) |
+| `balance_loss` | $E \sum_e f_e\,\overline{p_e}$, $f_e$ the share of $e$ in all choices (Fedus et al., arXiv 2101.03961) |
 | `z_loss` | $\overline{(\log\sum_e \exp h_e)^2}$ (Zoph et al., arXiv 2202.08906) |
 | `task_loss` | $-\overline{\log p_{t \bmod E}}$ for the row's task $t$: one expert per task |
 
@@ -43,7 +43,7 @@ class ExpertsFamily(Family):
     The `top` best experts work, times gates that are a softmax over `all` experts or over the `chosen` ones.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("scale", "balance_loss", "z_loss", "task_loss")
+    TRACED: ClassVar[tuple[str, ...]] = ("scale", "balance_loss", "z_loss")
     SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"layers": 1, "heads": 2, "d_model": 8, "units": 4, "experts": 3, "top": 2, "balance_loss": 0.01}
     )
@@ -89,7 +89,7 @@ class ExpertsFamily(Family):
 
     def architecture(self, sandbox: Sandbox) -> Transformer:
         told = jax.eval_shape(sandbox.draw, jax.random.key(0, impl="threefry2x32")).latent
-        if not isinstance(self.task_loss, jax.core.Tracer) and self.task_loss and "task" not in told:
+        if self.task_loss and "task" not in told:
             raise InputError(f"a task_loss needs rows that tell their task, and those of {sandbox.name} do not")
         net = self.plain.architecture(sandbox)
         dims = tuple(range(self.d_model))
@@ -124,7 +124,7 @@ class ExpertsFamily(Family):
             share = ((gates > 0) * weight).sum(axis=(0, 1)) / self.top  # of each expert, without a gradient
             total += self.balance_loss * self.experts * (share * (jnp.exp(logs) * weight).sum(axis=(0, 1))).sum()
             total += self.z_loss * (jax.nn.logsumexp(scores, axis=-1, keepdims=True) ** 2 * weight).sum()
-            if "task" in row.latent:
+            if self.task_loss:
                 own = jax.nn.one_hot(row.latent["task"] % self.experts, self.experts)[:, None]
                 total -= self.task_loss * (own * logs * weight).sum()
             if self.shifts:

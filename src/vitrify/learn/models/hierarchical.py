@@ -1,4 +1,4 @@
-"""Hierarchical convolutional nets: filters of a few places that do not overlap, layer on layer, until one place is left.
+"""Hierarchical convolutional nets: filters that do not overlap, layer on layer, until one place is left.
 
 Their layers see the levels of a tree whose nodes have as many children as a filter has places, such as those of the
 random hierarchy model (Cagnetta et al. 2024, arXiv 2307.02129).
