@@ -5,7 +5,7 @@ scores $h_e$, means taken over positions (which count like the questions that th
 
 | name | loss |
 | --- | --- |
-| `balance_loss` | $E \sum_e f_e\,\overline{p_e}$, $f_e$ the share of $e$ in all choices (Fedus et al., arXiv 2101.03961) |
+| `balance_loss` | $E \sum_e f_e\,\overline{p_e}$, $f_e$ the share of $e$ in choices (Fedus et al., arXiv 2101.03961) |
 | `z_loss` | $\overline{(\log\sum_e \exp h_e)^2}$ (Zoph et al., arXiv 2202.08906) |
 | `task_loss` | $-\overline{\log p_{t \bmod E}}$ for the row's task $t$: one expert per task |
 
