@@ -25,6 +25,7 @@ from vitrify.sandboxes.catalogue import Sandbox, rows
 from vitrify.sandboxes.catalogue import make as make_sandbox
 from vitrify.spec.ngram import NGramModel
 
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 ROWS, STEPS, RATE = 64, 30, 0.03
 FALL = 0.1  # nats; the chain's entropy rate is 0.37 below what is paid for knowing nothing
 CLOSE = 1e-4  # two forward passes in single precision
@@ -114,8 +115,7 @@ def compiled(name: str) -> Any:
         answers = program.net.forward(family(name).arrays(program.net, last), inputs)
         return Trained(first, last, (before, after), gradient, inputs, answers)
 
-    quick = {"xla_backend_optimization_level": 0}  # compiling takes longer than the steps
-    return jax.jit(go).lower(np.uint32(0)).compile(compiler_options=quick)
+    return jax.jit(go)
 
 
 @cache
@@ -124,7 +124,7 @@ def trained(name: str) -> Trained:
     return found
 
 
-def each(names: list[str]) -> Any:
+def each(names: list[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in names]
     )

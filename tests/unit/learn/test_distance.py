@@ -15,7 +15,9 @@ from vitrify.learn.distance import distance, distances, probe
 from vitrify.net.architecture import Output
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
+from vitrify.sandboxes.catalogue import Row
 
+NO_ROW = Row(None, None, None, {})  # the probe does not look at it
 HEADS = (Head(), Head(), Head("linear"), Head(window=3), Head(rotary=10.0), Head())
 
 
@@ -51,10 +53,10 @@ def disguised(weights: Weights, seed: int) -> Weights:
         found[f"{part}.W_V"][head] = found[f"{part}.W_V"][head] @ mixed
         found[f"{part}.b_V"][head] = found[f"{part}.b_V"][head] @ mixed
         found[f"{part}.W_O"][head] = np.linalg.inv(mixed) @ found[f"{part}.W_O"][head]
-        size = rng.uniform(0.5, 2)  # a temperature may be in the queries
-        found[f"{part}.beta"][head] *= size
-        found[f"{part}.W_Q"][head] /= size
-        found[f"{part}.b_Q"][head] /= size
+        beta = rng.uniform(0.5, 2)  # a temperature may be in the queries
+        found[f"{part}.beta"][head] *= beta
+        found[f"{part}.W_Q"][head] /= beta
+        found[f"{part}.b_Q"][head] /= beta
     found[f"{part}.b_rel"][3] += rng.normal()  # adds the same to all scores
     found[f"{part}.b_rel"][[0, 1, 2, 4, 5]] = rng.normal(size=(5, 3))  # heads without a window do not read it
     found[f"{part}.b_K"][0] += rng.normal(size=4)
@@ -63,7 +65,7 @@ def disguised(weights: Weights, seed: int) -> Weights:
         found |= {name: array[order] for name, array in found.items() if name.startswith(part)}
     for block, units in ((0, 7), (1, 4)):
         mlp = f"blocks.{block}.mlp"
-        order, scale = rng.permutation(units), rng.uniform(0.1, 9, units)
+        order, scale = rng.permutation(units).tolist(), rng.uniform(0.1, 9, units)
         found[f"{mlp}.W_in"] = (found[f"{mlp}.W_in"] * scale)[:, order]
         found[f"{mlp}.b_in"] = (found[f"{mlp}.b_in"] * scale)[order]
         found[f"{mlp}.W_out"] = (found[f"{mlp}.W_out"] / scale[:, None])[order]
@@ -155,7 +157,7 @@ def test_nothing_is_far_from_nothing() -> None:
 def test_a_probe_gives_the_distance_inside_a_compiled_program() -> None:
     weights = drawn(MADE["without"])
     other = weights.map(lambda array: np.float32(array + 0.01))
-    found = jax.jit(jax.vmap(lambda a: probe(weights)(weights.architecture, a, None, {})))(
+    found = jax.jit(jax.vmap(lambda a: probe(weights)(weights.architecture, a, NO_ROW, {})))(
         {key: np.stack([array, weights.arrays[key]]) for key, array in other.arrays.items()}
     )
     np.testing.assert_allclose(found, [distance(other, weights), 0.0], rtol=1e-4, atol=1e-6)
