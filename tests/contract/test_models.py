@@ -48,7 +48,6 @@ MORE: dict[str, dict[str, Any]] = {  # other choices than the small sizes of a f
     "built noise": {"noise": 1.0, "scratch": False},
 }
 ALL = [*names(), *MORE]
-SLOW = [name for name in MORE if name != "built noise"]
 
 
 @cache
@@ -126,7 +125,7 @@ def trained(name: str) -> Trained:
 
 def each(names: list[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
-        "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in names]
+        "name", [pytest.param(name, marks=[pytest.mark.slow] if name in MORE else []) for name in names]
     )
 
 

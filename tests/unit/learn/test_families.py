@@ -79,7 +79,7 @@ def test_a_disentangled_transformer_is_its_definition() -> None:
 
 def test_a_hierarchical_net_has_a_filter_for_each_level() -> None:
     """Nine tokens are two levels of threes, or sixteen places of which seven are empty; one question is answered."""
-    _, net, _ = started("hierarchical", {"s": 3, "channels": 5})
+    net = make("hierarchical", {"s": 3, "channels": 5}).architecture(CHAIN)
     assert [size[2] for size in net.maps] == [9, 3, 1]
     family, net, arrays = started("hierarchical", {"s": 2, "channels": 5})
     assert [size[2] for size in net.maps] == [16, 8, 4, 2, 1]
@@ -127,7 +127,7 @@ def test_householder_factors_are_reflections_and_gates_begin_open() -> None:
 
 
 def test_hybrids_have_cells_and_heads_in_turn() -> None:
-    _, net, _ = started("hybrid", {"layers": 3, "heads": 2, "d_model": 8, "units": 4, "state": 4})
+    net = make("hybrid", {"layers": 3, "heads": 2, "d_model": 8, "units": 4, "state": 4}).architecture(CHAIN)
     assert [(block.cell is not None, len(block.heads)) for block in net.blocks] == [(True, 0), (False, 2), (True, 0)]
 
 
