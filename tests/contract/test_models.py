@@ -25,7 +25,6 @@ from vitrify.sandboxes.catalogue import Sandbox, rows
 from vitrify.sandboxes.catalogue import make as make_sandbox
 from vitrify.spec.ngram import NGramModel
 
-pytestmark = pytest.mark.usefixtures("quick_compiling")
 ROWS, STEPS, RATE = 64, 30, 0.03
 FALL = 0.1  # nats; the chain's entropy rate is 0.37 below what is paid for knowing nothing
 CLOSE = 1e-4  # two forward passes in single precision
@@ -200,3 +199,9 @@ def test_bad_sizes_are_refused_all_at_once(name: str) -> None:
         assert message in str(refused.value)
     with pytest.raises(InputError, match=r"unknown parameter 'depht'.*it has:"):
         make(name, {"depht": 3})
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name != "built"])
+def test_rows_of_another_kind_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"this model reads tokens, and a row of scenes .*: image"):
+        family(name).architecture(make_sandbox("scenes"))

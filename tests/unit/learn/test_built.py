@@ -24,7 +24,6 @@ from vitrify.sandboxes.catalogue import make as make_sandbox
 from vitrify.sandboxes.catalogue import rows
 from vitrify.spec.ngram import NGramModel
 
-pytestmark = pytest.mark.usefixtures("quick_compiling")
 P, Q = 0.2, 0.3
 
 

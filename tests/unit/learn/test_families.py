@@ -16,7 +16,6 @@ from vitrify.sandboxes.catalogue import make as make_sandbox
 
 CHAIN = make_sandbox("in_context_markov", {"states": 3, "length": 10})
 KEY = jax.random.key(3)
-pytestmark = pytest.mark.usefixtures("quick_compiling")
 
 
 def started(name: str, sizes: dict[str, Any], sandbox: Any = CHAIN) -> tuple[Any, Any, dict[str, Any]]:

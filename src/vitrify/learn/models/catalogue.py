@@ -125,6 +125,8 @@ def answers_of(sandbox: Sandbox) -> Output:
 
 def inputs_of(sandbox: Sandbox) -> tuple[str, ...]:
     """What a net that is trained on a sandbox reads: BOS, and the sandbox's symbols."""
+    if sandbox.reads != "tokens":
+        raise InputError(f"this model reads tokens, and a row of {sandbox.name} is of another kind: {sandbox.reads}")
     return (BOS, *sandbox.symbols)
 
 

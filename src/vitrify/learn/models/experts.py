@@ -49,8 +49,8 @@ class ExpertsFamily(Family):
     )
 
     layers: int = 2
-    heads: int = 4
-    d_model: int = 64
+    heads: int = 2
+    d_model: int = 32
     experts: int = 4
     top: int = 1
     over: Literal["all", "chosen"] = "all"

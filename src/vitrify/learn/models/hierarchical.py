@@ -15,9 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from vitrify.arrays import Array
-from vitrify.errors import InputError
 from vitrify.learn.models import _start
-from vitrify.learn.models.catalogue import Family, Parameters, answers_of, too_small
+from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, too_small
 from vitrify.net.architecture import Record
 from vitrify.net.conv import Convolution, Convolutional
 from vitrify.sandboxes.catalogue import Row, Sandbox
@@ -42,19 +41,17 @@ class HierarchicalFamily(Family):
         return too_small(self, s=2, channels=1)
 
     def architecture(self, sandbox: Sandbox) -> Convolutional:
-        if sandbox.reads != "tokens":
-            raise InputError(f"a hierarchical net reads tokens, and {sandbox.name} has none")
-        layers = 1
+        symbols, layers = inputs_of(sandbox)[1:], 1  # an empty place stands for nothing, not for BOS
         while self.s**layers < sandbox.tokens:
             layers += 1
         return Convolutional(
-            planes=len(sandbox.symbols),
+            planes=len(symbols),
             rows=1,
             columns=self.s**layers,
             output=answers_of(sandbox),
             convolutions=(Convolution(self.channels, (1, self.s), (1, self.s)),) * layers,
             pixels="symbols",
-            symbols=sandbox.symbols,
+            symbols=symbols,
             name=f"hierarchical net on {sandbox.name}",
         )
 

@@ -28,9 +28,9 @@ class HybridFamily(Family):
     SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"heads": 2, "d_model": 8, "state": 8, "units": 8})
 
     layers: int = 2
-    heads: int = 4
-    d_model: int = 64
-    state: int = 64
+    heads: int = 2
+    d_model: int = 32
+    state: int = 32
     kind: Recurrence = "positive"
     factors: int = 1
     units: int | None = None

@@ -29,8 +29,8 @@ class StateSpaceFamily(Family):
     SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"layers": 1, "d_model": 8, "state": 8, "units": 8})
 
     layers: int = 2
-    d_model: int = 64
-    state: int = 64
+    d_model: int = 32
+    state: int = 32
     kind: Recurrence = "positive"
     factors: int = 1
     units: int | None = None
