@@ -7,10 +7,13 @@ so that a state lasts:
 | kind | start |
 | --- | --- |
 | `linear` | $W_A$ orthogonal |
-| `relu` | $W_A = I$ |
+| `relu` | $W_A = 0.9\,I$ |
 | `positive`, `signed` | decays spread over [0.9, 0.999] by the bias |
 | `householder` | $W_A$ semi-orthogonal: $|v| = \sqrt 2$ (reflections), or less if more numbers are read than kept |
 | `lstm` | the bias of the forget gate is 1 |
+
+Where the first state is multiplied by a decay $a$, what is driven in is $\sqrt{1 - a^2}$ smaller: a state then has the
+size of what drives it, however long it lasts.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ def first(shapes: Mapping[str, tuple[int, ...]], key: Array, scale: Any, depth: 
     found |= {name: jnp.ones(shape) for name, shape in shapes.items() if name.endswith(".w")}
     for index, cell in cells(net):
         part = f"blocks.{index}.rec."
-        fresh = _cell_start(cell, {name: found[part + name] for name in ("W_A", "b") if part + name in found})
+        fresh = _cell_start(cell, {name: found[part + name] for name in ("W_A", "W_B", "b") if part + name in found})
         found |= {part + name: array for name, array in fresh.items()}
     return found
 
@@ -80,11 +83,11 @@ def _cell_start(cell: Cell, drawn: Mapping[str, Array]) -> Parameters:
     if cell.kind == "linear":
         return {"W_A": jnp.linalg.qr(w_a)[0]}
     if cell.kind == "relu":
-        return {"W_A": jnp.eye(cell.state)}
+        return {"W_A": DECAYS[0] * jnp.eye(cell.state), "W_B": drawn["W_B"] * np.sqrt(1 - DECAYS[0] ** 2)}
     if cell.kind in ("positive", "signed"):
         decays = np.linspace(*DECAYS, cell.state)
         bias = np.log(decays / (1 - decays)) if cell.kind == "positive" else np.arctanh(decays)
-        return {"b": jnp.asarray(bias, jnp.float32)}
+        return {"b": jnp.asarray(bias, jnp.float32), "W_B": drawn["W_B"] * np.sqrt(1 - decays**2).astype(np.float32)}
     if cell.kind == "householder":  # rows that are read have norm sqrt(read)
         read = w_a.shape[1]
         return {"W_A": jnp.stack([_semi_orthogonal(factor) * np.sqrt(2 / read) for factor in w_a])}
