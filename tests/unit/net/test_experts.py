@@ -26,6 +26,8 @@ EXPERTS = (
     Expert((4, 0), 4, (2,)),
 )
 
+WHOLE = (Expert((0, 1, 2, 3, 4), 3, (0, 1, 2, 3, 4)), Expert((1, 0, 2, 4, 3), 3, (2, 1, 0, 3, 4)))
+
 
 def moe(**changes: Any) -> Transformer:
     """Two blocks: experts beside an MLP with a hidden router, and experts alone with a linear one."""
@@ -48,6 +50,7 @@ NETS = {
     "with norms": moe(norm=True, eps=1e-3),
     "one expert": moe(blocks=(Block(experts=EXPERTS[:1]),)),
     "gates over all": moe(blocks=(Block(experts=EXPERTS, router=2, gate=Gate(2)), Block(experts=EXPERTS, gate=Gate()))),
+    "the whole stream": moe(blocks=(Block(experts=WHOLE), Block(experts=WHOLE, gate=Gate(2)))),
     "gates over the chosen": moe(blocks=(Block(experts=EXPERTS, units=2, gate=Gate(3, "chosen")),)),
 }
 TOKENS = np.random.default_rng(5).integers(1, 4, size=(6, 7))
@@ -100,6 +103,17 @@ def test_of_equal_scores_the_first_wins() -> None:
     arrays["blocks.0.moe.router.b_out"][1] = 2
     net.forward(arrays, TOKENS, record=seen.__setitem__)
     assert (seen["blocks.0.moe.hook_expert"] == 1).all()
+
+
+def test_of_equal_scores_the_first_get_gates() -> None:
+    net = moe(blocks=(Block(experts=EXPERTS, gate=Gate(2)),))
+    arrays = random_arrays(net, 3)
+    for name in ("W_out", "b_out", "b_choice"):
+        arrays[f"blocks.0.moe.router.{name}"][:] = 0
+    seen: dict[str, Any] = {}
+    net.forward(arrays, TOKENS, record=seen.__setitem__)
+    assert (seen["blocks.0.moe.hook_gates"] == [0.25, 0.25, 0, 0]).all()
+    assert (seen["blocks.0.moe.hook_expert"] == [0, 1]).all()
 
 
 def test_activations_are_recorded() -> None:
