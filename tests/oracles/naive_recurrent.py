@@ -20,7 +20,8 @@ def logits(net: Recurrent, arrays: Mapping[str, Any], tokens: Sequence[int]) -> 
         if net.cell.kind == "lstm":
             state, cell = _lstm(state, cell, x, numbers)
         else:
-            state = _plus(_moved(net, state, x, numbers["rec.W_A"]), _times(x, numbers["rec.W_B"]))
+            moved = _decayed if net.cell.kind in ("positive", "signed") else _moved
+            state = _plus(moved(net, state, x, numbers), _times(x, numbers["rec.W_B"]))
         if net.cell.kind == "relu":
             state = [number if number > 0 else 0.0 for number in state]
         out = state
@@ -32,8 +33,15 @@ def logits(net: Recurrent, arrays: Mapping[str, Any], tokens: Sequence[int]) -> 
     return answers
 
 
-def _moved(net: Recurrent, state: Vector, x: Vector, w_a: Any) -> Vector:
+def _decayed(net: Recurrent, state: Vector, x: Vector, numbers: Mapping[str, Any]) -> Vector:
+    """The state before, every number times a decay between 0, or -1, and 1."""
+    asked = _plus(_times(x, numbers["rec.W_A"]), numbers["rec.b"])
+    return [h * (_sigmoid(a) if net.cell.kind == "positive" else tanh(a)) for h, a in zip(state, asked, strict=True)]
+
+
+def _moved(net: Recurrent, state: Vector, x: Vector, numbers: Mapping[str, Any]) -> Vector:
     """The state before, after the transition that x asks for."""
+    w_a = numbers["rec.W_A"]
     if net.cell.kind == "diagonal":
         return [h * a for h, a in zip(state, _times(x, w_a), strict=True)]
     if net.cell.kind == "full":

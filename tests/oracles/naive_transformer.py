@@ -105,7 +105,18 @@ def _experts(block: Block, part: Mapping[str, Any], x: Vector, width: int) -> Ve
         seen = [max(number, 0.0) for number in _affine(x, part["moe.router.W_in"], part["moe.router.b_in"])]
     scores = _affine(seen, part["moe.router.W_out"], part["moe.router.b_out"])
     best = scores.index(max(scores))
-    expert, name = block.experts[best], f"moe.experts.{best}"
+    if block.gate:
+        shifted = [score + shift for score, shift in zip(scores, part["moe.router.b_choice"], strict=True)]
+        ranked = sorted(range(len(scores)), key=lambda number: (-shifted[number], number))[: block.gate.top]
+        whole = math.fsum(math.exp(scores[e]) for e in (ranked if block.gate.over == "chosen" else range(len(scores))))
+        parts = [[math.exp(scores[e]) / whole * y for y in _expert(block, part, x, width, e)] for e in ranked]
+        return [math.fsum(numbers) for numbers in zip(*parts, strict=True)]
+    return _expert(block, part, x, width, best)
+
+
+def _expert(block: Block, part: Mapping[str, Any], x: Vector, width: int, number: int) -> Vector:
+    """What one expert writes."""
+    expert, name = block.experts[number], f"moe.experts.{number}"
     read = [x[dim] for dim in expert.reads]
     hidden = [max(number, 0.0) for number in _affine(read, part[f"{name}.W_in"], part[f"{name}.b_in"])]
     written = dict(zip(expert.writes, _affine(hidden, part[f"{name}.W_out"], part[f"{name}.b_out"]), strict=True))

@@ -232,6 +232,8 @@ class _Run:
 
     def experts(self, block: Block, name: str, turn: int, x: Reals) -> Reals:
         """What the best expert at each position writes; of equal scores the first wins."""
+        if block.gate:
+            raise InputError("the numbers of experts with gates are not bounded: only of those that work alone")
         seen = relu(self.affine(x, f"{name}.moe.router.W_in", f"{name}.moe.router.b_in")) if block.router else x
         scores = self.affine(seen, f"{name}.moe.router.W_out", f"{name}.moe.router.b_out").entries()
         count = len(block.experts)

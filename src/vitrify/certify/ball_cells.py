@@ -39,6 +39,9 @@ def _turned(cell: Cell, arrays: Arrays, h: Reals, row: Reals, rounded: Rounded) 
     """The part of the next state that comes from the one before."""
     if cell.kind == "diagonal":
         return times(h, arrays("W_A", row), rounded)
+    if cell.kind in ("positive", "signed"):
+        scale = rounded.sum([arrays("W_A", row), arrays("b")])
+        return times(h, _curve(scale, _sigmoid if cell.kind == "positive" else arb.tanh, rounded), rounded)
     if cell.kind == "householder":
         for factor in range(cell.factors):
             v = arrays("W_A", row, factor)

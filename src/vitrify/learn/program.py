@@ -125,7 +125,7 @@ class Program:
         record = seen.__setitem__ if family.watched else None
         logits = family.logits(self.net, sandbox, family.arrays(self.net, parameters), row, record)
         loss = mean_loss(logits, row)
-        return loss + family.penalty(seen) if family.watched else loss
+        return loss + family.penalty(seen, row) if family.watched else loss
 
     def _advance(self, lane: Member, values: Mapping[str, Array], start: Array, steps: Array) -> Member:
         def one(values: Mapping[str, Array], member: Member, step: Array) -> Member:

@@ -7,6 +7,8 @@ A cell reads a row $x_t$ at every position and starts from $h = 0$ (or where a c
 | `linear` | $h_{t-1} W_A + u_t$ | [state, state], the same at every position |
 | `relu` | $\mathrm{relu}(h_{t-1} W_A + u_t)$, a simple (Elman) recurrent net | [state, state] |
 | `diagonal` | $h_{t-1} \odot (x_t W_A) + u_t$ | [read, state] |
+| `positive` | $h_{t-1} \odot \sigma(x_t W_A + b) + u_t$: decays in (0, 1) | [read, state] |
+| `signed` | $h_{t-1} \odot \tanh(x_t W_A + b) + u_t$: decays in (-1, 1) | [read, state] |
 | `householder` | $h_{t-1} \prod_j (I - v_j^\top v_j) + u_t$, $v_j = x_t W_{A,j}$ | [factor, read, state] |
 | `full` | $\sum_i x_{t,i}\, h_{t-1} W_{A,i} + u_t$ | [read, state, state] |
 | `lstm` | $h_t = \sigma(o)\,\tanh(c_t)$, $c_t = \sigma(f)\,c_{t-1} + \sigma(i)\,\tanh(g)$ | [state, 4 state] |
@@ -35,8 +37,10 @@ from vitrify.net.sparse import matmul
 if TYPE_CHECKING:
     from vitrify.net.transformer_forward import Part
 
-CellKind = Literal["linear", "relu", "diagonal", "householder", "full", "lstm"]
+CellKind = Literal["linear", "relu", "diagonal", "positive", "signed", "householder", "full", "lstm"]
 NONLINEAR: tuple[CellKind, ...] = ("relu", "lstm")
+ELEMENTWISE: tuple[CellKind, ...] = ("diagonal", "positive", "signed")  # each number of the state has its own scale
+BIASED: tuple[CellKind, ...] = ("positive", "signed", "lstm")
 Step = Callable[..., tuple[Any, Array]]  # what is kept and the row of each position -> what is kept, the new state
 
 
@@ -72,19 +76,19 @@ class Cell:
         """Name and shape of every array of a cell that reads so many numbers."""
         state = self.state
         transition: dict[CellKind, tuple[int, ...]] = {
-            "diagonal": (read, state),
+            **dict.fromkeys(ELEMENTWISE, (read, state)),
             "householder": (self.factors, read, state),
             "full": (read, state, state),
             "lstm": (state, 4 * state),
         }
         gates = 4 * state if self.kind == "lstm" else state
         shapes = {"W_A": transition.get(self.kind, (state, state)), "W_B": (read, gates)}
-        return shapes | ({"b": (gates,)} if self.kind == "lstm" else {})
+        return shapes | ({"b": (gates,)} if self.kind in BIASED else {})
 
     def held(self, read: int) -> int:
         """Numbers that a run holds at once for one position, beside what is read."""
         rows = {"householder": self.factors, "full": read, "lstm": 8}.get(self.kind, 1)
-        return self.state * (2 + rows + (self.state if self.parallel and self.kind != "diagonal" else 0))
+        return self.state * (2 + rows + (self.state if self.parallel and self.kind not in ELEMENTWISE else 0))
 
 
 def states(cell: Cell, part: Part, x: Array) -> Array:
@@ -93,15 +97,19 @@ def states(cell: Cell, part: Part, x: Array) -> Array:
     h = namespace(x).zeros_like(driven[:, 0, : cell.state])
     kept = part.kept("rec", (h, h) if cell.kind == "lstm" else h)
     if cell.parallel:
-        found = _in_rounds(cell, w_a, x, driven, kept)
+        turn = _scales(cell, part, x) if cell.kind in ELEMENTWISE else _matrices(cell, w_a, x)
+        found = _in_rounds(turn, driven, kept)
         kept = found[:, -1]
     else:
         given: tuple[Array, ...] = (driven + part["rec.b"] if cell.kind == "lstm" else driven,)
-        if cell.kind in ("diagonal", "householder"):
+        if cell.kind in ELEMENTWISE:
+            given = (_scales(cell, part, x), *given)
+        elif cell.kind == "householder":
             given = (matmul(x, w_a), *given)
         elif cell.kind == "full":
             given = (x, *given)
-        steps = {"diagonal": _scaled, "householder": _reflected, "full": _chosen(w_a), "lstm": _lstm(w_a)}
+        steps = {**dict.fromkeys(ELEMENTWISE, _scaled), "householder": _reflected}
+        steps |= {"full": _chosen(w_a), "lstm": _lstm(w_a)}
         kept, found = _stepped(steps.get(cell.kind) or _turned(w_a, relu=cell.kind == "relu"), kept, given)
     part.keep("rec", kept)
     return found
@@ -129,6 +137,15 @@ def _turned(w_a: Any, *, relu: bool) -> Step:
         return h, h
 
     return step
+
+
+def _scales(cell: Cell, part: Part, x: Array) -> Array:
+    """What every number of the state is multiplied by [batch, pos, state]."""
+    scale = matmul(x, part["rec.W_A"])
+    if cell.kind == "diagonal":
+        return scale
+    scale = scale + part["rec.b"]
+    return _sigmoid(scale) if cell.kind == "positive" else namespace(x).tanh(scale)
 
 
 def _scaled(h: Array, scale: Array, driven: Array) -> tuple[Array, Array]:
@@ -168,16 +185,18 @@ def _sigmoid(x: Array) -> Array:
     return (1 + namespace(x).tanh(x / 2)) / 2
 
 
-def _in_rounds(cell: Cell, w_a: Any, x: Array, driven: Array, kept: Array) -> Array:
-    """The same states by an associative scan: a run of positions is its transition and what it leaves in the state."""
-    xp = namespace(driven)
-    turn = matmul(x, w_a) if cell.kind == "diagonal" else _matrices(cell, w_a, x)
-    first = kept * turn[:, 0] if cell.kind == "diagonal" else (kept[:, None] @ turn[:, 0])[:, 0]
+def _in_rounds(turn: Array, driven: Array, kept: Array) -> Array:
+    """The same states by an associative scan: a run of positions is its transition and what it leaves in the state.
+
+    A transition is a scale for each number [batch, pos, state], or a matrix [batch, pos, state, state].
+    """
+    xp, scales = namespace(driven), turn.ndim == 3
+    first = kept * turn[:, 0] if scales else (kept[:, None] @ turn[:, 0])[:, 0]
     driven = xp.concatenate([(driven[:, 0] + first)[:, None], driven[:, 1:]], axis=1)
     reach = 1
     while reach < driven.shape[1]:
         before, after = turn[:, :-reach], turn[:, reach:]
-        if cell.kind == "diagonal":
+        if scales:
             left, joined = driven[:, :-reach] * after, before * after
         else:
             left, joined = (driven[:, :-reach, None, :] @ after)[:, :, 0], before @ after

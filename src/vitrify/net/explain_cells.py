@@ -19,6 +19,8 @@ RULES = {
     "linear": "h ← h A + x B",
     "relu": "h ← relu(h A + x B)",
     "diagonal": "h ← h ⊙ a(x) + x B, a(x) a scale for each number",
+    "positive": "h ← h ⊙ σ(a(x)) + x B, a(x) a number for each number",
+    "signed": "h ← h ⊙ tanh(a(x)) + x B, a(x) a number for each number",
     "householder": "h ← h H(x) + x B, H(x) a product of Householder factors",
     "full": "h ← h A(x) + x B, A(x) a matrix",
     "lstm": "c ← σ(f) ⊙ c + σ(i) ⊙ tanh(g), h ← σ(o) ⊙ tanh(c)",
@@ -39,7 +41,7 @@ def followed(weights: Weights[Any], block: int, cell: Cell, given: list[Source],
             for g, gate in enumerate(gates)
             for at, name in _coordinates(made)
         ]
-    if not isinstance(net, Recurrent):  # what it reads is no token any more
+    if not isinstance(net, Recurrent) or cell.kind in ("positive", "signed"):  # what it reads is no token any more
         return (
             [RULES[cell.kind]]
             if cell.kind != "diagonal"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,7 +11,7 @@ from vitrify.arrays import Array
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Output, Reads, Record
 from vitrify.net.cells import Cell
-from vitrify.net.experts import Expert, expert_shapes
+from vitrify.net.experts import Expert, Gate, expert_shapes
 
 if TYPE_CHECKING:
     from vitrify.net.transformer_forward import Cache
@@ -60,6 +60,16 @@ class Block:
     experts: tuple[Expert, ...] = ()
     router: int = 0  # hidden units that choose the expert; without any the choice is linear
     cell: Cell | None = None
+    gate: Gate | None = None  # of the experts
+
+    def __post_init__(self) -> None:
+        if self.gate and not 1 <= self.gate.top <= len(self.experts):
+            raise FolderError(f"a gate lets between 1 and {len(self.experts)} experts work, not {self.gate.top}")
+
+    def __repr__(self) -> str:
+        """A gate shows only where there is one: digests of nets without are older than gates."""
+        shown = [entry.name for entry in fields(self) if entry.name != "gate" or self.gate]
+        return f"Block({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     @property
     def window(self) -> int:
@@ -73,8 +83,9 @@ class Block:
 
     @property
     def busy(self) -> int:
-        """Hidden units that work at one position, at most: of the experts only one does."""
-        return self.units + self.router + max((expert.units for expert in self.experts), default=0)
+        """Hidden units that work at one position, at most: of the experts only one does, or as many as a gate lets."""
+        largest = sorted((expert.units for expert in self.experts), reverse=True)
+        return self.units + self.router + sum(largest[: self.gate.top if self.gate else 1])
 
 
 @dataclass(frozen=True)
@@ -259,7 +270,7 @@ class Transformer:
                     f"{name}.mlp.b_out": (out,),
                 }
             if block.experts:
-                layer = expert_shapes(block.experts, block.router, at_mlp)
+                layer = expert_shapes(block.experts, block.router, at_mlp, block.gate)
                 shapes |= {f"{name}.moe.{key}": shape for key, shape in layer.items()}
             if block.halves:
                 shapes |= self._norm_shapes(f"{name}.ln2", 2 * index + 1)

@@ -72,7 +72,7 @@ def forward(
             outputs = [mlp(part, seen)] if block.units else []
             if block.experts:
                 width = block.d_out if net.residual == "concatenate" else net.d_model
-                outputs.append(mixture(block.experts, block.router, part, seen, width))
+                outputs.append(mixture(block.experts, block.router, block.gate, part, seen, width))
             x = _join(net, x, outputs)
         part.record("hook_resid_post", x)
     seen = _normed(net, whole, "ln_final", x, 2 * len(net.blocks))

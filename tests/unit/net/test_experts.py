@@ -13,9 +13,10 @@ from scipy.sparse import csr_array
 
 from nets import LETTERS, random_arrays, random_net
 from oracles import naive_transformer
-from vitrify.net import Ledger, forward, load, save, trace
+from vitrify.errors import FolderError
+from vitrify.net import Ledger, Weights, forward, load, save, trace
 from vitrify.net.architecture import Output, from_json, to_json
-from vitrify.net.experts import Expert
+from vitrify.net.experts import Expert, Gate
 from vitrify.net.transformer import Block, Head, Transformer
 
 EXPERTS = (
@@ -24,6 +25,8 @@ EXPERTS = (
     Expert((2,), 1, (0,)),
     Expert((4, 0), 4, (2,)),
 )
+
+WHOLE = (Expert((0, 1, 2, 3, 4), 3, (0, 1, 2, 3, 4)), Expert((1, 0, 2, 4, 3), 3, (2, 1, 0, 3, 4)))
 
 
 def moe(**changes: Any) -> Transformer:
@@ -46,6 +49,9 @@ NETS = {
     "concatenating": moe(residual="concatenate"),
     "with norms": moe(norm=True, eps=1e-3),
     "one expert": moe(blocks=(Block(experts=EXPERTS[:1]),)),
+    "gates over all": moe(blocks=(Block(experts=EXPERTS, router=2, gate=Gate(2)), Block(experts=EXPERTS, gate=Gate()))),
+    "the whole stream": moe(blocks=(Block(experts=WHOLE), Block(experts=WHOLE, gate=Gate(2)))),
+    "gates over the chosen": moe(blocks=(Block(experts=EXPERTS, units=2, gate=Gate(3, "chosen")),)),
 }
 TOKENS = np.random.default_rng(5).integers(1, 4, size=(6, 7))
 TOKENS[:, 0] = 0
@@ -99,6 +105,17 @@ def test_of_equal_scores_the_first_wins() -> None:
     assert (seen["blocks.0.moe.hook_expert"] == 1).all()
 
 
+def test_of_equal_scores_the_first_get_gates() -> None:
+    net = moe(blocks=(Block(experts=EXPERTS, gate=Gate(2)),))
+    arrays = random_arrays(net, 3)
+    for name in ("W_out", "b_out", "b_choice"):
+        arrays[f"blocks.0.moe.router.{name}"][:] = 0
+    seen: dict[str, Any] = {}
+    net.forward(arrays, TOKENS, record=seen.__setitem__)
+    assert (seen["blocks.0.moe.hook_gates"] == [0.25, 0.25, 0, 0]).all()
+    assert (seen["blocks.0.moe.hook_expert"] == [0, 1]).all()
+
+
 def test_activations_are_recorded() -> None:
     seen = trace(random_net(NETS["adding"]), ["a", "b"])
     assert seen["blocks.0.moe.hook_scores"].shape == (3, 4)
@@ -132,3 +149,35 @@ def test_a_net_with_experts_survives_its_folder(tmp_path: Path) -> None:
         weights = random_net(net)
         save(weights, tmp_path / name)
         assert load(tmp_path / name).digest == weights.digest
+
+
+def test_only_nets_with_gates_tell_of_them() -> None:
+    """Digests of nets from before there were gates are what they were; those with gates differ by them."""
+    assert repr(Block()) == ("Block(heads=(), d_head=0, d_value=0, units=0, d_out=0, experts=(), router=0, cell=None)")
+    digests = set()
+    for gate in (Gate(), Gate(2), Gate(2, "chosen")):
+        net = moe(blocks=(Block(experts=EXPERTS, gate=gate),))
+        digests.add(Weights(net, random_arrays(net, 0)).digest)
+    assert len(digests) == 3
+    with pytest.raises(FolderError, match="between 1 and 2 experts work, not 3"):
+        Block(experts=EXPERTS[:2], gate=Gate(3))
+
+
+def test_a_shift_decides_who_works_and_gates_carry_gradients() -> None:
+    """With a shift of the choice the gates are those of the scores, and the scores have slopes, the shift none."""
+    net = NETS["gates over all"]
+    arrays = random_arrays(net, 4)
+    arrays["blocks.0.moe.router.b_choice"] = np.array([0.0, 0.0, 99.0, 0.0])
+    seen: dict[str, Any] = {}
+    net.forward(arrays, TOKENS, record=seen.__setitem__)
+    assert (seen["blocks.0.moe.hook_expert"][..., 0] == 2).all()
+    scores, gates = seen["blocks.0.moe.hook_scores"], seen["blocks.0.moe.hook_gates"]
+    share = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(gates[gates > 0], share[gates > 0])
+    assert ((gates > 0).sum(axis=-1) == 2).all()
+    with jax.enable_x64(True):
+        given = {key: jnp.asarray(array) for key, array in arrays.items()}
+        slope = jax.jit(jax.grad(lambda a: net.forward(a, jnp.asarray(TOKENS)).var()))(given)
+    assert np.abs(slope["blocks.0.moe.router.W_out"]).max() > 0
+    assert np.abs(slope["blocks.1.moe.router.W_out"]).max() > 0
+    assert not np.asarray(slope["blocks.0.moe.router.b_choice"]).any()

@@ -237,6 +237,8 @@ def test_shapes_and_sizes_by_hand() -> None:
         "linear": (5, 5),
         "relu": (5, 5),
         "diagonal": (3, 5),
+        "positive": (3, 5),
+        "signed": (3, 5),
         "householder": (2, 3, 5),
         "full": (3, 5, 5),
         "lstm": (5, 20),

@@ -33,6 +33,7 @@ class Family(ABC):
     """A family of networks; its fields are the sizes, those named in `TRACED` may differ between members."""
 
     TRACED: ClassVar[tuple[str, ...]] = ()
+    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({})  # sizes that make it quick to compile and train
 
     def __post_init__(self) -> None:
         if any(isinstance(getattr(self, name), jax.core.Tracer) for name in self.TRACED):
@@ -63,6 +64,11 @@ class Family(ABC):
         del net
         return dict(parameters)
 
+    def inputs(self, net: Any, sandbox: Sandbox, row: Row) -> Array:
+        """What the net reads of a batch of rows."""
+        del sandbox
+        return jnp.pad(row.tokens + 1, ((0, 0), (net.pads, 0)))  # BOS is the first of the net's inputs
+
     def logits(
         self, net: Any, sandbox: Sandbox, arrays: Mapping[str, Array], row: Row, record: Record | None = None
     ) -> Array:
@@ -70,9 +76,7 @@ class Family(ABC):
 
         A net without pads answers nothing before the first token.
         """
-        del sandbox
-        ids = jnp.pad(row.tokens + 1, ((0, 0), (net.pads, 0)))  # BOS is the first of the net's inputs
-        found = net.forward(arrays, ids, record=record)
+        found = net.forward(arrays, self.inputs(net, sandbox, row), record=record)
         return found[:, max(net.pads - 1, 0) :]
 
     def weights(self, net: Any, parameters: Mapping[str, Array], about: Mapping[str, Any]) -> Weights[Any]:
@@ -80,9 +84,9 @@ class Family(ABC):
         arrays = {name: np.asarray(array) for name, array in self.arrays(net, parameters).items()}
         return Weights(net, arrays, about=about)
 
-    def penalty(self, seen: Mapping[str, Array]) -> Array | float:
-        """What is added to the loss, from the activations that `watched` names; nothing, for most."""
-        del seen
+    def penalty(self, seen: Mapping[str, Array], row: Row) -> Array | float:
+        """What is added to the loss of a batch, from the activations that `watched` names; nothing, for most."""
+        del seen, row
         return 0.0
 
     @property
@@ -121,7 +125,16 @@ def answers_of(sandbox: Sandbox) -> Output:
 
 def inputs_of(sandbox: Sandbox) -> tuple[str, ...]:
     """What a net that is trained on a sandbox reads: BOS, and the sandbox's symbols."""
+    if sandbox.reads != "tokens":
+        raise InputError(f"this model reads tokens, and a row of {sandbox.name} is of another kind: {sandbox.reads}")
     return (BOS, *sandbox.symbols)
+
+
+def too_small(family: Family, **least: int) -> Iterator[str]:
+    """The sizes that are below what they must be at least."""
+    for name, number in least.items():
+        if getattr(family, name) < number:
+            yield f"{name} must be at least {number}, not {getattr(family, name)}"
 
 
 def normal(key: Array, shapes: Mapping[str, tuple[int, ...]], deviation: Mapping[str, Any]) -> Parameters:

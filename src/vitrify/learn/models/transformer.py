@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
-import jax.numpy as jnp
-import numpy as np
-
 from vitrify.arrays import Array
-from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, normal
+from vitrify.errors import InputError
+from vitrify.learn.models import _start
+from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, too_small
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.sandboxes.catalogue import Sandbox
 
+Positions = Literal["learned", "none", "rotary", "relative"]
 ROTARY_BASE = 10_000.0
 FIXED = ("beta",)  # a temperature is a choice, no parameter
 
@@ -29,13 +30,14 @@ class TransformerFamily(Family):
     """
 
     TRACED: ClassVar[tuple[str, ...]] = ("scale",)
+    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"layers": 1, "heads": 2, "d_model": 8, "units": 8})
 
     layers: int = 2
     heads: int = 2
     d_model: int = 32
     d_head: int | None = None
     units: int | None = None
-    positions: Literal["learned", "none", "rotary", "relative"] = "learned"
+    positions: Positions = "learned"
     attention: Literal["softmax", "sparsemax", "linear"] = "softmax"
     norm: bool = True
     tied: bool = False
@@ -45,13 +47,8 @@ class TransformerFamily(Family):
     scale: float = 1.0
 
     def problems(self) -> Iterator[str]:
-        for name, least in (("layers", 1), ("heads", 0), ("d_model", 1), ("loops", 1), ("pads", 0)):
-            if getattr(self, name) < least:
-                yield f"{name} must be at least {least}, not {getattr(self, name)}"
-        if self.d_head is None and self.heads > 0 and self.d_model % self.heads:
-            yield f"d_model {self.d_model} must be a multiple of heads {self.heads}, or give d_head"
-        if self.positions == "rotary" and self.heads > 0 and self.size % 2:
-            yield f"rotary positions turn pairs of numbers: d_head must be even, not {self.size}"
+        yield from too_small(self, layers=1, heads=0, d_model=1, loops=1, pads=0)
+        yield from head_problems(self.d_model, self.heads, self.d_head, self.positions)
 
     @property
     def size(self) -> int:
@@ -59,6 +56,8 @@ class TransformerFamily(Family):
         return self.d_head or self.d_model // max(self.heads, 1)
 
     def architecture(self, sandbox: Sandbox) -> Transformer:
+        if self.tied and sandbox.answers != sandbox.symbols:
+            raise InputError(f"a tied transformer answers with the symbols that it reads: {sandbox.name} has others")
         window = sandbox.tokens + self.pads if self.positions == "relative" else None
         rotary = ROTARY_BASE if self.positions == "rotary" else 0.0
         mask: Literal["none", "causal"] = "none" if sandbox.bidirectional else "causal"
@@ -87,30 +86,22 @@ class TransformerFamily(Family):
         return {name: shape for name, shape in shapes if name not in whole and name.split(".")[-1] not in dropped}
 
     def first(self, net: Transformer, key: Array) -> Parameters:
-        shapes = self.trained(net)
-        found = normal(key, shapes, {name: self._deviation(name, shape) for name, shape in shapes.items()})
-        return found | {name: jnp.ones(shape) for name, shape in shapes.items() if name.endswith(".w")}
-
-    def _deviation(self, name: str, shape: tuple[int, ...]) -> Any:
-        last = name.split(".")[-1]
-        if last.startswith("b_") or last in ("b", "w"):
-            return 0.0
-        inputs = shape[0] * shape[1] if last == "W_O" else shape[-1] if "embed.W_" in name else shape[-2]
-        fan = shape[0] if last == "W_U" else inputs
-        shrink = np.sqrt(2 * self.layers * self.loops) if last in ("W_O", "W_out") else 1.0
-        return self.scale / (np.sqrt(fan) * shrink)
+        return _start.first(self.trained(net), key, self.scale, self.layers * self.loops, net)
 
     def arrays(self, net: Transformer, parameters: Mapping[str, Array]) -> dict[str, Array]:
         found = dict(parameters)
-        kind = next(iter(found.values())).dtype
         if self.tied:  # BOS is read, and never an answer
             found["unembed.W_U"] = found["embed.W_E"][1:].T
-        for name, shape in net.shapes().items():
-            if name.endswith("attn.beta"):
-                found[name] = jnp.full(shape, self.size**-0.5, kind)
-            elif name not in found:
-                found[name] = jnp.zeros(shape, kind)
-        return found
+        return _start.filled(net, found, self.size**-0.5)
+
+
+def head_problems(d_model: int, heads: int, d_head: int | None, positions: Positions) -> Iterator[str]:
+    """What is wrong with the width of heads."""
+    if d_head is None and heads > 0 and d_model % heads:
+        yield f"d_model {d_model} must be a multiple of heads {heads}, or give d_head"
+    size = d_head or d_model // max(heads, 1)
+    if positions == "rotary" and heads > 0 and size % 2:
+        yield f"rotary positions turn pairs of numbers: d_head must be even, not {size}"
 
 
 MODEL = TransformerFamily

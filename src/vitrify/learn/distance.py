@@ -1,0 +1,193 @@
+r"""How far weights are from others of the same architecture, up to the symmetries that change nothing that is computed.
+
+Heads of one kind may be permuted, and of a head only $W_Q W_K^\top$ and $W_V W_O$ matter (with biases as a further row;
+of rotary heads, one such product for each pair of numbers that turns). ReLU units may be permuted, and what a unit
+reads multiplied by any $\alpha > 0$ if what it writes is divided by it. Softmaxes do not see what is added to all
+scores. A norm's scale and shift are the business of those who read behind it. The basis of the residual stream is
+taken as it is: in a construction its dimensions have names.
+
+Both nets are brought into a form that these symmetries leave alone, heads and units are matched by linear assignment,
+and every part (embedding, query-key and value-output products of each layer, its MLP …) gets the relative distance
+$\|A - B\|_F / \|B\|_F$, with $B$ the reference. The distance of the nets is the root mean square of those of the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from vitrify.arrays import Array
+from vitrify.errors import InputError
+from vitrify.learn.program import Probe
+from vitrify.net.sparse import dense
+from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.weights import Weights
+
+Floats = NDArray[np.float64]
+FREE = ("lm", "class", "recogniser", "transducer")  # answers that do not see what is added to all logits
+
+
+def distance(weights: Weights[Any], reference: Weights[Any]) -> float:
+    """The distance of a net to a reference of the same architecture."""
+    if weights.architecture != reference.architecture:
+        raise InputError("only nets of the same architecture have a distance")
+    found = distances(weights.architecture, weights.arrays, reference.arrays)
+    return float(np.sqrt(np.mean(np.square(list(found.values())))))
+
+
+def probe(reference: Weights[Any]) -> Probe:
+    """A probe that measures the distance to a reference along a curve."""
+
+    def measured(net: Any, arrays: Mapping[str, Array], row: Any, seen: Mapping[str, Array]) -> Array:
+        del row, seen
+
+        def outside(arrays: Mapping[str, Any]) -> Any:
+            return np.float32(distance(Weights(net, arrays), reference))
+
+        return jax.pure_callback(outside, np.float32(0.0), dict(arrays), vmap_method="sequential")
+
+    return measured
+
+
+def distances(net: Any, arrays: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, float]:
+    """The relative distance of every part, by name."""
+    ours, theirs = (_folded(net, {n: _plain(a) for n, a in found.items()}) for found in (arrays, reference))
+    found: dict[str, float] = {}
+    for index, block in enumerate(net.blocks if isinstance(net, Transformer) else ()):
+        if block.heads:
+            found |= _heads(net, block, f"blocks.{index}", ours, theirs)
+    for name in [name.removesuffix(".W_in") for name in theirs if name.endswith("mlp.W_in")]:
+        found[name] = _units(name, ours, theirs)
+    if "pos_embed.W_pos" in theirs:
+        found["embed"] = _relative(*(_embedded(each) for each in (ours, theirs)))
+    done = (".attn.", ".mlp.", *(["embed.W_E", "pos_embed.W_pos"] if "embed" in found else []))
+    rest = [name for name in theirs if not any(part in f".{name}" for part in done)]
+    for group in dict.fromkeys(name.rsplit(".", 1)[0] for name in rest):
+        own = [name for name in rest if name.rsplit(".", 1)[0] == group]
+        found[group] = _relative(*(np.concatenate([each[name].ravel() for name in own]) for each in (ours, theirs)))
+    return found
+
+
+def _plain(array: Any) -> Floats:
+    return np.asarray(dense(array), dtype=np.float64)
+
+
+def _relative(ours: Floats, theirs: Floats) -> float:
+    """The distance as a share of the reference's size, or of our own where that is nothing."""
+    size = np.linalg.norm(theirs) or np.linalg.norm(ours)
+    return float(np.linalg.norm(ours - theirs) / size) if size else 0.0
+
+
+def _folded(net: Any, arrays: dict[str, Floats]) -> dict[str, Floats]:
+    """Norms taken into the matrices that read behind them, and what no softmax sees taken out."""
+    found = dict(arrays)
+    if isinstance(net, Transformer) and net.norm:
+        for index, block in enumerate(net.blocks):
+            if block.heads and not block.cell:
+                _fold(net, found, f"blocks.{index}.ln1", 2 * index, f"blocks.{index}.attn", "QKV")
+            if block.units and not block.experts:
+                _fold(net, found, f"blocks.{index}.ln2", 2 * index + 1, f"blocks.{index}.mlp", ["in"])
+        _fold(net, found, "ln_final", 2 * len(net.blocks), "unembed", "U")
+    if net.output.kind in FREE and net.output.scores == "softmax":
+        for name in ("unembed.W_U", "unembed.b_U"):
+            found[name] = found[name] - found[name].mean(axis=-1, keepdims=True)
+    return found
+
+
+def _fold(net: Transformer, found: dict[str, Floats], norm: str, half: int, part: str, readers: Any) -> None:
+    """Matrices and biases as if they read the normalised numbers before their scale and shift."""
+    groups = net.normed(half)
+    if not groups:
+        return
+    dims = [dim for group in groups for dim in group]
+    scale, shift = np.ones(net.widths[half]), np.zeros(net.widths[half])
+    scale[dims], shift[dims] = found.pop(f"{norm}.w"), found.pop(f"{norm}.b")
+    for reader in readers:
+        matrix, bias = found[f"{part}.W_{reader}"], found[f"{part}.b_{reader}"]
+        found[f"{part}.b_{reader}"] = bias + shift @ matrix
+        matrix = scale[:, None] * matrix
+        for group in groups:  # numbers of mean 0 do not see what is added to a whole column
+            rows = list(group)
+            matrix[..., rows, :] -= matrix[..., rows, :].mean(axis=-2, keepdims=True)
+        found[f"{part}.W_{reader}"] = matrix
+
+
+def _embedded(arrays: Mapping[str, Floats]) -> Floats:
+    """Tokens and places as they differ from their means, and the sum of these: only sums of the two are read."""
+    tokens, places = arrays["embed.W_E"], arrays["pos_embed.W_pos"]
+    centres = tokens.mean(axis=0), places.mean(axis=0)
+    return np.concatenate([tokens - centres[0], places - centres[1], (centres[0] + centres[1])[None]])
+
+
+def _heads(
+    net: Transformer, block: Block, name: str, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]
+) -> dict[str, float]:
+    """The distances of a layer's query-key and value-output products, heads matched with heads of their kind."""
+    forms = [
+        [_products(block.heads[place], name, place, each) for place in range(len(block.heads))]
+        for each in (ours, theirs)
+    ]
+    sizes = [np.sqrt(sum(np.sum(form[side] ** 2) for form in forms[1])) or 1.0 for side in (0, 1)]
+    match = list(range(len(block.heads)))
+    for kind in dict.fromkeys(block.heads) if net.residual == "add" else ():
+        places = [place for place, head in enumerate(block.heads) if head == kind]
+        costs = [
+            [sum(np.sum((forms[0][i][s] - forms[1][j][s]) ** 2) / sizes[s] ** 2 for s in (0, 1)) for i in places]
+            for j in places
+        ]
+        for row, column in zip(*linear_sum_assignment(np.array(costs)), strict=True):
+            match[places[row]] = places[column]
+    pairs = [(forms[0][match[place]], forms[1][place]) for place in range(len(block.heads))]
+    return {
+        f"{name}.attn.{part}": _relative(*(np.concatenate([pair[of][side].ravel() for pair in pairs]) for of in (0, 1)))
+        for side, part in enumerate(("qk", "ov"))
+    }
+
+
+def _products(head: Head, name: str, place: int, arrays: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+    """What a head computes its scores by, and what it writes of what it reads."""
+    q, k, v = (
+        np.concatenate([arrays[f"{name}.attn.W_{letter}"][place], arrays[f"{name}.attn.b_{letter}"][place][None]])
+        for letter in "QKV"
+    )
+    q = q * arrays[f"{name}.attn.beta"][place]
+    if head.rotary:
+        half = q.shape[1] // 2
+        turning = np.einsum("xc,yc->cxy", q[:, :half] + 1j * q[:, half:], (k[:, :half] + 1j * k[:, half:]).conj())
+        scores = np.stack([turning.real, turning.imag])
+    else:
+        scores = q @ k.T
+        if head.attention != "linear":  # what all keys have in common
+            scores[:, -1] = 0.0
+    if head.window is not None:
+        by_offset = arrays[f"{name}.attn.b_rel"][place, : head.window]
+        by_offset = by_offset if head.attention == "linear" else by_offset - by_offset.mean()
+        scores = np.concatenate([scores.ravel(), by_offset])
+    return scores, v @ arrays[f"{name}.attn.W_O"][place]
+
+
+def _units(name: str, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> float:
+    """The distance of an MLP's units, each scaled so that what it reads and what it writes have one size."""
+    forms = [_balanced(name, each) for each in (ours, theirs)]
+    squares = [(form**2).sum(axis=1) for form in forms]
+    costs = squares[1][:, None] + squares[0][None, :] - 2 * forms[1] @ forms[0].T
+    _, match = linear_sum_assignment(costs)
+    rest = [each[f"{name}.b_out"] for each in (ours, theirs)]
+    return _relative(*(np.concatenate([f.ravel(), r]) for f, r in zip((forms[0][match], forms[1]), rest, strict=True)))
+
+
+def _balanced(name: str, arrays: Mapping[str, Floats]) -> Floats:
+    reads = np.concatenate([arrays[f"{name}.W_in"], arrays[f"{name}.b_in"][None]]).T
+    writes = arrays[f"{name}.W_out"]
+    sizes = [np.linalg.norm(each, axis=1, keepdims=True) for each in (reads, writes)]
+    both = np.sqrt(sizes[0] * sizes[1])  # a unit that reads or writes nothing does nothing
+    return np.concatenate([both * _unit(reads, sizes[0]), both * _unit(writes, sizes[1])], axis=1)
+
+
+def _unit(rows: Floats, sizes: Floats) -> Floats:
+    return rows / np.where(sizes > 0, sizes, 1.0)

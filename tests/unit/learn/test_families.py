@@ -1,0 +1,195 @@
+"""What single families are: their nets read what they should, start stably, and are taught by the right losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vitrify.errors import InputError
+from vitrify.learn.models.catalogue import make
+from vitrify.sandboxes.catalogue import Row
+from vitrify.sandboxes.catalogue import make as make_sandbox
+
+CHAIN = make_sandbox("in_context_markov", {"states": 3, "length": 10})
+KEY = jax.random.key(3)
+
+
+def started(name: str, sizes: dict[str, Any], sandbox: Any = CHAIN) -> tuple[Any, Any, dict[str, Any]]:
+    """A family, its net and all its first arrays, in NumPy."""
+    family = make(name, sizes)
+    net = family.architecture(sandbox)
+    arrays = jax.jit(lambda key: family.arrays(net, family.first(net, key)))(KEY)
+    return family, net, {key: np.asarray(array) for key, array in arrays.items()}
+
+
+def tokens(count: int, seed: int = 0, length: int = 9) -> Any:
+    return np.random.default_rng(seed).integers(3, size=(count, length))
+
+
+def row(found: Any, **latent: Any) -> Row:
+    asked = np.ones((len(found), found.shape[1] + 1), np.float32)
+    return Row(found, np.zeros(asked.shape, np.int32), asked, latent)
+
+
+def test_an_mlp_reads_the_last_tokens_and_no_other() -> None:
+    family, net, arrays = started("mlp", {"context": 3, "d_embed": 4, "units": 8})
+    given = tokens(1)
+    ids = np.asarray(family.inputs(net, CHAIN, row(given)))
+    seen: dict[str, Any] = {}
+    before = np.asarray(net.forward(arrays, ids, record=seen.__setitem__))
+    embedded = arrays["embed.W_E"][ids[0]]
+    last = np.concatenate([embedded[-1], embedded[-2], embedded[-3]])
+    np.testing.assert_allclose(seen["blocks.0.hook_resid_mid"][0, -1], last, atol=1e-6)
+    for place in range(9):
+        other = given.copy()
+        other[0, place] = (other[0, place] + 1) % 3
+        after = np.asarray(net.forward(arrays, np.asarray(family.inputs(net, CHAIN, row(other)))))
+        changed = np.flatnonzero(np.abs(after - before).max(axis=(0, 2)) > 1e-7) - net.pads
+        assert changed.tolist() == [at for at in range(place, place + 3) if at < 9]
+    assert (net.pads, family.logits(net, CHAIN, arrays, row(given)).shape) == (3, (1, 10, 3))
+
+
+def test_a_disentangled_transformer_is_its_definition() -> None:
+    """One-hot tokens and places, heads that append what they read, and nothing else."""
+    family, net, arrays = started("disentangled", {"heads": "2,1", "scale": 0.5})
+    arrays["unembed.W_U"] = np.random.default_rng(0).normal(size=arrays["unembed.W_U"].shape)
+    given = tokens(2)
+    x = np.concatenate([np.eye(4)[given + 1], np.broadcast_to(np.eye(9), (2, 9, 9))], axis=-1)
+    for block in range(2):
+        read = [x]
+        for matrix in arrays[f"blocks.{block}.attn.W_Q"]:
+            scores = np.einsum("bix,xy,bjy->bij", x, matrix, x)
+            scores = np.where(np.tri(9, dtype=bool), scores, -np.inf)
+            share = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            read.append(share / share.sum(axis=-1, keepdims=True) @ x)
+        x = np.concatenate(read, axis=-1)
+    assert x.shape[-1] == 13 * 3 * 2 == net.width
+    found = family.logits(net, CHAIN, arrays, row(given))
+    np.testing.assert_allclose(found, x @ arrays["unembed.W_U"], atol=1e-4)
+    _, _, nothing = started("disentangled", {})
+    assert not any(nothing[key].any() for key in nothing if key.endswith(("W_Q", "W_U")))
+    with pytest.raises(InputError, match="fewer heads, or shorter rows"):
+        make("disentangled", {"heads": "3,3,3,3,3"}).architecture(CHAIN)
+
+
+def test_a_hierarchical_net_has_a_filter_for_each_level() -> None:
+    """Nine tokens are two levels of threes, or sixteen places of which seven are empty; one question is answered."""
+    net = make("hierarchical", {"s": 3, "channels": 5}).architecture(CHAIN)
+    assert [size[2] for size in net.maps] == [9, 3, 1]
+    family, net, arrays = started("hierarchical", {"s": 2, "channels": 5})
+    assert [size[2] for size in net.maps] == [16, 8, 4, 2, 1]
+    planes = np.asarray(family.inputs(net, CHAIN, row(tokens(2))))
+    assert planes.shape == (2, 3, 1, 16)
+    np.testing.assert_array_equal(planes[:, :, 0, :9].argmax(axis=1), tokens(2))
+    assert not planes[..., 9:].any()
+    assert family.logits(net, CHAIN, arrays, row(tokens(2))).shape == (2, 1, 3)
+
+
+KINDS = ["elman", "lstm", "linear", "positive", "signed", "householder"]
+
+
+@pytest.mark.parametrize("name", ["recurrent", "ssm"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_start_such_that_they_last(name: str, kind: str) -> None:
+    """Over a thousand positions a state does not burst or fade, and the first token is felt for a while."""
+    sizes: dict[str, Any] = {"kind": kind, "state": 16, "d_embed": 8} if name == "recurrent" else {"kind": kind}
+    sizes = sizes if name == "recurrent" else {**sizes, "state": 16, "d_model": 8, "layers": 1, "units": 8}
+    long = make_sandbox("in_context_markov", {"states": 3, "length": 1001})
+    _, net, arrays = started(name, sizes, long)
+    given = tokens(2, length=1000) + 1
+    given[1] = given[0]
+    given[1, 0] = given[0, 0] % 3 + 1
+    seen: dict[str, Any] = {}
+    out = np.asarray(net.forward(arrays, np.pad(given, ((0, 0), (1, 0))), record=seen.__setitem__))
+    states = seen["blocks.0.hook_state"]
+    size = np.linalg.norm(states, axis=-1)
+    assert np.isfinite(out).all()
+    read = seen["blocks.0.ln1.hook_normalized"] if name == "ssm" else seen["hook_embed"]
+    driven = np.linalg.norm(read @ arrays["blocks.0.rec.W_B"], axis=-1)
+    kept = kind in ("linear", "householder")  # what is driven in stays, turned or in part: it may all add up
+    assert 0.05 < size[:, 1:].min() <= size.max() < (1.001 * driven.sum(axis=-1).max() if kept else 100)
+    felt = np.linalg.norm(states[0] - states[1], axis=-1)
+    assert felt[1 + 8] > 0.02 * felt[1] > 0
+
+
+def test_householder_factors_are_reflections_and_gates_begin_open() -> None:
+    _, _, arrays = started("recurrent", {"kind": "householder", "state": 16, "d_embed": 8, "factors": 2})
+    for factor in arrays["blocks.0.rec.W_A"]:
+        np.testing.assert_allclose(np.linalg.norm(arrays["embed.W_E"] @ factor, axis=1), np.sqrt(2), rtol=1e-5)
+    _, _, arrays = started("recurrent", {"kind": "householder", "state": 4, "d_embed": 8})
+    assert (np.linalg.norm(arrays["embed.W_E"] @ arrays["blocks.0.rec.W_A"][0], axis=1) <= np.sqrt(2) + 1e-5).all()
+    _, _, arrays = started("recurrent", {"kind": "lstm", "state": 3})
+    np.testing.assert_array_equal(arrays["blocks.0.rec.b"], [0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+    _, _, arrays = started("ssm", {"kind": "signed", "state": 5, "layers": 1})
+    np.testing.assert_allclose(np.tanh(arrays["blocks.0.rec.b"]), np.linspace(0.9, 0.999, 5), rtol=1e-4)
+
+
+def test_hybrids_have_cells_and_heads_in_turn() -> None:
+    net = make("hybrid", {"layers": 3, "heads": 2, "d_model": 8, "units": 4, "state": 4}).architecture(CHAIN)
+    assert [(block.cell is not None, len(block.heads)) for block in net.blocks] == [(True, 0), (False, 2), (True, 0)]
+
+
+SMALL = {"layers": 2, "heads": 2, "d_model": 8, "units": 4, "experts": 3, "top": 2}
+
+
+def losses(scores: Any, chosen: Any, task: Any) -> tuple[float, float, float]:
+    """Switch balance, z and task loss of router scores [position, expert], by their formulas."""
+    p = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+    share = np.array([(chosen == expert).sum() for expert in range(3)]) / chosen.size
+    z = np.log(np.exp(scores).sum(axis=-1))
+    return 3 * float(share @ p.mean(axis=0)), float((z**2).mean()), -float(np.log(p[np.arange(len(p)), task]).mean())
+
+
+@pytest.mark.parametrize("pads", [0, 3])
+def test_router_losses_are_their_formulas(pads: int) -> None:
+    class Tasked(type(CHAIN)):  # type: ignore[misc]
+        def draw(self, key: Any) -> Row:
+            found: Row = super().draw(key)
+            return found._replace(latent={"task": found.tokens[0] + 2})
+
+    sandbox = Tasked(states=3, length=10)
+    sizes = {**SMALL, "pads": pads, "balance_loss": 0.5, "z_loss": 0.25, "task_loss": 2.0}
+    family, net, arrays = started("experts", sizes, sandbox)
+    batch = row(tokens(4), task=tokens(4)[:, 0] + 2)
+    seen: dict[str, Any] = {}
+    net.forward(arrays, np.asarray(family.inputs(net, sandbox, batch)), record=seen.__setitem__)
+    assert set(family.watched) <= set(seen)
+    wanted = 0.0
+    for layer in range(2):
+        from_place = max(pads - 1, 0)
+        scores = np.asarray(seen[f"blocks.{layer}.moe.hook_scores"])[:, from_place:]
+        chosen = np.asarray(seen[f"blocks.{layer}.moe.hook_expert"])[:, from_place:]
+        task = np.repeat((batch.latent["task"] % 3)[:, None], scores.shape[1], axis=1)
+        found = losses(scores.reshape(-1, 3), chosen.reshape(-1, 2), task.ravel())
+        wanted += 0.5 * found[0] + 0.25 * found[1] + 2 * found[2]
+    kept = {key: seen[key] for key in family.watched}
+    assert float(jax.jit(family.penalty)(kept, batch)) == pytest.approx(wanted, rel=1e-4)
+    with pytest.raises(InputError, match="needs rows that tell their task"):
+        make("experts", {**SMALL, "task_loss": 1.0}).architecture(CHAIN)
+
+
+def test_shifts_pull_against_the_load_and_add_no_loss() -> None:
+    """The gradient of the shift of an expert is positive where it has too much to do, and that is all it gets."""
+    family = make("experts", {**SMALL, "layers": 1, "shifts": True})
+    net = family.architecture(CHAIN)
+    given = {**jax.jit(lambda key: family.first(net, key))(KEY)}
+    name = "blocks.0.moe.router.b_choice"
+    given[name] = jnp.array([0.0, 9.0, 0.0])
+    batch = row(tokens(16))
+
+    def loss(parameters: Any) -> tuple[Any, Any]:
+        seen: dict[str, Any] = {}
+        out = family.logits(net, CHAIN, family.arrays(net, parameters), batch, seen.__setitem__)
+        return family.penalty(seen, batch) + 0 * out.sum(), (seen["blocks.0.moe.hook_expert"], seen)
+
+    (value, (chosen, _)), slope = jax.jit(jax.value_and_grad(loss, has_aux=True))(given)
+    load = np.array([(np.asarray(chosen) == expert).mean() for expert in range(3)])
+    assert float(value) == 0
+    assert load[1] == 0.5
+    np.testing.assert_allclose(slope[name], 1e-3 * np.sign(load - 1 / 3), rtol=1e-5)
+    assert all(not np.asarray(each).any() for key, each in slope.items() if key != name)
+    assert name not in make("experts", SMALL).first(make("experts", SMALL).architecture(CHAIN), KEY)
