@@ -212,6 +212,8 @@ class _Run:
 
     def head(self, block: Block, index: int, turn: int, place: int, x: Reals) -> Reals:
         name, head = f"blocks.{index}.attn", block.heads[place]
+        if head.rotary or head.attention == "linear":
+            raise InputError("the numbers of rotary and linear heads are not bounded: only training makes them")
         q, k, v = (self.affine(x, f"{name}.W_{letter}", f"{name}.b_{letter}", place) for letter in "QKV")
         q = q.times(float(self.source.arrays[f"{name}.beta"][place]))
         bias = self.source.arrays[f"{name}.b_rel"][place].tolist() if head.window is not None else None

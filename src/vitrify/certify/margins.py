@@ -91,6 +91,8 @@ def _covers(net: Architecture) -> None:
         raise Undecided("margins are worked out for transformers that read tokens")
     if net.norm or net.residual != "add" or net.loops > 1 or any(block.experts or block.cell for block in net.blocks):
         raise Undecided("margins are not worked out for norms, experts, recurrences, loops and concatenating residuals")
+    if net.only_learned:
+        raise Undecided("margins are not worked out for rotary and linear heads")
     if net.looks_ahead and net.pads != 1:
         raise Undecided("a net that looks ahead behind several pads is not covered")
 

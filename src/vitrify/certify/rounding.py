@@ -191,4 +191,4 @@ def supports(net: Architecture) -> bool:
     """Whether this analysis covers the architecture."""
     if not isinstance(net, Transformer) or net.reads != "tokens" or any(b.experts or b.cell for b in net.blocks):
         return False
-    return not net.norm and net.residual == "add"
+    return not net.norm and net.residual == "add" and not net.only_learned

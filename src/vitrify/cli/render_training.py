@@ -170,16 +170,18 @@ def rows_of(name: str, words: Sequence[str], count: int, seed: int, as_json: boo
     rate = "" if seen["rate"] is None else f"; entropy rate {seen['rate']:.4f} nats per symbol"
     out.print(f"mean optimal loss of these rows {seen['floor']:.4f} nats per answer{rate}")
     for row in seen["rows"]:
-        table = Table(title=f"row {row['row']}", title_justify="left")
-        for column in ("after", "token", "answer", "weight", "optimal: the likeliest answers", "loss"):
+        out.print(f"\nrow {row['row']}: {' '.join(row['tokens'])}", markup=False)
+        table = Table()
+        for column in ("after", "last token", "right answer", "weight", "optimal: the likeliest answers", "loss"):
             table.add_column(column, overflow="fold")
-        for line in row["questions"][:SHOWN]:
+        asked = [line for line in row["questions"] if line["weight"] > 0]
+        for line in asked[:SHOWN]:
             best = "  ".join(f"{answer} {p:.3f}" for answer, p in line["optimal"])
             cells = [line["after"], line["token"], line["answer"], f"{line['weight']:g}", best, f"{line['loss']:.4f}"]
             table.add_row(*map(str, cells))
         out.print(table)
-        if len(row["questions"]) > SHOWN:
-            out.print(f"… {len(row['questions']) - SHOWN} more questions (--json has them all)")
+        if len(asked) > SHOWN:
+            out.print(f"… {len(asked) - SHOWN} more questions (--json has them all)")
         for key, value in row["latent"].items():
             out.print(f"{key}: {value}", markup=False)
 

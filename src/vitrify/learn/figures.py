@@ -46,6 +46,7 @@ def curves(store: Store, records: Sequence[Record], quantity: str, out: Path) ->
         if quantity == "loss":
             _lines(plane, next(iter(combinations.values()))[0][-1])
         plane.set_xscale("symlog", linthresh=1)
+        plane.set_xlim(left=0)
         plane.set_xlabel("training step")
         plane.set_ylabel(f"{quantity}{' (nats per answer)' if quantity != 'accuracy' else ''}")
         if quantity in ("excess", "kl") or quantity.startswith("kl."):
@@ -70,14 +71,20 @@ def _band(plane: Any, found: Sequence[Sequence[dict[str, Any]]], quantity: str, 
 
 
 def _lines(plane: Any, point: dict[str, Any]) -> None:
-    """The losses of the optimal and the other known predictors."""
-    for name in point:
-        if name == "floor" or name.startswith("floor."):
-            what = "optimal" if name == "floor" else name.removeprefix("floor.")
-            style = "-" if name == "floor" else ":"
-            plane.axhline(point[name], color="black", linestyle=style, linewidth=1)
-            place = plane.get_yaxis_transform()
-            plane.text(0.01, point[name], what, transform=place, fontsize=8, va="bottom")
+    """The losses of the optimal and the other known predictors; names that would overlap share a line."""
+    low, high = plane.get_ylim()
+    known = {"optimal" if name == "floor" else name.removeprefix("floor."): value for name, value in point.items()}
+    known = {name: value for name, value in known.items() if name == "optimal" or f"floor.{name}" in point}
+    groups: list[tuple[float, list[str]]] = []
+    for name, value in sorted(known.items(), key=lambda item: item[1]):
+        plane.axhline(value, color="black", linestyle="-" if name == "optimal" else ":", linewidth=1)
+        if groups and value - groups[-1][0] < (high - low) / 25:
+            groups[-1] = value, [*groups[-1][1], name]
+        else:
+            groups.append((value, [name]))
+    for value, names in groups:
+        place = plane.get_yaxis_transform()
+        plane.text(0.99, value, ", ".join(names), transform=place, fontsize=8, va="bottom", ha="right")
 
 
 def _short(value: Any) -> str:

@@ -54,8 +54,13 @@ def _row(sandbox: Any, found: Any, best: Any, losses: Any, number: int) -> dict[
                 "answer": sandbox.answers[found.targets[number, t]],
                 "weight": float(found.weight[number, t]),
                 "optimal": [(sandbox.answers[at], float(np.exp(best[number, t, at]))) for at in likely],
-                "loss": float(losses[number, t]),
+                "loss": abs(float(losses[number, t])),  # of a sure answer it would be -0
             }
         )
     latent = {name: np.round(value[number], 4).tolist() for name, value in found.latent.items()}
-    return {"row": number, "questions": questions, "latent": latent}
+    shown = (
+        [sandbox.symbols[token] for token in tokens]
+        if sandbox.reads == "tokens"
+        else [f"{number:.4g}" for number in tokens.ravel()]
+    )
+    return {"row": number, "tokens": list(map(str, shown)), "questions": questions, "latent": latent}

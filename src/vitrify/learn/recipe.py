@@ -37,7 +37,7 @@ class Recipe:
     beta1: float = 0.9  # of SGD: the momentum
     beta2: float = 0.99
     schedule: Literal["constant", "cosine", "linear"] = "constant"
-    warmup: int = 0
+    warmup: int = 10
     clip: float | None = 1.0
     train_rows: int | None = None
     test_rows: int = 512

@@ -196,6 +196,11 @@ class Transformer:
         return any(head.mask in ("none", "after") for block in self.blocks for head in block.heads)
 
     @property
+    def only_learned(self) -> bool:
+        """Whether some head is of a kind that only training uses, and that no certificate is about."""
+        return any(head.rotary or head.attention == "linear" for block in self.blocks for head in block.heads)
+
+    @property
     def soft(self) -> bool:
         """Whether some head spreads its weight by a softmax."""
         return any(head.attention == "softmax" for block in self.blocks for head in block.heads)
