@@ -77,13 +77,13 @@ def flow(
     diffrax = _diffrax()
     with float64():
         starts, data = doubled(starts), doubled(data)
-        times = jnp.concatenate([jnp.zeros(1), until * jnp.logspace(-6, 0, saves)])
+        moments = jnp.concatenate([jnp.zeros(1), until * jnp.logspace(-6, 0, saves)])
 
         def fall(_: Array, point: Any, data: Any) -> Any:
             return jax.tree.map(jnp.negative, jax.grad(loss)(point, data))
 
         def steep(point: Any, data: Any) -> Array:
-            return jnp.linalg.norm(ravel_pytree(fall(times[0], point, data))[0])
+            return jnp.linalg.norm(ravel_pytree(fall(moments[0], point, data))[0])
 
         def resting(_: Array, point: Any, data: Any, **__: Any) -> Array:
             return steep(point, data) <= rest
@@ -97,13 +97,15 @@ def flow(
                 dt0=None,
                 y0=start,
                 args=data,
-                saveat=diffrax.SaveAt(ts=times, t1=True),
+                saveat=diffrax.SaveAt(ts=moments, t1=True),
                 stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL),
                 event=diffrax.Event(resting),
                 max_steps=MAX_STEPS,
                 throw=False,
             )
-            at = jnp.minimum(jnp.arange(len(times) + 1), jnp.isfinite(found.ts).sum() - 1)  # then there is nothing more
+            at = jnp.minimum(
+                jnp.arange(len(moments) + 1), jnp.isfinite(found.ts).sum() - 1
+            )  # then there is nothing more
             points = jax.tree.map(lambda x: x[at], found.ys)
             kept = {name: jax.vmap(quantity)(points) for name, quantity in conserved.items()}
             losses = jax.vmap(lambda point: loss(point, data))(points)
@@ -112,11 +114,11 @@ def flow(
             return found.ts[at], points, losses, kept, steep(last, data), whole
 
         found = jax.jit(jax.vmap(one, in_axes=(0, None if data is None else 0)))(starts, data)
-        *way, whole = jax.tree.map(np.asarray, found)
+        times, points, losses, kept, slopes, whole = jax.tree.map(np.asarray, found)
     if not whole.all():
         lost = ", ".join(map(str, np.flatnonzero(~whole)[:5]))
         raise InputError(f"the flow from start {lost} takes more than {MAX_STEPS} steps: follow it to an earlier time")
-    return Flow(*way, rest)
+    return Flow(times, points, losses, kept, slopes, rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +145,7 @@ class Slice:
 class Portrait:
     """A phase portrait over a slice: the loss and the flow on a grid [y, x], and trajectories, as plain arrays.
 
-    `leaving` is the part of the flow, by its norm, that points out of the slice: 0 where the picture is the whole truth.
+    `leaving` is the part of the flow, by its norm, that points out of the slice: 0 where the picture is all there is.
     """
 
     x: Any
@@ -165,7 +167,7 @@ def portrait(
     *,
     until: float = 1e4,
 ) -> Portrait:
-    """The phase portrait of a loss over the grid of `x` and `y`, with the trajectories from some points of the slice."""
+    """The phase portrait of a loss over the grid of `x` and `y`, with the trajectories from some points of it."""
     with float64():
         plane, data = Slice(*(doubled(tree) for tree in (plane.origin, plane.across, plane.up))), doubled(data)
 
@@ -178,7 +180,7 @@ def portrait(
             return value, along, jnp.linalg.norm(out) / jnp.where(norm > 0, norm, 1.0)
 
         grid = jnp.meshgrid(jnp.asarray(x, jnp.float64), jnp.asarray(y, jnp.float64))
-        found = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(here)))(*grid))
+        height, field, leaving = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(here)))(*grid))
         points = np.asarray(starts, dtype=float).reshape(-1, 2)
         paths, ends = np.zeros((0, 1, 2)), np.zeros(0)
         if len(points):
@@ -187,12 +189,14 @@ def portrait(
             followed = flow(loss, first, many, until=until)
             paths = np.asarray(jax.vmap(jax.vmap(plane.coordinates))(jax.tree.map(jnp.asarray, followed.points)))
             ends = followed.losses[:, -1]
-    return Portrait(np.asarray(x), np.asarray(y), *found, paths, ends)
+    return Portrait(np.asarray(x), np.asarray(y), height, field, leaving, paths, ends)
 
 
 def _diffrax() -> Any:
     try:
         import diffrax
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name != "diffrax":  # it is there, but something of its own is not
+            raise
         raise InputError("gradient flow needs diffrax: install it with `pip install 'vitrify[flow]'`") from None
     return diffrax

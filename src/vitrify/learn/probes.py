@@ -131,10 +131,10 @@ def decodes(latent: Callable[[Row], Array] | str, classes: int | None = None, *,
     What is read is `row.latent[latent]` or a function of rows: one of `classes` values per row [batch], per token
     [batch, n] or per question [batch, n + 1]; without classes real numbers, with their components along one axis more.
     That of a row is read at the last place, that of a question at the place before its answer. The map
-    $W = (X^\top X + \text{ridge}\,N\sigma^2 I)^{-1} X^\top Y$ is fitted to the $N$ centred activations, of mean variance
-    $\sigma^2$, of every second row, and judged on the other rows: by its accuracy where there are classes, else by the
-    explained part of the variance, $R^2$. (A class whose mean lies between those of others may be read badly: this is
-    least squares.)
+    $W = (X^\top X + \text{ridge}\,N\sigma^2 I)^{-1} X^\top Y$ is fitted to the $N$ centred activations $X$ of every
+    second row, with the mean variance $\sigma^2$, and judged on the other rows: by its accuracy where there are
+    classes, else by the explained part of the variance, $R^2$. (A class whose mean lies between those of others may be
+    read badly: this is least squares.)
     """
 
     def probe(net: Any, arrays: Any, row: Row, seen: Any) -> Array:

@@ -44,7 +44,7 @@ def trapped(p: float, q: float, e: float, w: float) -> bool:
 
 
 def entropy(p: float) -> float:
-    return -p * np.log(p) - (1 - p) * np.log(1 - p)
+    return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
 
 
 def test_the_basins_of_the_reduced_loss_are_those_of_theory_and_its_energy_is_kept() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import jax
@@ -22,7 +22,7 @@ D, UNITS, LENGTH = 3, 6, 5
 
 
 def entropy(p: float) -> float:
-    return -p * np.log(p) - (1 - p) * np.log(1 - p)
+    return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
 
 
 def one_layer(theta: dict[str, Any], data: tuple[Row, Any]) -> Any:
@@ -42,7 +42,7 @@ def one_layer(theta: dict[str, Any], data: tuple[Row, Any]) -> Any:
 def unigram_point(p: float, q: float) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     shapes = {"Q": (D, D), "K": (D, D), "V": (D, D), "W1": (D, UNITS), "W2": (UNITS, D)}
-    theta = {name: np.zeros(shape) for name, shape in shapes.items()}
+    theta: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
     theta |= {"e": np.zeros(D), "places": rng.normal(0, 0.3, (LENGTH - 1, D)), "b": np.log(p / q), "a": np.zeros(D)}
     return theta
 
@@ -150,7 +150,7 @@ def test_listed_strings_have_their_probabilities_and_predictors_their_exact_loss
     row, kernel, start = strings(box), np.array([[0.5, 0.5], [0.8, 0.2]]), np.array([0.8, 0.5]) / 1.3
     chance = {tuple(map(int, x)): float(w[0]) for x, w in zip(row.targets, row.weight, strict=True)}
     for x in product((0, 1), repeat=4):
-        assert chance[x] == pytest.approx(start[x[0]] * np.prod([kernel[a, b] for a, b in zip(x, x[1:], strict=False)]))
+        assert chance[x] == pytest.approx(start[x[0]] * np.prod([kernel[a, b] for a, b in pairwise(x)]))
     with float64():
         uniform = jnp.zeros((16, 4, 2))
         rate = 0.8 / 1.3 * entropy(0.5) + 0.5 / 1.3 * entropy(0.8)

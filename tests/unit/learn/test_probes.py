@@ -46,7 +46,7 @@ def random_row(latent: dict[str, Any] | None = None) -> Row:
 
 
 def recorded(weights: Weights[Any], row: Row) -> dict[str, Any]:
-    net, seen = weights.architecture, {}
+    net, seen = weights.architecture, dict[str, Any]()
     arrays = {name: dense(array) for name, array in weights.arrays.items()}
     net.forward(arrays, np.pad(row.tokens + 1, ((0, 0), (net.pads, 0))), record=seen.__setitem__)
     return seen
@@ -130,7 +130,9 @@ def test_scores_are_those_counted_one_by_one(pads: int) -> None:
     rng = np.random.default_rng(pads)
     batch, tokens = 3, 7
     tree = rng.integers(-1, 7, (batch, tokens - 1, 2))
-    row = row_of(rng.integers(3, size=(batch, tokens)), {"parents": np.minimum(tree, np.arange(tokens - 1)[:, None] - 1)})
+    row = row_of(
+        rng.integers(3, size=(batch, tokens)), {"parents": np.minimum(tree, np.arange(tokens - 1)[:, None] - 1)}
+    )
     pattern = rng.dirichlet(np.ones(tokens + pads), (batch, 2, tokens + pads))
     seen, net = {"blocks.0.attn.hook_pattern": pattern}, Shape(pads)
 
