@@ -103,9 +103,8 @@ def flow(
                 max_steps=MAX_STEPS,
                 throw=False,
             )
-            at = jnp.minimum(
-                jnp.arange(len(moments) + 1), jnp.isfinite(found.ts).sum() - 1
-            )  # then there is nothing more
+            end = jnp.isfinite(found.ts).sum() - 1  # after it there is nothing more
+            at = jnp.minimum(jnp.arange(len(moments) + 1), end)
             points = jax.tree.map(lambda x: x[at], found.ys)
             kept = {name: jax.vmap(quantity)(points) for name, quantity in conserved.items()}
             losses = jax.vmap(lambda point: loss(point, data))(points)

@@ -25,7 +25,8 @@ from vitrify.learn.models.catalogue import Family
 from vitrify.sandboxes.catalogue import Row, Sandbox, rows
 
 MOST_STRINGS = 1 << 16
-SURE = 1e-9  # how far the probabilities of all strings may be from 1 in sum
+TRIED = 256  # rows that are drawn to see whether all have the same weights
+SURE = 1e-5  # how far the probabilities of all strings may be from 1 in sum
 STATIONARY = 1e-10  # the largest slope along a coordinate of a point that counts as stationary
 FLAT = 1e-9  # the size, in parts of the largest, below which an eigenvalue counts as zero
 
@@ -48,12 +49,13 @@ def doubled(tree: Any) -> Any:
 
 
 def strings(sandbox: Sandbox) -> Row:
-    """Every row that a sandbox of next symbols can draw; its weights are multiplied by its probability.
+    """Every row that a sandbox of next symbols can draw, in NumPy arrays; weights are multiplied by its probability.
 
-    So the mean loss over these rows is the population loss, of a network as of any predictor.
+    So the mean loss over these rows is the population loss, of a network as of any predictor. A sandbox whose tables
+    are numbers of four bytes has probabilities of that precision; they are scaled to a sum of 1.
     """
     count, length = len(sandbox.symbols), sandbox.tokens + 1
-    some = jax.tree.map(np.asarray, rows(sandbox, 0, "probe", 0, 16))
+    some = jax.tree.map(np.asarray, rows(sandbox, 0, "probe", 0, TRIED))
     if sandbox.kind != "lm" or some.soft is not None or not np.array_equal(some.tokens, some.targets[:, :-1]):
         raise InputError(f"strings can be listed where the next symbol is asked for, and not for {sandbox.name}")
     if (some.weight != some.weight[0]).any():
@@ -67,20 +69,23 @@ def strings(sandbox: Sandbox) -> Row:
         weight = jnp.broadcast_to(jnp.asarray(some.weight[0], jnp.float64), symbols.shape)
         row = Row(jnp.asarray(symbols[:, :-1]), jnp.asarray(symbols), weight, {})
         try:
-            logp = jax.vmap(sandbox.optimal)(row)
+            logp = jax.vmap(replace(sandbox).optimal)(row)  # a copy: what one keeps for later must not change its type
         except KeyError as latent:
             raise InputError(f"the oracle of {sandbox.name} asks for {latent}, which a string does not tell") from None
         chance = jnp.exp(jnp.take_along_axis(logp, row.targets[..., None], axis=-1)[..., 0].sum(axis=-1))
         total = float(chance.sum())
         if not abs(total - 1) <= SURE:
             raise InputError(f"the probabilities of all strings of {sandbox.name} sum up to {total:.12g}, not to 1")
-        return row._replace(weight=weight * chance[:, None])
+        listed: Row = jax.tree.map(np.asarray, row._replace(weight=weight * chance[:, None] / total))
+    return listed
 
 
 def exact_means(sandbox: Sandbox, logits: Array, listed: Row) -> dict[str, float]:
     """Population values, over listed strings, of all that is measured in training: `loss`, `floor`, `kl`, …"""
     with float64():
-        return {name: float(value) for name, value in means(sums(sandbox, jnp.asarray(logits), listed)).items()}
+        return {
+            name: float(value) for name, value in means(sums(replace(sandbox), jnp.asarray(logits), listed)).items()
+        }
 
 
 def population(family: Family, sandbox: Sandbox) -> Landscape:
