@@ -55,7 +55,7 @@ def strings(sandbox: Sandbox) -> Row:
     are numbers of four bytes has probabilities of that precision; they are scaled to a sum of 1.
     """
     count, length = len(sandbox.symbols), sandbox.tokens + 1
-    some = jax.tree.map(np.asarray, rows(sandbox, 0, "probe", 0, TRIED))
+    some: Row = jax.tree.map(np.asarray, jax.jit(lambda: rows(sandbox, 0, "probe", 0, TRIED))())
     if sandbox.kind != "lm" or some.soft is not None or not np.array_equal(some.tokens, some.targets[:, :-1]):
         raise InputError(f"strings can be listed where the next symbol is asked for, and not for {sandbox.name}")
     if (some.weight != some.weight[0]).any():
@@ -98,8 +98,8 @@ def population(family: Family, sandbox: Sandbox) -> Landscape:
     def loss(parameters: Mapping[str, Array], row: Row) -> Array:
         return mean_loss(family.logits(net, sandbox, family.arrays(net, parameters), row), row)
 
-    first = family.first(net, jax.random.key(0, impl="threefry2x32"))
-    return Landscape.of(loss, first, strings(sandbox))
+    shapes = jax.eval_shape(lambda key: family.first(net, key), jax.random.key(0))
+    return Landscape.of(loss, jax.tree.map(lambda leaf: np.zeros(leaf.shape), shapes), strings(sandbox))
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,28 +122,41 @@ def trained() -> tuple[TransformerFamily, Markov, Landscape, Any]:
     return family, box, population(family, box), first
 
 
-def test_derivatives_of_a_trained_family_are_those_of_finite_differences() -> None:
-    _, _, land, first = trained()
-    at, rng = land.vector(first), np.random.default_rng(0)
+def checked_by_differences(land: Landscape, at: Any) -> None:
+    rng, step = np.random.default_rng(0), 1e-5
     assert at.dtype == np.float64
     for _ in range(3):
         way = rng.normal(size=len(at))
         way /= np.linalg.norm(way)
-        slope = (land.loss(at + 1e-5 * way) - land.loss(at - 1e-5 * way)) / 2e-5
+        slope = (land.loss(at + step * way) - land.loss(at - step * way)) / (2 * step)
         assert abs(slope - land.gradient(at) @ way) <= 1e-9
-        curve = (land.gradient(at + 1e-5 * way) - land.gradient(at - 1e-5 * way)) / 2e-5
+        curve = (land.gradient(at + step * way) - land.gradient(at - step * way)) / (2 * step)
         np.testing.assert_allclose(land.hessian(at) @ way, curve, atol=1e-8)
+
+
+def test_derivatives_are_those_of_finite_differences() -> None:
+    land = makkuva(0.5, 0.8, False)
+    checked_by_differences(land, np.random.default_rng(2).normal(0, 0.5, len(land.names)))
+
+
+@pytest.mark.slow
+def test_derivatives_of_a_trained_family_are_those_of_finite_differences() -> None:
+    _, _, land, first = trained()
+    checked_by_differences(land, land.vector(first))
 
 
 def test_the_population_loss_is_what_rows_give_on_average() -> None:
     family, box, land, first = trained()
     net, count = family.architecture(box), 20_000
     row = rows(box, 5, "test", 0, count)
-    logits = family.logits(net, box, family.arrays(net, first), row)
+    logits = jax.jit(lambda first: family.logits(net, box, family.arrays(net, first), row))(first)
     each = -jnp.take_along_axis(jax.nn.log_softmax(logits), row.targets[..., None], axis=-1)[..., 0].mean(axis=1)
     error = float(each.std()) / np.sqrt(count)
     assert abs(float(each.mean()) - land.loss(first)) <= 4 * error
     assert error < 0.003
+    at, way = land.vector(first), np.random.default_rng(0).normal(size=len(land.names))
+    fine, coarse = ((land.loss(at + h * way) - land.loss(at - h * way)) / (2 * h) for h in (1e-6, 1e-4))
+    assert abs(fine - coarse) <= 1e-5  # in single precision the fine one would be noise
 
 
 def test_listed_strings_have_their_probabilities_and_predictors_their_exact_losses() -> None:
@@ -159,6 +172,7 @@ def test_listed_strings_have_their_probabilities_and_predictors_their_exact_loss
     assert found["floor"] == pytest.approx((entropy(0.5 / 1.3) + 3 * rate) / 4, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_hidden_kernels_are_integrated_out() -> None:
     row = strings(InContextMarkov(states=2, length=4))
     chance = {"".join(map(str, np.asarray(x))): float(w[0]) for x, w in zip(row.targets, row.weight, strict=True)}

@@ -182,7 +182,7 @@ def test_linear_probes_read_what_a_head_has_brought_from_there_on() -> None:
 def test_a_probe_is_judged_on_rows_that_it_was_not_fitted_to() -> None:
     rng = np.random.default_rng(0)
     row, net = random_row(), build(KHop(hops=1, symbols=SYMBOLS, length=LENGTH))
-    stream = rng.normal(size=(ROWS, LENGTH + 1, 2000))  # wide enough to fit anything
+    stream = rng.normal(size=(ROWS, LENGTH + 1, 400))  # wide enough to fit anything
     seen, noise = dict.fromkeys(moments_of(net.architecture), stream), rng.integers(2, size=(ROWS, LENGTH))
     found = np.asarray(decodes(lambda _: noise, 2)(net.architecture, {}, row, seen))
     assert (np.abs(found - 0.5) <= 0.15).all()
