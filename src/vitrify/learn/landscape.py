@@ -88,18 +88,28 @@ def exact_means(sandbox: Sandbox, logits: Array, listed: Row) -> dict[str, float
         }
 
 
-def population(family: Family, sandbox: Sandbox) -> Landscape:
-    """The loss of a family of networks over all strings of a sandbox, without the family's own penalties.
+def population_loss(family: Family, sandbox: Sandbox) -> Loss:
+    """The mean loss of a family of networks over listed strings, as a function of parameters and strings.
 
-    `over` moves it to strings of other probabilities, as of a chain with other parameters, without compiling again.
+    The family's own penalties are left out: they are no means over rows.
     """
     net = family.architecture(sandbox)
 
     def loss(parameters: Mapping[str, Array], row: Row) -> Array:
         return mean_loss(family.logits(net, sandbox, family.arrays(net, parameters), row), row)
 
+    return loss
+
+
+def population(family: Family, sandbox: Sandbox) -> Landscape:
+    """The landscape of a family of networks over all strings of a sandbox.
+
+    `over` moves it to strings of other probabilities, as of a chain with other parameters, without compiling again.
+    """
+    net = family.architecture(sandbox)
     shapes = jax.eval_shape(lambda key: family.first(net, key), jax.random.key(0))
-    return Landscape.of(loss, jax.tree.map(lambda leaf: np.zeros(leaf.shape), shapes), strings(sandbox))
+    like = jax.tree.map(lambda leaf: np.zeros(leaf.shape), shapes)
+    return Landscape.of(population_loss(family, sandbox), like, strings(sandbox))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,9 @@ import pytest
 
 from vitrify.errors import InputError
 from vitrify.learn.flow import Slice, flow, portrait
+from vitrify.learn.landscape import exact_means, population_loss, strings
+from vitrify.learn.models.transformer import TransformerFamily
+from vitrify.sandboxes.markov import Markov
 
 CHAINS = ((0.2, 0.3), (0.5, 0.8), (0.9, 0.9), (0.1, 0.1))
 SADDLE = -(1 + np.log(2)) / 2  # the energy at e = 0, w = -1/√2
@@ -124,3 +127,16 @@ def test_a_flow_whose_time_is_over_does_not_rest() -> None:
     assert not short.resting.any()
     np.testing.assert_allclose(short.ends["y"], first * np.exp(-0.2), rtol=1e-8)
     np.testing.assert_allclose(short.times[:, -1], 0.1)
+
+
+@pytest.mark.slow
+def test_a_transformer_flows_down_the_exact_loss_of_its_sandbox() -> None:
+    box, family = Markov(0.2, 0.3, 4), TransformerFamily(layers=1, heads=1, d_model=2, units=2, norm=False)
+    keys = jax.random.split(jax.random.key(1), 2)
+    starts = jax.vmap(lambda key: family.first(family.architecture(box), key))(keys)
+    row = jax.tree.map(lambda x: np.stack([x, x]), strings(box))
+    found = flow(population_loss(family, box), starts, row, until=300.0, saves=10)
+    floor = exact_means(box, np.zeros((16, 4, 2)), strings(box))["floor"]
+    assert (np.diff(found.losses, axis=1) <= 1e-10).all()
+    assert (found.losses >= floor - 1e-12).all()
+    assert (found.losses[:, -1] - floor <= 0.05).all()
