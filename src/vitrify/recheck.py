@@ -79,9 +79,8 @@ def _recheck(folder: Path, found: Recheck) -> None:
     plain = {"architecture": "transformer", "reads": "tokens", "norm": False, "residual": "add", "loops": 1}
     odd = [key for key, value in plain.items() if net.get(key) != value]
     odd += [key for block in net.get("blocks", ()) for key in ("experts", "cell") if block.get(key)]
-    odd += [
-        h["attention"] for b in net.get("blocks", ()) for h in b["heads"] if h["rotary"] or h["attention"] == "linear"
-    ]
+    heads = [head for block in net.get("blocks", ()) for head in block["heads"]]
+    odd += [head["attention"] for head in heads if head["rotary"] or head["attention"] == "linear"]
     error, allowed = evidence["measured"]["largest error"], evidence["declared"]["largest error"]
     _need(0 <= error <= allowed and (odd or allowed in (0, 1e-12, OFF, 0.5)), f"an error of {error}, {allowed} allowed")
     _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")

@@ -58,9 +58,8 @@ def _row(sandbox: Any, found: Any, best: Any, losses: Any, number: int) -> dict[
             }
         )
     latent = {name: np.round(value[number], 4).tolist() for name, value in found.latent.items()}
-    shown = (
-        [sandbox.symbols[token] for token in tokens]
-        if sandbox.reads == "tokens"
-        else [f"{number:.4g}" for number in tokens.ravel()]
-    )
-    return {"row": number, "tokens": list(map(str, shown)), "questions": questions, "latent": latent}
+    if sandbox.reads == "tokens":
+        shown = [sandbox.symbols[token] for token in tokens]
+    else:
+        shown = [f"{value:.4g}" for value in tokens.ravel()]
+    return {"row": number, "tokens": shown, "questions": questions, "latent": latent}

@@ -29,6 +29,11 @@ def aligned(row: Row, logits: Array) -> Row:
     return row._replace(targets=row.targets[:, skip:], weight=row.weight[:, skip:], soft=soft)
 
 
+def log_probabilities(logits: Array) -> Array:
+    """The logarithms of the probabilities that logits mean, in float32 or wider."""
+    return jax.nn.log_softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)))
+
+
 def losses(logp: Array, row: Row) -> Array:
     """The cross-entropy [batch, question] of log-probabilities [batch, question, answer]."""
     if row.soft is not None:
@@ -41,7 +46,7 @@ def losses(logp: Array, row: Row) -> Array:
 def mean_loss(logits: Array, row: Row) -> Array:
     """The training loss: the mean over all questions of a batch, by weight."""
     row = aligned(row, logits)
-    logp = jax.nn.log_softmax(logits.astype(jnp.float32))
+    logp = log_probabilities(logits)
     return (losses(logp, row) * row.weight).sum() / row.weight.sum()
 
 
@@ -56,7 +61,7 @@ def sums(sandbox: Sandbox, logits: Array, row: Row) -> dict[str, Array]:
     known = {"": sandbox.optimal, **sandbox.predictors()}
     row_answers = aligned(row, logits)
     skip = row.targets.shape[1] - row_answers.targets.shape[1]
-    logp = jax.nn.log_softmax(logits.astype(jnp.float32))
+    logp = log_probabilities(logits)
     weight = row_answers.weight
     each: dict[str, Array] = {
         "loss": losses(logp, row_answers),

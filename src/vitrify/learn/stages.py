@@ -1,0 +1,192 @@
+r"""Stages of learning: the plateaus of a loss curve, the known predictor that each is near to, and when they end.
+
+A curve is looked at on a logarithmic scale of steps, $\tau = \ln(1 + \text{step})$; slopes are those of lines that
+fit it best over a window around $\tau$. It is still where one of two things holds:
+
+- the logarithm of its excess over the optimum, cut off at a resolution below which it counts as arrived, has a slope
+  of at most `flat`: it stays where it is;
+- the loss falls at most `calm` times as fast as it will at some later $\tau$: members that are on a plateau may well
+  get better, slowly, before they get better fast.
+
+A plateau is where it is still for at least `least` in $\tau$. A power law has none however far it goes, as its excess
+has a slope, its exponent, and its loss falls ever more slowly; unless the exponent is at most `flat`. The window blurs
+the ends of a plateau by half its width, so that short ones are overlooked, and so is one before a drop that is many
+times smaller than a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrify.errors import InputError
+
+OPTIMAL = "optimal"
+FLAT = 0.05  # the size of a slope of ln(excess) against ln(1 + step) that is flat in any case
+CALM = 0.3  # the part of the steepest fall to come that is slow beside it
+LEAST = 0.5  # of a plateau, in ln(1 + step)
+POINTS = 3  # of a plateau, at least
+WINDOW = 1.0  # in ln(1 + step), over which slopes are fitted
+RESOLUTION = 0.003  # nats of excess below which a curve has arrived
+PART = 0.25  # the same, of the gap between the optimum and the best of the other predictors
+TOLERANCE = 0.05  # nats of KL within which a plateau has a predictor's name
+
+Numbers = Sequence[float] | NDArray[Any]
+Curve = Sequence[Mapping[str, Any]]  # as in `Run.curve`: a step and measurements at each point
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """A part of a curve that is flat: its first and last point and their steps, and the median of the curve on it."""
+
+    first: int
+    last: int
+    start: float
+    end: float
+    level: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A plateau and the predictor it is nearest to: its name, or None if none is near, and the distance in nats."""
+
+    name: str | None
+    plateau: Plateau
+    distance: float
+
+
+def plateaus(
+    steps: Numbers,
+    losses: Numbers,
+    floor: float = 0.0,
+    *,
+    flat: float = FLAT,
+    calm: float = CALM,
+    least: float = LEAST,
+    resolution: float = RESOLUTION,
+) -> list[Plateau]:
+    """The plateaus of a curve of losses whose optimum is `floor`, in order."""
+    step, loss = np.asarray(steps, dtype=float), np.asarray(losses, dtype=float)
+    if step.ndim != 1 or step.shape != loss.shape or (np.diff(step) <= 0).any():
+        raise InputError("a curve has as many losses as steps, and its steps go up")
+    if not np.isfinite(loss).all():
+        raise InputError("a curve of losses that are not numbers has no plateaus: leave its end away")
+    at, height = np.log1p(step), np.log(np.maximum(loss - floor, resolution))
+    falls = -_slopes(at, loss)
+    to_come = np.maximum.accumulate(falls[::-1])[::-1]
+    still = (np.abs(_slopes(at, height)) <= flat) | (np.abs(falls) <= calm * to_come)
+    found = []
+    for is_still, run in groupby(range(len(at)), key=still.__getitem__):
+        places = list(run)
+        first, last = places[0], places[-1]
+        if is_still and len(places) >= POINTS and at[last] - at[first] >= least:
+            level = float(np.median(loss[first : last + 1]))
+            found.append(Plateau(first, last, float(step[first]), float(step[last]), level))
+    return found
+
+
+def _slopes(at: Any, height: Any) -> Any:
+    """At each point the slope of the line that fits best around it; near an end the window is moved inwards."""
+    found = []
+    for middle in range(len(at)):
+        left = np.clip(at[middle] - WINDOW / 2, at[0], max(at[-1] - WINDOW, at[0]))
+        inside = (at >= left - 1e-9) & (at <= left + WINDOW + 1e-9)
+        inside[max(middle - 1, 0) : middle + 2] = True  # at least the neighbours
+        x, y = at[inside] - at[inside].mean(), height[inside] - height[inside].mean()
+        found.append(float(x @ y / (x @ x)) if len(x) > 1 else 0.0)
+    return np.array(found)
+
+
+def stages(
+    curve: Curve,
+    *,
+    flat: float = FLAT,
+    calm: float = CALM,
+    least: float = LEAST,
+    resolution: float | None = None,
+    tolerance: float = TOLERANCE,
+) -> list[Stage]:
+    """The plateaus of a trained member's curve, named by the predictor with the least KL to the member.
+
+    `curve` has `step`, `loss`, `floor`, `kl` (to the optimal predictor), and `floor.NAME` and `kl.NAME` (of others) at
+    every point. A predictor further than `tolerance` away gives no name. If no resolution is given, a member has
+    arrived when its excess is a quarter of that of the best predictor but the optimal one.
+    """
+    if resolution is None:
+        gaps = [value - curve[-1]["floor"] for key, value in curve[-1].items() if key.startswith("floor.")]
+        resolution = max(PART * min(gaps, default=0.0), RESOLUTION)
+    steps, excess = [point["step"] for point in curve], [point["loss"] - point["floor"] for point in curve]
+    found = plateaus(steps, excess, flat=flat, calm=calm, least=least, resolution=resolution)
+    names = {OPTIMAL: "kl"} | {key[3:]: key for key in curve[0] if key.startswith("kl.")}
+    return [_named(curve, plateau, names, tolerance) for plateau in found]
+
+
+def _named(curve: Curve, plateau: Plateau, names: Mapping[str, str], tolerance: float) -> Stage:
+    part = curve[plateau.first : plateau.last + 1]
+    far = {name: float(np.median([point[key] for point in part])) for name, key in names.items()}
+    name = min(far, key=far.__getitem__)
+    level = float(np.median([point["loss"] for point in part]))
+    plateau = Plateau(plateau.first, plateau.last, plateau.start, plateau.end, level)
+    return Stage(name if far[name] <= tolerance else None, plateau, far[name])
+
+
+def order(found: Sequence[Stage]) -> tuple[str, ...]:
+    """The names of the stages in the order in which a member goes through them; plateaus without a name left out."""
+    return tuple(name for name, _ in groupby(stage.name for stage in found if stage.name is not None))
+
+
+def breakpoint_of(curve: Curve, found: Sequence[Stage], before: str, after: str) -> float | None:
+    """The step at which a member leaves one stage for another: where its loss is half way between their levels.
+
+    None if it does not have both, in this order. Between two points it is interpolated on the logarithmic scale.
+    """
+    last = max((at for at, stage in enumerate(found) if stage.name == before), default=None)
+    later = [stage for stage in found[last + 1 :] if stage.name == after] if last is not None else []
+    if last is None or not later:
+        return None
+    old, new = found[last].plateau, later[0].plateau
+    part = curve[old.last : new.first + 1]
+    at = np.log1p([point["step"] for point in part])
+    loss, half = np.array([point["loss"] for point in part]), (old.level + new.level) / 2
+    crossed = int(np.argmax((loss <= half) == (new.level < old.level)))
+    if not crossed:
+        return float(np.expm1(at[0]))
+    ahead = (half - loss[crossed - 1]) / (loss[crossed] - loss[crossed - 1])
+    return float(np.expm1(at[crossed - 1] + ahead * (at[crossed] - at[crossed - 1])))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of some numbers and an interval for it, by bootstrap; `missing` of the members had no number."""
+
+    median: float
+    low: float
+    high: float
+    members: int
+    missing: int
+
+
+def breakpoints(
+    curves: Sequence[Curve],
+    before: str,
+    after: str,
+    *,
+    find: Callable[[Curve], Sequence[Stage]] = stages,
+    confidence: float = 0.95,
+    draws: int = 2000,
+    seed: int = 0,
+) -> Spread:
+    """When members leave one stage for another: the median step, and its interval under drawing members again."""
+    each = [breakpoint_of(curve, find(curve), before, after) for curve in curves]
+    known = np.array([step for step in each if step is not None])
+    missing = len(each) - len(known)
+    if not len(known):
+        return Spread(np.nan, np.nan, np.nan, len(each), missing)
+    again = np.random.default_rng(seed).integers(len(known), size=(draws, len(known)))
+    low, high = np.quantile(np.median(known[again], axis=1), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Spread(float(np.median(known)), float(low), float(high), len(each), missing)
