@@ -71,16 +71,15 @@ def _recheck(folder: Path, found: Recheck) -> None:
     config, labels, evidence = json.loads(files["config.json"]), json.loads(files["labels.json"]), data["evidence"]
     needed = {"model.safetensors", "labels.json", config["spec"]}
     _need({*needed, "config.json"} == set(files), "the certificate is about other files")
-    stale = [name for name in needed if data["sha256"][name] != config["sha256"][name]]
-    _need(not stale, f"config.json was written for another {', '.join(stale)}")
+    stale = ", ".join(name for name in needed if data["sha256"][name] != config["sha256"][name])
+    _need(not stale, f"config.json was written for another {stale}")
     found.done.append(f"hashes of {len(files)} files and of the certificate")
     said, against, broken, net = evidence["verdict"], evidence["witness"], data["mutations"], config["net"]
     _need(said == "holds" and against is None, f"the certificate itself says {said!r}, with the witness {against}")
     plain = {"architecture": "transformer", "reads": "tokens", "norm": False, "residual": "add", "loops": 1}
-    odd = [key for key, value in plain.items() if net.get(key) != value]
-    odd += [key for block in net.get("blocks", ()) for key in ("experts", "cell") if block.get(key)]
-    heads = [head for block in net.get("blocks", ()) for head in block["heads"]]
-    odd += [head["attention"] for head in heads if head["rotary"] or head["attention"] == "linear"]
+    odd, blocks = [key for key, value in plain.items() if net.get(key) != value], net.get("blocks", ())
+    odd += [key for block in blocks for key in ("experts", "cell") if block.get(key)]
+    odd += ["heads" for b in blocks for h in b["heads"] if h["rotary"] or h["attention"] == "linear"]
     error, allowed = evidence["measured"]["largest error"], evidence["declared"]["largest error"]
     _need(0 <= error <= allowed and (odd or allowed in (0, 1e-12, OFF, 0.5)), f"an error of {error}, {allowed} allowed")
     _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")
