@@ -42,6 +42,7 @@ from vitrify.net.weights import Weights
 
 MOST_TOGETHER = 1 << 15  # combinations that are gone through for a whole space at once
 MANY_UNITS = 1 << 10  # beyond which what they write is only bounded, where bounds are enough
+PROVED = 1e-9  # the error up to which probabilities and numbers of any net count as proved
 JOINT = 16  # numbers of a space that are followed together
 
 
@@ -81,9 +82,12 @@ def margins(
 
 
 def proof_of(weights: Weights[Any], oracle: Oracle) -> Proof:
-    """The proof of a net for the words that its oracle asks about, as exact as the oracle wants answers to be."""
-    longest = weights.about.get("longest sentence")
-    return margins(weights, language=oracle.language is not None, longest=longest, allowed=oracle.tolerance())
+    """The proof of a net for the words that its oracle asks about, as exact as the oracle wants answers to be.
+
+    A bound on all rounding errors of all words is larger than what runs show: it need not be smaller than `PROVED`.
+    """
+    longest, allowed = weights.about.get("longest sentence"), max(oracle.tolerance(), PROVED)
+    return margins(weights, language=oracle.language is not None, longest=longest, allowed=allowed)
 
 
 def _covers(net: Architecture) -> None:
