@@ -165,7 +165,7 @@ train_kept(plan(markov, tiny, Recipe(steps=60, batch=4, test_rows=32), {}, 2), S
 
 def killed_and_resumed(store: Path, cache: Path, rng: random.Random, most: int) -> int:
     """Start a sweep, kill it at random moments, start it again, until it ends; how often it was killed."""
-    environment = {**os.environ, "VITRIFY_CACHE": str(cache)}
+    environment = {**os.environ, "VITRIFY_CACHE": str(cache), "JAX_COMPILATION_CACHE_DIR": ""}
     kills = 0
     while True:
         child = subprocess.Popen(
@@ -197,7 +197,7 @@ def compare(left: Store, right: Store) -> None:
         assert all(mine[name].tobytes() == its[name].tobytes() for name in its)
 
 
-@pytest.mark.parametrize("kills", [pytest.param(2, id="2"), pytest.param(20, id="20", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [pytest.param(1, id="1"), pytest.param(20, id="20", marks=pytest.mark.slow)])
 def test_a_killed_sweep_ends_like_one_that_was_left_alone(tmp_path: Path, kills: int) -> None:
     killed_and_resumed(tmp_path / "alone", tmp_path / "cache", random.Random(0), 0)
     done, seed = 0, 0
