@@ -1,0 +1,90 @@
+"""`vitrify train`, `sweep`, `data` and `plot`, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SMALL = ["layers=1", "heads=1", "d_model=8", "units=8", "length=8", "steps=6", "batch=4", "test_rows=16"]
+
+
+def vitrify(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "VITRIFY_CACHE": str(cwd / "cache")}
+    return subprocess.run(
+        [sys.executable, "-m", "vitrify", *words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_train_shows_loss_and_floor_keeps_runs_and_does_not_repeat_them(tmp_path: Path) -> None:
+    done = vitrify("train", "markov", "transformer", "lr=1e-3,1e-2", *SMALL, "--members", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "4 members in 1 program" in done.stderr
+    assert "operations" in done.stderr
+    assert "step 6/6  loss" in done.stderr
+    assert "floor 0." in done.stderr
+    assert "member-steps/s" in done.stderr
+    assert "recipe.lr" in done.stdout
+    assert "nearest known predictor" in done.stdout
+    again = vitrify("train", "markov", "transformer", "lr=1e-3,1e-2", *SMALL, "--members", "2", "--json", cwd=tmp_path)
+    records = [json.loads(line) for line in again.stdout.splitlines()]
+    assert [record["state"] for record in records] == ["finished"] * 4
+    assert again.stderr == ""
+    figure = vitrify("plot", "recipe.lr=0.01", "-o", "curves.svg", cwd=tmp_path)
+    assert figure.returncode == 0, figure.stderr
+    assert (tmp_path / "curves.svg").read_text().count("optimal") == 1
+    assert "2 runs → curves.svg" in figure.stdout
+    refused = vitrify("plot", "-o", "curves.gif", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert ".svg, .png, .pdf" in refused.stderr
+
+
+def test_a_sweep_with_a_broken_member_ends_with_its_step_and_seed(tmp_path: Path) -> None:
+    sizes = ["layers = 1", "heads = 1", "d_model = 8", "units = 8", "length = 8", "steps = 6", "batch = 4"]
+    broken = ["test_rows = 16", "warmup = 0", 'clip = "none"', 'optimiser = "sgd"', "[axes]", "lr = [0.01, 1e30]"]
+    text = "\n".join(['sandbox = "markov"', 'model = "transformer"', "[set]", *sizes, *broken])
+    (tmp_path / "sweep.toml").write_text(text)
+    done = vitrify("sweep", "sweep.toml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the loss was not a number at step" in done.stdout
+    assert "(seed 0)" in done.stdout
+
+
+def test_data_shows_rows_states_and_the_optimum(tmp_path: Path) -> None:
+    done = vitrify("data", "flip_flop", "--rows", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "mean optimal loss" in done.stdout
+    assert "optimal: the likeliest answers" in done.stdout
+    seen = json.loads(vitrify("data", "markov", "p=0.4", "--rows", "2", "--json", cwd=tmp_path).stdout)
+    assert seen["parameters"]["p"] == 0.4
+    assert len(seen["rows"]) == 2
+    assert {answer for answer, _ in seen["rows"][0]["questions"][0]["optimal"]} == {"0", "1"}
+    listed = vitrify("data", cwd=tmp_path)
+    assert "in_context_markov" in listed.stdout
+    assert "sandboxes" in listed.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "markow", "transformer"], "there is no sandbox 'markow': did you mean markov"),
+        (["train", "markov", "transformr"], "there is no model 'transformr'; there are"),
+        (["train", "markov", "transformer", "lrr=1"], "there is no parameter 'lrr': did you mean lr"),
+        (["train", "markov", "transformer", "p=2"], "p and q must lie in (0, 1]"),
+        (["train", "markov", "transformer", "--store", "file/runs"], "file/runs"),
+        (["train", "scenes", "transformer"], "this model reads tokens"),
+        (["sweep", "none.toml"], "none.toml can't be read"),
+        (["data", "markov", "length=1"], "length must be at least 2"),
+        (["plot"], "there is no run store runs"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(words: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = vitrify(*words, *(["steps=1"] if words[0] == "train" and "--store" not in words else []), cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
