@@ -270,7 +270,9 @@ def _normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> 
         split = _picked(x, alike).reshape(*x.shape[:-1], -1, size)
         centred = split - split.mean(axis=-1, keepdims=True)
         variance = (centred**2).mean(axis=-1, keepdims=True) + net.eps
-        unit = centred / xp.sqrt(xp.where(variance > 0, variance, 1.0))  # no root of 0: it has no finite gradient
+        if not net.eps:  # no root of 0: it has no finite gradient
+            variance = xp.where(variance > 0, variance, 1.0)
+        unit = centred / xp.sqrt(variance)
         found.append(unit.reshape(*x.shape[:-1], -1))
         dims += alike
     order = [dim for group in groups for dim in group]
