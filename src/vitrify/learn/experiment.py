@@ -19,7 +19,8 @@ from vitrify.learn.models.catalogue import Family, kind_of
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import Group, place_of, plan
 from vitrify.learn.recipe import Recipe
-from vitrify.sandboxes.catalogue import Sandbox, build_value, entry
+from vitrify.sandboxes._parameters import build_value
+from vitrify.sandboxes.catalogue import Sandbox, entry
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")

@@ -12,7 +12,8 @@ from vitrify import __version__
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.recipe import Recipe
-from vitrify.sandboxes.catalogue import Sandbox, parsed
+from vitrify.sandboxes._parameters import parsed
+from vitrify.sandboxes.catalogue import Sandbox
 
 SEEDS = ("seed", "data_seed")  # of the first weights; of the rows, the same number if not given
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import jax
 import jax.numpy as jnp
 import optax
 
 from vitrify.arrays import Array
-from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import MAX_ROWS, plain
+from vitrify.sandboxes._parameters import Choices
+from vitrify.sandboxes.catalogue import MAX_ROWS
 
 Precision = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Choices):
     """Everything about training but the network and the data; fields in `TRACED` may differ between members.
 
     `train_rows` makes the training set finite: rows are then drawn from its first so many, with replacement. A member
@@ -45,13 +44,6 @@ class Recipe:
     stop: float | None = None
     marks: int = 2
 
-    def __post_init__(self) -> None:
-        if any(isinstance(getattr(self, name), jax.core.Tracer) for name in self.TRACED):
-            return
-        problems = list(self.problems())
-        if problems:
-            raise InputError("no such training: " + "; ".join(problems))
-
     def problems(self) -> Iterator[str]:
         """All that is wrong with the recipe."""
         for name, least in (("steps", 0), ("batch", 1), ("warmup", 0), ("test_rows", 1), ("marks", 1)):
@@ -65,10 +57,6 @@ class Recipe:
             yield f"lr must be positive, not {self.lr:g}"
         if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
             yield f"beta1 and beta2 must lie in [0, 1), not {self.beta1:g} and {self.beta2:g}"
-
-    def identity(self) -> dict[str, Any]:
-        """The recipe as plain JSON data."""
-        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
 
     def rate_at(self, step: Array) -> Array:
         """The learning rate at a step: it rises for `warmup` steps, then stays or falls to zero at the last."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,7 @@ import numpy as np
 from vitrify import registry
 from vitrify.arrays import Array
 from vitrify.errors import InputError
+from vitrify.sandboxes._parameters import Choices, build_value
 
 PACKAGE = "vitrify.sandboxes"
 Split = Literal["train", "test", "probe"]
@@ -47,32 +48,11 @@ Predictor = Callable[[Row], Array]  # the log-probabilities [n + 1, answer] for 
 
 
 @dataclass(frozen=True)
-class Sandbox(ABC):
-    """A source of rows and all that is known about it; the fields of a subclass are its parameters.
+class Sandbox(Choices, ABC):
+    """A source of rows and all that is known about it; the fields of a subclass are its parameters."""
 
-    Fields named in `TRACED` may be JAX values: members of one compiled program can differ in them. They are checked
-    when they are plain numbers.
-    """
-
-    TRACED: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[Literal["tokens", "vector", "image"]] = "tokens"
     kind: ClassVar[Literal["lm", "class"]] = "lm"  # answers are next symbols, or anything else
-
-    def __post_init__(self) -> None:
-        if any(isinstance(getattr(self, name), jax.core.Tracer) for name in self.TRACED):
-            return
-        problems = list(self.problems())
-        if problems:
-            raise InputError(f"no such {self.name}: " + "; ".join(problems))
-
-    @property
-    def name(self) -> str:
-        """The name of the catalogue entry: the file it stands in."""
-        return type(self).__module__.rsplit(".", 1)[-1]
-
-    def problems(self) -> Iterator[str]:
-        """All that is wrong with the parameters."""
-        return iter(())
 
     @property
     @abstractmethod
@@ -143,10 +123,6 @@ class Sandbox(ABC):
         """The same sandbox with some of its traced parameters replaced."""
         return replace(self, **{name: values[name] for name in self.TRACED if name in values})
 
-    def identity(self) -> dict[str, Any]:
-        """The parameters as plain JSON data, for run identifiers; specs are named by their content."""
-        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -190,84 +166,3 @@ def make(name: str, parameters: Mapping[str, Any] = MappingProxyType({})) -> San
     """A sandbox by name; parameters may be strings, as on a command line. All wrong ones are named at once."""
     sandbox: Sandbox = build_value(entry(name).make, parameters, f"sandbox {name}")
     return sandbox
-
-
-def build_value(kind: type[Any], parameters: Mapping[str, Any], what: str) -> Any:
-    """A frozen dataclass from parameters that may be strings; unknown, missing and ill-typed ones are refused."""
-    hints, declared = get_type_hints(kind), {entry.name: entry for entry in fields(kind) if entry.init}
-    problems = [f"unknown parameter {name!r}" for name in parameters if name not in declared]
-    problems += [
-        f"parameter {name!r} is missing"
-        for name, entry in declared.items()
-        if entry.default is MISSING and entry.default_factory is MISSING and name not in parameters
-    ]
-    values: dict[str, Any] = {}
-    for name, value in parameters.items():
-        if name in declared:
-            try:
-                values[name] = parsed(hints[name], value)
-            except ValueError as error:
-                problems.append(f"{name}={value}: {error}")
-    if problems:
-        known = ", ".join(f"{name}" for name in declared)
-        raise InputError(f"{what}: " + "; ".join(problems) + f" (it has: {known})")
-    return kind(**values)
-
-
-def parsed(kind: Any, value: Any) -> Any:
-    """A parameter of a declared type from a string (anything else is taken as it is, if it fits)."""
-    options = get_args(kind)
-    if get_origin(kind) is Literal:
-        if value not in options:
-            raise ValueError(f"must be one of {', '.join(map(str, options))}")
-        return value
-    if get_origin(kind) is Union or type(kind).__name__ == "UnionType":
-        if value is None or value == "none":
-            return None
-        return parsed(next(option for option in options if option is not type(None)), value)
-    if get_origin(kind) is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
-        return tuple(parsed(options[0], part) for part in parts)
-    if kind is bool:
-        if str(value).lower() not in ("true", "false", "1", "0", "yes", "no"):
-            raise ValueError("must be true or false")
-        return str(value).lower() in ("true", "1", "yes")
-    if kind in (int, float):
-        try:
-            return kind(value)
-        except (TypeError, ValueError):
-            raise ValueError("must be a whole number" if kind is int else "must be a number") from None
-    if isinstance(value, str) and kind is not str and hasattr(kind, "__mro__"):
-        from vitrify.spec import find_spec  # a parameter that is a spec is given by its file, or a name
-
-        found = find_spec(value)
-        if not isinstance(found, kind):
-            raise ValueError(f"must be of type {kind.__name__}, this is of type {type(found).__name__}")
-        return found
-    return value
-
-
-def plain(value: Any) -> Any:
-    """A parameter as JSON data: numbers, strings and lists as they are, everything else by its digest."""
-    if isinstance(value, tuple | list):
-        return [plain(part) for part in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.generic | np.ndarray) or hasattr(value, "__array__"):
-        return np.asarray(value).tolist()
-    import hashlib
-
-    return f"{type(value).__name__}:{hashlib.sha256(_content(value).encode()).hexdigest()[:16]}"
-
-
-def _content(value: Any) -> str:
-    """All that a value holds, as text: the `repr` of a large spec is only a drawing of it."""
-    if is_dataclass(value):
-        return f"{type(value).__name__}({', '.join(_content(getattr(value, entry.name)) for entry in fields(value))})"
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(_content, value))}]"
-    if isinstance(value, set | frozenset):
-        return f"[{', '.join(sorted(map(_content, value)))}]"
-    if isinstance(value, Mapping):
-        return f"[{', '.join(f'{_content(key)}: {_content(part)}' for key, part in value.items())}]"
-    return str(value.tolist()) if isinstance(value, np.ndarray) else repr(value)

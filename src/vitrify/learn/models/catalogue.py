@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -21,7 +21,8 @@ from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output, Record
 from vitrify.net.weights import Weights
-from vitrify.sandboxes.catalogue import Row, Sandbox, build_value, plain
+from vitrify.sandboxes._parameters import Choices, build_value
+from vitrify.sandboxes.catalogue import Row, Sandbox
 
 PACKAGE = "vitrify.learn.models"
 Parameters = dict[str, Array]
@@ -29,27 +30,10 @@ BOS = "<s>"
 
 
 @dataclass(frozen=True)
-class Family(ABC):
-    """A family of networks; its fields are the sizes, those named in `TRACED` may differ between members."""
+class Family(Choices, ABC):
+    """A family of networks; its fields are the sizes."""
 
-    TRACED: ClassVar[tuple[str, ...]] = ()
     SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({})  # sizes that make it quick to compile and train
-
-    def __post_init__(self) -> None:
-        if any(isinstance(getattr(self, name), jax.core.Tracer) for name in self.TRACED):
-            return
-        problems = list(self.problems())
-        if problems:
-            raise InputError(f"no such {self.name}: " + "; ".join(problems))
-
-    @property
-    def name(self) -> str:
-        """The name of the catalogue entry: the file it stands in."""
-        return type(self).__module__.rsplit(".", 1)[-1]
-
-    def problems(self) -> Iterator[str]:
-        """All that is wrong with the sizes."""
-        return iter(())
 
     @abstractmethod
     def architecture(self, sandbox: Sandbox) -> Any:
@@ -93,10 +77,6 @@ class Family(ABC):
     def watched(self) -> tuple[str, ...]:
         """The activations that `penalty` asks for."""
         return ()
-
-    def identity(self) -> dict[str, Any]:
-        """The sizes as plain JSON data, for run identifiers."""
-        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
 
 
 def names() -> list[str]:
