@@ -16,7 +16,8 @@ class Evidence:
 
     `declared` and `measured` hold the same quantities, promised and found. `witness` is one concrete case that fails.
     `proof` is what was proved for all words at once (see `margins.py`), where that was tried. `of` is the net and the
-    spec whose examination this is, if it is one, and how many cases that had.
+    spec whose examination this is, if it is one, and how many cases that had. `shown` is what a figure of it is drawn
+    from: plain data, rounded.
     """
 
     verdict: Verdict
@@ -30,11 +31,12 @@ class Evidence:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     proof: Mapping[str, Any] | None = None
+    shown: Mapping[str, Any] = field(default_factory=dict)
     of: tuple[object, object, int] | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {
+        """Plain JSON data; what is shown is left out where there is nothing."""
+        data: dict[str, Any] = {
             "verdict": self.verdict,
             "method": self.method,
             "domain": self.domain,
@@ -47,6 +49,7 @@ class Evidence:
             "notes": list(self.notes),
             "proof": None if self.proof is None else dict(self.proof),
         }
+        return data | ({"shown": dict(self.shown)} if self.shown else {})
 
 
 def combine(parts: Mapping[str, Evidence]) -> Evidence:
@@ -65,6 +68,7 @@ def combine(parts: Mapping[str, Evidence]) -> Evidence:
         measured={f"{name}: {k}": v for name, e in parts.items() for k, v in e.measured.items()},
         seconds=sum(e.seconds for e in parts.values()),
         notes=tuple(f"{name}: {note}" for name, e in parts.items() for note in e.notes),
+        shown={name: dict(e.shown) for name, e in parts.items() if e.shown},
     )
 
 

@@ -16,6 +16,7 @@ from vitrify.registry import Headline, headlines, load
 
 PACKAGE = "vitrify.claims"
 Status = Literal["proved", "cited", "empirical", "conjectured"]
+Scale = Literal["quick", "paper"]  # two CPU cores, a minute or so; one GPU, some minutes
 Progress = Callable[[str], None]
 
 
@@ -39,6 +40,8 @@ class Claim:
 
     `row` is its place in the atlas. `check` measures what the statement declares, on one subject; `sabotage` breaks a
     subject in a way that `check` must notice. `certified` is how its exact nets are certified at least, if it has any.
+    A claim that trains networks is `learned`. `paper` gives subjects at the size of the papers, where `subjects` are
+    smaller; `draw` makes the claim's figure, a matplotlib one, of what its evidence shows, by subject.
     """
 
     row: str
@@ -47,6 +50,9 @@ class Claim:
     check: Callable[[Subject], Evidence]
     sabotage: Callable[[Subject], Subject]
     certified: Method | None = None
+    learned: bool = False
+    paper: Callable[[], Iterable[Subject]] | None = None
+    draw: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class Outcome:
     evidence: Evidence
     saboteur_rejected: bool
     certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    scale: Scale = "quick"
 
     @property
     def methods(self) -> Counter[Method]:
@@ -69,7 +76,7 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        head = {"name": self.name, "row": self.row, "status": self.status, "title": self.title}
+        head = {"name": self.name, "row": self.row, "status": self.status, "title": self.title, "scale": self.scale}
         return (
             head
             | self.evidence.to_json()
@@ -95,16 +102,24 @@ def find(name: str) -> Headline:
     return found[0]
 
 
-def run_claim(headline: Headline, progress: Progress | None = None) -> Outcome:
+def claim_of(headline: Headline) -> Claim:
+    """The claim itself, imported."""
+    claim: Claim = load(PACKAGE, headline.name).CLAIM
+    return claim
+
+
+def run_claim(headline: Headline, progress: Progress | None = None, scale: Scale = "quick") -> Outcome:
     """Check every subject of a claim, and its saboteur on each; certify its exact nets.
 
     A claim whose saboteur passes is undecided: its check proves nothing. One with an exact net that is not fails.
     """
-    claim: Claim = load(PACKAGE, headline.name).CLAIM
+    claim = claim_of(headline)
+    if scale == "paper" and claim.paper is None:
+        raise InputError(f"{headline.name} has one scale only: leave --scale away")
     start = time.perf_counter()
     parts: dict[str, Evidence] = {}
     unnoticed, certificates = [], {}
-    for subject in claim.subjects():
+    for subject in claim.paper() if claim.paper and scale == "paper" else claim.subjects():
         if progress:
             progress(f"{headline.name}: {subject.name}")
         found = claim.check(subject)
@@ -120,4 +135,4 @@ def run_claim(headline: Headline, progress: Progress | None = None) -> Outcome:
         evidence = replace(
             evidence, verdict="undecided", notes=(*evidence.notes, f"the saboteur passed on {unnoticed}")
         )
-    return Outcome(headline.name, claim.row, claim.status, headline.title, evidence, not unnoticed, certificates)
+    return Outcome(headline.name, claim.row, claim.status, headline.title, evidence, not unnoticed, certificates, scale)

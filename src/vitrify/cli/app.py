@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vitrify.cli import learning, training
+from vitrify.cli import claims, learning, training
 from vitrify.errors import InputError
 from vitrify.spec import SUFFIXES
 
@@ -266,52 +266,6 @@ def recheck(folder: Folder, as_json: AsJson = False) -> None:
     raise typer.Exit(1 if found.problem else 2 if found.unjudged else 0)
 
 
-@app.command(name="list")
-def list_entries(as_json: AsJson = False) -> None:
-    """List the claims that can be checked, and the shapes that can be built with how they are certified."""
-    from vitrify.cli import render_lists
-    from vitrify.registry import headlines
-
-    render_lists.entries(list(headlines("vitrify.claims", "CLAIM")), render_lists.shapes(), as_json)
-
-
-@app.command()
-def show(
-    name: Annotated[str, typer.Argument(help="a claim, or how its name begins; or a shape")], as_json: AsJson = False
-) -> None:
-    """Show one claim: what it says, why, how it is checked, where it comes from; or one shape, and its certificates."""
-    from vitrify.claims.catalogue import find
-    from vitrify.cli import render_lists
-
-    shape = next((shape for shape in render_lists.shapes() if shape.name == name), None)
-    if shape is not None:
-        render_lists.shape(shape, as_json)
-    else:
-        render_lists.claim(find(name), as_json)
-
-
-@app.command()
-def check(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="claims, or how their names begin")] = None,
-    every: Annotated[bool, typer.Option("--all", help="all claims")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Check claims: run each on its subjects, and its saboteur too."""
-    from vitrify.claims.catalogue import find, listing, run_claim
-    from vitrify.cli import render, render_lists
-
-    if every == bool(names):
-        raise InputError("name the claims to check, or say --all; 'vitrify list' shows them")
-    chosen = listing() if every else [find(name) for name in names or []]
-    outcomes = []
-    with render.status("checking") as say:
-        for headline in chosen:
-            outcomes.append(run_claim(headline, say))
-    render_lists.outcomes(outcomes, as_json)
-    good = all(outcome.evidence.verdict == "holds" and outcome.saboteur_rejected for outcome in outcomes)
-    raise typer.Exit(0 if good else 1)
-
-
 @app.command()
 def bound(
     name: Annotated[str | None, typer.Argument(help="a bound, or how its name begins; none: list them")] = None,
@@ -385,5 +339,5 @@ def explain(
     render.explanation(explained(weights, shown=None if everything else SHOWN), as_json)
 
 
-for command in (*training.COMMANDS, *learning.COMMANDS):
-    app.command()(command)
+for command in (*claims.COMMANDS, *training.COMMANDS, *learning.COMMANDS):
+    app.command(name=command.__name__.removesuffix("_entries"))(command)

@@ -17,6 +17,7 @@ MEANING = {  # what a certificate of a net of that shape says at least
     "proved": "margins proved for every word up to the maximum length; all short inputs, and samples, asked about",
     "exhaustive": "all short inputs, and samples of long ones, asked about",
     "sampled": "samples asked about",
+    "trained": "networks are trained, several seeds of each, and what they reach is measured",
 }
 COVERED = "proofs of margins are for transformers that read tokens, without norms, experts, loops and recurrences"
 
@@ -71,7 +72,8 @@ def entries(claims: Sequence[Headline], built: Sequence[Shape], as_json: bool) -
 def _fields(claim: Headline) -> dict[str, Any]:
     """Row and status of a claim, and the method of the certificates of its nets, if there are any."""
     given = claim.fields
-    return {"row": given["row"], "status": given["status"], "method": given.get("certified")}
+    method = "trained" if given.get("learned") else given.get("certified")
+    return {"row": given["row"], "status": given["status"], "method": method}
 
 
 def shape(found: Shape, as_json: bool) -> None:
@@ -100,8 +102,22 @@ def claim(found: Headline, as_json: bool) -> None:
     for name, text in parts.items():
         table.add_row(name, text)
     table.add_row("status", found.fields["status"])
-    method = found.fields.get("certified")
+    method = _fields(found)["method"]
     table.add_row("method", f"{method}: {MEANING[method]}" if method else "it has no exact nets to be certified")
+    console().print(table)
+
+
+def kept(found: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """Evidence that was kept: the verdicts, and where they come from."""
+    if as_json:
+        json_line(found)
+        return
+    table = grid("row", "claim", "verdict", "scale", "device", "saboteur", "time", title="evidence")
+    for each in found:
+        verdict = f"[{COLOURS[each['verdict']]}]{each['verdict']}[/]"
+        caught = "rejected" if each["saboteur_rejected"] else "[red]passed[/red]"
+        device = each["measured on"]["device"]
+        table.add_row(each["row"], each["name"], verdict, each["scale"], device, caught, f"{each['seconds']:.1f} s")
     console().print(table)
 
 
