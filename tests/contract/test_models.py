@@ -33,12 +33,17 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "built": ({"noise": -1.0}, ("folder must name", "noise must be at least 0, not -1")),
     "disentangled": ({"heads": "0,1", "pads": -1}, ("numbers from 1", "pads must be at least 0")),
     "experts": ({"experts": 2, "top": 3, "heads": 3}, ("top must be from 1 to 2", "multiple of heads 3")),
+    "frozen_memories": ({"d_model": 0, "draw": -1}, ("d_model must be at least 1", "draw must be at least 0, not -1")),
     "hierarchical": ({"s": 1, "channels": 0}, ("s must be at least 2, not 1", "channels must be at least 1")),
     "hybrid": ({"layers": 1, "heads": 3}, ("layers must be at least 2", "multiple of heads 3")),
     "mlp": ({"context": 0, "d_out": 0}, ("context must be at least 1", "d_out must be at least 1, not 0")),
     "recurrent": ({"state": 0, "d_embed": 0}, ("state must be at least 1", "d_embed must be at least 1")),
     "ssm": ({"kind": "householder", "factors": 0, "layers": 0}, ("factors must be at least 1", "layers must be at")),
     "transformer": ({"layers": 0, "heads": 3}, ("layers must be at least 1", "multiple of heads 3")),
+    "two_attentions": (
+        {"least": 0, "scale": -1},
+        ("least must be positive, not 0", "scale must be at least 0, not -1"),
+    ),
 }
 MORE: dict[str, dict[str, Any]] = {  # other choices than the small sizes of a family
     **{f"recurrent {kind}": {"kind": kind} for kind in ("elman", "linear", "signed", "householder")},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -159,10 +159,11 @@ class Journey:
 
     def runs(self) -> list[Run]:
         """What became of every member."""
-        family, net = self.program.group.family, self.program.net
+        group, net = self.program.group, self.program.net
         whole = self.program.joined([lane.parameters for lane in self.lanes])
         found = []
-        for member, identity in enumerate(self.program.group.identities()):
+        for member, identity in enumerate(group.identities()):
             own = {name: array[member] for name, array in whole.items()}
+            family = replace(group.family, **{name: group.members[member][name] for name in group.family.TRACED})
             found.append(Run(identity, self.curve(member), family.weights(net, own, {"trained": identity})))
         return found

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
+from vitrify.errors import InputError
 from vitrify.sandboxes._draws import dirichlet, invert
 from vitrify.sandboxes._parents import descend
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
@@ -46,13 +46,20 @@ def parents_of(family: Family, length: int, task: int) -> Array:
 
 @dataclass(frozen=True)
 class CausalGraph(Sandbox):
-    """Rows of `length` tokens, the question among them, with the parents of a family."""
+    """Rows of `length` tokens, the question among them, with the parents of a family.
+
+    Members of one program may have different trees, any of `trees`: that of number `tree` is drawn by `task` + `tree`.
+    """
+
+    TRACED: ClassVar[tuple[str, ...]] = ("tree",)
 
     graph: Family = "tree"
     states: int = 3
     length: int = 20
     alpha: float = 1.0
     task: int = 0
+    trees: int = 1
+    tree: int = 0
 
     def problems(self) -> Iterator[str]:
         if self.states < 2:
@@ -63,6 +70,8 @@ class CausalGraph(Sandbox):
             yield f"alpha must be positive, not {self.alpha:g}"
         if self.task < 0:
             yield f"task must not be negative, not {self.task}"
+        if not 0 <= self.tree < self.trees:
+            yield f"tree must be one of {self.trees} trees, from 0, not {self.tree:g}"
 
     @property
     def rounded(self) -> bool:
@@ -81,10 +90,14 @@ class CausalGraph(Sandbox):
         """How many tokens the question has: one for each parent."""
         return 2 if self.graph == "two" else 1
 
-    @cached_property
+    @property
     def parents(self) -> Array:
         """The parents [position, parent] of all tokens before the question; -1 stands for none."""
-        return parents_of(self.graph, self.length - self.asking, self.task)
+        count, own = self.length - self.asking, cast(Any, self.tree)
+        if not isinstance(own, jax.core.Tracer):
+            return parents_of(self.graph, count, self.task + int(own))
+        known = np.stack([parents_of(self.graph, count, self.task + tree) for tree in range(self.trees)])
+        return jnp.asarray(known)[jnp.asarray(own, jnp.int32)]
 
     def draw(self, key: Array) -> Row:
         k, ways = self.states, self.asking
@@ -128,6 +141,50 @@ class CausalGraph(Sandbox):
         matched = (seen[:-1] == row.tokens[-1]).astype(jnp.float32)
         return self._last(matched @ jax.nn.one_hot(seen[1:], self.states) + self.alpha)
 
+    def laws(self, kernels: Array) -> tuple[Array, Array]:
+        """The law of each position, and of any two, if each has one parent at most, by products along the graph.
+
+        Given kernels [kernel, above, symbol], they are [position, kernel, symbol], and
+        [j, i, kernel, symbol at j, symbol at i].
+        """
+        if self.parents.shape[1] > 1:
+            raise InputError("laws of two positions follow paths: not where positions have two parents")
+        k, count = self.states, len(self.parents)
+        pi = np.asarray(kernels, dtype=np.float64)
+        one = np.full((count, len(pi), k), 1 / k)
+        both = np.zeros((count, count, len(pi), k, k))
+        for i, (above,) in enumerate(np.asarray(self.parents)):
+            if above >= 0:
+                one[i] = np.einsum("na,nab->nb", one[above], pi)
+                both[:i, i] = both[:i, above] @ pi
+            else:
+                both[:i, i] = one[:i, :, :, None] * one[i][:, None, :]
+            both[i, :i] = both[:i, i].swapaxes(-1, -2)
+            both[i, i] = one[i][:, :, None] * np.eye(k)
+        return one, both
+
+    def information(self, kernels: Array) -> Array:
+        r"""How much two positions tell of each other, by $\chi^2$, as a mean over kernels: [j, i].
+
+        $\mathrm{E}_\pi\big[\sum_{ab} P(s_j = a, s_i = b)^2 / (P(s_j = a) P(s_i = b))\big] - 1$.
+        """
+        one, both = self.laws(kernels)
+        shares = one[:, None, :, :, None] * one[None, :, :, None, :]
+        found: Array = (both**2 / shares).sum(axis=(-1, -2)).mean(axis=-1) - 1
+        return found
+
+    def passed_on(self, kernels: Array) -> Array:
+        r"""How much two positions are related as a parent and its child are, as a mean over kernels: [j, i].
+
+        $\mathrm{E}_\pi\big[\sum_{ab} \pi(b \mid a)\,(P(s_j = a, s_i = b) - P(s_j = a) P(s_i = b)) / \mu(b)\big]$,
+        where $\mu$ is the mean law of all positions. Where all have the same law it is the $\chi^2$ information if $j$
+        is the parent of $i$, and else at most the geometric mean of that and the one between $j$ and $i$.
+        """
+        one, both = self.laws(kernels)
+        apart = both - one[:, None, :, :, None] * one[None, :, :, None, :]
+        found: Array = np.einsum("nab,jinab,nb->ji", kernels, apart, 1 / one.mean(axis=0)) / len(kernels)
+        return found
+
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         k, ways, each = self.states, self.asking, np.arange(count)
         kernels = rng.dirichlet(np.full(k, self.alpha), (count, *(k,) * ways)).cumsum(axis=-1)[..., :-1]
@@ -142,4 +199,4 @@ class CausalGraph(Sandbox):
         return tokens, targets
 
 
-SANDBOX = Entry(CausalGraph, small={"states": 2, "length": 5, "task": 3})
+SANDBOX = Entry(CausalGraph, small={"states": 2, "length": 5, "trees": 5, "tree": 4})

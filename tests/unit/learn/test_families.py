@@ -11,6 +11,9 @@ import pytest
 
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import make
+from vitrify.learn.models.frozen_memories import TRAINED, recalled
+from vitrify.learn.recipe import Recipe
+from vitrify.learn.train import train
 from vitrify.sandboxes.catalogue import Row
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
@@ -193,3 +196,59 @@ def test_shifts_pull_against_the_load_and_add_no_loss() -> None:
     np.testing.assert_allclose(slope[name], 1e-3 * np.sign(load - 1 / 3), rtol=1e-5)
     assert all(not np.asarray(each).any() for key, each in slope.items() if key != name)
     assert name not in make("experts", SMALL).first(make("experts", SMALL).architecture(CHAIN), KEY)
+
+
+def test_two_attentions_are_the_two_sums_of_their_definition() -> None:
+    family, net, _ = started("two_attentions", {})
+    rng = np.random.default_rng(0)
+    places, alike = rng.normal(size=(9, 9)), rng.normal(size=(3, 3))
+    noise = rng.normal(size=(3, 9)), rng.normal(size=(12, 3))  # what is no score of a place or a token counts nothing
+    trained = {
+        "blocks.0.attn.W_Q": jnp.asarray(np.concatenate([noise[0], places])[None]),
+        "blocks.1.attn.W_Q": jnp.asarray(np.concatenate([alike, noise[1]])[None]),
+    }
+    given = tokens(4)
+    said = np.asarray(family.logits(net, CHAIN, family.arrays(net, trained), row(given)))
+    for word, found in zip(given, said, strict=True):
+        one = np.eye(3)[word]
+        fetched = np.array([_softmax(places[i, : i + 1]) @ one[: i + 1] for i in range(9)])
+        for t in range(9):
+            f = _softmax(fetched[: t + 1] @ (one[t] @ alike)) @ one[: t + 1]
+            np.testing.assert_allclose(found[t], np.log(f + family.least), rtol=1e-4, atol=1e-4)
+    with pytest.raises(InputError, match="answer with the symbols that they read: parity has others"):
+        family.architecture(make_sandbox("parity"))
+
+
+def test_ideal_memories_among_frozen_vectors_recall_all_pairs() -> None:
+    """The sums of outer products of the source hold all pairs; without them, or with others, they do not."""
+    _, _, arrays = started("frozen_memories", {"d_model": 256, "draw": 2})
+    assert all(not arrays[name].any() for name in TRAINED)
+    tokens, places = arrays["embed.W_E"][1:], arrays["pos_embed.W_pos"]
+    fetched, read = tokens @ arrays["blocks.0.attn.W_V"][0], tokens @ arrays["blocks.1.attn.W_V"][0]
+    ideal = {
+        TRAINED[0]: places[:-1].T @ places[1:],  # score = (key W_K) . query
+        TRAINED[1]: fetched.T @ tokens,
+        TRAINED[2]: read.T @ arrays["unembed.W_U"].T,
+    }
+    asked = jnp.array([True, False, True])
+    found = recalled(arrays | {name: matrix[None] for name, matrix in ideal.items()}, asked)
+    assert {name: float(value) for name, value in found.items()} == {"outputs": 1, "matches": 1, "places": 1}
+    other = {TRAINED[0]: np.eye(256), TRAINED[1]: fetched[[1, 2, 0]].T @ tokens, TRAINED[2]: -ideal[TRAINED[2]]}
+    found = recalled(arrays | {name: matrix[None] for name, matrix in other.items()}, asked)
+    assert {name: float(value) for name, value in found.items()} == {"outputs": 0, "matches": 0, "places": 0}
+    two = {**ideal, TRAINED[0]: places[:-2].T @ places[2:]}
+    held = arrays | {name: matrix[None] for name, matrix in two.items()}
+    assert float(recalled(held, asked, back=2)["places"]) == 1
+    assert float(recalled(held, asked)["places"]) < 0.2
+
+
+def test_members_have_frozen_vectors_of_their_own() -> None:
+    runs = train(make("frozen_memories", {"d_model": 8}), CHAIN, axes={"draw": [0, 5]}, recipe=Recipe(steps=1, batch=4))
+    for run, draw in zip(runs, (0, 5), strict=True):
+        _, _, arrays = started("frozen_memories", {"d_model": 8, "draw": draw})
+        np.testing.assert_allclose(run.weights.arrays["embed.W_E"], arrays["embed.W_E"], atol=1e-6)
+
+
+def _softmax(scores: Any) -> Any:
+    weights = np.exp(scores - scores.max())
+    return weights / weights.sum()

@@ -13,6 +13,7 @@ from scipy.stats import chisquare
 from enumerated import many, said, words
 from vitrify.errors import InputError
 from vitrify.sandboxes._parents import _composed, _stepped
+from vitrify.sandboxes.catalogue import rows
 from vitrify.sandboxes.causal_graph import CausalGraph, Family, parents_of
 
 
@@ -70,6 +71,41 @@ def test_symbols_come_from_the_kernel_of_the_row_and_soft_is_its_line(graph: Fam
         assert abs(gap.mean()) <= 5 * gap.std() / np.sqrt(4000) + 1e-12
 
 
+def test_trees_of_one_program_are_those_of_their_own_tasks() -> None:
+    both = CausalGraph(length=7, task=2, trees=3)
+    found = jax.jit(jax.vmap(lambda tree: rows(both.at({"tree": tree}), 0, "test", 0, 32)))(np.arange(3.0))
+    same = jax.tree.map(lambda leaf: leaf[1], found)
+    answers = jax.jit(jax.vmap(lambda tree: jax.vmap(both.at({"tree": tree}).optimal)(same)))(np.arange(3.0))
+    for tree in range(3):
+        alone = CausalGraph(length=7, task=2 + tree)
+        assert np.array_equal(found.tokens[tree], rows(alone, 0, "test", 0, 32).tokens)
+        assert np.array_equal(found.latent["parents"][tree][0], alone.parents)
+        assert np.allclose(answers[tree], jax.vmap(alone.optimal)(same), atol=1e-6)
+
+
+@pytest.mark.parametrize("task", [0, 1, 2])
+def test_information_is_that_of_all_words(task: int) -> None:
+    sandbox = CausalGraph(length=6, task=task)
+    kernels = np.random.default_rng(task).dirichlet(np.ones(3), (2, 3))
+    every, parents = np.array(words(3, 5)), sandbox.parents[:, 0]
+    chi, passed = np.zeros((5, 5)), np.zeros((5, 5))
+    for kernel in kernels:
+        p = np.ones(len(every))
+        for i, above in enumerate(parents):
+            p *= kernel[every[:, above], every[:, i]] if above >= 0 else 1 / 3
+        both = np.zeros((5, 5, 3, 3))
+        for j, i in product(range(5), repeat=2):
+            np.add.at(both[j, i], (every[:, j], every[:, i]), p)
+        law = np.array([both[i, i].diagonal() for i in range(5)])
+        apart = law[:, None, :, None] * law[None, :, None, :]
+        chi += ((both**2 / apart).sum(axis=(2, 3)) - 1) / 2
+        passed += (kernel * (both - apart) / law.mean(axis=0)).sum(axis=(2, 3)) / 2
+    assert np.allclose(sandbox.information(kernels), chi, atol=1e-12)
+    assert np.allclose(sandbox.passed_on(kernels), passed, atol=1e-12)
+    with pytest.raises(InputError, match="not where positions have two parents"):
+        CausalGraph(graph="two", length=6).information(kernels)
+
+
 def test_other_predictors_count_what_they_say() -> None:
     sandbox = CausalGraph(graph="icl", states=2, length=5, alpha=1.0)
     found = {name: said(sandbox, p, [(0, 0, 1, 0, 0)])[0, -1] for name, p in sandbox.predictors().items()}
@@ -91,6 +127,7 @@ def test_the_way_of_a_gpu_leads_to_the_same_rows() -> None:
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [
+        ({"trees": 2, "tree": 2}, "tree must be one of 2 trees, from 0, not 2"),
         (
             {"states": 1, "length": 2, "alpha": -1, "task": -1},
             "states must be at least 2, not 1; length must be at least 3, not 2; alpha must be positive, not -1; "
