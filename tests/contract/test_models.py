@@ -49,6 +49,7 @@ MORE: dict[str, dict[str, Any]] = {  # other choices than the small sizes of a f
     **{f"recurrent {kind}": {"kind": kind} for kind in ("elman", "linear", "signed", "householder")},
     "ssm householder": {"kind": "householder", "factors": 2, "norm": False},
     "experts chosen": {"top": 2, "over": "chosen", "shifts": True, "z_loss": 0.01},
+    "two_attentions wide": {"heads": 2, "wide": True, "relative": True},
     "built noise": {"noise": 1.0, "scratch": False},
 }
 ALL = [*names(), *MORE]

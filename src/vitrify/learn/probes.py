@@ -88,10 +88,19 @@ def _mean(patterns: Array, wanted: Array, score: Callable[[Array], Array]) -> Ar
     return (score(patterns) * asked).sum(axis=(0, 2)) / jnp.maximum(asked.sum(), 1)
 
 
+def back(lag: int) -> Target:
+    """The token `lag` places before, for every token that has one."""
+
+    def target(net: Any, row: Row) -> Array:
+        count, length = row.tokens.shape
+        return _over_tokens(net, jnp.broadcast_to(jnp.eye(length, k=-lag, dtype=bool), (count, length, length)))
+
+    return target
+
+
 def previous_token(net: Any, row: Row) -> Array:
     """The token before, for every token but the first."""
-    count, length = row.tokens.shape
-    return _over_tokens(net, jnp.broadcast_to(jnp.eye(length, k=-1, dtype=bool), (count, length, length)))
+    return back(1)(net, row)
 
 
 def induction(net: Any, row: Row) -> Array:

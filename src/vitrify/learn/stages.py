@@ -10,8 +10,8 @@ fit it best over a window around $\tau$. It is still where one of two things hol
 
 A plateau is where it is still for at least `least` in $\tau$. A power law has none however far it goes, as its excess
 has a slope, its exponent, and its loss falls ever more slowly; unless the exponent is at most `flat`. The window blurs
-the ends of a plateau by half its width, so that short ones are overlooked, and so is one before a drop that is many
-times smaller than a later one.
+the ends of a plateau by half its width, so that short ones are overlooked: a curve with many points can do with a
+smaller one. A plateau before a drop that is many times smaller than a later one is overlooked too.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def plateaus(
     calm: float = CALM,
     least: float = LEAST,
     resolution: float = RESOLUTION,
+    window: float = WINDOW,
 ) -> list[Plateau]:
     """The plateaus of a curve of losses whose optimum is `floor`, in order."""
     step, loss = np.asarray(steps, dtype=float), np.asarray(losses, dtype=float)
@@ -77,9 +78,9 @@ def plateaus(
     if not np.isfinite(loss).all():
         raise InputError("a curve of losses that are not numbers has no plateaus: leave its end away")
     at, height = np.log1p(step), np.log(np.maximum(loss - floor, resolution))
-    falls = -_slopes(at, loss)
+    falls = -_slopes(at, loss, window)
     to_come = np.maximum.accumulate(falls[::-1])[::-1]
-    still = (np.abs(_slopes(at, height)) <= flat) | (np.abs(falls) <= calm * to_come)
+    still = (np.abs(_slopes(at, height, window)) <= flat) | (np.abs(falls) <= calm * to_come)
     found = []
     for is_still, run in groupby(range(len(at)), key=still.__getitem__):
         places = list(run)
@@ -90,12 +91,12 @@ def plateaus(
     return found
 
 
-def _slopes(at: Any, height: Any) -> Any:
+def _slopes(at: Any, height: Any, window: float) -> Any:
     """At each point the slope of the line that fits best around it; near an end the window is moved inwards."""
     found = []
     for middle in range(len(at)):
-        left = np.clip(at[middle] - WINDOW / 2, at[0], max(at[-1] - WINDOW, at[0]))
-        inside = (at >= left - 1e-9) & (at <= left + WINDOW + 1e-9)
+        left = np.clip(at[middle] - window / 2, at[0], max(at[-1] - window, at[0]))
+        inside = (at >= left - 1e-9) & (at <= left + window + 1e-9)
         inside[max(middle - 1, 0) : middle + 2] = True  # at least the neighbours
         x, y = at[inside] - at[inside].mean(), height[inside] - height[inside].mean()
         found.append(float(x @ y / (x @ x)) if len(x) > 1 else 0.0)
@@ -109,6 +110,7 @@ def stages(
     calm: float = CALM,
     least: float = LEAST,
     resolution: float | None = None,
+    window: float = WINDOW,
     tolerance: float = TOLERANCE,
 ) -> list[Stage]:
     """The plateaus of a trained member's curve, named by the predictor with the least KL to the member.
@@ -121,7 +123,7 @@ def stages(
         gaps = [value - curve[-1]["floor"] for key, value in curve[-1].items() if key.startswith("floor.")]
         resolution = max(PART * min(gaps, default=0.0), RESOLUTION)
     steps, excess = [point["step"] for point in curve], [point["loss"] - point["floor"] for point in curve]
-    found = plateaus(steps, excess, flat=flat, calm=calm, least=least, resolution=resolution)
+    found = plateaus(steps, excess, flat=flat, calm=calm, least=least, resolution=resolution, window=window)
     names = {OPTIMAL: "kl"} | {key[3:]: key for key in curve[0] if key.startswith("kl.")}
     return [_named(curve, plateau, names, tolerance) for plateau in found]
 

@@ -252,3 +252,28 @@ def test_members_have_frozen_vectors_of_their_own() -> None:
 def _softmax(scores: Any) -> Any:
     weights = np.exp(scores - scores.max())
     return weights / weights.sum()
+
+
+def test_two_attentions_of_several_heads_are_the_sums_of_their_definition() -> None:
+    """Heads fetch by distance; what they fetched asks, beside the present token, for what was fetched elsewhere."""
+    family, net, _ = started("two_attentions", {"heads": 2, "wide": True, "relative": True})
+    rng = np.random.default_rng(1)
+    distances, compared = rng.normal(size=(2, 9)), rng.normal(size=(9, 6))
+    trained = {"blocks.0.attn.b_rel": jnp.asarray(distances), "blocks.1.attn.W_Q": jnp.asarray(compared[None])}
+    given = tokens(3)
+    said = np.asarray(family.logits(net, CHAIN, family.arrays(net, trained), row(given)))
+    for word, found in zip(given, said, strict=True):
+        one = np.eye(3)[word]
+        fetched = np.array([[_softmax(d[i::-1]) @ one[: i + 1] for d in distances] for i in range(9)]).reshape(9, 6)
+        for t in range(9):
+            asking = np.concatenate([one[t], fetched[t]]) @ compared
+            answer = _softmax(fetched[: t + 1] @ asking) @ one[: t + 1]
+            np.testing.assert_allclose(found[t], np.log(answer + family.least), rtol=1e-4, atol=1e-4)
+
+
+def test_a_gain_multiplies_the_numbers_of_distances_only() -> None:
+    sizes = {"layers": 1, "heads": 1, "d_model": 4, "units": 4, "positions": "relative"}
+    _, _, plain = started("transformer", sizes)
+    _, _, gained = started("transformer", sizes | {"gain": 8.0})
+    for name, array in plain.items():
+        np.testing.assert_array_equal(gained[name], 8 * array if name.endswith("b_rel") else array)

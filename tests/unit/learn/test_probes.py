@@ -16,6 +16,7 @@ from vitrify.learn.probes import (
     Target,
     argmax_on,
     attention_on,
+    back,
     chance,
     decodes,
     heads_of,
@@ -79,7 +80,7 @@ def test_an_estimator_of_order_two_looks_one_back_two_back_and_at_all_that_match
     row, task = random_row({"parents": tree}), Estimate(order=2, symbols=SYMBOLS, length=LENGTH)
     net = build(task, "estimate-heads", Settings(attention))
     assert heads_of(net.architecture) == ("L0H0", "L0H1", "L1H0")
-    for target, right in ((previous_token, 0), (parents, 1)):
+    for target, right in ((previous_token, 0), (parents, 1), (back(1), 0), (back(2), 1)):
         for found in scores(net, row, target):
             assert found[right] >= 1 - NEAR[attention]
             assert found[1 - right] <= NEAR[attention]

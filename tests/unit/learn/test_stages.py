@@ -78,6 +78,14 @@ def test_plateaus_that_are_short_or_far_from_all_predictors_have_no_name() -> No
     assert names == ["uniform", None, "optimal"]
 
 
+def test_a_narrow_window_finds_plateaus_that_a_wide_one_blurs() -> None:
+    curve = staircase((20.0, 74.0))
+    assert order(stages(curve)) == ("uniform", "optimal")
+    found = stages(curve, window=0.5)
+    assert order(found) == ("uniform", "unigram", "optimal")
+    assert 20 <= found[1].plateau.start <= found[1].plateau.end <= 74
+
+
 def test_breakpoints_of_members_have_an_interval_that_covers_the_middle() -> None:
     rng = np.random.default_rng(0)
     places = 300 * np.exp(rng.normal(0, 0.3, 24))

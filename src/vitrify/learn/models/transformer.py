@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
+import jax.numpy as jnp
+
 from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.learn.models import _start
@@ -26,10 +28,11 @@ class TransformerFamily(Family):
     `positions`: a learned vector per place, none, a rotation of queries and keys (`rotary`), or a learned number per
     distance (`relative`). `tied` reads the answers with the embedding of the symbols. `scale` multiplies the standard
     deviation of the first weights, which is $1/\\sqrt{\\text{fan-in}}$, and for what a block writes a factor
-    $1/\\sqrt{2\\,\\text{layers}}$ smaller; embeddings have 1/√d_model.
+    $1/\\sqrt{2\\,\\text{layers}}$ smaller; embeddings have 1/√d_model. `gain` multiplies the learned numbers of
+    distances: so much faster than all else Adam moves them, which must go some way before a softmax notices.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("scale",)
+    TRACED: ClassVar[tuple[str, ...]] = ("scale", "gain")
     SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"layers": 1, "heads": 2, "d_model": 8, "units": 8})
 
     layers: int = 2
@@ -45,6 +48,7 @@ class TransformerFamily(Family):
     loops: int = 1
     pads: int = 1
     scale: float = 1.0
+    gain: float = 1.0
 
     def problems(self) -> Iterator[str]:
         yield from too_small(self, layers=1, heads=0, d_model=1, loops=1, pads=0)
@@ -90,6 +94,8 @@ class TransformerFamily(Family):
 
     def arrays(self, net: Transformer, parameters: Mapping[str, Array]) -> dict[str, Array]:
         found = dict(parameters)
+        for name in [name for name in found if name.endswith("b_rel")]:
+            found[name] = found[name] * jnp.asarray(self.gain, found[name].dtype)
         if self.tied:  # BOS is read, and never an answer
             found["unembed.W_U"] = found["embed.W_E"][1:].T
         return _start.filled(net, found, self.size**-0.5)
