@@ -17,7 +17,7 @@ from typing import Any, get_origin, get_type_hints
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family, kind_of
 from vitrify.learn.models.catalogue import make as make_model
-from vitrify.learn.plan import Group, place_of, plan
+from vitrify.learn.plan import Group, place_of, plan, together
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes._parameters import build_value
 from vitrify.sandboxes.catalogue import Sandbox, entry
@@ -71,9 +71,10 @@ def experiment(
         else:
             varied[key] = [value]
     for key, values in varied.items():  # what an axis sets need not be given beside it
-        part, name = place_of(key, kinds)
-        if part and name not in chosen[part] and len(values):
-            chosen[part][name] = values[0]
+        for each, value in together(key, values[0]) if len(values) else ():
+            part, name = place_of(each, kinds)
+            if part and name not in chosen[part]:
+                chosen[part][name] = value
     return Experiment(
         make_sandbox(sandbox, chosen["sandbox"]),
         make_model(model, chosen["model"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from itertools import product
+from itertools import chain, product
 from typing import Any, get_type_hints
 
 from vitrify import __version__
@@ -54,28 +54,26 @@ def plan(
     """All combinations of the axes, `members` seeds of each, as groups that share shapes.
 
     An axis is named after a parameter of the sandbox, the model or the recipe; where two have the same name,
-    `sandbox.`, `model.` or `recipe.` in front tells them apart. `seed` may be an axis itself.
+    `sandbox.`, `model.` or `recipe.` in front tells them apart. `seed` may be an axis itself. Parameters that go
+    together are one axis, `p,q`, each of whose values has a part for each of them.
     """
     parts: dict[str, Any] = {"sandbox": sandbox, "model": family, "recipe": recipe}
     others = {axis: values for axis, values in axes.items() if axis != "seed"}
     axes = {**others, "seed": axes.get("seed", range(members))}  # seeds vary fastest
-    places = {axis: place_of(axis, parts) for axis in axes}
-    grids = [[_value(parts, places[axis], value) for value in axes[axis]] for axis in axes]
+    grids = [[_placed(parts, axis, value) for value in axes[axis]] for axis in axes]
     empty = [axis for axis, grid in zip(axes, grids, strict=True) if not grid]
     if empty:
         raise InputError(f"an axis needs at least one value, {', '.join(empty)} has none")
     groups: dict[Any, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
     for values in product(*grids):
-        chosen = dict(zip(axes, values, strict=True))
-        fixed: dict[str, dict[str, Any]] = {name: {} for name in parts}
-        for axis, value in chosen.items():
-            part, name = places[axis]
-            if part:
-                fixed[part][name] = value
+        fixed: dict[str, dict[str, Any]] = {name: {} for name in ("", *parts)}
+        for part, name, value in chain.from_iterable(values):
+            fixed[part][name] = value
+        seeds = fixed.pop("")
         whole = {name: replace(part, **fixed[name]) for name, part in parts.items()}
         member = {name: getattr(part, name) for part in whole.values() for name in part.TRACED}
-        member["seed"] = chosen["seed"]
-        member["data_seed"] = chosen.get("data_seed", chosen["seed"])
+        member["seed"] = seeds["seed"]
+        member["data_seed"] = seeds.get("data_seed", seeds["seed"])
         shapes = {
             name: replace(part, **{field: getattr(parts[name], field) for field in part.TRACED})
             for name, part in whole.items()
@@ -104,6 +102,26 @@ def place_of(axis: str, kinds: Mapping[str, Any]) -> tuple[str, str]:
     hint = f"did you mean {' or '.join(near)}?" if near else ""
     listed = "; ".join(f"{part}: {', '.join(names)}" for part, names in known.items())
     raise InputError(f"there is no parameter {axis!r}: {hint or listed}")
+
+
+def together(axis: str, value: Any) -> list[tuple[str, Any]]:
+    """The parameters that an axis sets, each with its part of one of the axis's values.
+
+    >>> together("p,q", (0.2, 0.3))
+    [('p', 0.2), ('q', 0.3)]
+    """
+    names = axis.split(",")
+    if len(names) == 1:
+        return [(axis, value)]
+    if not isinstance(value, list | tuple) or len(value) != len(names):
+        raise InputError(f"a value of the axis {axis!r} has a part for each of {len(names)} parameters, not {value}")
+    return list(zip(names, value, strict=True))
+
+
+def _placed(parts: Mapping[str, Any], axis: str, value: Any) -> list[tuple[str, str, Any]]:
+    """What a value of an axis sets: part, name and value of every parameter."""
+    placed = [(place_of(name, parts), one) for name, one in together(axis, value)]
+    return [(*place, _value(parts, place, one)) for place, one in placed]
 
 
 def _value(parts: Mapping[str, Any], place: tuple[str, str], value: Any) -> Any:

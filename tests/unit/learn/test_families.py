@@ -277,3 +277,48 @@ def test_a_gain_multiplies_the_numbers_of_distances_only() -> None:
     _, _, gained = started("transformer", sizes | {"gain": 8.0})
     for name, array in plain.items():
         np.testing.assert_array_equal(gained[name], 8 * array if name.endswith("b_rel") else array)
+
+
+def test_a_bit_that_is_read_as_a_number_is_its_definition() -> None:
+    """x e + p, one head, ReLU units without biases, one logit; by hand, with tied weights, without and between."""
+    chain, rng = make_sandbox("markov", {"length": 6}), np.random.default_rng(0)
+    bits = rng.integers(2, size=(3, 5))
+    for tied in (1.0, 0.0, 0.25):
+        family = make("scalar", {"d_model": 3, "units": 7, "tied": tied})
+        net = family.architecture(chain)
+        drawn = {name: rng.normal(size=part.shape) for name, part in family.first(net, KEY).items()}
+        drawn["b"] = np.array(0.3)
+        parameters = {name: jnp.asarray(part, jnp.float32) for name, part in drawn.items()}
+        arrays = {name: np.asarray(array) for name, array in family.arrays(net, parameters).items()}
+        found = net.forward(arrays, np.asarray(family.inputs(net, chain, row(bits))))
+        q, k, v, o = (drawn[f"blocks.0.attn.W_{name}"][0] for name in "QKVO")
+        x = bits[..., None] * drawn["e"] + drawn["pos_embed.W_pos"]
+        for one, stream in enumerate(x):
+            for at in range(5):
+                score = stream[at] @ q @ (stream[: at + 1] @ k).T / np.sqrt(3)
+                weight = np.exp(score) / np.exp(score).sum()
+                y = stream[at] + weight @ stream[: at + 1] @ v @ o
+                z = y + np.maximum(y @ drawn["blocks.0.mlp.W_in"], 0) @ drawn["blocks.0.mlp.W_out"]
+                logit = (tied * drawn["e"] + (1 - tied) * drawn["a"]) @ z + 0.3
+                np.testing.assert_allclose(found[one, at, 1] - found[one, at, 0], logit, rtol=1e-4, atol=1e-4)
+
+
+def test_first_weights_of_bits_lie_beside_the_low_rank_form() -> None:
+    chain = make_sandbox("markov", {"length": 40})
+    plain, moved = (make("scalar", {"d_model": 16, **form}) for form in ({}, {"e": 0.5, "w": -1.0}))
+    net = plain.architecture(chain)
+    first, other = (jax.tree.map(np.asarray, family.first(net, KEY)) for family in (plain, moved))
+    for name in ("pos_embed.W_pos", "blocks.0.attn.W_Q", "blocks.0.mlp.W_in"):
+        assert abs(first[name].std() / 0.02 - 1) < 0.2
+    for name in ("blocks.0.attn.W_O", "blocks.0.mlp.W_out"):
+        assert abs(first[name].std() / 0.02 * np.sqrt(2) - 1) < 0.2
+    alpha, share = np.full(16, 1 / 4), 1 / 4  # a unit vector; each of the 64 units has its part of the factor 4
+    form: dict[str, Any] = {"e": 0.5 * alpha, "pos_embed.W_pos": np.tile(-0.25 * alpha, (39, 1)), "a": 0.0, "b": 0.0}
+    form["blocks.0.mlp.W_in"], form["blocks.0.mlp.W_out"] = share * alpha[:, None], -share * alpha
+    for name, array in first.items():
+        np.testing.assert_allclose(other[name] - array, np.broadcast_to(form.get(name, 0.0), array.shape), atol=1e-6)
+
+
+def test_only_two_symbols_are_a_bit() -> None:
+    with pytest.raises(InputError, match="a bit is one of two symbols"):
+        make("scalar").architecture(CHAIN)

@@ -35,6 +35,21 @@ def test_values_that_share_shapes_make_one_group_and_others_split() -> None:
     assert all(identity["seed"] == identity["data_seed"] for identity in everything)
 
 
+def test_parameters_that_go_together_are_one_axis(tmp_path: Path) -> None:
+    points = [(0.5, 0.8, 1e-2), (0.2, 0.3, 1e-3)]
+    (group,) = plan(MARKOV, SMALL, Recipe(), {"p,q,lr": points, "data_seed": [7, 8]}, 2)
+    told = [tuple(member[name] for name in ("p", "q", "lr", "data_seed", "seed")) for member in group.members]
+    assert told == [(*point, data, seed) for point in points for data in (7, 8) for seed in (0, 1)]
+    for wrong in ([0.5], 0.5):
+        with pytest.raises(InputError, match="'p,q' has a part for each of 2 parameters"):
+            plan(MARKOV, SMALL, Recipe(), {"p,q": [wrong]})
+    file = tmp_path / "sweep.toml"
+    file.write_text('sandbox = "markov"\nmodel = "transformer"\n[axes]\n"p,q" = [[0.5, 0.8], [0.2, 0.3]]\n')
+    (swept,) = read_sweep(file)
+    assert [(m["p"], m["q"]) for group in swept.groups() for m in group.members] == [(0.5, 0.8), (0.2, 0.3)]
+    assert (swept.sandbox.p, swept.sandbox.q) == (0.5, 0.8)  # type: ignore[attr-defined]
+
+
 def test_a_run_has_the_same_name_in_any_group() -> None:
     alone = plan(MARKOV, SMALL, Recipe(lr=1e-2), {"seed": [3]})[0].identities()
     among = plan(MARKOV, SMALL, Recipe(), {"lr": [1e-3, 1e-2], "p": [0.2, 0.7]}, 4)[0].identities()

@@ -1,7 +1,8 @@
 """What every family of networks is: sizes that make an architecture for a sandbox, and its first weights.
 
 A family trains `parameters`, a dictionary of some of the architecture's arrays; `arrays` adds the others (fixed ones,
-tied ones), so that what comes out of training is the same `Weights` as a built net.
+tied ones, ones that trained numbers of another shape are laid out into), so that what comes out of training is the same
+`Weights` as a built net.
 """
 
 from __future__ import annotations

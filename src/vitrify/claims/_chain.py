@@ -1,0 +1,133 @@
+r"""A chain of bits and the one-layer transformer that reads them as numbers, in closed form.
+
+The chain leaves 0 with probability $p$ and 1 with probability $q$; $\pi_1 = p/(p+q)$ is how often a 1 comes up. The
+network (`learn/models/scalar.py`) can do two things: say $\pi_1$ whatever it read, which costs $H(\pi)$ a symbol, or
+read the last bit, which costs the entropy rate. In its low-rank form with the numbers $e > 0$ and $w$ the logit of a 1
+after $x$ is $e^2 (1 + 2w|w|)\,x + b - e^2/2$, and the loss with the best $b$ depends on the contrast
+$A = e^2 (1 + 2w|w|)$ only: `profile`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify.arrays import Array
+from vitrify.net.transformer import Transformer
+from vitrify.sandboxes.catalogue import Row
+
+CRITICAL = -np.sqrt(0.5)  # where 1 + 2w|w| changes its sign
+SADDLE = -(1 + np.log(2)) / 2  # the energy at e = 0 and the critical w
+
+
+def ones(p: Any, q: Any) -> Any:
+    """How often a 1 comes up."""
+    return p / (p + q)
+
+
+def alone(p: float, q: float) -> float:
+    """The entropy of one symbol, in nats: what it costs not to read."""
+    return float(_coin(ones(p, q)))
+
+
+def rate(p: float, q: float) -> float:
+    """The entropy rate, in nats: what it costs to read the last bit."""
+    return float((q * _coin(p) + p * _coin(q)) / (p + q))
+
+
+def contrast(p: Any, q: Any) -> Any:
+    """The difference of the right logits of a 1, after 1 and after 0: negative where p + q > 1."""
+    return np.log((1 - p) * (1 - q) / (p * q))
+
+
+def _coin(p: Any) -> Any:
+    return -p * np.log(p) - (1 - p) * np.log1p(-p)
+
+
+def weighted(listed: Row, p: float, q: float) -> Row:
+    """Listed strings of bits, weighted with their probabilities in the chain that leaves 0 by p and 1 by q."""
+    bits, leave = np.asarray(listed.targets), np.array([p, q])
+    moves = np.where(bits[:, 1:] != bits[:, :-1], leave[bits[:, :-1]], 1 - leave[bits[:, :-1]])
+    chance = np.where(bits[:, 0] == 1, ones(p, q), ones(q, p)) * moves.prod(axis=1)
+    return listed._replace(weight=np.tile(chance[:, None], (1, bits.shape[1])))
+
+
+def blank(net: Transformer, size: float = 0.0, seed: int = 0) -> dict[str, Any]:
+    """Parameters of the network that reads bits as numbers: normal of that size in its arrays, zero for e, a and b."""
+    rng = np.random.default_rng(seed)
+    trained = ("W_pos", "W_Q", "W_K", "W_V", "W_O", "W_in", "W_out")
+    found = {name: size * rng.normal(size=shape) for name, shape in net.shapes().items() if name.endswith(trained)}
+    return found | {"e": np.zeros(net.d_model), "a": np.zeros(net.d_model), "b": np.float64(0.0)}
+
+
+def unread(net: Transformer, p: float, q: float, size: float, seed: int = 0) -> dict[str, Any]:
+    r"""$\theta_\pi$: it says how often a 1 comes up and reads nothing; all that can't matter is of that size."""
+    return blank(net, size, seed) | {"b": np.log(p / q)}
+
+
+def solved(net: Transformer, p: float, q: float) -> dict[str, Any]:
+    r"""$\theta_\star$: it says the chain's own probabilities, with tied weights or not.
+
+    With $|e| = 1$ and $a = e$ the stream says $x$ and one unit adds $(A - 1)\,x$; so the sign of $A$ does not matter.
+    """
+    found, e = blank(net), np.eye(net.d_model)[0]
+    read, write = found["blocks.0.mlp.W_in"], found["blocks.0.mlp.W_out"]
+    read[:, 0], write[0] = e, (contrast(p, q) - 1) * e
+    return found | {"e": e, "a": e, "b": np.log(p / (1 - p))}
+
+
+def reduced(e: Array, w: Array, b: Array, p: Array, q: Array) -> Array:
+    """The loss of the low-rank form."""
+    zero = b - e**2 / 2
+    return costs(zero, zero + gain(w) * e**2, p, q)
+
+
+def gain(w: Array) -> Array:
+    """What the units make of the contrast: a factor that is negative below the critical w."""
+    return 1 + 2 * w * jnp.abs(w)
+
+
+def costs(zero: Array, one: Array, p: Array, q: Array) -> Array:
+    """The mean loss of the logits of a 1 after 0 and after 1."""
+    after_one = q * jax.nn.softplus(one) + (1 - q) * jax.nn.softplus(-one)
+    after_zero = p * jax.nn.softplus(-zero) + (1 - p) * jax.nn.softplus(zero)
+    return ones(p, q) * after_one + (1 - ones(p, q)) * after_zero
+
+
+def best(a: Array, p: Array, q: Array) -> Array:
+    r"""The logit after 0 that is best for a contrast: $\log u$ with $q e^A u^2 + (q - p) u - p = 0$.
+
+    Of the two forms of the positive root the one without cancellation is taken, scaled so that nothing overflows.
+    """
+    half = jnp.maximum(a, 0.0) / 2
+    small = jnp.exp(-half)
+    root = jnp.sqrt((p - q) ** 2 * small**2 + 4 * p * q * jnp.exp(a - 2 * half))
+    whole = jnp.log(jnp.abs(p - q) * small + root)
+    return jnp.where(p > q, half - a - jnp.log(2 * q) + whole, jnp.log(2 * p) - half - whole)
+
+
+def profile(a: Array, p: Array, q: Array) -> Array:
+    """The loss with this contrast and the best bias."""
+    zero = best(a, p, q)
+    return costs(zero, zero + a, p, q)
+
+
+def energy(e: Any, w: Any) -> Any:
+    r"""$e^2 - w^2 - \mathrm{sign}(w) \log|w|$, which the gradient flow keeps."""
+    return e**2 - (w**2 + jnp.sign(w) * jnp.log(jnp.abs(w)))
+
+
+def separatrix(w: Any) -> Any:
+    """The e > 0 with the energy of the saddle, for a negative w."""
+    return np.sqrt(np.maximum(SADDLE + w**2 - np.log(-w), 0.0))
+
+
+def trapped(e: Any, w: Any, p: Any, q: Any) -> Any:
+    """Whether theory says that the flow from (e, w) ends at e = 0, where nothing is read."""
+    low = np.asarray(energy(e, w)) < SADDLE
+    below = (w < CRITICAL) & low
+    above = (w >= 0) | ((w > CRITICAL) & low)
+    return np.where(np.asarray(p + q) < 1, below, above)
