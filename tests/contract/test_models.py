@@ -16,6 +16,7 @@ import pytest
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family, kind_of, make, names
+from vitrify.learn.models.memory import CODES
 from vitrify.learn.plan import plan
 from vitrify.learn.program import Program
 from vitrify.learn.recipe import Recipe
@@ -36,6 +37,8 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "frozen_memories": ({"d_model": 0, "draw": -1}, ("d_model must be at least 1", "draw must be at least 0, not -1")),
     "hierarchical": ({"s": 1, "channels": 0}, ("s must be at least 2, not 1", "channels must be at least 1")),
     "hybrid": ({"layers": 1, "heads": 3}, ("layers must be at least 2", "multiple of heads 3")),
+    "linear_head": ({"start": 0.0, "spread": -1.0}, ("start must be positive, not 0", "spread must not be negative")),
+    "memory": ({"d_model": 0, "part": 2.0}, ("d_model must be at least 1, not 0", "part must lie in (0, 1], not 2")),
     "mlp": ({"context": 0, "d_out": 0}, ("context must be at least 1", "d_out must be at least 1, not 0")),
     "recurrent": ({"state": 0, "d_embed": 0}, ("state must be at least 1", "d_embed must be at least 1")),
     "scalar": ({"d_model": 0, "tied": 2.0}, ("d_model must be at least 1", "tied must lie in [0, 1], not 2")),
@@ -51,6 +54,8 @@ MORE: dict[str, dict[str, Any]] = {  # other choices than the small sizes of a f
     "ssm householder": {"kind": "householder", "factors": 2, "norm": False},
     "experts chosen": {"top": 2, "over": "chosen", "shifts": True, "z_loss": 0.01},
     "two_attentions wide": {"heads": 2, "wide": True, "relative": True},
+    "memory matrix": {"heads": 0, "units": 0},
+    "memory units": {"heads": 0, "units": 16, "part": 0.75},
     "built noise": {"noise": 1.0, "scratch": False},
     "scalar untied": {"tied": 0.0, "e": 0.5, "w": -1.0},
 }
@@ -151,10 +156,11 @@ def test_training_lowers_the_loss_by_gradients_for_all_that_is_trained(name: str
 def untaught(name: str) -> set[str]:
     """Arrays that no gradient need reach: they add the same to the scores of all keys (of a window, of one key).
 
-    Where weights are tied, the readout that would be there without tying has none either.
+    Codes stay as they are, and where weights are tied, the readout that would be there without tying has none either.
     """
     shared = ("attn.b_K", "attn.b_rel") if family(name).name == "built" else ("attn.b_K",)
-    return {key for key in trained(name).first if key.endswith(shared) or (name, key) == ("scalar", "a")}
+    found = {key for key in trained(name).first if key.endswith(shared) or (name, key) == ("scalar", "a")}
+    return found | set(CODES if "memory" in name else ())
 
 
 @each(ALL)

@@ -58,8 +58,9 @@ def plan(
     together are one axis, `p,q`, each of whose values has a part for each of them.
     """
     parts: dict[str, Any] = {"sandbox": sandbox, "model": family, "recipe": recipe}
-    others = {axis: values for axis, values in axes.items() if axis != "seed"}
-    axes = {**others, "seed": axes.get("seed", range(members))}  # seeds vary fastest
+    if not any("seed" in axis.split(",") for axis in axes):
+        axes = {**axes, "seed": range(members)}
+    axes = dict(sorted(axes.items(), key=lambda item: item[0] == "seed"))  # seeds vary fastest
     grids = [[_placed(parts, axis, value) for value in axes[axis]] for axis in axes]
     empty = [axis for axis, grid in zip(axes, grids, strict=True) if not grid]
     if empty:

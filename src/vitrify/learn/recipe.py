@@ -22,8 +22,8 @@ class Recipe(Choices):
 
     `train_rows` makes the training set finite: rows are then drawn from its first so many, with replacement. A member
     stops when its excess over the oracle's loss is at most `stop`. `marks` is how many measurements are made per
-    doubling of the step. In `bfloat16` the forward pass and its gradient are computed with rounded copies of float32
-    weights; loss, optimiser and weights stay in float32.
+    doubling of the step; with none there are the first and the last only. In `bfloat16` the forward pass and its
+    gradient are computed with rounded copies of float32 weights; loss, optimiser and weights stay in float32.
     """
 
     TRACED: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "beta1", "beta2")
@@ -46,7 +46,7 @@ class Recipe(Choices):
 
     def problems(self) -> Iterator[str]:
         """All that is wrong with the recipe."""
-        for name, least in (("steps", 0), ("batch", 1), ("warmup", 0), ("test_rows", 1), ("marks", 1)):
+        for name, least in (("steps", 0), ("batch", 1), ("warmup", 0), ("test_rows", 1), ("marks", 0)):
             if getattr(self, name) < least:
                 yield f"{name} must be at least {least}, not {getattr(self, name)}"
         if self.steps * self.batch > MAX_ROWS:
@@ -80,7 +80,7 @@ class Recipe(Choices):
     def marked(self) -> list[int]:
         """The steps after which members are measured: 0, then `marks` per doubling, and the last."""
         found, at = {0, self.steps}, 1.0
-        while at < self.steps:
+        while self.marks and at < self.steps:
             found.add(round(at))
             at *= 2 ** (1 / self.marks)
         return sorted(step for step in found if step <= self.steps)

@@ -111,6 +111,10 @@ class Sandbox(Choices, ABC):
         """Every answer alike."""
         return jnp.full((*row.targets.shape, len(self.answers)), -np.log(len(self.answers)))
 
+    def possible(self) -> Array | None:
+        """Which answers are ever right [answer], where some are not; else None."""
+        return None
+
     def floor(self) -> Array | None:
         """The optimal loss at each question [n + 1] in closed form; None where only the oracle's average is known."""
         return None

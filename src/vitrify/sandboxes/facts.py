@@ -4,7 +4,8 @@ A row has one subject and one relation of a fact at two random places, noise eve
 where the answer $a^*(s, r)$ is asked for. Answers belong to relations, $D$ to each. In `structured` facts
 $a^*(s, r) = \lfloor sD/S \rfloor$, so that subjects in a row share answers; in `random` ones each is drawn; or they are
 those of a `.facts` file. Whoever has learned the relations only says $p(a \mid r)$, with the loss $\log D$ where all
-answers of a relation are alike, and makes up facts. Source: Nichani, Lee, Bietti 2024, arXiv 2412.06538.
+answers of a relation are alike, and makes up facts. Of all facts only a `share` may be in use, the first ones. Source:
+Nichani, Lee, Bietti 2024, arXiv 2412.06538.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ EOS = "<eos>"
 class FactRecall(Sandbox):
     """Rows of `length` tokens, `<eos>` among them; a file brings its own facts and noise, and no size is asked."""
 
+    TRACED: ClassVar[tuple[str, ...]] = ("share",)
     kind: ClassVar[Literal["lm", "class"]] = "class"
 
     subjects: int = 16
@@ -40,6 +42,7 @@ class FactRecall(Sandbox):
     table: Literal["structured", "random"] = "structured"
     task: int = 0
     file: Facts | None = None
+    share: float = 1.0
 
     def problems(self) -> Iterator[str]:
         if self.file is not None:
@@ -55,6 +58,8 @@ class FactRecall(Sandbox):
                 yield f"task must not be negative, not {self.task}"
             if self.noise < 0:
                 yield f"noise must not be negative, not {self.noise}"
+        if not 0 < self.share <= 1:
+            yield f"share must lie in (0, 1], not {self.share:g}"
         if self.length < 3 or (noise < 1 and self.length != 3):
             yield f"length must be at least 3, and just 3 where there is no noise, not {self.length}"
 
@@ -91,10 +96,14 @@ class FactRecall(Sandbox):
         answer = {word: number for number, word in enumerate(self.answers)}
         return np.array([(place[s], place[r], answer[a]) for s, r, a in self.spec.facts], dtype=np.int32)
 
+    def _used(self) -> Array:
+        """How many facts are in use: at least one."""
+        return jnp.maximum(jnp.round(jnp.asarray(self.share) * len(self.known)), 1)
+
     def draw(self, key: Array) -> Row:
         words, places = len(self.spec.vocabulary), self.length - 1
         word = jax.random.bits(key, (self.length + 3,))
-        fact = jnp.asarray(self.known)[below(word[0], len(self.known))]
+        fact = jnp.asarray(self.known)[below(word[0], self._used())]
         at, besides = below(word[1], places), below(word[2], places - 1)
         besides += besides >= at
         place = jnp.arange(self.length)
@@ -107,7 +116,7 @@ class FactRecall(Sandbox):
 
     def _said(self, row: Row, wanted: tuple[int, ...]) -> Array:
         """How often each answer is that of a fact which shares the wanted columns with the row, all facts alike."""
-        matched = jnp.ones(len(self.known), dtype=bool)
+        matched = jnp.arange(len(self.known)) < self._used()
         for column in wanted:
             matched &= (row.tokens[None] == self.known[:, column, None]).any(axis=1)
         counts = matched.astype(jnp.float32) @ np.eye(len(self.answers), dtype=np.float32)[self.known[:, 2]]
@@ -131,7 +140,7 @@ class FactRecall(Sandbox):
 
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         spec, symbols = self.spec, {word: number for number, word in enumerate(self.symbols)}
-        fact = rng.integers(len(spec.facts), size=count)
+        fact = rng.integers(max(round(self.share * len(spec.facts)), 1), size=count)
         first = len(spec.vocabulary) - len(spec.fillers)
         tokens = rng.integers(first, max(len(spec.vocabulary), first + 1), size=(count, self.length)).astype(np.int32)
         places = rng.permuted(np.tile(np.arange(self.length - 1), (count, 1)), axis=1)[:, :2]

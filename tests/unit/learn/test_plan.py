@@ -118,3 +118,9 @@ def test_a_file_describes_a_grid_or_a_list(tmp_path: Path) -> None:
     file.write_text("sandbox = ")
     with pytest.raises(InputError, match="is not TOML"):
         read_sweep(file)
+
+
+def test_an_axis_may_set_seeds_with_other_parameters() -> None:
+    (group,) = plan(MARKOV, SMALL, Recipe(), {"p,seed": [(0.1, 7), (0.2, 5)], "q": [0.3, 0.4]}, 9)
+    seen = [tuple(member[name] for name in ("p", "q", "seed", "data_seed")) for member in group.members]
+    assert seen == [(0.1, 0.3, 7, 7), (0.1, 0.4, 7, 7), (0.2, 0.3, 5, 5), (0.2, 0.4, 5, 5)]

@@ -1,0 +1,82 @@
+"""What claims about stored facts and learned n-gram models measure, against brute force."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from vitrify.claims import ngram_models_are_harder_with_order_alphabet_and_rank as hard
+from vitrify.claims import trained_memories_store_facts_in_proportion_to_their_parameters as stored
+from vitrify.learn.recipe import Recipe
+from vitrify.sandboxes.catalogue import rows
+from vitrify.sandboxes.ngram_family import NGramFamily
+
+
+def test_what_is_stored_is_where_the_accuracy_first_falls_below_99_percent() -> None:
+    assert stored._crossing([10, 20, 40], [0.5, 1.0, 0.5]) == 10
+    assert stored._crossing([10, 20, 40], [1.0, 1.0, 0.995]) == 40
+    assert abs(stored._crossing([10, 20, 40], [1.0, 0.999, 0.9]) - 20 * 2**0.5) < 1e-9  # errors 1/1000, 1/100, 1/10
+    assert 20 < stored._crossing([10, 20, 40], [1.0, 1.0, 0.5]) < 40
+
+
+def test_ladders_are_of_bits_per_parameter() -> None:
+    for subject in (*stored.subjects(), *stored.paper()):
+        settings = subject.data["settings"]
+        for width in settings.widths:
+            family = settings.sized(width)
+            assert round(family.part * family.heads) == family.part * family.heads
+            for load in settings.loads:
+                count = settings.count(width, load)
+                assert abs(settings.bits(count) - load * family.size()) <= settings.bits(count + 1) - settings.bits(
+                    count
+                )
+            rungs = [settings.count(width, load) for load in settings.loads]
+            assert all(one < two for one, two in pairwise(rungs))
+
+
+def test_effects_are_found_where_they_are() -> None:
+    cells = [(n, used, rank) for n in (2, 4) for used in (4, 16) for rank in (1, 5)]
+    rng = np.random.default_rng(0)
+    noise = 0.01 * rng.normal(size=(8, 6))
+    truth = np.array([0.3 * n + 0.7 * np.log(used) + 0.05 * rank for n, used, rank in cells])
+    each, explained = hard.fitted(cells, np.exp(truth[:, None] - 3 + noise))
+    np.testing.assert_allclose(each.mean(axis=0), [0.3, 0.7, 0.05], atol=0.02)
+    low, high = hard.bootstrapped(each)
+    assert explained > 0.99
+    assert (low < each.mean(axis=0)).all()
+    assert (high - low < 0.05).all()
+
+
+@pytest.mark.slow
+def test_smoothed_counts_are_those_of_the_strings() -> None:
+    """Against dictionaries of tuples, with the weight that the function should have chosen."""
+    box = NGramFamily(3, 3, 2, length=6, n=3, used=3, rank=2, task=1)
+    recipe = Recipe(train_rows=30, test_rows=20)
+
+    def strings(split: str, seed: int, count: int) -> list[list[int]]:
+        found: list[list[int]] = np.asarray(rows(box, seed, split, 0, count).targets).tolist()  # type: ignore[arg-type]
+        return found
+
+    def places(words: list[list[int]]) -> list[tuple[tuple[int, ...], int]]:
+        padded = [[3, 3, *word] for word in words]
+        return [(tuple(word[t : t + 2]), word[t + 2]) for word in padded for t in range(6)]
+
+    counts = Counter(places(strings("train", 1, 30)))
+
+    def said(context: tuple[int, ...], weight: float) -> Any:
+        own = np.array([counts[context, symbol] for symbol in range(3)]) + weight
+        return np.log(own / own.sum())
+
+    best = min(hard.LAMBDAS, key=lambda x: -sum(said(c, x)[s] for c, s in places(strings("probe", 1, 30))))
+    test = rows(box, 0, "test", 0, 20)
+    true = np.asarray(jax.vmap(box.optimal)(test), np.float64).reshape(-1, 3)
+    asked = places(np.asarray(test.targets).tolist())
+    wanted = np.mean([(np.exp(p) * (p - said(c, best))).sum() for p, (c, _) in zip(true, asked, strict=True)])
+    found = hard.smoothed(box, [5, 1], recipe)  # models 5 and 1: the second is the box
+    assert abs(found[1] - wanted) < 1e-6
+    assert abs(found[0] - wanted) > 1e-3
