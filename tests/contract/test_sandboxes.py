@@ -83,6 +83,13 @@ def test_shapes_and_ranges_are_as_declared(name: str) -> None:
     assert (found.weight.sum(axis=1) > 0).all()
 
 
+@pytest.mark.parametrize("name", [name for name in names() if small(name).blanks])
+def test_nothing_is_asked_after_a_blank(name: str) -> None:
+    sandbox, (found, _) = small(name), drawn(name)
+    blank = np.isin(found.tokens, [sandbox.symbols.index(symbol) for symbol in sandbox.blanks])
+    assert not found.weight[:, 1:][np.cumsum(blank, axis=1) > 0].any()
+
+
 @pytest.mark.parametrize("name", names())
 def test_the_optimal_predictor_is_a_distribution_that_allows_what_happens(name: str) -> None:
     found, best = drawn(name)

@@ -2,18 +2,24 @@ r"""How far weights are from others of the same architecture, up to the symmetri
 
 Heads of one kind may be permuted, and of a head only $W_Q W_K^\top$ and $W_V W_O$ matter (with biases as a further row;
 of rotary heads, one such product for each pair of numbers that turns). ReLU units may be permuted, and what a unit
-reads multiplied by any $\alpha > 0$ if what it writes is divided by it. Softmaxes do not see what is added to all
-scores. A norm's scale and shift are the business of those who read behind it. The basis of the residual stream is
-taken as it is: in a construction its dimensions have names.
+reads multiplied by any $\alpha > 0$ if what it writes is divided by it; so may the channels of a convolutional net.
+Softmaxes do not see what is added to all scores. A norm's scale and shift are the business of those who read behind it.
+The basis of the residual stream is taken as it is, and so are the places of experts: in a construction its dimensions
+have names, and experts read and write dimensions of their own. `alike` compares what these are not to hide.
 
-Both nets are brought into a form that these symmetries leave alone, heads and units are matched by linear assignment,
+Both nets are brought into a form that these symmetries leave alone, heads and units are matched by linear assignment
+(channels by several, layer after layer, until none changes any more: what is found is then no less than the distance),
 and every part (embedding, query-key and value-output products of each layer, its MLP …) gets the relative distance
 $\|A - B\|_F / \|B\|_F$, with $B$ the reference. The distance of the nets is the root mean square of those of the parts.
+
+A net that gets surer of its answers only grows. With `turned`, a part may also be made larger or smaller as a whole:
+its distance is the least of $\|sA - B\|_F / \|B\|_F$ over $s \ge 0$, the sine of the angle between the two, or 1 where
+that is beyond a right angle. So 0 is the same direction, and random nets are near 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -24,6 +30,7 @@ from scipy.optimize import linear_sum_assignment
 from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.learn.program import Probe
+from vitrify.net.conv import Convolutional
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
@@ -32,45 +39,78 @@ Floats = NDArray[np.float64]
 FREE = ("lm", "class", "recogniser", "transducer")  # answers that do not see what is added to all logits
 
 
-def distance(weights: Weights[Any], reference: Weights[Any]) -> float:
+SWEEPS = 20  # over the layers of a convolutional net, at most, to match its channels
+Pairs = dict[str, tuple[Floats, Floats]]  # what is compared of each part: ours, theirs
+
+
+def distance(weights: Weights[Any], reference: Weights[Any], *, turned: bool = False) -> float:
     """The distance of a net to a reference of the same architecture."""
     if weights.architecture != reference.architecture:
         raise InputError("only nets of the same architecture have a distance")
-    found = distances(weights.architecture, weights.arrays, reference.arrays)
+    found = distances(weights.architecture, weights.arrays, reference.arrays, turned=turned)
     return float(np.sqrt(np.mean(np.square(list(found.values())))))
 
 
-def probe(reference: Weights[Any]) -> Probe:
+def probe(reference: Weights[Any], *, turned: bool = False) -> Probe:
     """A probe that measures the distance to a reference along a curve."""
 
     def measured(net: Any, arrays: Mapping[str, Array], row: Any, seen: Mapping[str, Array]) -> Array:
         del row, seen
 
         def outside(arrays: Mapping[str, Any]) -> Any:
-            return np.float32(distance(Weights(net, arrays), reference))
+            return each(lambda one: distance(Weights(net, one), reference, turned=turned), arrays, dimensions)
 
-        return jax.pure_callback(outside, np.float32(0.0), dict(arrays), vmap_method="sequential")
+        dimensions = {name: array.ndim for name, array in arrays.items()}
+        return jax.pure_callback(outside, np.float32(0.0), dict(arrays), vmap_method="broadcast_all")
 
     return measured
 
 
-def distances(net: Any, arrays: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, float]:
+def each(measure: Callable[[Any], float], batch: Any, dimensions: Any) -> Any:
+    """A number for every member of a batch, whose arrays have more dimensions in front than a member's, or none."""
+    leaves, rank = jax.tree.leaves(batch)[0], jax.tree.leaves(dimensions)[0]
+    front = np.shape(leaves)[: np.ndim(leaves) - rank]
+    count = int(np.prod(front))
+    flat = jax.tree.map(lambda array: np.asarray(array).reshape(count, *np.shape(array)[len(front) :]), batch)
+    found = [measure(jax.tree.map(lambda array, at=at: array[at], flat)) for at in range(count)]
+    return np.array(found, np.float32).reshape(front)
+
+
+def distances(
+    net: Any, arrays: Mapping[str, Any], reference: Mapping[str, Any], *, turned: bool = False
+) -> dict[str, float]:
     """The relative distance of every part, by name."""
     ours, theirs = (_folded(net, {n: _plain(a) for n, a in found.items()}) for found in (arrays, reference))
-    found: dict[str, float] = {}
+    found = _channels(ours, theirs) if isinstance(net, Convolutional) else _parts(net, ours, theirs)
+    measure: Callable[[Floats, Floats], float] = _sine if turned else _relative
+    return {name: measure(*pair) for name, pair in found.items()}
+
+
+def _parts(net: Any, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> Pairs:
+    """The parts of a net with a residual stream, or of a recurrent one."""
+    found: Pairs = {}
     for index, block in enumerate(net.blocks if isinstance(net, Transformer) else ()):
         if block.heads:
             found |= _heads(net, block, f"blocks.{index}", ours, theirs)
-    for name in [name.removesuffix(".W_in") for name in theirs if name.endswith("mlp.W_in")]:
-        found[name] = _units(name, ours, theirs)
+    hidden = [name.removesuffix(".W_in") for name in theirs if name.endswith(".W_in")]
+    hidden = [name for name in hidden if f"{name}.W_out" in theirs]
+    found |= {name: _units(name, ours, theirs) for name in hidden}
     if "pos_embed.W_pos" in theirs:
-        found["embed"] = _relative(*(_embedded(each) for each in (ours, theirs)))
-    done = (".attn.", ".mlp.", *(["embed.W_E", "pos_embed.W_pos"] if "embed" in found else []))
+        found["embed"] = _embedded(ours), _embedded(theirs)
+    done = (
+        ".attn.",
+        *(f".{name}." for name in hidden),
+        *([".embed.W_E", ".pos_embed.W_pos"] if "embed" in found else []),
+    )
     rest = [name for name in theirs if not any(part in f".{name}" for part in done)]
     for group in dict.fromkeys(name.rsplit(".", 1)[0] for name in rest):
         own = [name for name in rest if name.rsplit(".", 1)[0] == group]
-        found[group] = _relative(*(np.concatenate([each[name].ravel() for name in own]) for each in (ours, theirs)))
+        found[group] = _joined([ours[name] for name in own]), _joined([theirs[name] for name in own])
     return found
+
+
+def _joined(arrays: list[Floats]) -> Floats:
+    return np.concatenate([array.ravel() for array in arrays])
 
 
 def _plain(array: Any) -> Floats:
@@ -81,6 +121,15 @@ def _relative(ours: Floats, theirs: Floats) -> float:
     """The distance as a share of the reference's size, or of our own where that is nothing."""
     size = np.linalg.norm(theirs) or np.linalg.norm(ours)
     return float(np.linalg.norm(ours - theirs) / size) if size else 0.0
+
+
+def _sine(ours: Floats, theirs: Floats) -> float:
+    """The sine of the angle between two directions; 1 where there is none, or beyond a right angle."""
+    sizes = np.linalg.norm(ours), np.linalg.norm(theirs)
+    if not sizes[1]:
+        return float(sizes[0] > 0)
+    cosine = np.vdot(ours, theirs) / (sizes[0] * sizes[1]) if sizes[0] else 0.0
+    return float(np.sqrt(1 - np.clip(cosine, 0, 1) ** 2))
 
 
 def _folded(net: Any, arrays: dict[str, Floats]) -> dict[str, Floats]:
@@ -96,6 +145,8 @@ def _folded(net: Any, arrays: dict[str, Floats]) -> dict[str, Floats]:
     if net.output.kind in FREE and net.output.scores == "softmax":
         for name in ("unembed.W_U", "unembed.b_U"):
             found[name] = found[name] - found[name].mean(axis=-1, keepdims=True)
+    for name in [name for name in found if name.endswith(("moe.router.W_out", "moe.router.b_out"))]:
+        found[name] = found[name] - found[name].mean(axis=-1, keepdims=True)  # only who leads, and how far, matters
     return found
 
 
@@ -126,8 +177,8 @@ def _embedded(arrays: Mapping[str, Floats]) -> Floats:
 
 def _heads(
     net: Transformer, block: Block, name: str, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]
-) -> dict[str, float]:
-    """The distances of a layer's query-key and value-output products, heads matched with heads of their kind."""
+) -> Pairs:
+    """A layer's query-key and value-output products, heads matched with heads of their kind."""
     forms = [
         [_products(block.heads[place], name, place, each) for place in range(len(block.heads))]
         for each in (ours, theirs)
@@ -144,7 +195,7 @@ def _heads(
             match[places[row]] = places[column]
     pairs = [(forms[0][match[place]], forms[1][place]) for place in range(len(block.heads))]
     return {
-        f"{name}.attn.{part}": _relative(*(np.concatenate([pair[of][side].ravel() for pair in pairs]) for of in (0, 1)))
+        f"{name}.attn.{part}": (_joined([pair[0][side] for pair in pairs]), _joined([pair[1][side] for pair in pairs]))
         for side, part in enumerate(("qk", "ov"))
     }
 
@@ -171,14 +222,16 @@ def _products(head: Head, name: str, place: int, arrays: Mapping[str, Floats]) -
     return scores, v @ arrays[f"{name}.attn.W_O"][place]
 
 
-def _units(name: str, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> float:
-    """The distance of an MLP's units, each scaled so that what it reads and what it writes have one size."""
+def _units(name: str, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+    """The units of an MLP, an expert or a router, each scaled so that what it reads and writes have one size."""
     forms = [_balanced(name, each) for each in (ours, theirs)]
     squares = [(form**2).sum(axis=1) for form in forms]
     costs = squares[1][:, None] + squares[0][None, :] - 2 * forms[1] @ forms[0].T
     _, match = linear_sum_assignment(costs)
-    rest = [each[f"{name}.b_out"] for each in (ours, theirs)]
-    return _relative(*(np.concatenate([f.ravel(), r]) for f, r in zip((forms[0][match], forms[1]), rest, strict=True)))
+    more = [part for part in (f"{name}.b_out", f"{name}.b_choice") if part in theirs]
+    return _joined([forms[0][match], *(ours[part] for part in more)]), _joined(
+        [forms[1], *(theirs[part] for part in more)]
+    )
 
 
 def _balanced(name: str, arrays: Mapping[str, Floats]) -> Floats:
@@ -191,3 +244,53 @@ def _balanced(name: str, arrays: Mapping[str, Floats]) -> Floats:
 
 def _unit(rows: Floats, sizes: Floats) -> Floats:
     return rows / np.where(sizes > 0, sizes, 1.0)
+
+
+def _channels(ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> Pairs:
+    """The layers of a net without a stream, from below, channels brought to size 1 and matched.
+
+    A match of a layer's channels changes what the layers beside it are compared with, so layers are gone through again
+    until no match changes.
+    """
+    names = [name for name in theirs if name.endswith((".W", ".W_in")) or name == "unembed.W_U"]
+    mine, other = (_sized([_layer(name, each) for name in names]) for each in (ours, theirs))
+    orders = [np.arange(len(layer)) for layer in other]
+    for sweep in range(SWEEPS):
+        before = [order.copy() for order in orders]
+        for at in range(len(names) - 1):
+            gains = np.einsum("oik,pik->op", other[at], _read(mine[at], orders[at - 1] if at else None))
+            if sweep:
+                gains = gains + np.einsum(
+                    "oik,ojk->ij", other[at + 1][..., :-1, :], mine[at + 1][orders[at + 1]][..., :-1, :]
+                )
+            orders[at] = linear_sum_assignment(-gains)[1]
+        if sweep and all(np.array_equal(old, new) for old, new in zip(before, orders, strict=True)):
+            break
+    return {
+        name.rsplit(".", 1)[0]: (_read(mine[at], orders[at - 1] if at else None)[orders[at]].ravel(), other[at].ravel())
+        for at, name in enumerate(names)
+    }
+
+
+def _layer(name: str, arrays: Mapping[str, Floats]) -> Floats:
+    """A layer as [channel, what it reads and a bias, place in the kernel]; the bias stands at the first place."""
+    matrix = arrays[name]
+    matrix = matrix.reshape(*matrix.shape[:2], -1) if name.endswith(".W") else matrix.T[..., None]
+    bias = np.zeros((len(matrix), 1, matrix.shape[2]))
+    bias[:, 0, 0] = arrays[name.replace("W", "b")]
+    return np.concatenate([matrix, bias], axis=1)
+
+
+def _sized(layers: list[Floats]) -> list[Floats]:
+    """Every channel of size 1, and what reads it larger instead; the last layer keeps its size."""
+    found = list(layers)
+    for at in range(len(found) - 1):
+        sizes = np.sqrt((found[at] ** 2).sum(axis=(1, 2)))
+        found[at] = found[at] / np.where(sizes > 0, sizes, 1.0)[:, None, None]
+        found[at + 1] = found[at + 1] * np.append(sizes, 1.0)[None, :, None]
+    return found
+
+
+def _read(layer: Floats, order: Any) -> Floats:
+    """A layer that reads channels in another order."""
+    return layer if order is None else layer[:, np.append(order, len(order))]

@@ -196,7 +196,7 @@ class ContextSandbox(Sandbox):
     def floor(self) -> Array:
         return self.contexts.losses(self.length)
 
-    def rate(self) -> float:
+    def rate(self) -> float | None:
         return self.contexts.rate()
 
 

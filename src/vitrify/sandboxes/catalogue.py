@@ -65,6 +65,11 @@ class Sandbox(Choices, ABC):
         return self.symbols
 
     @property
+    def blanks(self) -> tuple[str, ...]:
+        """Symbols that only fill rows up: nothing is asked after one."""
+        return ()
+
+    @property
     @abstractmethod
     def tokens(self) -> int:
         """How many tokens a row has (of a vector or an image: how many numbers)."""

@@ -70,6 +70,10 @@ class Knowledge(Exact):
         return (*self.known.vocabulary, BLANK)
 
     @property
+    def blanks(self) -> tuple[str, ...]:
+        return (BLANK,)
+
+    @property
     def answers(self) -> tuple[str, ...]:
         return self.known.values
 

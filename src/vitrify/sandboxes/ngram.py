@@ -3,6 +3,9 @@ r"""Text of an n-gram model with back-off: sentence after sentence, each begun a
 What the model says after a history depends only on the longest context at its end that the model lists. These contexts
 are the states: as every listed n-gram is listed with its beginnings, the context after one more word is the longest
 listed one at the end of the old one and the word. `</s>` leads back to `<s>`, which is never seen itself.
+
+With `apart` a row is one sentence, or its first `length` words: what comes after an end is more ends, of which nobody
+asks, as nets for n-gram models read no `</s>`.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
+from scipy.special import entr
 
+from vitrify.arrays import Array
 from vitrify.sandboxes._contexts import MOST_CELLS, Contexts, ContextSandbox, drawn
-from vitrify.sandboxes.catalogue import Entry, Predictor
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row
 from vitrify.spec.ngram import BEGIN, END, NGramModel
 from vitrify.spec.ngrams import random_ngram
 
@@ -27,6 +33,7 @@ class NGram(ContextSandbox):
     """Rows of `length` words, `</s>` among them, of the model of an ARPA file."""
 
     model: NGramModel = field(default_factory=lambda: random_ngram(3, 3, seed=0))
+    apart: bool = False
 
     def problems(self) -> Iterator[str]:
         if self.length < 2:
@@ -38,6 +45,38 @@ class NGram(ContextSandbox):
     @property
     def symbols(self) -> tuple[str, ...]:
         return self.model.predicted
+
+    @property
+    def blanks(self) -> tuple[str, ...]:
+        return (END,) if self.apart else ()
+
+    @property
+    def _end(self) -> int:
+        return self.symbols.index(END)
+
+    def draw(self, key: Array) -> Row:
+        row = super().draw(key)
+        if not self.apart:
+            return row
+        over = jnp.pad(jnp.cumsum(row.targets == self._end)[:-1], (1, 0)) > 0
+        targets = jnp.where(over, self._end, row.targets)
+        return row._replace(tokens=targets[:-1], targets=targets, weight=jnp.where(over, 0.0, row.weight))
+
+    def floor(self) -> Array:
+        """Of sentences that are apart: the mean over those that go on."""
+        if not self.apart:
+            return super().floor()
+        p, follow = self.contexts.p, self.contexts.follow
+        now: Array = np.eye(len(p))[self.contexts.start]
+        found = np.zeros(self.length)
+        going = np.arange(p.shape[1]) != self._end
+        for t in range(self.length):
+            found[t] = now @ entr(p).sum(axis=1) / max(now.sum(), 1e-300)
+            now = np.bincount(follow[:, going].ravel(), (now[:, None] * p)[:, going].ravel(), minlength=len(p))
+        return found
+
+    def rate(self) -> float | None:
+        return None if self.apart else super().rate()
 
     @cached_property
     def _listed(self) -> tuple[tuple[int, ...], ...]:
@@ -78,7 +117,7 @@ class NGram(ContextSandbox):
         after = sparse.csr_array((flow.ravel(), (word.ravel(), source.follow.ravel())), shape=(words, len(flow)))
         known = after.sum(axis=1) > 0
         p = np.where(known[:, None], (after @ source.p) / np.where(known, after.sum(axis=1), 1.0)[:, None], unigram.p)
-        bigram = Contexts(p, np.tile(np.arange(words), (words, 1)), self.symbols.index(END))
+        bigram = Contexts(p, np.tile(np.arange(words), (words, 1)), self._end)
         return {"uniform": self.uniform, "unigram": unigram.predict, "bigram": bigram.predict}
 
     def identity(self) -> dict[str, Any]:
@@ -103,6 +142,9 @@ class NGram(ContextSandbox):
             word = ids[symbols[:, t]]
             history[np.arange(count), size] = word
             size = np.where(word == end, 1, size + 1)
+        if self.apart:
+            ended = np.cumsum(symbols == self._end, axis=1) > 0
+            symbols[ended] = self._end
         return symbols[:, :-1], symbols
 
 

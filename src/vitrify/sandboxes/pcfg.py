@@ -73,6 +73,10 @@ class Pcfg(Sandbox):
         return (*self.proper.terminals, END)
 
     @property
+    def blanks(self) -> tuple[str, ...]:
+        return (END,)
+
+    @property
     def tokens(self) -> int:
         return self.length - 1
 

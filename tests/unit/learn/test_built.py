@@ -10,10 +10,11 @@ import jax
 import numpy as np
 import pytest
 
+from vitrify.claims._starts import SMALL
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import FolderError, InputError
 from vitrify.learn.distance import distance, probe
-from vitrify.learn.models.built import BuiltFamily
+from vitrify.learn.models.built import BuiltFamily, smooth
 from vitrify.learn.models.catalogue import make
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.train import train
@@ -113,3 +114,34 @@ def test_what_does_not_fit_is_refused_with_all_that_is_wrong(tmp_path: Path) -> 
         make("built", {"folder": str(tmp_path / "nothing")})
     with pytest.raises(InputError, match="noise must be 0 with scratch"):
         make("built", {"folder": str(tmp_path / "net"), "noise": 1, "scratch": True})
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "n-gram" else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
+)
+def test_every_problem_starts_at_the_optimum_of_its_sandbox(name: str) -> None:
+    """What is left is what a softmax over scores that lead by 1 can't do: at most (answers - 1) e^-sharpness."""
+    problem = SMALL[name]()
+    family = BuiltFamily(start=problem.built)
+    net = family.architecture(problem.sandbox)
+    row = rows(problem.sandbox, 0, "test", 0, 64)
+    arrays = {key: jax.numpy.asarray(array, "float32") for key, array in problem.built.arrays.items()}
+    found = jax.jit(lambda arrays: jax.nn.log_softmax(family.logits(net, problem.sandbox, arrays, row)))(arrays)
+    best = jax.jit(jax.vmap(problem.sandbox.optimal))(row)[:, -found.shape[1] :]
+    asked = np.asarray(row.weight)[:, -found.shape[1] :] > 0
+    apart = np.abs(np.exp(found) - np.exp(best)).max(axis=-1)[asked]
+    assert apart.max() < (1e-5 if name == "n-gram" else 4e-3)
+
+
+def test_smooth_nets_choose_by_softmax() -> None:
+    """The router's scores are made larger too, and its best expert writes nearly all of what it wrote."""
+    moe = SMALL["experts"]().built
+    plain = replace(moe, arrays={**moe.arrays, "unembed.W_U": moe.arrays["unembed.W_U"] / 10})
+    block = moe.architecture.blocks[0]
+    assert block.gate is not None
+    assert block.gate.top == 1
+    assert block.gate.over == "all"
+    again = smooth(plain, 2.0)
+    np.testing.assert_allclose(again.arrays["unembed.W_U"], 2 * plain.arrays["unembed.W_U"])
+    router = "blocks.0.moe.router.W_out"
+    np.testing.assert_array_equal(again.arrays[router], plain.arrays[router])  # it had a gate already

@@ -13,6 +13,8 @@ from nets import LETTERS
 from vitrify.errors import InputError
 from vitrify.learn.distance import distance, distances, probe
 from vitrify.net.architecture import Output
+from vitrify.net.conv import Convolution, Convolutional
+from vitrify.net.experts import Expert
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 from vitrify.sandboxes.catalogue import Row
@@ -161,3 +163,99 @@ def test_a_probe_gives_the_distance_inside_a_compiled_program() -> None:
         {key: np.stack([array, weights.arrays[key]]) for key, array in other.arrays.items()}
     )
     np.testing.assert_allclose(found, [distance(other, weights), 0.0], rtol=1e-4, atol=1e-6)
+
+
+def convolutional() -> Weights[Any]:
+    layers = (Convolution(4, (1, 2), (1, 2)), Convolution(5, (1, 2), (1, 2)))
+    made = Convolutional(
+        3, 1, 8, Output("class", ("x", "y")), layers, dense=(6,), pixels="symbols", symbols=LETTERS[:3]
+    )
+    rng = np.random.default_rng(0)
+    return Weights(made, {name: rng.normal(size=shape) for name, shape in made.shapes().items()})
+
+
+def rearranged(weights: Weights[Any], seed: int) -> Weights[Any]:
+    """The same convolutional net with channels and units in another order and of other sizes."""
+    rng = np.random.default_rng(seed)
+    found = {name: np.array(array) for name, array in weights.arrays.items()}
+    for layer, reader in (("conv.0", "conv.1.W"), ("conv.1", "dense.0.W_in"), ("dense.0", "unembed.W_U")):
+        kernel, bias = (f"{layer}.W", f"{layer}.b") if layer.startswith("conv") else (f"{layer}.W_in", f"{layer}.b_in")
+        size = len(found[bias])
+        order, scale = rng.permutation(size), rng.uniform(0.2, 5, size)
+        along = 0 if layer.startswith("conv") else 1
+        shape = [size if axis == along else 1 for axis in range(found[kernel].ndim)]
+        found[kernel] = np.take(found[kernel] * scale.reshape(shape), order, axis=along)
+        found[bias] = (found[bias] * scale)[order]
+        reads = 1 if reader.startswith("conv") else 0
+        shape = [size if axis == reads else 1 for axis in range(found[reader].ndim)]
+        found[reader] = np.take(found[reader] / scale.reshape(shape), order, axis=reads)
+    return replace(weights, arrays=found)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_channels_may_stand_in_any_order_and_have_any_size(turned: bool) -> None:
+    weights = convolutional()
+    planes = np.random.default_rng(1).normal(size=(3, 3, 1, 8))
+    for seed in range(3):
+        other = rearranged(weights, seed)
+        wanted, found = (made.architecture.forward(made.arrays, planes) for made in (weights, other))
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+        assert distance(other, weights, turned=turned) < 1e-7
+        nearly = other.map(lambda array: array * 1.01 + 0.003)
+        assert 1e-4 < distance(nearly, weights, turned=turned) < 0.1
+    assert set(distances(weights.architecture, weights.arrays, weights.arrays)) == {
+        *("conv.0", "conv.1", "dense.0", "unembed")
+    }
+    random = replace(weights, arrays=rearranged(convolutional(), 0).map(lambda a: np.roll(a, 1)).arrays)
+    assert distance(random, weights, turned=turned) > 0.4
+
+
+def test_channels_that_read_the_same_are_told_apart_by_their_readers() -> None:
+    weights = convolutional()
+    arrays = {name: np.array(array) for name, array in weights.arrays.items()}
+    for name in ("conv.0.W", "conv.0.b", "conv.1.W", "conv.1.b"):
+        arrays[name][1:4] = arrays[name][0]
+    twins = replace(weights, arrays=arrays)
+    assert max(distance(rearranged(twins, seed), twins) for seed in range(5)) < 1e-7
+
+
+def test_units_of_experts_and_routers_may_be_permuted_and_scaled() -> None:
+    pair = (Expert((0, 1, 2), 4, (3, 4)), Expert((1, 2), 3, (3,)))
+    made = net(norm=False, eps=0.0)
+    made = replace(made, blocks=(Block(HEADS, 4, 3, experts=pair, router=3),))
+    weights, rng = drawn(made), np.random.default_rng(3)
+    found = {name: np.array(array) for name, array in weights.arrays.items()}
+    for part in ("experts.0", "experts.1", "router"):
+        name = f"blocks.0.moe.{part}"
+        units = len(found[f"{name}.b_in"])
+        order, scale = rng.permutation(units), rng.uniform(0.2, 5, units)
+        found[f"{name}.W_in"] = (found[f"{name}.W_in"] * scale)[:, order]
+        found[f"{name}.b_in"] = (found[f"{name}.b_in"] * scale)[order]
+        found[f"{name}.W_out"] = (found[f"{name}.W_out"] / scale[:, None])[order]
+    found["blocks.0.moe.router.b_out"] += 2.0  # all experts alike
+    other = Weights(made, found)
+    np.testing.assert_allclose(answers(other), answers(weights), atol=1e-9)
+    assert distance(other, weights) < 1e-9
+    for key in ("experts.0.W_in", "experts.1.W_out", "router.W_in", "router.W_out", "experts.0.b_out"):
+        name = f"blocks.0.moe.{key}"
+        assert distance(other.with_array(name, np.sin(9 * found[name])), weights) > 1e-2, key
+
+
+def test_an_angle_does_not_see_how_large_a_part_is() -> None:
+    weights = drawn(MADE["without"])
+    grown = weights.with_array("unembed.W_U", 3 * weights.arrays["unembed.W_U"])
+    grown = grown.with_array("unembed.b_U", 3 * weights.arrays["unembed.b_U"])
+    assert distance(grown, weights) > 0.5
+    assert distance(grown, weights, turned=True) < 1e-7
+    assert distance(weights.map(np.zeros_like), weights, turned=True) == 1.0
+    parts = distances(weights.architecture, drawn(MADE["without"], 1).arrays, weights.arrays, turned=True)
+    assert all(0.6 < part <= 1.0 for part in parts.values())
+    plane = weights.arrays["blocks.1.mlp.b_out"]
+    rest = {name: np.zeros_like(weights.arrays[f"blocks.1.mlp.{name}"]) for name in ("W_in", "b_in", "W_out")}
+    flat = replace(weights, arrays={**weights.arrays, **{f"blocks.1.mlp.{name}": zero for name, zero in rest.items()}})
+    normal = np.roll(plane, 1) - plane * (plane @ np.roll(plane, 1)) / (plane @ plane)
+    mixed = flat.with_array("blocks.1.mlp.b_out", plane / np.linalg.norm(plane) + normal / np.linalg.norm(normal))
+    found = distances(weights.architecture, mixed.arrays, flat.arrays, turned=True)["blocks.1.mlp"]
+    assert found == pytest.approx(np.sqrt(0.5))  # 45 degrees
+    against = flat.with_array("blocks.1.mlp.b_out", -plane)
+    assert distances(weights.architecture, against.arrays, flat.arrays, turned=True)["blocks.1.mlp"] == 1.0

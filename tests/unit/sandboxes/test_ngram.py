@@ -96,3 +96,37 @@ def test_all_that_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vitrify.sandboxes.ngram.MOST_CELLS", 10)
     with pytest.raises(InputError, match=r"length must be at least 2, not 1; .* contexts of 4 words are too many"):
         NGram(model=MODELS["weather"], length=1)
+
+
+def test_sentences_apart_end_once_and_nobody_asks_after_them() -> None:
+    """The floor by enumeration of all sentences: the mean over those that go on."""
+    model = MODELS["weather"]
+    sandbox = NGram(model=model, length=5, apart=True)
+    found = many(sandbox, 200)
+    end = sandbox.symbols.index(END)
+    over = np.cumsum(found.targets == end, axis=1) - (found.targets == end) > 0
+    assert over.any()
+    assert (np.asarray(found.weight) == ~over).all()
+    assert (np.asarray(found.targets)[over] == end).all()
+    assert (np.asarray(found.tokens) == np.asarray(found.targets)[:, :-1]).all()
+    assert sandbox.blanks == (END,)
+    assert sandbox.rate() is None
+    going: dict[tuple[str, ...], float] = {(): 1.0}
+    for t in range(5):
+        entropy = 0.0
+        later: dict[tuple[str, ...], float] = defaultdict(float)
+        for history, mass in going.items():
+            p = np.exp([model.log_prob([*history], w) for w in sandbox.symbols])
+            entropy -= mass * float(p @ np.log(p))
+            for w, word in enumerate(sandbox.symbols):
+                later[(*history, word)] += mass * p[w] * (word != END)
+        assert np.asarray(sandbox.floor())[t] == pytest.approx(entropy / sum(going.values()), abs=1e-6)
+        going = {history: mass for history, mass in later.items() if mass}
+    tokens, targets = sandbox.reference(np.random.default_rng(0), 4000)
+    late = np.cumsum(targets == end, axis=1) - (targets == end) > 0
+    assert (targets[late] == end).all()
+    assert (tokens == targets[:, :-1]).all()
+    shares = [
+        np.bincount(np.asarray(rows)[:, 2], minlength=4) / len(rows) for rows in (targets, many(sandbox, 4000).targets)
+    ]
+    assert np.abs(shares[0] - shares[1]).max() < 0.04

@@ -1,13 +1,18 @@
-"""Built nets as the start of training: as they are, with noise on every array, or their architecture from scratch.
+r"""Built nets as the start of training: as they are, with noise on every array, or their architecture from scratch.
 
 Does gradient descent keep, find or leave a construction? Tokens and answers of the sandbox are matched with those of
-the net by name. Answers that the sandbox does not have are left out, and the others share their probability.
+the net by name. Answers that the sandbox does not have are left out, and the others share their probability. A net need
+not read what the sandbox calls blank.
+
+Constructions often choose: the answer is the largest score, and so is the expert who works. A choice has no slope.
+`smooth` turns both into softmaxes of $c$ times the score: right answers that lead by $g$ are then given all but
+about $e^{-cg}$ of the probability, and all arrays have a gradient.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +24,8 @@ from vitrify.errors import InputError
 from vitrify.learn.models import _start
 from vitrify.learn.models.catalogue import Family, Parameters, normal
 from vitrify.net.architecture import Record
+from vitrify.net.conv import Convolutional
+from vitrify.net.experts import Gate
 from vitrify.net.folder import load
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
@@ -36,7 +43,7 @@ class BuiltFamily(Family):
     zeros stay. With `scratch` only the architecture and its temperatures are kept, and weights are random.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("noise",)
+    TRACED: ClassVar[tuple[str, ...]] = ("noise", "scratch")
 
     folder: str | None = None
     noise: float = 0.0
@@ -51,7 +58,7 @@ class BuiltFamily(Family):
     def problems(self) -> Iterator[str]:
         if self.start is None:
             yield "folder must name the model folder of a built net"
-        elif self.start.architecture.reads != "tokens":
+        elif not self._drawn and self._net.reads != "tokens":
             yield f"only nets that read tokens can be trained further, not one that reads {self._net.reads}"
         if not self.noise >= 0:
             yield f"noise must be at least 0, not {self.noise:g}"
@@ -67,13 +74,22 @@ class BuiltFamily(Family):
         assert self.start is not None  # or it would have been refused
         return self.start
 
+    @property
+    def _drawn(self) -> bool:
+        """Whether it is a convolutional net that reads tokens as planes."""
+        return isinstance(self._net, Convolutional) and self._net.pixels == "symbols"
+
     def architecture(self, sandbox: Sandbox) -> Any:
         net = self._net
-        answers = set(net.output.symbols)
-        wrong = [f"it does not read {symbol!r}" for symbol in sandbox.symbols if symbol not in net.input_ids]
+        read, answers = set(net.symbols if self._drawn else net.input_ids), set(net.output.symbols)
+        longest = net.columns if self._drawn else net.max_length
+        asked = [symbol for symbol in sandbox.symbols if symbol not in sandbox.blanks]
+        wrong = [f"it does not read {symbol!r}" for symbol in asked if symbol not in read]
         wrong += [f"it does not answer {symbol!r}" for symbol in sandbox.answers if symbol not in answers]
-        if sandbox.tokens > net.max_length:
-            wrong.append(f"it reads at most {net.max_length} tokens, and rows have {sandbox.tokens}")
+        if sandbox.tokens > longest:
+            wrong.append(f"it reads at most {longest} tokens, and rows have {sandbox.tokens}")
+        if sandbox.reads != "tokens":
+            wrong.append(f"rows are of another kind: {sandbox.reads}")
         if wrong:
             raise InputError(f"{net.name} can't be trained on {sandbox.name}: " + "; ".join(wrong))
         return net
@@ -82,12 +98,12 @@ class BuiltFamily(Family):
         whole = {name: dense(array).astype(np.float32) for name, array in self._built.arrays.items()}
         built = {name: array for name, array in whole.items() if not name.endswith(FIXED)}
         shapes = {name: array.shape for name, array in built.items() if array.size}
-        if self.scratch:
-            depth = len(net.units_per_layer) * getattr(net, "loops", 1)
-            return built | _start.first(shapes, key, 1.0, depth, net)
+        depth = 1 if self._drawn else len(net.units_per_layer) * getattr(net, "loops", 1)
+        fresh = _start.first(shapes, key, 1.0, depth, net)
         size = {name: self.noise * np.sqrt((built[name] ** 2).mean()) for name in shapes}
         added = normal(key, shapes, size)
-        return {name: built[name] + added.get(name, 0.0) for name in built}
+        scratch = jnp.asarray(self.scratch, bool)
+        return built | {name: jnp.where(scratch, fresh[name], built[name] + added[name]) for name in shapes}
 
     def arrays(self, net: Any, parameters: Mapping[str, Array]) -> dict[str, Array]:
         del net
@@ -96,19 +112,44 @@ class BuiltFamily(Family):
         return fixed | dict(parameters)
 
     def inputs(self, net: Any, sandbox: Sandbox, row: Row) -> Array:
-        numbers = jnp.asarray([net.input_ids[symbol] for symbol in sandbox.symbols])
+        if self._drawn:
+            places = jnp.asarray([[symbol == plane for plane in net.symbols] for symbol in sandbox.symbols])
+            planes = jnp.swapaxes(places[row.tokens].astype(jnp.float32), 1, 2)[:, :, None]
+            return jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, net.columns - sandbox.tokens)))
+        numbers = jnp.asarray([net.input_ids.get(symbol, 0) for symbol in sandbox.symbols])
         return jnp.pad(numbers[row.tokens], ((0, 0), (net.pads, 0)))
 
     def logits(
         self, net: Any, sandbox: Sandbox, arrays: Mapping[str, Array], row: Row, record: Record | None = None
     ) -> Array:
-        found = super().logits(net, sandbox, arrays, row, record)
+        if self._drawn:  # it answers the last question only
+            planes = self.inputs(net, sandbox, row).astype(arrays["unembed.W_U"].dtype)
+            found = net.forward(arrays, planes, record=record)[:, None]
+        else:
+            found = super().logits(net, sandbox, arrays, row, record)
         places = [net.output.symbols.index(answer) for answer in sandbox.answers]
         found = found[..., jnp.asarray(places)].astype(jnp.float32)
         return jnp.log(jnp.maximum(found, LEAST)) if net.output.scores == "linear" else found
 
     def identity(self) -> dict[str, Any]:
-        return {"net": self._built.digest, "noise": float(self.noise), "scratch": self.scratch}
+        return {"net": self._built.digest, "noise": float(self.noise), "scratch": bool(self.scratch)}
+
+
+def smooth(weights: Weights[Any], sharpness: float) -> Weights[Any]:
+    """The same net with probabilities for choices: logits, and scores of experts, are so many times larger.
+
+    The best expert then writes times its share of a softmax over all of them.
+    """
+    net, arrays = weights.architecture, dict(weights.arrays)
+    scaled = ["unembed.W_U", "unembed.b_U"]
+    for index, block in enumerate(getattr(net, "blocks", ())):
+        if block.experts and block.gate is None:
+            router = f"blocks.{index}.moe.router"
+            blocks = (*net.blocks[:index], replace(block, gate=Gate()), *net.blocks[index + 1 :])
+            net = replace(net, blocks=blocks)
+            arrays[f"{router}.b_choice"] = np.zeros(len(block.experts))
+            scaled += [f"{router}.W_out", f"{router}.b_out"]
+    return Weights(net, arrays | {name: sharpness * arrays[name] for name in scaled}, weights.labels, weights.about)
 
 
 MODEL = BuiltFamily
