@@ -40,6 +40,7 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "linear_head": ({"start": 0.0, "spread": -1.0}, ("start must be positive, not 0", "spread must not be negative")),
     "memory": ({"d_model": 0, "part": 2.0}, ("d_model must be at least 1, not 0", "part must lie in (0, 1], not 2")),
     "mlp": ({"context": 0, "d_out": 0}, ("context must be at least 1", "d_out must be at least 1, not 0")),
+    "one_hot_head": ({"d_head": 0, "scale": -1.0}, ("scale must be at least 0, not -1", "d_head must be at least 1")),
     "recurrent": ({"state": 0, "d_embed": 0}, ("state must be at least 1", "d_embed must be at least 1")),
     "scalar": ({"d_model": 0, "tied": 2.0}, ("d_model must be at least 1", "tied must lie in [0, 1], not 2")),
     "ssm": ({"kind": "householder", "factors": 0, "layers": 0}, ("factors must be at least 1", "layers must be at")),
@@ -56,6 +57,7 @@ MORE: dict[str, dict[str, Any]] = {  # other choices than the small sizes of a f
     "two_attentions wide": {"heads": 2, "wide": True, "relative": True},
     "memory matrix": {"heads": 0, "units": 0},
     "memory units": {"heads": 0, "units": 16, "part": 0.75},
+    "one_hot_head embedding": {"learns": "embedding", "d_embed": 3, "scale": 0.5},
     "built noise": {"noise": 1.0, "scratch": False},
     "scalar untied": {"tied": 0.0, "e": 0.5, "w": -1.0},
 }

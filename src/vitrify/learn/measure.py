@@ -43,11 +43,18 @@ def losses(logp: Array, row: Row) -> Array:
     return -jnp.take_along_axis(logp, row.targets[..., None], axis=-1)[..., 0]
 
 
-def mean_loss(logits: Array, row: Row) -> Array:
+def mean_loss(logits: Array, row: Row, squared: bool = False) -> Array:
     """The training loss: the mean over all questions of a batch, by weight."""
     row = aligned(row, logits)
-    logp = log_probabilities(logits)
-    return (losses(logp, row) * row.weight).sum() / row.weight.sum()
+    each = squares(logits, row) if squared else losses(log_probabilities(logits), row)
+    return (each * row.weight).sum() / row.weight.sum()
+
+
+def squares(logits: Array, row: Row) -> Array:
+    """The squared distance [batch, question] between logits and the target, one-hot or a distribution."""
+    logits = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
+    target = jax.nn.one_hot(row.targets, logits.shape[-1], dtype=logits.dtype) if row.soft is None else row.soft
+    return ((logits - target) ** 2).sum(axis=-1)
 
 
 def divergence(logp: Array, logq: Array) -> Array:

@@ -61,6 +61,35 @@ def argmax_on(target: Target) -> Probe:
     return probe
 
 
+def between_symbols(net: Any, arrays: Any, row: Row, seen: Any) -> Array:
+    """What places with one symbol get of places with another, through all heads: [2, head, query symbol, key symbol].
+
+    First the sum of the weights, times the number of places, so that a head which looks everywhere alike has 1 for
+    every pair of places; then how many pairs there were. A place is not paired with itself.
+    """
+    del arrays
+    patterns, symbols = _patterns(net, seen)[..., net.pads :, net.pads :], len(net.inputs) - 1
+    count = patterns.shape[-1]
+    one, apart = jax.nn.one_hot(row.tokens, symbols), 1.0 - jnp.eye(count)
+    every = jnp.broadcast_to(apart, patterns.shape)
+    return jnp.stack([jnp.einsum("bqv,bhqk,bkw->hvw", one, each, one) for each in (patterns * apart * count, every)])
+
+
+def value_at_sink(net: Any, arrays: Any, row: Row, seen: Any) -> Array:
+    """The norm of each head's value at the first place, over the mean norm of those at all later places: [head]."""
+    del row
+    found = []
+    for turn, (index, block) in enumerate(net.turns):
+        x, name = jnp.asarray(seen[f"blocks.{turn}.hook_resid_pre"]), f"blocks.{index}"
+        if net.norm:
+            x = seen[f"blocks.{turn}.ln1.hook_normalized"] * arrays[f"{name}.ln1.w"] + arrays[f"{name}.ln1.b"]
+        if block.heads:
+            v = jnp.einsum("bpd,hdv->bphv", x, arrays[f"{name}.attn.W_V"]) + arrays[f"{name}.attn.b_V"]
+            size = jnp.linalg.norm(v, axis=-1)
+            found.append(size[:, 0].mean(axis=0) / size[:, 1:].mean(axis=(0, 1)))
+    return jnp.concatenate(found)
+
+
 def chance(target: Target) -> Probe:
     """The score of a head that looks at all keys up to its own place alike: a number."""
 

@@ -124,7 +124,7 @@ class Program:
         seen: dict[str, Array] = {}
         record = seen.__setitem__ if family.watched else None
         logits = family.logits(self.net, sandbox, family.arrays(self.net, parameters), row, record)
-        loss = mean_loss(logits, row)
+        loss = mean_loss(logits, row, recipe.loss == "squared")
         return loss + family.penalty(seen, row) if family.watched else loss
 
     def _advance(self, lane: Member, values: Mapping[str, Array], start: Array, steps: Array) -> Member:

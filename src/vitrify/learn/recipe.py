@@ -14,6 +14,7 @@ from vitrify.sandboxes._parameters import Choices
 from vitrify.sandboxes.catalogue import MAX_ROWS
 
 Precision = Literal["float32", "bfloat16"]
+Loss = Literal["entropy", "squared"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,9 @@ class Recipe(Choices):
 
     `train_rows` makes the training set finite: rows are then drawn from its first so many, with replacement. A member
     stops when its excess over the oracle's loss is at most `stop`. `marks` is how many measurements are made per
-    doubling of the step; with none there are the first and the last only. In `bfloat16` the forward pass and its
-    gradient are computed with rounded copies of float32 weights; loss, optimiser and weights stay in float32.
+    doubling of the step; with none there are the first and the last only. The loss is the cross-entropy, or the squared
+    distance between the logits and the one-hot target. In `bfloat16` the forward pass and its gradient are computed
+    with rounded copies of float32 weights; loss, optimiser and weights stay in float32.
     """
 
     TRACED: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "beta1", "beta2")
@@ -31,6 +33,7 @@ class Recipe(Choices):
     steps: int = 500
     batch: int = 32
     optimiser: Literal["adamw", "sgd"] = "adamw"
+    loss: Loss = "entropy"
     lr: float = 3e-3
     weight_decay: float = 0.0
     beta1: float = 0.9  # of SGD: the momentum

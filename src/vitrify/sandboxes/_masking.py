@@ -128,6 +128,29 @@ class Masked(Sandbox):
         counts = one.sum(axis=0) - one + 1.0
         return self._answered(row, counts / counts.sum(axis=1, keepdims=True))
 
+    def best_linear(self, places: int | None = None, ridge: float = 0.0) -> Array:
+        r"""The matrix $W$ [word, token] with the least $\mathbb E\,|e_y - W\bar x|^2$, the mask being token 0.
+
+        $\bar x$ is the mean of the one-hot tokens at all `places` (without a limit, if none are given), which is what
+        a head sees that looks everywhere alike, and $y$ the word that is asked for at one of them. Of several such
+        matrices it is the least one, or the best under a penalty `ridge` $|W|^2$.
+        """
+        prior, q = self.laws
+        words, chosen = q.shape[1], self.masked * (1 - self.kept - self.replaced)
+        p = (1 - (1 - self.kept) * self.masked) * q + self.masked * self.replaced / words
+        p = np.concatenate([np.full((len(q), 1), chosen), p], axis=1)  # of a token at another place [law, token]
+        cross, square = (q.T * prior) @ p, (p.T * prior) @ p
+        if places is not None:  # the place itself is one of them, and the others are a sample
+            n, mean = places, prior @ q
+            own = np.concatenate([np.full((words, 1), 1 - self.kept - self.replaced), np.zeros((words, words))], axis=1)
+            own[:, 1:] = self.kept * np.eye(words) + self.replaced / words  # the token where a word was [word, token]
+            both = ((q @ own).T * prior) @ p
+            cross = ((n - 1) * cross + mean[:, None] * own) / n
+            square = (n - 1) * ((n - 2) * square + np.diag(prior @ p) + both + both.T) + np.diag(mean @ own)
+            square = square / n**2
+        found: Array = cross @ np.linalg.pinv(square + ridge * np.eye(words + 1), rcond=1e-12, hermitian=True)
+        return found
+
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         words = self.written(rng, count)
         chosen = rng.random(words.shape) < self.masked

@@ -1,6 +1,7 @@
 r"""Latent Dirichlet allocation with shares on a grid: documents mix topics, and masked words are to be guessed.
 
-A topic is a law of words, drawn once from a Dirichlet distribution with all parameters $\beta$. A document has shares
+A topic is a law of words, drawn once from a Dirichlet distribution with all parameters $\beta$; with $\beta = 0$ every
+topic has words of its own, as many as the others, all alike. A document has shares
 $\theta$ of the topics, each word draws a topic from $\theta$ and then a word from the topic. With $\theta$ from a
 Dirichlet distribution no posterior has a closed form. Here $\theta = g/G$ for whole numbers $g$ of sum $G$ (`grid`),
 drawn from the Dirichlet-multinomial law with all parameters $\alpha$: the law of $G$ draws from a Dirichlet share,
@@ -45,9 +46,12 @@ class LDA(Masked):
         for name, least in (("topics", 1), ("words", 2), ("grid", 1), ("task", 0)):
             if getattr(self, name) < least:
                 yield f"{name} must be at least {least}, not {getattr(self, name)}"
-        for name in ("alpha", "beta"):
-            if not getattr(self, name) > 0:
-                yield f"{name} must be positive, not {getattr(self, name):g}"
+        if not self.alpha > 0:
+            yield f"alpha must be positive, not {self.alpha:g}"
+        if not self.beta >= 0:
+            yield f"beta must not be negative, not {self.beta:g}"
+        elif not self.beta and self.topics >= 1 and self.words % self.topics:
+            yield f"beta=0 shares out {self.words} words among {self.topics} topics: words must be a multiple of topics"
         if self.topics >= 1 and self.grid >= 1 and comb(self.grid + self.topics - 1, self.grid) > MOST_LAWS:
             count = comb(self.grid + self.topics - 1, self.grid)
             yield f"{self.topics} topics on a grid of {self.grid} have {count} shares: at most {MOST_LAWS} fit"
@@ -59,6 +63,9 @@ class LDA(Masked):
     @cached_property
     def laws_of_topics(self) -> Array:
         """The laws of words [topic, word], float64."""
+        if not self.beta:
+            each = self.words // self.topics
+            return np.repeat(np.eye(self.topics), each, axis=1) / each
         return np.random.default_rng(self.task).dirichlet(np.full(self.words, self.beta), self.topics)
 
     @cached_property

@@ -79,6 +79,41 @@ def test_a_disentangled_transformer_is_its_definition() -> None:
         make("disentangled", {"heads": "3,3,3,3,3"}).architecture(CHAIN)
 
 
+def test_a_one_hot_head_is_its_definition_whatever_it_trains() -> None:
+    r"""$W_V Z\,\mathrm{softmax}((W_K Z)^\top W_Q Z)$ on one-hot tokens, with parts of it off."""
+    documents = make_sandbox("topics", {"topics": 3, "words": 2, "tau": 1, "length": 5})
+    given = np.random.default_rng(0).integers(7, size=(2, 5))  # the mask, and six words
+    z = np.eye(8)[given + 1]
+    for learns in ("all", "attention", "values", "embedding"):
+        sizes: dict[str, Any] = {"learns": learns, "d_head": 3, "d_embed": 4, "scale": 0.7, "scores": 0.9}
+        family, net, arrays = started("one_hot_head", sizes, documents)
+        trained = {key.split(".")[-1] for key in family.first(net, KEY)}
+        w_q, w_k, w_v = (arrays[f"blocks.0.attn.W_{letter}"][0] for letter in "QKV")
+        if learns == "embedding":
+            assert trained == {"W_E"}
+            gram = arrays["embed.W_E"] @ arrays["embed.W_E"].T
+            share, values = np.full((2, 5, 5), 0.2), gram[:, 2:]
+        else:
+            assert trained == {"W_V"} | ({"W_Q", "W_K"} if learns != "values" else set())
+            scores = np.einsum("bqt,td,sd,bks->bqk", z, w_q, w_k, z)
+            assert scores.any() == (learns != "values")
+            share = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+            values = w_v
+        found = family.logits(net, documents, arrays, row(given))
+        np.testing.assert_allclose(found, share @ z @ values, atol=1e-5)
+    family = make("one_hot_head", {"learns": "attention", "scores": 0.5})
+    net = family.architecture(documents)
+    slopes = jax.grad(lambda p: (family.logits(net, documents, family.arrays(net, p), row(given)) ** 2).sum())
+    gradient = slopes(family.first(net, KEY))
+    assert {key.split(".")[-1]: bool(each.any()) for key, each in gradient.items()} == {
+        "W_V": False,
+        "W_Q": True,
+        "W_K": True,
+    }
+    with pytest.raises(InputError, match="answers with symbols that it reads"):
+        make("one_hot_head").architecture(make_sandbox("majority"))
+
+
 def test_a_hierarchical_net_has_a_filter_for_each_level() -> None:
     """Nine tokens are two levels of threes, or sixteen places of which seven are empty; one question is answered."""
     net = make("hierarchical", {"s": 3, "channels": 5}).architecture(CHAIN)

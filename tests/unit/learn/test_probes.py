@@ -17,6 +17,7 @@ from vitrify.learn.probes import (
     argmax_on,
     attention_on,
     back,
+    between_symbols,
     chance,
     decodes,
     heads_of,
@@ -25,6 +26,7 @@ from vitrify.learn.probes import (
     parents,
     previous_token,
     sink,
+    value_at_sink,
 )
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import AttentionKind
@@ -193,3 +195,38 @@ def test_what_has_no_place_is_refused() -> None:
     row, net = random_row(), build(KHop(hops=1, symbols=SYMBOLS, length=LENGTH))
     with pytest.raises(InputError, match="per row, per token"):
         decodes(lambda _: np.zeros((ROWS, 3), int), 2)(net.architecture, {}, row, recorded(net, row))
+
+
+def test_attention_between_symbols_is_counted_pair_by_pair() -> None:
+    net = TransformerFamily(layers=2, heads=2, d_model=8, units=0).architecture(InContextMarkov(states=SYMBOLS))
+    rng, row = np.random.default_rng(1), random_row()
+    patterns = [rng.random((ROWS, 2, LENGTH + 1, LENGTH + 1)) for _ in range(2)]
+    seen = {f"blocks.{turn}.attn.hook_pattern": pattern for turn, pattern in enumerate(patterns)}
+    found = np.asarray(between_symbols(net, {}, row, seen))
+    expected = np.zeros((2, 4, SYMBOLS, SYMBOLS))
+    for number, tokens in enumerate(row.tokens):
+        for q, k in np.argwhere(~np.eye(LENGTH, dtype=bool)):
+            at = (slice(None), tokens[q], tokens[k])
+            weights = [pattern[number, head, q + 1, k + 1] for pattern in patterns for head in range(2)]
+            expected[0][at] += LENGTH * np.array(weights)
+            expected[1][at] += 1
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_the_value_at_the_first_place_is_compared_with_the_others(norm: bool) -> None:
+    """Values are found again from what heads read, by undoing the patterns."""
+    family = TransformerFamily(layers=2, heads=2, d_model=8, units=4, norm=norm)
+    net = family.architecture(InContextMarkov(states=SYMBOLS, length=LENGTH + 1))
+    rng, row = np.random.default_rng(2), random_row()
+    arrays = {name: 0.3 * rng.normal(size=shape) for name, shape in net.shapes().items()}
+    seen: dict[str, Any] = {}
+    net.forward(arrays, np.pad(row.tokens + 1, ((0, 0), (1, 0))), record=seen.__setitem__)
+    found = np.asarray(value_at_sink(net, arrays, row, seen))
+    assert found.shape == (4,)
+    for turn in range(2):
+        pattern, mixed = (seen[f"blocks.{turn}.attn.hook_{name}"] for name in ("pattern", "z"))
+        values = np.linalg.solve(pattern, np.moveaxis(mixed, 2, 1))  # [batch, head, place, d]: what was mixed
+        size = np.linalg.norm(values, axis=-1)
+        expected = size[:, :, 0].mean(axis=0) / size[:, :, 1:].mean(axis=(0, 2))
+        np.testing.assert_allclose(found[2 * turn : 2 * turn + 2], expected, rtol=1e-3)

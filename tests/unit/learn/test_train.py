@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from vitrify.learn.keep import train_kept
+from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import plan
 from vitrify.learn.program import Program
@@ -25,6 +26,7 @@ from vitrify.learn.recipe import Recipe
 from vitrify.learn.store import Store
 from vitrify.learn.train import Journey, Run, train
 from vitrify.net import load, save
+from vitrify.sandboxes.catalogue import Row
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 MARKOV = make_sandbox("markov", {"length": 8, "p": 0.2, "q": 0.3})
@@ -147,11 +149,13 @@ import sys
 from pathlib import Path
 from vitrify.learn import train as train_module
 from vitrify.learn.keep import train_kept
+from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import plan
 from vitrify.learn.program import remember_programs
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.store import Store
+from vitrify.sandboxes.catalogue import Row
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 remember_programs()
@@ -206,3 +210,14 @@ def test_a_killed_sweep_ends_like_one_that_was_left_alone(tmp_path: Path, kills:
         store = tmp_path / f"killed-{seed}"
         done += killed_and_resumed(store, tmp_path / "cache", random.Random(seed), min(4, kills - done))
         compare(Store(store), Store(tmp_path / "alone"))
+
+
+def test_the_squared_loss_is_the_distance_from_one_hot_targets() -> None:
+    logits = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
+    targets, weight = np.array([[0, 1, 2, 1], [2, 2, 0, 1]]), np.array([[0.0, 1, 1, 2], [1, 0, 1, 1]])
+    row = Row(targets[:, 1:], targets, weight, {})
+    each = ((logits - np.eye(3)[targets]) ** 2).sum(axis=-1)
+    assert np.isclose(mean_loss(logits, row, squared=True), (each * weight).sum() / weight.sum())
+    soft = np.full((2, 4, 3), 1 / 3)
+    shifted = ((logits - soft) ** 2).sum(axis=-1)
+    assert np.isclose(mean_loss(logits, row._replace(soft=soft), squared=True), (shifted * weight).sum() / weight.sum())

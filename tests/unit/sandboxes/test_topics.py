@@ -13,6 +13,7 @@ from scipy import stats
 from enumerated import Word, many, said
 from vitrify.errors import InputError
 from vitrify.sandboxes._masking import Masked
+from vitrify.sandboxes.corpus import Corpus, known
 from vitrify.sandboxes.lda import LDA
 from vitrify.sandboxes.topics import Topics
 
@@ -39,7 +40,12 @@ def shares_of_topics(sandbox: LDA) -> list[tuple[float, Any]]:
 
 
 def by_all_documents(sandbox: Masked, laws: list[tuple[float, Any]]) -> dict[tuple[Word, int], Any]:
-    """The law of the word at each chosen place, given all tokens: by every document, and every fate of every word."""
+    """The law of the word at each chosen place, given all tokens."""
+    return {key: total / total.sum() for key, total in masses(sandbox, laws).items()}
+
+
+def masses(sandbox: Masked, laws: list[tuple[float, Any]]) -> dict[tuple[Word, int], Any]:
+    """How likely tokens, a chosen place and the word there are: by every document, and every fate of every word."""
     words = len(sandbox.answers)
     mass: dict[tuple[Word, int], Any] = defaultdict(lambda: np.zeros(words))
     none = 1 - sandbox.masked
@@ -58,7 +64,7 @@ def by_all_documents(sandbox: Masked, laws: list[tuple[float, Any]]) -> dict[tup
             for place, name in enumerate(what):
                 if name != "as it is" and q > 0:
                     mass[seen, place][document[place]] += q
-    return {key: total / total.sum() for key, total in mass.items()}
+    return mass
 
 
 CASES: list[tuple[Masked, Any]] = [
@@ -78,6 +84,59 @@ def test_the_optimum_is_that_of_all_documents(sandbox: Masked, laws: Any) -> Non
     found = dict(zip(tokens, said(sandbox, sandbox.optimal, tokens), strict=True))
     for (seen, place), expected in known.items():
         assert np.allclose(found[seen][place + 1], expected, atol=3e-6), (seen, place)
+
+
+@pytest.mark.parametrize(("sandbox", "laws"), CASES[:2] + CASES[4:])
+def test_the_best_matrix_on_mean_tokens_is_that_of_all_documents(sandbox: Masked, laws: Any) -> None:
+    """The normal equations, with moments summed over every document."""
+    words = len(sandbox.answers)
+    cross, square, total = np.zeros((words, words + 1)), np.zeros((words + 1, words + 1)), 0.0
+    for (seen, _), mass in masses(sandbox, laws(sandbox)).items():
+        mean = np.bincount(seen, minlength=words + 1) / len(seen)
+        cross += np.outer(mass, mean)
+        square += mass.sum() * np.outer(mean, mean)
+        total += mass.sum()
+    found = sandbox.best_linear(sandbox.length)
+    assert np.allclose(found @ square, cross, atol=1e-12)  # no slope is left
+    assert np.allclose(found, cross @ np.linalg.pinv(square, rcond=1e-10), atol=1e-8)
+    other = sandbox.best_linear(sandbox.length, ridge=0.3)
+    assert np.allclose(other, cross @ np.linalg.inv(square + 0.3 * total * np.eye(words + 1)), atol=1e-8)
+
+
+def test_the_best_matrix_of_long_documents_is_the_closed_form() -> None:
+    r"""With a gap of $c = 1/(v\kappa)$; the least such matrix is completed as the text says."""
+    sandbox = Topics(topics=5, words=3, tau=2, masked=0.3, kept=0.2, replaced=0.25)
+    kappa, m0, t, v = 1 - 0.8 * 0.3, 0.3 * 0.55, 5, 3
+    a, b, c = kappa + 0.3 * 0.25, 0.3 * 0.25 / t, 1 / (v * kappa)
+    other = -c * (v + a * b / m0**2) / (t * v + a**2 / m0**2)
+    expected = other + c * np.kron(np.eye(t), np.ones((v, v)))
+    found = sandbox.best_linear()
+    assert np.allclose(found[:, 1:], expected, atol=1e-10)
+    assert np.allclose(found[:, 0], -(a * other + b * c) / m0, atol=1e-10)
+    mixed = LDA(topics=5, words=15, grid=3, alpha=0.4, beta=0.0, masked=0.3, kept=0.2, replaced=0.25)
+    assert np.allclose(mixed.best_linear(), found, atol=1e-9)  # any documents that tell topics apart will do
+
+
+def test_topics_with_words_of_their_own() -> None:
+    sandbox = LDA(topics=2, words=6, beta=0.0)
+    assert np.allclose(sandbox.laws_of_topics * 3, [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]])
+    with pytest.raises(InputError, match="words must be a multiple of topics"):
+        LDA(topics=4, words=6, beta=0.0)
+
+
+def test_documents_of_the_corpus_are_counts_of_its_words() -> None:
+    whole, few = Corpus(least=1), Corpus(topics=3, words=2, least=4)
+    assert len(set(whole.answers)) == 64
+    assert few.answers == tuple(word for topic in range(3) for word in whole.answers[8 * topic : 8 * topic + 2])
+    assert (few.counts.sum(axis=1) >= 4).all()
+    columns = [0, 1, 8, 9, 16, 17]
+    wanted = [row[columns] for row in whole.counts if row[columns].sum() >= 4]
+    assert np.array_equal(few.counts, wanted)
+    stored = sum(times for document in known()["documents"] for _, times in document)
+    assert whole.counts.sum() == stored
+    for wrong, message in (({"topics": 9}, "from 1 to 8, not 9"), ({"least": 0}, "least must be at least 1")):
+        with pytest.raises(InputError, match=message):
+            Corpus(**wrong)
 
 
 def test_documents_are_about_their_topics_and_masked_at_the_rates() -> None:
@@ -132,7 +191,7 @@ def test_other_predictors_count_what_they_say() -> None:
             LDA,
             {"topics": 0, "words": 1, "grid": 0, "task": -1, "alpha": 0, "beta": -1},
             "topics must be at least 1, not 0; words must be at least 2, not 1; grid must be at least 1, not 0; "
-            "task must be at least 0, not -1; alpha must be positive, not 0; beta must be positive, not -1",
+            "task must be at least 0, not -1; alpha must be positive, not 0; beta must not be negative, not -1",
         ),
         (LDA, {"topics": 10, "grid": 20}, "10 topics on a grid of 20 have 10015005 shares: at most 20000 fit"),
     ],
