@@ -60,7 +60,7 @@ def subjects() -> Iterator[Subject]:
 
 
 def paper() -> Iterator[Subject]:
-    family = TransformerFamily(heads=1, d_model=64, units=0)
+    family = TransformerFamily(heads=1, d_model=64, units=0, positions="relative")
     recipe = Recipe(steps=8000, batch=64, lr=1e-3, test_rows=256, marks=8)
     sandbox = Interleaved(states=3, lags=(1, 2, 3), length=64, alpha=0.3, task=1)
     yield Subject("interleaved", data={"setting": Setting(sandbox, family, recipe)})
