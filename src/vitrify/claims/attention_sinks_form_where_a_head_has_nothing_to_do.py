@@ -62,8 +62,8 @@ class Setting:
 
 
 def subjects() -> Iterator[Subject]:
-    family = TransformerFamily(layers=1, heads=1, d_model=64, units=0)
-    recipe = Recipe(steps=800, batch=64, lr=4e-3, schedule="linear", test_rows=64, marks=1)
+    family = TransformerFamily(layers=1, heads=1, d_model=64)
+    recipe = Recipe(steps=800, batch=64, lr=2e-3, test_rows=64, marks=1)
     yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=32, length=48), family, recipe)})
 
 

@@ -5,7 +5,7 @@ $\chi^2$ information between tokens is largest between child and parent, (2) the
 $A^1_{ij}$ of the first attention raises the parent's most, (3) after training each position looks at its parent, in at
 least 95 % of the positions that have one, for random trees and for chains, and (4) on kernels of other distributions
 the error falls as a power of the length, and on flatter ones than those of training it is at most 1.05 times that of
-counting along the true graph.
+counting along the true graph. A whole disentangled transformer ends within 0.03 nats of the best answer, in the mean.
 Why: all paths from a position lead through its parent, so the data processing inequality gives (1). To first order in
 $A^2$ the gradient is $\mathrm{E}_\pi \sum_{ab} \pi(b \mid a) P(s_j = a, s_i = b)/\mu(b) - 1$, but for the softmax's
 factor; at the parent this is the $\chi^2$ information and elsewhere at most a geometric mean of two: it has the same
@@ -119,9 +119,9 @@ def check(subject: Subject) -> Evidence:
         whole, family, recipe, seeds = setting.whole
         runs = train(family, whole, axes=_trees(whole), members=seeds, recipe=recipe, probes={"first": _first})
         asked += _recovered("whole transformer", runs, whole, setting.judged, weight=0.0)
-        asked.append(
-            Asked("whole transformer: KL to the best answer", [run.last["kl"] for run in runs], most=setting.gap)
-        )
+        above = [run.last["kl"] for run in runs]
+        asked.append(Asked("whole transformer: KL to the best answer, mean", [float(np.mean(above))], most=setting.gap))
+        asked.append(Asked("whole transformer: KL to the best answer, each", above))
         portrait, length = runs[0], whole.length
     graph = _judged(replace(setting.sandbox, length=length), 0, setting.judged)
     shown["portrait"] = {"parents": graph, "pattern": np.asarray(portrait.last["first"]).round(3)}
