@@ -15,6 +15,7 @@ import pytest
 from vitrify.claims._kept import kept
 from vitrify.claims.catalogue import listing
 from vitrify.cli.app import app
+from vitrify.registry import Headline
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -88,11 +89,17 @@ def test_every_command_and_option_is_documented() -> None:
 
 
 def test_the_readme_lists_every_claim_with_its_row_status_and_verdict() -> None:
-    """What trains has the verdict that is kept; all else holds, as the contract tests see."""
-    rows = re.findall(r"^\| ([A-Z]\d+) \| (\w+) \| (\w+) \| (\w+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    folder = ROOT / "docs" / "evidence"
-    verdicts = {h.name: kept(h, folder)["verdict"] if h.fields.get("learned") else "holds" for h in listing()}
-    assert rows == [(h.fields["row"], h.name, h.fields["status"], verdicts[h.name]) for h in listing()]
+    """What trains has the verdict that is kept, with its scale; all else holds, as the contract tests see."""
+    table = r"^\| ([A-Z]\d+) \| (\w+) \| (\w+) \| ([\w, ]+) \|$"
+    rows = re.findall(table, (ROOT / "README.md").read_text(), re.MULTILINE)
+
+    def verdict(headline: Headline) -> str:
+        if not headline.fields.get("learned"):
+            return "holds"
+        found = kept(headline, ROOT / "docs" / "evidence")
+        return f"{found['verdict']}, {found['scale']}"
+
+    assert rows == [(h.fields["row"], h.name, h.fields["status"], verdict(h)) for h in listing()]
 
 
 def test_every_folder_in_the_readme_tree_exists() -> None:
