@@ -8,8 +8,8 @@ must put its weight somewhere: BOS is always there and is asked for by nobody, s
 the two makes the other worth more.
 Checked: for at least 7 seeds of 8, the accuracy after triggers; the weight on BOS at usual tokens, and how many times
 that at triggers it is; the norm of the value at BOS over the mean norm elsewhere, at the end and beside what it was at
-the start. Small nets were chosen on the seeds 0 to 7, where not all seeds of any met all bounds (with ReLU units, small
-batches or other position codes fewer did), and are judged on other seeds.
+the start. Sizes were chosen on the seeds 0 to 23, and are judged on others (rows of 48 tokens: 6 of 8). Where training
+goes on for long, sinks recede in some seeds: at d = 256 after 3,000 steps 3 of 8 were left.
 Source: Guo, Pai, Bai, Jiao, Jordan, Mei 2024, arXiv 2410.13835 [S]; the bigrams are random here, not those of a text.
 Saboteur: the same networks, judged with other tokens of the language named as triggers.
 """
@@ -51,7 +51,7 @@ class Setting:
     sandbox: BackCopy
     family: TransformerFamily
     recipe: Recipe
-    seeds: tuple[int, ...] = tuple(range(8, 16))
+    seeds: tuple[int, ...] = tuple(range(24, 32))
     misnamed: bool = False
 
     @property
@@ -63,13 +63,13 @@ class Setting:
 
 def subjects() -> Iterator[Subject]:
     family = TransformerFamily(layers=1, heads=1, d_model=64)
-    recipe = Recipe(steps=800, batch=64, lr=2e-3, test_rows=64, marks=1)
-    yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=32, length=48), family, recipe)})
+    recipe = Recipe(steps=500, batch=64, lr=2e-3, test_rows=64, marks=1)
+    yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=32, length=72), family, recipe)})
 
 
 def paper() -> Iterator[Subject]:
-    family = TransformerFamily(layers=1, heads=1, d_model=256)
-    recipe = Recipe(steps=3000, batch=128, lr=3e-4, weight_decay=1e-4, test_rows=256)
+    family = TransformerFamily(layers=1, heads=1, d_model=128)
+    recipe = Recipe(steps=800, batch=128, lr=1e-3, weight_decay=0.3, test_rows=128)
     yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=64, length=128), family, recipe)})
 
 

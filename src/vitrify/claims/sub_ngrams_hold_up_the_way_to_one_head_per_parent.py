@@ -16,7 +16,8 @@ have a loss within 0.01 nats of the bigram's before it is 0.03 below. At the end
 head of its own with more than half of its weight there. At the points, the norm of the gradient, freed from the noise
 of sampling, must fall to at most 0.4 from the first to the last pair of length and sharpness, and for bigrams from each
 pair to the next. For unigrams this is not asked for, as it is not so: their gradient changes its sign near 32 symbols,
-and its norm, which is smallest there, falls slowly from 64 on. The loss must come to within 0.01 nats of counting.
+and its norm, which is smallest there, falls slowly from 64 on. The first length is 8 for the same reason: from 16 on,
+where the norm is small already, it falls to 0.45 only. The loss must come to within 0.01 nats of counting.
 
 Source: Varre, Yüce and Flammarion 2025, "Learning In-context n-grams with Transformers: Sub-n-grams Are Near-stationary
 Points", arXiv 2508.12837 [S]; Chen, Sheen, Wang and Yang 2024, "Unveiling Induction Heads", arXiv 2409.10559 [S]; in
