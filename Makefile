@@ -16,10 +16,10 @@ run-trained: setup
 
 # One BLAS thread per test process: two processes with two threads each only get in each other's way.
 test: lint types
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m "not slow" -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m "not slow" -n 2 --dist loadfile
 
 test-all: lint types
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --hypothesis-profile explore
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile explore
 
 lint: setup
 	$(BIN)/ruff check .
