@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from command_line import vitrify
 
 ROOT = Path(__file__).parents[3]
 WEATHER = (ROOT / "examples" / "weather.arpa").read_text()
 MAXOUT = (ROOT / "examples" / "zigzag.maxout.json").read_text()
 PARITY = json.loads((ROOT / "examples" / "parity.automaton.json").read_text())
-
-
-def vitrify(*words: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vitrify", *map(str, words)]
-    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
 
 
 def parity(**changes: object) -> str:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_line import vitrify
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.net.folder import save
 from vitrify.spec import read_spec
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
-
-
-def vitrify(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vitrify", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_line import vitrify
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
-
-
-def vitrify(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vitrify", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

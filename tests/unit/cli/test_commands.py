@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from command_line import vitrify
 from vitrify.spec.automata import symmetric_group
 from vitrify.spec.automaton import Automaton
 from vitrify.spec.grammar import Grammar
@@ -23,11 +22,6 @@ from vitrify.spec.scene_images import draw_images
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
-
-
-def vitrify(*words: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vitrify", *map(str, words)]
-    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
 
 
 def answer(*words: object, given: str | None = None) -> Any:

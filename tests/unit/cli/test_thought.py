@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_line import vitrify
 from vitrify.cli import answers
 from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
@@ -17,11 +16,6 @@ from vitrify.net import save
 from vitrify.spec import read_spec
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-
-
-def vitrify(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vitrify", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

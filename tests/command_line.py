@@ -1,0 +1,27 @@
+"""The command line in this process: what a test would see of a process of its own, without starting one."""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from subprocess import CompletedProcess
+
+from vitrify.cli import main
+
+
+def vitrify(*words: object, given: str | None = None) -> CompletedProcess[str]:
+    """Run a command as `python -m vitrify` does; `given` is its standard input."""
+    argv, stdin = sys.argv, sys.stdin
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    sys.argv, sys.stdin = ["vitrify", *map(str, words)], io.StringIO(given or "")
+    try:
+        with warnings.catch_warnings(), redirect_stdout(out), redirect_stderr(err):
+            warnings.simplefilter("default")
+            main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    finally:
+        sys.argv, sys.stdin = argv, stdin
+    return CompletedProcess(sys.argv, code, out.getvalue(), err.getvalue())
