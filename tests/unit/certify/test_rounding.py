@@ -78,7 +78,12 @@ def built() -> dict[str, Weights]:
 NETS = built()
 
 
-@pytest.mark.parametrize("name", NETS)
+LONG = ("S5 softmax", "heads softmax", "single softmax")  # sparse and hard ones of these are tried in any case
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in NETS]
+)
 def test_the_bound_holds_and_decides_most_answers_of_built_nets(name: str) -> None:
     weights = NETS[name]
     net = weights.architecture
