@@ -24,4 +24,4 @@ def vitrify(*words: object, given: str | None = None) -> CompletedProcess[str]:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     finally:
         sys.argv, sys.stdin = argv, stdin
-    return CompletedProcess(sys.argv, code, out.getvalue(), err.getvalue())
+    return CompletedProcess([*map(str, words)], code, out.getvalue(), err.getvalue())

@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 from typer.testing import CliRunner
 
-from vitrify.certify.evidence import combine
+from vitrify.certify.evidence import Evidence, combine
 from vitrify.claims import _kept
 from vitrify.claims._learned import Asked, decided, interval, rate_interval, slope_interval
 from vitrify.claims.catalogue import Claim, Outcome, Subject, listing, run_claim
@@ -129,3 +129,25 @@ def test_what_is_missing_or_wrong_is_refused_in_words(tmp_path: Path) -> None:
         run_claim(HEADLINE, scale="paper")
     told = CliRunner().invoke(app, ["check", NAME, "--all"])
     assert isinstance(told.exception, InputError)
+
+
+def test_a_scale_has_its_own_subjects_and_the_saboteur_is_tried_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def check(subject: Subject) -> Evidence:
+        seen.append(subject.name)
+        return decided([Asked("x", [float(subject.name == "broken")], most=0.0)], domain="d")
+
+    def small() -> list[Subject]:
+        return [Subject("small")]
+
+    def large() -> list[Subject]:
+        return [Subject("large")]
+
+    claim = Claim("L1", "empirical", small, check, lambda _: Subject("broken"), learned=True, paper=large)
+    monkeypatch.setattr(load("vitrify.claims", NAME), "CLAIM", claim)
+    for scale, name in (("quick", "small"), ("paper", "large")):
+        seen.clear()
+        outcome = run_claim(HEADLINE, scale=scale)  # type: ignore[arg-type]
+        assert seen == [name, "broken"]
+        assert (outcome.scale, outcome.evidence.verdict, outcome.saboteur_rejected) == (scale, "holds", True)
