@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 
 from vitrify.certify.evidence import Evidence
 from vitrify.certify.words import WordExamination
-from vitrify.claims._kept import figure, keep, kept
+from vitrify.claims._kept import described, figure, keep, kept, kept_names, settings
 from vitrify.claims.catalogue import PACKAGE, Claim, Outcome, Status, Subject, claim_of, find, listing, run_claim
 from vitrify.constructions.catalogue import Method, Settings, build
 from vitrify.errors import InputError
@@ -23,6 +26,7 @@ SECTIONS = ("Statement", "Why", "Checked", "Source", "Saboteur")
 BUDGET = 60.0  # seconds that one claim may take on one core
 TRAINED_BUDGET = 180.0  # the same of one that trains networks: 90 s on two cores
 EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
+KEPT = kept_names(EVIDENCE)
 
 NO_NETS = {  # claims without certificates, and why: every other one certifies its exact nets
     "rounding_ends_the_sqrt_position_code_but_not_the_dyadic_one": "proves margins of nets of many lengths itself",
@@ -127,9 +131,13 @@ def test_it_holds_and_its_saboteur_is_rejected(name: str, tmp_path: Path) -> Non
         assert (tmp_path / "figure.svg").stat().st_size > 5_000
 
 
-@pytest.mark.parametrize("name", LEARNED)
+def test_a_claim_that_has_a_figure_has_evidence_in_the_docs() -> None:
+    assert [name for name in HEADLINES if claim_of(HEADLINES[name]).draw is not None] == KEPT
+
+
+@pytest.mark.parametrize("name", KEPT)
 def test_what_was_learned_is_kept(name: str, tmp_path: Path) -> None:
-    """The evidence in the docs is of this claim, says at which scale, on which device; the figure is drawn from it."""
+    """The evidence in the docs is of this claim as it is set now, on a named device; the figure is drawn from it."""
     headline = HEADLINES[name]
     evidence = kept(headline, EVIDENCE)
     assert (evidence["row"], evidence["status"]) == (headline.fields["row"], headline.fields["status"])
@@ -138,10 +146,23 @@ def test_what_was_learned_is_kept(name: str, tmp_path: Path) -> None:
     assert subjects is not None
     assert set(evidence["shown"]) == {subject.name for subject in subjects()}
     assert evidence["saboteur_rejected"] is True
+    assert evidence["settings"] == settings(headline, evidence["scale"]), "it was set otherwise: run it again"
     assert evidence["measured on"]["device"]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", evidence["measured on"]["date"])
     assert (EVIDENCE / f"{name}.json").stat().st_size < 400_000
     figure(headline, evidence, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_bytes() == (EVIDENCE / f"{name}.svg").read_bytes()
+
+
+def test_settings_that_differ_in_anything_are_described_differently() -> None:
+    def scaled(factor: float) -> Callable[[float], float]:
+        return lambda x: factor * x
+
+    values = [1, 1.5, "1", None, (1, 2), {"a": 1}, {"a": 2}, Subject("x"), Subject("x", data={"a": np.arange(3)})]
+    values += [Subject("x", data={"a": np.arange(4)}), scaled(1.0), scaled(2.0), partial(max, 1), partial(max, 2), {3}]
+    told = [json.dumps(described(value)) for value in values]
+    assert len(set(told)) == len(told)
+    assert json.dumps(described(scaled(2.0))) == told[11]
 
 
 @pytest.mark.slow

@@ -1,16 +1,26 @@
-"""Evidence that is kept: one small file for each claim, with the scale and the device it comes from; its figure."""
+"""Evidence that is kept: one small file for each claim, with where and when it was measured, and of what; its figure.
+
+A digest of the settings ties evidence to the subjects that it is of: what is changed later is told from what was run.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from vitrify.claims.catalogue import Outcome, claim_of
+import numpy as np
+
+import vitrify
+from vitrify.claims.catalogue import Outcome, Scale, Subject, claim_of, find
 from vitrify.errors import InputError
 from vitrify.registry import Headline
 
@@ -19,13 +29,58 @@ def keep(outcome: Outcome, folder: Path) -> Path:
     """Write an outcome and where it was measured to NAME.json in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{outcome.name}.json"
-    path.write_text(_written(outcome.to_json() | {"measured on": place()}) + "\n", encoding="utf-8")
+    known = {"settings": settings(find(outcome.name), outcome.scale), "measured on": place()}
+    path.write_text(_written(outcome.to_json() | known) + "\n", encoding="utf-8")
     return path
 
 
+def settings(headline: Headline, scale: Scale) -> str:
+    """A digest of a claim's subjects at a scale: another one where any number or name in them is another."""
+    claim = claim_of(headline)
+    subjects: Iterable[Subject] = claim.paper() if claim.paper and scale == "paper" else claim.subjects()
+    told = json.dumps([described(subject) for subject in subjects], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def described(value: Any) -> Any:
+    """A value as plain data, the same in every process: fields by name, functions by name and what they hold."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__name__, {each.name: described(getattr(value, each.name)) for each in fields(value)}]
+    if isinstance(value, Mapping):
+        return [[described(key), described(value[key])] for key in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((described(each) for each in value), key=repr)
+    if isinstance(value, Sequence):
+        return [described(each) for each in value]
+    if isinstance(value, partial):
+        return [described(value.func), described(value.args), described(value.keywords)]
+    if callable(value):
+        held = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        return [getattr(value, "__qualname__", type(value).__name__), described(held)]
+    if hasattr(value, "__array__"):
+        array = np.ascontiguousarray(value)
+        return [array.dtype.str, list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
+    return type(value).__name__
+
+
+def code() -> str:
+    """A digest of this package's source files."""
+    whole, root = hashlib.sha256(), Path(vitrify.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        whole.update(f"{path.relative_to(root).as_posix()} ".encode() + path.read_bytes())
+    return whole.hexdigest()[:16]
+
+
 def place() -> dict[str, str]:
-    """The device and the versions that a measurement comes from."""
-    found = {"python": platform.python_version(), "numpy": version("numpy")}
+    """The device, the day, the code and the versions that a measurement comes from."""
+    found = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "code": code(),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+    }
     jax = sys.modules.get("jax")
     if jax is None:
         return {"device": "CPU", **found}

@@ -98,12 +98,12 @@ def subjects() -> Iterator[Subject]:
 
 
 def paper() -> Iterator[Subject]:
-    """Two decades of parameters."""
+    """About two decades of parameters."""
     sizes: tuple[tuple[Any, ...], ...] = (
         ("matrix", (8, 14, 25, 45, 80), (0.7, 0.95, 1.25, 1.65, 2.2), 1500, 512, 3.0),
         ("units", (5, 9, 16, 28, 50), (0.6, 0.9, 1.3, 1.8, 2.5), 3000, 256, 0.1),
         ("heads", (8, 14, 24, 44, 80), (0.1, 0.18, 0.3, 0.5, 0.85), 4000, 512, 0.02),
-        ("heads and units", (8, 16, 24, 44, 80), (0.12, 0.2, 0.32, 0.5, 0.85), 4000, 512, 0.02),
+        ("heads and units", (8, 14, 24, 40, 64), (0.2, 0.36, 0.65, 1.1, 1.7, 2.5), 8000, 1024, 0.02),
     )
     for kind, *rest in sizes:
         yield Subject(kind, data={"settings": _settings(kind, *rest)})

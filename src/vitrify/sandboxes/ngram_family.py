@@ -8,7 +8,7 @@ Svete et al. 2024, arXiv 2410.03001 (the two families; sizes and scales are our 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -67,28 +67,36 @@ class NGramFamily(Sandbox):
     def possible(self) -> Array:
         return jnp.arange(self.states) < self.used
 
-    def _logits(self, past: Array) -> Array:
-        """The logits [place, state] after contexts [place, lag] of the last symbols, the latest first."""
+    def _law(self) -> Callable[[Array], Array]:
+        """A function from contexts [place, lag] of the last symbols, the latest first, to logits [place, state]."""
         key = jax.random.key(jnp.asarray(self.task).astype(jnp.uint32), impl="threefry2x32")
-        seen = jnp.arange(past.shape[1]) < self.n - 1
-        if self.family == "general":
+        lags = max(self.longest - 1, 0)
+        seen = jnp.arange(lags) < self.n - 1
+
+        def apart(past: Array) -> Array:
             code = jnp.where(seen, past + 1, 0).astype(jnp.uint32)
-            place = np.array([pow(self.states + 2, lag, 1 << 32) for lag in range(past.shape[1])], dtype=np.uint32)
+            place = np.array([pow(self.states + 2, lag, 1 << 32) for lag in range(lags)], dtype=np.uint32)
             keys = jax.vmap(lambda number: jax.random.fold_in(key, number))((code * place).sum(axis=1))
-            found = jax.vmap(lambda one: jax.random.normal(one, (self.states,)))(keys)
+            return jax.vmap(lambda one: jax.random.normal(one, (self.states,)))(keys)
+
+        if self.family == "general":
+            found = apart
         else:
             used = jnp.arange(self.widest) < self.rank
-            out, read = jnp.split(
-                jax.random.normal(key, (self.states * (past.shape[1] + 1) + past.shape[1], self.widest)), [self.states]
-            )
-            read = read.reshape(past.shape[1], self.states + 1, self.widest)
-            vectors = jnp.where(seen[:, None], read[jnp.arange(past.shape[1]), past], 0.0).sum(axis=1)
-            found = jnp.where(used, vectors, 0.0) @ out.T / jnp.sqrt(self.rank * jnp.maximum(self.n - 1, 1))
-        return jnp.where(self.possible(), found / self.temperature, LEAST_LOG)
+            out, read = jnp.split(jax.random.normal(key, (self.states * (lags + 1) + lags, self.widest)), [self.states])
+            read = read.reshape(lags, self.states + 1, self.widest)
+
+            def found(past: Array) -> Array:
+                vectors = jnp.where(seen[:, None], read[jnp.arange(lags), past], 0.0).sum(axis=1)
+                return jnp.where(used, vectors, 0.0) @ out.T / jnp.sqrt(self.rank * jnp.maximum(self.n - 1, 1))
+
+        return lambda past: jnp.where(self.possible(), found(past) / self.temperature, LEAST_LOG)
 
     def draw(self, key: Array) -> Row:
+        law = self._law()  # once: a loop would make its tables in every step
+
         def step(past: Array, u: Array) -> tuple[Array, Array]:
-            symbol = invert(cumulative(jax.nn.softmax(self._logits(past[None])[0])), u)
+            symbol = invert(cumulative(jax.nn.softmax(law(past[None])[0])), u)
             return jnp.concatenate([symbol[None], past])[:-1], symbol
 
         first = jnp.full(max(self.longest - 1, 0), self.states, jnp.int32)
@@ -103,7 +111,7 @@ class NGramFamily(Sandbox):
         return padded[at]
 
     def optimal(self, row: Row) -> Array:
-        return jnp.maximum(jax.nn.log_softmax(self._logits(self.contexts(row.tokens))), LEAST_LOG)
+        return jnp.maximum(jax.nn.log_softmax(self._law()(self.contexts(row.tokens))), LEAST_LOG)
 
     def uniform(self, row: Row) -> Array:
         even = jnp.where(self.possible(), -jnp.log(jnp.asarray(self.used, jnp.float32)), LEAST_LOG)
@@ -111,7 +119,7 @@ class NGramFamily(Sandbox):
 
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         symbols = np.empty((count, self.length), dtype=np.int32)
-        said = jax.jit(self._logits)
+        said = jax.jit(self._law())
         past = np.full((count, self.longest - 1), self.states, dtype=np.int32)
         for t in range(self.length):
             logits = np.asarray(said(past), dtype=np.float64)

@@ -15,7 +15,7 @@ BOX = NGramFamily(4, 5, 3, length=7, n=3.0, used=4.0, rank=2.0, task=7)
 
 
 def said(box: NGramFamily, past: list[int]) -> Any:
-    return np.asarray(jax.jit(box._logits)(np.array([past], np.int32)))[0]
+    return np.asarray(jax.jit(box._law())(np.array([past], np.int32)))[0]
 
 
 def test_shared_logits_are_products_of_vectors_of_the_rank() -> None:
@@ -27,7 +27,7 @@ def test_shared_logits_are_products_of_vectors_of_the_rank() -> None:
     np.testing.assert_allclose(found[:4], wanted[:4], rtol=1e-4, atol=1e-5)
     assert found[4] < -1e29
     past = np.pad(np.indices((5, 5)).reshape(2, -1).T, ((0, 0), (0, 1))).astype(np.int32)
-    assert np.linalg.matrix_rank(np.asarray(jax.jit(replace(BOX, used=5)._logits)(past)), 1e-3) == 2
+    assert np.linalg.matrix_rank(np.asarray(jax.jit(replace(BOX, used=5)._law())(past)), 1e-3) == 2
 
 
 @pytest.mark.parametrize("family", ["general", "shared"])
@@ -43,7 +43,7 @@ def test_only_the_last_symbols_count(family: str) -> None:
 def test_laws_of_their_own_are_normal_over_the_temperature() -> None:
     box = NGramFamily(4, 9, 1, family="general", length=5, n=4, used=9, rank=1, temperature=0.25)
     past = np.indices((9, 9, 9)).reshape(3, -1).T.astype(np.int32)
-    logits = np.asarray(box._logits(past)) * 0.25
+    logits = np.asarray(box._law()(past)) * 0.25
     assert abs(logits.mean()) < 0.05
     assert abs(logits.std() - 1) < 0.05
     assert np.abs(np.corrcoef(logits.T) - np.eye(9)).max() < 0.15
