@@ -8,8 +8,9 @@ must put its weight somewhere: BOS is always there and is asked for by nobody, s
 the two makes the other worth more.
 Checked: for at least 7 seeds of 8, the accuracy after triggers; the weight on BOS at usual tokens, and how many times
 that at triggers it is; the norm of the value at BOS over the mean norm elsewhere, at the end and beside what it was at
-the start. Sizes were chosen on the seeds 0 to 23, and are judged on others (rows of 48 tokens: 6 of 8). Where training
-goes on for long, sinks recede in some seeds: at d = 256 after 3,000 steps 3 of 8 were left.
+the start. Sizes were chosen on the seeds 0 to 23, and are judged on others; on shorter rows the ratio is met less often
+(72 tokens: 10 of 16 seeds, 96: 15 of 16). Where training goes on for long, sinks recede in some seeds: at d = 256 after
+3,000 steps 3 of 8 were left.
 Source: Guo, Pai, Bai, Jiao, Jordan, Mei 2024, arXiv 2410.13835 [S]; the bigrams are random here, not those of a text.
 Saboteur: the same networks, judged with other tokens of the language named as triggers.
 """
@@ -63,8 +64,8 @@ class Setting:
 
 def subjects() -> Iterator[Subject]:
     family = TransformerFamily(layers=1, heads=1, d_model=64)
-    recipe = Recipe(steps=500, batch=64, lr=2e-3, test_rows=64, marks=1)
-    yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=32, length=72), family, recipe)})
+    recipe = Recipe(steps=400, batch=64, lr=2e-3, test_rows=64, marks=1)
+    yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=32, length=96), family, recipe)})
 
 
 def paper() -> Iterator[Subject]:
