@@ -118,8 +118,8 @@ def draw(shown: Any) -> Any:
             last = np.array(excess)[:, -1]
             ends.plot(np.full(len(last), int(depth)), np.maximum(last, 1e-4), "o", color=f"C{number}", alpha=0.5)
         for plane in (curves, ends):
-            for predictor, value in found["levels"].items():
-                level(plane, value, predictor)
+            for number, (predictor, value) in enumerate(found["levels"].items()):
+                level(plane, value, predictor, at=0.99 - 0.15 * (number % 2))
             level(plane, REACHED, f"{found['optimum']} counts + 0.02", "C3", "--", at=0.01)
             plane.set(yscale="log", ylabel="excess over the optimum (nats per symbol)")
         curves.set_title(name)
