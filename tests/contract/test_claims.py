@@ -19,6 +19,7 @@ from vitrify.claims._kept import described, figure, keep, kept, kept_names, sett
 from vitrify.claims.catalogue import PACKAGE, Claim, Outcome, Status, Subject, claim_of, find, listing, run_claim
 from vitrify.constructions.catalogue import Method, Settings, build
 from vitrify.errors import InputError
+from vitrify.learn.recipe import Recipe
 from vitrify.registry import Headline, load, names
 from vitrify.spec.automata import cyclic
 
@@ -161,6 +162,11 @@ def test_settings_that_differ_in_anything_are_described_differently() -> None:
     told = [json.dumps(described(value)) for value in values]
     assert len(set(told)) == len(told)
     assert json.dumps(described(scaled(2.0))) == told[11]
+
+
+def test_a_parameter_that_came_later_is_described_where_it_is_used() -> None:
+    assert "anywhere" not in described(Recipe())[1]
+    assert described(Recipe(anywhere=True))[1]["anywhere"] is True
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import json
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -47,7 +47,8 @@ def described(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, {each.name: described(getattr(value, each.name)) for each in fields(value)}]
+        own = {each.name: getattr(value, each.name) for each in fields(value) if not _later(value, each)}
+        return [type(value).__name__, {name: described(part) for name, part in own.items()}]
     if isinstance(value, Mapping):
         return [[described(key), described(value[key])] for key in value]
     if isinstance(value, (set, frozenset)):
@@ -63,6 +64,11 @@ def described(value: Any) -> Any:
         array = np.ascontiguousarray(value)
         return [array.dtype.str, list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
     return type(value).__name__
+
+
+def _later(value: Any, each: Field[Any]) -> bool:
+    """Whether a field was added later and has its default: evidence that is older is of the same settings."""
+    return bool(each.metadata.get("later")) and getattr(value, each.name) == each.default
 
 
 def code() -> str:

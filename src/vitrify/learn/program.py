@@ -25,6 +25,8 @@ from vitrify.arrays import Array
 from vitrify.learn.measure import mean_loss, means, sums
 from vitrify.learn.models.catalogue import Parameters
 from vitrify.learn.plan import SEEDS, Group
+from vitrify.net.transformer import Transformer
+from vitrify.sandboxes._draws import below
 from vitrify.sandboxes.catalogue import Row, numbered, rows
 
 Probe = Callable[[Any, Mapping[str, Array], Row, Mapping[str, Array]], Array]  # net, arrays, rows, activations
@@ -159,9 +161,19 @@ class Program:
     def _rows(self, sandbox: Any, seed: Array, step: Array) -> Row:
         recipe = self.group.recipe
         if recipe.train_rows is None:
-            return rows(sandbox, seed, "train", step.astype(jnp.uint32) * recipe.batch, recipe.batch)
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1, impl="threefry2x32"), seed), step)
-        return numbered(sandbox, seed, "train", jax.random.randint(key, (recipe.batch,), 0, recipe.train_rows))
+            found = rows(sandbox, seed, "train", step.astype(jnp.uint32) * recipe.batch, recipe.batch)
+        else:
+            chosen = jax.random.randint(_drawn(1, seed, step), (recipe.batch,), 0, recipe.train_rows)
+            found = numbered(sandbox, seed, "train", chosen)
+        return found._replace(start=self._start(found, _drawn(2, seed, step))) if recipe.anywhere else found
+
+    def _start(self, row: Row, key: Array) -> Array | None:
+        """A random place for each row of a batch that leaves room for it up to its last question."""
+        if not isinstance(self.net, Transformer):
+            return None
+        used = jnp.where(row.weight > 0, jnp.arange(row.weight.shape[1]), 0).max(axis=1)
+        bits = jax.random.bits(key, used.shape)
+        return below(bits, jnp.maximum(self.net.max_length - used, 0) + 1)
 
     def _measure(self, lane: Member, values: Mapping[str, Array]) -> dict[str, Array]:
         def one(values: Mapping[str, Array], member: Member) -> dict[str, Array]:
@@ -245,6 +257,11 @@ class Program:
             return jnp.asarray(array[at * width : (at + 1) * width] if width > 1 else array[at])
 
         return [jax.tree.map(lambda array, at=at: lane(array, at), whole) for at in range(len(self.lanes))]
+
+
+def _drawn(what: int, seed: Array, step: Array) -> Array:
+    """The key of something that is drawn anew at every step."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(what, impl="threefry2x32"), seed), step)
 
 
 def remember_programs() -> None:

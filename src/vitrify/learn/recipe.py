@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._parameters import Choices
+from vitrify.sandboxes._parameters import Choices, later
 from vitrify.sandboxes.catalogue import MAX_ROWS
 
 Precision = Literal["float32", "bfloat16"]
@@ -23,7 +23,9 @@ class Recipe(Choices):
 
     `train_rows` makes the training set finite: rows are then drawn from its first so many, with replacement. A member
     stops when its excess over the oracle's loss is at most `stop`. `marks` is how many measurements are made per
-    doubling of the step; with none there are the first and the last only. The loss is the cross-entropy, or the squared
+    doubling of the step; with none there are the first and the last only. Rows that begin `anywhere` take their places
+    from a random part of a transformer's table of places, so that all of it is trained by rows that are shorter. The
+    loss is the cross-entropy, or the squared
     distance between the logits and the one-hot target. In `bfloat16` the forward pass and its gradient are computed
     with rounded copies of float32 weights; loss, optimiser and weights stay in float32.
     """
@@ -46,6 +48,7 @@ class Recipe(Choices):
     precision: Precision = "float32"
     stop: float | None = None
     marks: int = 2
+    anywhere: bool = later(False)
 
     def problems(self) -> Iterator[str]:
         """All that is wrong with the recipe."""

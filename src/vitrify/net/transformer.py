@@ -232,11 +232,14 @@ class Transformer:
         record: Record | None = None,
         query_chunk: int | None = None,
         cache: Cache | None = None,
+        starts: Array | None = None,
     ) -> Array:
         """The forward pass: logits [batch, pos, out]."""
         from vitrify.net.transformer_forward import forward
 
-        return forward(self, arrays, inputs, lengths=lengths, record=record, query_chunk=query_chunk, cache=cache)
+        return forward(
+            self, arrays, inputs, lengths=lengths, record=record, query_chunk=query_chunk, cache=cache, starts=starts
+        )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array; the names are those that interpretability tools use."""

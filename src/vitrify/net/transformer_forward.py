@@ -25,6 +25,7 @@ def forward(
     record: Record | None = None,
     query_chunk: int | None = None,
     cache: Cache | None = None,
+    starts: Array | None = None,
 ) -> Logits:
     r"""Logits at every position of a batch of token ids, whose first `pads` columns are the BOS token.
 
@@ -36,7 +37,9 @@ def forward(
     $= x W_U + b_U$. Rows shorter than the batch are padded on the right: `lengths` (pads included) hides the padding
     from heads that look ahead. `record(name, value)` sees every activation, each turn of a loop as a block of its own;
     `query_chunk` bounds memory on long sequences. With a `cache` the inputs continue those of the calls before with
-    the same cache, whose keys, values and states it holds; the logits are those of the new positions.
+    the same cache, whose keys, values and states it holds; the logits are those of the new positions. `starts` [batch]
+    are the rows of the position table from which each sequence takes its places, 0 if not given; what lies behind the
+    table is its last row.
     """
     xp = namespace(inputs)
     vector = net.reads == "vector"
@@ -48,7 +51,8 @@ def forward(
     else:
         embedded = matmul(inputs, whole["embed.W_E"])
         embedded = embedded[:, None] if vector else embedded
-    placed = rows(whole["pos_embed.W_pos"], positions)
+    places = positions if starts is None else xp.minimum(starts[:, None] + positions, net.positions - 1)
+    placed = rows(whole["pos_embed.W_pos"], places)
     whole.record("hook_embed", embedded)
     whole.record("hook_pos_embed", placed)
     x = embedded + placed

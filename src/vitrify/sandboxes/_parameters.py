@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import jax
@@ -42,6 +42,11 @@ class Choices:
     def identity(self) -> dict[str, Any]:
         """The parameters as plain JSON data, for run identifiers; specs are named by their content."""
         return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+
+
+def later(default: Any) -> Any:
+    """A parameter that was added when results were already kept: they are of its default, and stay what they are."""
+    return field(default=default, metadata={"later": True})
 
 
 def build_value(kind: type[Any], parameters: Mapping[str, Any], what: str) -> Any:

@@ -42,6 +42,7 @@ class Row(NamedTuple):
     weight: Array  # [n + 1] float32: how much each answer counts
     latent: dict[str, Array]  # what the reader is not told: states, kernels, topics …
     soft: Array | None = None  # [n + 1, answer]: a distribution as target, where the target is one
+    start: Array | None = None  # the place in a table of places at which the row begins, where that is not the first
 
 
 Predictor = Callable[[Row], Array]  # the log-probabilities [n + 1, answer] for one row

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vitrify.spec.program import (
     Expr,
+    Table,
     aggregate,
     apply,
     before,
@@ -155,3 +156,67 @@ def addition(base: int = 10) -> Expr:
 def counted(symbol: str) -> Expr:
     """How often a symbol occurs in what is seen."""
     return count(tokens == symbol)
+
+
+def more(symbol: str, other: str) -> Expr:
+    """Whether a symbol has occurred more often than another up to each position."""
+    return count(tokens == symbol) > count(tokens == other)
+
+
+def most_frequent_of(alphabet: Sequence[str]) -> Expr:
+    """The most frequent symbol up to each position, the first of equally frequent ones; its size is the alphabet's."""
+    best, often = expression(alphabet[0]), count(tokens == alphabet[0])
+    for symbol in alphabet[1:]:
+        own = count(tokens == symbol)
+        best, often = choose(own > often, symbol, best), apply("max", own, often)
+    return best
+
+
+def next_sorted(alphabet: Sequence[str], separator: str) -> Expr:
+    """After a separator, the first symbol of the alphabet behind the present one that has occurred, or the separator.
+
+    So it writes the different symbols before the separator in their order; its size is the alphabet's.
+    """
+    order = {separator: -1} | {symbol: rank for rank, symbol in enumerate(alphabet)}
+    rank = apply(Table({(symbol,): place for symbol, place in order.items()}, "rank"), tokens)
+    result = expression(separator)
+    for place, symbol in reversed(list(enumerate(alphabet))):
+        result = choose(apply("and", count(tokens == symbol) > 0, rank < place), symbol, result)
+    return result
+
+
+def copy_different(separator: str) -> Expr:
+    """After a separator, the word before it once more, if its symbols differ: what came after the present one."""
+    return choose(tokens == separator, first(everywhere, tokens), induction())
+
+
+def copy_up_to(separator: str, most: int) -> Expr:
+    """After a separator, the word before it once more, if it has at most so many symbols: a look for every length."""
+    long = count(count(tokens == separator) == 0)
+    result = expression(separator)
+    for length in range(1, most + 1):
+        result = choose(long == length, aggregate(select(indices, indices - length), tokens), result)
+    return result
+
+
+def digit_sum(digits: Sequence[str]) -> Expr:
+    """The sum of all digits up to each position: a digit is worth its place in the list."""
+    total = expression(0)
+    for value, digit in enumerate(digits):
+        total = total + value * count(tokens == digit) if value else total
+    return total
+
+
+def sum_modulo(digits: Sequence[str]) -> Expr:
+    """The sum of all digits up to each position modulo their number, by the remainder of a division."""
+    return digit_sum(digits) % len(digits)
+
+
+def sum_modulo_up_to(digits: Sequence[str], most: int) -> Expr:
+    """The same without a division, for at most so many digits: every sum is listed."""
+    total, base = digit_sum(digits), len(digits)
+    result = expression(0)
+    for rest in range(1, base):
+        listed = [total == value for value in range(rest, most * (base - 1) + 1, base)]
+        result = choose(apply("or", *listed), rest, result)
+    return result

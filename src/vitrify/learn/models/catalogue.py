@@ -61,7 +61,8 @@ class Family(Choices, ABC):
 
         A net without pads answers nothing before the first token.
         """
-        found = net.forward(arrays, self.inputs(net, sandbox, row), record=record)
+        begun = {} if row.start is None else {"starts": row.start}
+        found = net.forward(arrays, self.inputs(net, sandbox, row), record=record, **begun)
         return found[:, max(net.pads - 1, 0) :]
 
     def weights(self, net: Any, parameters: Mapping[str, Array], about: Mapping[str, Any]) -> Weights[Any]:

@@ -8,16 +8,19 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
+import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.learn.models import _start
 from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, too_small
 from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.sandboxes._parameters import later
 from vitrify.sandboxes.catalogue import Sandbox
 
-Positions = Literal["learned", "none", "rotary", "relative"]
+Positions = Literal["learned", "none", "rotary", "relative", "alibi"]
 ROTARY_BASE = 10_000.0
+STEEPEST = 8.0  # of the slopes of ALiBi: 2^-1 to 2^-8 for 8 heads
 FIXED = ("beta",)  # a temperature is a choice, no parameter
 
 
@@ -25,11 +28,13 @@ FIXED = ("beta",)  # a temperature is a choice, no parameter
 class TransformerFamily(Family):
     """`layers` blocks of `heads` heads and `units` ReLU units (4 d_model, if not given; 0 leaves attention only).
 
-    `positions`: a learned vector per place, none, a rotation of queries and keys (`rotary`), or a learned number per
-    distance (`relative`). `tied` reads the answers with the embedding of the symbols. `scale` multiplies the standard
-    deviation of the first weights, which is $1/\\sqrt{\\text{fan-in}}$, and for what a block writes a factor
-    $1/\\sqrt{2\\,\\text{layers}}$ smaller; embeddings have 1/√d_model. `gain` multiplies the learned numbers of
-    distances: so much faster than all else Adam moves them, which must go some way before a softmax notices.
+    `positions`: a learned vector per place, none, a rotation of queries and keys (`rotary`), a learned number per
+    distance (`relative`), or a fixed penalty for distance, $2^{-8h/\\text{heads}}$ per place in head $h$ (`alibi`:
+    Press, Smith, Lewis 2021, arXiv 2108.12409). Where the tokens of the sandbox are fewer, there is room for `room`.
+    `tied` reads the answers with the embedding of the symbols. `scale` multiplies the standard deviation of the first
+    weights, which is $1/\\sqrt{\\text{fan-in}}$, and for what a block writes a factor $1/\\sqrt{2\\,\\text{layers}}$
+    smaller; embeddings have 1/√d_model. `gain` multiplies the learned numbers of distances: so much faster than all
+    else Adam moves them, which must go some way before a softmax notices.
     """
 
     TRACED: ClassVar[tuple[str, ...]] = ("scale", "gain")
@@ -47,11 +52,12 @@ class TransformerFamily(Family):
     biases: bool = True
     loops: int = 1
     pads: int = 1
+    room: int = later(0)
     scale: float = 1.0
     gain: float = 1.0
 
     def problems(self) -> Iterator[str]:
-        yield from too_small(self, layers=1, heads=0, d_model=1, loops=1, pads=0)
+        yield from too_small(self, layers=1, heads=0, d_model=1, loops=1, pads=0, room=0)
         yield from head_problems(self.d_model, self.heads, self.d_head, self.positions)
 
     @property
@@ -62,7 +68,8 @@ class TransformerFamily(Family):
     def architecture(self, sandbox: Sandbox) -> Transformer:
         if self.tied and sandbox.answers != sandbox.symbols:
             raise InputError(f"a tied transformer answers with the symbols that it reads: {sandbox.name} has others")
-        window = sandbox.tokens + self.pads if self.positions == "relative" else None
+        longest = max(sandbox.tokens, self.room)
+        window = longest + self.pads if self.positions in ("relative", "alibi") else None
         rotary = ROTARY_BASE if self.positions == "rotary" else 0.0
         mask: Literal["none", "causal"] = "none" if sandbox.bidirectional else "causal"
         head = Head(self.attention, mask, window=window, rotary=rotary)
@@ -71,7 +78,7 @@ class TransformerFamily(Family):
         return Transformer(
             inputs=inputs_of(sandbox),
             output=answers_of(sandbox),
-            max_length=sandbox.tokens,
+            max_length=longest,
             d_model=self.d_model,
             blocks=(block,) * self.layers,
             pads=self.pads,
@@ -84,6 +91,7 @@ class TransformerFamily(Family):
     def trained(self, net: Transformer) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array that is trained."""
         dropped = set(FIXED) | (set() if self.biases else {"b_Q", "b_K", "b_V", "b_in", "b_out"})
+        dropped |= {"b_rel"} if self.positions == "alibi" else set()
         whole = {"pos_embed.W_pos"} if self.positions != "learned" else set()
         whole |= {"unembed.W_U"} if self.tied else set()
         shapes = net.shapes().items()
@@ -96,9 +104,19 @@ class TransformerFamily(Family):
         found = dict(parameters)
         for name in [name for name in found if name.endswith("b_rel")]:
             found[name] = found[name] * jnp.asarray(self.gain, found[name].dtype)
+        if self.positions == "alibi":
+            kind = next(iter(found.values())).dtype
+            tables = {name: shape for name, shape in net.shapes().items() if name.endswith("b_rel")}
+            found |= {name: sloped(heads, window, kind) for name, (heads, window) in tables.items()}
         if self.tied:  # BOS is read, and never an answer
             found["unembed.W_U"] = found["embed.W_E"][1:].T
         return _start.filled(net, found, self.size**-0.5)
+
+
+def sloped(heads: int, window: int, kind: Any = np.float32) -> Array:
+    """What ALiBi adds to the scores [head, distance]: in every head less, the further a key is."""
+    slopes = 2.0 ** (-STEEPEST * (np.arange(heads) + 1) / heads)
+    return jnp.asarray(-slopes[:, None] * np.arange(window), kind)
 
 
 def head_problems(d_model: int, heads: int, d_head: int | None, positions: Positions) -> Iterator[str]:

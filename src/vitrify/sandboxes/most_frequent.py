@@ -1,0 +1,28 @@
+"""The most frequent letter of a word, the first in the alphabet among equally frequent ones.
+
+Sources: Zhou et al. 2023, arXiv 2310.16028 (there called mode); Huang et al. 2024, arXiv 2410.02140.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vitrify.arrays import Array
+from vitrify.sandboxes._letters import Letters
+from vitrify.sandboxes.catalogue import Entry
+from vitrify.spec.tasks.catalogue import letters
+
+
+@dataclass(frozen=True)
+class MostFrequent(Letters):
+    """Which of `states` letters came most often."""
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return tuple(letters(self.states))
+
+    def answer(self, counts: Array) -> Array:
+        return counts.argmax(axis=-1)
+
+
+SANDBOX = Entry(MostFrequent, small={"states": 3, "longest": 4})
