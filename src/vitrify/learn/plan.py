@@ -16,6 +16,7 @@ from vitrify.sandboxes._parameters import parsed
 from vitrify.sandboxes.catalogue import Sandbox
 
 SEEDS = ("seed", "data_seed")  # of the first weights; of the rows, the same number if not given
+WHOLE = (*SEEDS, "train_rows")  # values of members that are whole numbers; all others are real
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ class Group:
 
 def _changed(part: tuple[Any, dict[str, Any]], member: Mapping[str, Any]) -> dict[str, Any]:
     kind, values = part
-    return values | {name: float(member[name]) for name in kind.TRACED}
+    own = {name: member[name] for name in kind.TRACED}
+    return values | {
+        name: value if value is None else int(value) if name in WHOLE else float(value) for name, value in own.items()
+    }
 
 
 def plan(
@@ -79,7 +83,8 @@ def plan(
             name: replace(part, **{field: getattr(parts[name], field) for field in part.TRACED})
             for name, part in whole.items()
         }
-        groups.setdefault(tuple(shapes.values()), (shapes, []))[1].append(member)
+        missing = tuple(name for name, value in member.items() if value is None)
+        groups.setdefault((*shapes.values(), missing), (shapes, []))[1].append(member)
     return [
         Group(shared["sandbox"], shared["model"], shared["recipe"], tuple(found)) for shared, found in groups.values()
     ]

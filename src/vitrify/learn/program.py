@@ -24,7 +24,7 @@ import optax
 from vitrify.arrays import Array
 from vitrify.learn.measure import mean_loss, means, sums
 from vitrify.learn.models.catalogue import Parameters
-from vitrify.learn.plan import SEEDS, Group
+from vitrify.learn.plan import WHOLE, Group
 from vitrify.net.transformer import Transformer
 from vitrify.sandboxes._draws import below
 from vitrify.sandboxes.catalogue import Row, numbered, rows
@@ -74,8 +74,8 @@ class Program:
         members = list(self.group.members)
         members += [members[-1]] * (-len(members) % self.width)
         columns = {
-            name: np.array([member[name] for member in members]).astype(np.uint32 if name in SEEDS else np.float32)
-            for name in members[0]
+            name: np.array([member[name] for member in members]).astype(np.uint32 if name in WHOLE else np.float32)
+            for name in self._axes
         }
         return [
             {
@@ -89,7 +89,8 @@ class Program:
     def _axes(self) -> dict[str, int | None]:
         """Which values differ between the members of a lane; the others are one number for all."""
         members = self.group.members
-        differ = {name: len({member[name] for member in members}) > 1 for name in members[0]}
+        given = [name for name, value in members[0].items() if value is not None]  # the same ones for all members
+        differ = {name: len({member[name] for member in members}) > 1 for name in given}
         return {name: 0 if self.width > 1 and (name == "seed" or differs) else None for name, differs in differ.items()}
 
     def _each(self, one: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +104,7 @@ class Program:
         group = self.group
 
         def own(part: Any) -> Any:
-            return replace(part, **{name: values[name] for name in part.TRACED})
+            return replace(part, **{name: values.get(name) for name in part.TRACED})
 
         return own(group.sandbox), own(group.family), own(group.recipe)
 
@@ -132,7 +133,7 @@ class Program:
     def _advance(self, lane: Member, values: Mapping[str, Array], start: Array, steps: Array) -> Member:
         def one(values: Mapping[str, Array], member: Member, step: Array) -> Member:
             sandbox, _, recipe = self._parts(values)
-            row = self._rows(sandbox, values["data_seed"], step)
+            row = self._rows(sandbox, recipe, values["data_seed"], step)
             loss, gradient = jax.value_and_grad(lambda p: self.loss(values, p, row))(member.parameters)
             update, optimiser = recipe.transformation().update(gradient, member.optimiser, member.parameters)
             parameters = optax.apply_updates(member.parameters, update)
@@ -158,13 +159,15 @@ class Program:
         after: Member = jax.lax.fori_loop(0, steps, body, lane)
         return after
 
-    def _rows(self, sandbox: Any, seed: Array, step: Array) -> Row:
-        recipe = self.group.recipe
+    def _rows(self, sandbox: Any, recipe: Any, seed: Array, step: Array) -> Row:
+        """The batch of a step: fresh rows, or some of a finite training set."""
         if recipe.train_rows is None:
             found = rows(sandbox, seed, "train", step.astype(jnp.uint32) * recipe.batch, recipe.batch)
         else:
-            chosen = jax.random.randint(_drawn(1, seed, step), (recipe.batch,), 0, recipe.train_rows)
-            found = numbered(sandbox, seed, "train", chosen)
+            size = jnp.asarray(recipe.train_rows, jnp.int32)
+            found = numbered(
+                sandbox, seed, "train", jax.random.randint(_drawn(1, seed, step), (recipe.batch,), 0, size)
+            )
         return found._replace(start=self._start(found, _drawn(2, seed, step))) if recipe.anywhere else found
 
     def _start(self, row: Row, key: Array) -> Array | None:

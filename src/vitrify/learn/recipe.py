@@ -21,16 +21,16 @@ Loss = Literal["entropy", "squared"]
 class Recipe(Choices):
     """Everything about training but the network and the data; fields in `TRACED` may differ between members.
 
-    `train_rows` makes the training set finite: rows are then drawn from its first so many, with replacement. A member
-    stops when its excess over the oracle's loss is at most `stop`. `marks` is how many measurements are made per
-    doubling of the step; with none there are the first and the last only. Rows that begin `anywhere` take their places
-    from a random part of a transformer's table of places, so that all of it is trained by rows that are shorter. The
-    loss is the cross-entropy, or the squared
-    distance between the logits and the one-hot target. In `bfloat16` the forward pass and its gradient are computed
-    with rounded copies of float32 weights; loss, optimiser and weights stay in float32.
+    `train_rows` makes the training set finite: rows are then drawn from its first so many, with replacement; members of
+    one program may have sets of different sizes. A member stops when its excess over the oracle's loss is at most
+    `stop`. `marks` is how many measurements are made per doubling of the step; with none there are the first and the
+    last only. Rows that begin `anywhere` take their places from a random part of a transformer's table of places, so
+    that all of it is trained by rows that are shorter. The loss is the cross-entropy, or the squared distance between
+    the logits and the one-hot target. In `bfloat16` the forward pass and its gradient are computed with rounded copies
+    of float32 weights; loss, optimiser and weights stay in float32.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "beta1", "beta2")
+    TRACED: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "beta1", "beta2", "train_rows")
 
     steps: int = 500
     batch: int = 32

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -36,8 +36,12 @@ MOST_LEAVES = 1 << 16
 class Hierarchy(Sandbox):
     """Rows of the leaves of one random tree: `v` symbols, `m` productions each, `s` children, `L` levels.
 
-    There are `classes` root symbols, `v` of them unless told otherwise.
+    There are `classes` root symbols, `v` of them unless told otherwise. The productions are those of the seed `task +
+    grammar`; members of one program may differ in `grammar`, which is one of 0, …, `grammars` - 1.
+    Without `levels` members are not compared with the predictors of the levels, which compiles sooner.
     """
+
+    TRACED: ClassVar[tuple[str, ...]] = ("grammar",)
 
     v: int = 8
     m: int = 4
@@ -46,12 +50,18 @@ class Hierarchy(Sandbox):
     classes: int | None = None
     task: int = 0
     mode: Mode = "next"
+    grammars: int = 1
+    grammar: float = 0.0
+    levels: bool = True
 
     def problems(self) -> Iterator[str]:
         sizes = {"v": (self.v, 2), "m": (self.m, 1), "s": (self.s, 2), "L": (self.L, 1), "classes": (self.roots, 1)}
+        sizes |= {"grammars": (self.grammars, 1)}
         yield from (f"{name} must be at least {least}, not {n}" for name, (n, least) in sizes.items() if n < least)
         if self.task < 0:
             yield f"task must be a seed from 0, not {self.task}"
+        if self.grammar not in range(max(self.grammars, 1)):
+            yield f"grammar must be one of 0, …, {self.grammars - 1}, not {self.grammar:g}"
         if all(n >= least for n, least in sizes.values()):
             if max(self.v, self.roots) * self.m > self.v**self.s:
                 most = self.v**self.s // max(self.v, self.roots)
@@ -92,7 +102,16 @@ class Hierarchy(Sandbox):
     @cached_property
     def rules(self) -> tuple[Any, ...]:
         """The productions [symbol, production, place] of the symbols of height 1, …, L."""
-        return tuple(hierarchy_tables(self.v, self.m, self.s, self.L, self.task, classes=self.roots))
+        grammar: Any = self.grammar
+        if not isinstance(grammar, jax.core.Tracer):
+            return self._drawn(int(grammar))
+        if self.grammars == 1:
+            return self._drawn(0)
+        every = zip(*[self._drawn(number) for number in range(self.grammars)], strict=True)
+        return tuple(jnp.asarray(np.stack(tables))[grammar.astype(jnp.int32)] for tables in every)
+
+    def _drawn(self, grammar: int) -> tuple[Any, ...]:
+        return tuple(hierarchy_tables(self.v, self.m, self.s, self.L, self.task + grammar, classes=self.roots))
 
     # Rows
 
@@ -104,16 +123,21 @@ class Hierarchy(Sandbox):
     def grown(self, label: Array, productions: list[Array]) -> Row:
         """The row of one tree, given its class and its nodes' productions, from the root down."""
         latent, row = {"label": label}, label[None]
-        for height, (table, picks) in enumerate(zip(reversed(self.rules), productions, strict=True)):
-            latent |= {f"symbols {self.L - height}": row, f"productions {self.L - height}": picks}
-            rule, sides = row * self.m + picks, jnp.asarray(table.reshape(-1, self.s), jnp.int32)
-            row = jnp.stack([sides[:, j][rule] for j in range(self.s)], axis=-1).reshape(-1)  # 4 times a gather of rows
+        for height, picks in zip(range(self.L, 0, -1), productions, strict=True):
+            latent |= {f"symbols {height}": row, f"productions {height}": picks}
+            row = self._children(height, row, picks)
         if self.mode == "classify":
             targets, tokens = jnp.zeros(self.leaves + 1, jnp.int32).at[-1].set(label), row
         else:
             targets, tokens = row, row[:-1]
         asked = jnp.ones(len(targets)) if self.mode == "next" else jnp.zeros(len(targets)).at[-1].set(1.0)
         return Row(tokens, targets, asked, latent)
+
+    def _children(self, height: int, symbols: Array, productions: Array) -> Array:
+        """What nodes of a height with these symbols and productions are rewritten to."""
+        rule = symbols * self.m + productions
+        sides = jnp.asarray(self.rules[height - 1].reshape(-1, self.s), jnp.int32)
+        return jnp.stack([sides[:, j][rule] for j in range(self.s)], axis=-1).reshape(-1)  # 4 times a gather of rows
 
     def synonyms(self, row: Row, key: Array, level: int) -> Row:
         """The same row with every production of one height exchanged for another one of the same symbol.
@@ -125,6 +149,20 @@ class Hierarchy(Sandbox):
         shift = 1 + whole(jax.random.uniform(key, old.shape), self.m - 1) if self.m > 1 else 0
         productions[self.L - level] = (old + shift) % self.m
         return self.grown(row.latent["label"], productions)
+
+    def others(self, row: Row, key: Array, level: int) -> Row:
+        """The same row with every symbol of one height exchanged for another one, and its leaves for those of that.
+
+        Nodes of that height and below keep the number of their production. What is above stays as it was, answers too:
+        they are not those of a tree any more.
+        """
+        latent, old = dict(row.latent), row.latent[f"symbols {level}"]
+        count = self.roots if level == self.L else self.v
+        symbols = (old + 1 + whole(jax.random.uniform(key, old.shape), count - 1)) % count
+        for height in range(level, 0, -1):
+            latent[f"symbols {height}"] = symbols
+            symbols = self._children(height, symbols, latent[f"productions {height}"])
+        return row._replace(tokens=symbols[: row.tokens.shape[0]], latent=latent)
 
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         label = rng.integers(self.roots, size=(count, 1))
@@ -153,7 +191,7 @@ class Hierarchy(Sandbox):
         return logarithm(_tree.from_the_left(self.rules, up, jnp.ones(self.roots)))
 
     def predictors(self) -> Mapping[str, Predictor]:
-        levels = range(self.L + 1) if self.mode != "classify" else ()
+        levels = range(self.L + 1) if self.levels and self.mode != "classify" else ()
         return {"uniform": self.uniform, **{f"level {level}": partial(self.level, level=level) for level in levels}}
 
     def level(self, row: Row, level: int) -> Array:
@@ -194,4 +232,4 @@ class Hierarchy(Sandbox):
         return jnp.array([0.0] * (self.leaves - len(each)) + each)
 
 
-SANDBOX = Entry(Hierarchy, small={"v": 3, "m": 2, "L": 2, "classes": 2})
+SANDBOX = Entry(Hierarchy, small={"v": 3, "m": 2, "L": 2, "classes": 2, "grammars": 3, "grammar": 2.0})

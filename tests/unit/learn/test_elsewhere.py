@@ -94,17 +94,18 @@ def test_a_row_that_begins_later_reads_a_later_part_of_the_table() -> None:
 def test_training_rows_begin_anywhere_that_leaves_room() -> None:
     box = Majority(2, 4)
     (group,) = plan(box, SMALL, Recipe(batch=512, anywhere=True), {}, 1)
-    row = Program(group)._rows(box, jnp.uint32(0), jnp.int32(7))
+    row = Program(group)._rows(box, group.recipe, jnp.uint32(0), jnp.int32(7))
     assert row.start is not None
     last = np.asarray(row.start + row.latent["length"] + 1)
     assert int(row.start.min()) == 0
     assert last.max() == 13  # the place of the last question of all: BOS stands before the first token
     assert {*np.asarray(row.start).tolist()} == {*range(11)}
-    same = Program(plan(box, SMALL, Recipe(batch=512), {}, 1)[0])._rows(box, jnp.uint32(0), jnp.int32(7))
+    (first,) = plan(box, SMALL, Recipe(batch=512), {}, 1)
+    same = Program(first)._rows(box, first.recipe, jnp.uint32(0), jnp.int32(7))
     assert same.start is None
     assert np.array_equal(same.tokens, row.tokens)
     (recurrent,) = plan(box, RecurrentFamily(state=8, d_embed=4), Recipe(anywhere=True), {}, 1)
-    assert Program(recurrent)._rows(box, jnp.uint32(0), jnp.int32(7)).start is None
+    assert Program(recurrent)._rows(box, recurrent.recipe, jnp.uint32(0), jnp.int32(7)).start is None
 
 
 def test_all_places_are_trained_by_rows_that_begin_anywhere() -> None:

@@ -117,9 +117,20 @@ def test_a_member_stops_when_it_is_near_enough() -> None:
 
 def test_a_finite_training_set_is_drawn_from_again_and_again() -> None:
     program = Program(plan(MARKOV, TINY, replace(SHORT, train_rows=3), {}, 1)[0])
-    draw = jax.jit(lambda step: program._rows(MARKOV, jnp.uint32(0), step).tokens)
+    draw = jax.jit(lambda step: program._rows(MARKOV, program.group.recipe, jnp.uint32(0), step).tokens)
     seen = {row.tobytes() for step in range(20) for row in np.asarray(draw(step))}
     assert len(seen) <= 3
+
+
+def test_members_of_one_program_have_training_sets_of_their_own() -> None:
+    axes = {"train_rows": [2, None, 40]}
+    groups = plan(MARKOV, TINY, SHORT, axes, 2)
+    assert [len(group.members) for group in groups] == [4, 2]
+    assert [one["recipe"]["train_rows"] for one in groups[0].identities()] == [2, 2, 40, 40]
+    few, many = train(TINY, MARKOV, axes={"train_rows": [2, 40]}, recipe=SHORT)
+    (alone,) = train(TINY, MARKOV, recipe=replace(SHORT, train_rows=40))
+    assert many.id == alone.id != few.id
+    assert many.curve == alone.curve != few.curve
 
 
 def test_half_precision_learns_like_single(four: list[Run]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -51,8 +52,8 @@ def entropy(law: Any) -> Any:
 
 
 @pytest.mark.parametrize("sizes", SMALL)
-def test_next_leaves_and_levels_and_their_losses_are_those_of_all_strings(sizes: dict[str, int]) -> None:
-    sandbox = Hierarchy(**sizes)  # type: ignore[arg-type]
+def test_next_leaves_and_levels_and_their_losses_are_those_of_all_strings(sizes: dict[str, Any]) -> None:
+    sandbox = Hierarchy(**sizes)
     leaves, _ = strings(sandbox)
     batch = Row(leaves[:, :-1], leaves, np.ones(leaves.shape), {})
     predictors = {"optimal": sandbox.optimal, **sandbox.predictors()}
@@ -67,7 +68,7 @@ def test_next_leaves_and_levels_and_their_losses_are_those_of_all_strings(sizes:
 
 
 @pytest.mark.parametrize("sizes", SMALL[:1])
-def test_classes_and_last_leaves(sizes: dict[str, int]) -> None:
+def test_classes_and_last_leaves(sizes: dict[str, Any]) -> None:
     classify = Hierarchy(**sizes, mode="classify")
     leaves, labels = strings(classify)
     batch = Row(leaves, np.zeros((len(leaves), leaves.shape[1] + 1), int), None, {})
@@ -133,6 +134,53 @@ def test_synonyms_keep_what_is_above_and_change_all_productions_of_the_level() -
             assert np.array_equal(new.latent[name], before)
     assert np.array_equal(old.targets, new.targets)
     assert (old.tokens != new.tokens).any(axis=1).all()
+
+
+def test_other_symbols_are_other_at_every_node_and_rewritten_by_the_rules() -> None:
+    sandbox = Hierarchy(v=6, m=3, L=3, mode="classify", classes=4)
+
+    @jax.jit
+    def changed() -> list[tuple[Row, Row]]:
+        batch = rows(sandbox, 0, "test", 0, 20)
+        keys = jax.random.split(jax.random.key(0), 20)
+        return [(batch, jax.vmap(lambda r, k, h=h: sandbox.others(r, k, h))(batch, keys)) for h in (1, 2, 3)]
+
+    for height, (old, new) in enumerate(jax.device_get(changed()), start=1):
+        assert (old.latent[f"symbols {height}"] != new.latent[f"symbols {height}"]).all()
+        for above in range(height + 1, 4):
+            assert np.array_equal(old.latent[f"symbols {above}"], new.latent[f"symbols {above}"])
+        symbols = new.latent[f"symbols {height}"]
+        assert symbols.max() < (4 if height == 3 else 6)
+        for level in range(height, 0, -1):
+            assert np.array_equal(new.latent[f"symbols {level}"], symbols)
+            symbols = sandbox.rules[level - 1][symbols, old.latent[f"productions {level}"]].reshape(20, -1)
+        assert np.array_equal(new.tokens, symbols)
+
+
+@pytest.mark.parametrize("mode", ["last", "classify"])
+def test_a_grammar_that_is_chosen_in_a_program_is_that_of_its_seed(mode: Any) -> None:
+    sizes: dict[str, Any] = {"v": 4, "m": 2, "L": 2, "classes": 3}
+    several = Hierarchy(**sizes, mode=mode, task=5, grammars=3)
+
+    def told(sandbox: Hierarchy) -> tuple[Any, dict[str, Any]]:
+        batch = rows(sandbox, 0, "test", 0, 9)
+        known = {"optimal": sandbox.optimal, **sandbox.predictors()}
+        return batch, {name: jax.vmap(each)(batch) for name, each in known.items()}
+
+    chosen = jax.jit(lambda grammar: told(replace(several, grammar=grammar)))
+    for number in (0, 2):
+        alone = Hierarchy(**sizes, mode=mode, task=5 + number)
+        for one, other in zip(
+            jax.tree.leaves(chosen(float(number))),
+            jax.tree.leaves(jax.jit(lambda alone=alone: told(alone))()),
+            strict=True,
+        ):
+            assert np.allclose(one, other, atol=1e-6)
+        if mode == "last":
+            assert np.array_equal(replace(several, grammar=number).plateaus(), alone.plateaus())
+    assert set(replace(several, levels=False).predictors()) == {"uniform"}
+    with pytest.raises(InputError, match=r"grammar must be one of 0, …, 2, not 3"):
+        replace(several, grammar=3)
 
 
 def test_bad_sizes_are_told_at_once() -> None:

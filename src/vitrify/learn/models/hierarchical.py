@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.learn.models import _start
@@ -27,7 +28,8 @@ class HierarchicalFamily(Family):
     r"""Filters of `s` places and `channels` channels, in $\lceil\log_s n\rceil$ layers for rows of $n$ tokens.
 
     It answers the last question only. A row is filled up with empty places behind to $s^L$, so that a last token that
-    is to be guessed leaves the place where it would stand.
+    is to be guessed leaves the place where it would stand. `order` is a seed of an order to read the places in: filters
+    then see what does not stand together.
     """
 
     TRACED: ClassVar[tuple[str, ...]] = ("scale",)
@@ -35,10 +37,13 @@ class HierarchicalFamily(Family):
 
     s: int = 2
     channels: int = 64
+    order: int | None = None
     scale: float = 1.0
 
     def problems(self) -> Iterator[str]:
-        return too_small(self, s=2, channels=1)
+        yield from too_small(self, s=2, channels=1)
+        if self.order is not None and self.order < 0:
+            yield f"order must be a seed from 0, not {self.order}"
 
     def architecture(self, sandbox: Sandbox) -> Convolutional:
         symbols, layers = inputs_of(sandbox)[1:], 1  # an empty place stands for nothing, not for BOS
@@ -60,7 +65,10 @@ class HierarchicalFamily(Family):
 
     def inputs(self, net: Convolutional, sandbox: Sandbox, row: Row) -> Array:
         planes = jnp.swapaxes(jax.nn.one_hot(row.tokens, net.planes), 1, 2)[:, :, None]
-        return jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, net.columns - sandbox.tokens)))
+        planes = jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, net.columns - sandbox.tokens)))
+        if self.order is None:
+            return planes
+        return planes[..., np.random.default_rng(self.order).permutation(net.columns)]
 
     def logits(
         self,
