@@ -10,7 +10,7 @@ import pytest
 
 from vitrify.errors import InputError
 from vitrify.sandboxes.catalogue import Row, make, rows
-from vitrify.sandboxes.flip_flop import FlipFlop
+from vitrify.sandboxes.flip_flop import DENSE, SPARSE, FlipFlop
 from vitrify.spec.automata import flip_flop
 
 
@@ -77,6 +77,26 @@ def test_the_tails() -> None:
     assert (sparse == 2).all()
 
 
+def test_some_rows_come_from_the_tails_and_the_others_are_as_they_were() -> None:
+    """Long rows show by their share of ignoring what they were drawn from; NumPy draws as many of each kind."""
+    sandbox = FlipFlop(length=402, tails=0.4)
+    plain, mixed = jax.jit(lambda: [rows(one, 0, "test", 0, 2000).targets for one in (FlipFlop(length=402), sandbox)])()
+    theirs = sandbox.reference(np.random.default_rng(0), 2000)[1]
+    for targets in (np.asarray(mixed), theirs):
+        inner = targets[:, 2:-2:2]
+        ignored, written = (inner == 2).mean(axis=1), (inner == 0).mean(axis=1)
+        kinds = np.abs(ignored[:, None] - [0.8, SPARSE, DENSE]).argmin(axis=1)
+        shares = np.bincount(kinds, minlength=3) / len(kinds)
+        assert np.allclose(shares, [0.6, 0.2, 0.2], atol=0.045)  # 5 standard deviations
+        for kind, law in enumerate((0.1, (1 - SPARSE) / 2, (1 - DENSE) / 2)):
+            assert np.isclose(written[kinds == kind].mean(), law, atol=0.01)
+            assert np.isclose(ignored[kinds == kind].mean(), (0.8, SPARSE, DENSE)[kind], atol=0.01)
+    same = (np.asarray(plain) == np.asarray(mixed)).all(axis=1)
+    assert abs(same.mean() - 0.6) < 0.055
+
+
 def test_bad_parameters_are_told_at_once() -> None:
+    with pytest.raises(InputError, match=r"tails must be a part .* not 2; rows of the tails .* set clean"):
+        make("flip_flop", {"tails": 2, "clean": False})
     with pytest.raises(InputError, match=r"length must be even and at least 4, not 5; ignore and write must be prob"):
         make("flip_flop", {"length": 5, "ignore": 0.9, "write": 0.2})
