@@ -5,14 +5,14 @@ With no bracket open one must open, with `depth` of them open one must close, el
 of this endless text. With `closed`, a row is instead a word drawn uniformly from those of the length that close: with
 $N_r(d)$ the number of ways to go up and down from $d$ open brackets to none in $r$ steps, a bracket opens with
 probability $N_{r-1}(d+1) / N_r(d)$: kinds cancel, as all these words open equally often. The language is
-`spec.dyck.Dyck`.
+`spec.dyck.Dyck`. Every bracket is asked for, or only those that close, which are known to whoever keeps a stack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,7 @@ class Dyck(Sandbox):
     length: int = 64
     opening: float = 0.5
     closed: bool = False
+    asked: Literal["all", "closing"] = "all"
 
     def problems(self) -> Iterator[str]:
         for name, least in (("kinds", 1), ("depth", 1), ("length", 2)):
@@ -45,6 +46,8 @@ class Dyck(Sandbox):
             yield f"opening must lie between 0 and 1, not {self.opening:g}"
         if self.closed and self.length % 2:
             yield f"words that close have an even length, not {self.length}"
+        if self.asked == "closing" and self.length <= self.depth:
+            yield f"length must be above depth = {self.depth}, not {self.length}, so that a bracket closes"
 
     @property
     def spec(self) -> Spec:
@@ -85,7 +88,8 @@ class Dyck(Sandbox):
         opens, kind = jnp.diff(height, prepend=0) > 0, whole(u[1], self.kinds)
         before = jnp.pad(tops(opens, kind, height, self.depth, self.kinds)[:-1], (1, 0))
         brackets = jnp.where(opens, 2 * kind, 2 * before + 1).astype(jnp.int32)
-        return Row(brackets[:-1], brackets, jnp.ones(self.length), {"height": height})
+        weight = jnp.ones(self.length) if self.asked == "all" else (~opens).astype(jnp.float32)
+        return Row(brackets[:-1], brackets, weight, {"height": height})
 
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         law, each = np.asarray(self.law()), np.arange(count)
@@ -108,7 +112,7 @@ class Dyck(Sandbox):
 
     def _predicted(self, row: Row, closing: Array) -> Array:
         """The law, given that a closing bracket is of each kind with some probability [place, kind]."""
-        opens = self.law()[jnp.arange(self.length), heights(row.tokens)][:, None]
+        opens = self._expected()[jnp.arange(self.length), heights(row.tokens)][:, None]
         pairs = jnp.stack([jnp.broadcast_to(opens / self.kinds, closing.shape), (1 - opens) * closing], axis=-1)
         return logarithm(pairs.reshape(self.length, -1))
 
@@ -119,9 +123,13 @@ class Dyck(Sandbox):
         """Knows how many brackets are open, and not of which kind."""
         return self._predicted(row, jnp.full((self.length, self.kinds), 1 / self.kinds))
 
+    def _expected(self) -> Array:
+        """The probability that a bracket opens where one is asked for."""
+        return self.law() * (self.asked == "all")
+
     def unigram(self, row: Row) -> Array:
         """How often each bracket comes at this place."""
-        opens = (self._occupied() * self.law()).sum(axis=-1)
+        opens = (self._occupied() * self._expected()).sum(axis=-1)
         law = jnp.stack([opens, 1 - opens], axis=-1) / self.kinds
         return jnp.broadcast_to(logarithm(jnp.tile(law, self.kinds)), (*row.targets.shape, 2 * self.kinds))
 
@@ -134,6 +142,8 @@ class Dyck(Sandbox):
         return jax.lax.scan(step, jnp.zeros(self.depth + 1).at[0].set(1.0), self.law())[1]
 
     def floor(self) -> Array:
+        if self.asked == "closing":
+            return jnp.zeros(self.length)
         return (self._occupied() * self._losses(self.law())).sum(axis=-1)
 
     def _losses(self, opens: Array) -> Array:
@@ -142,7 +152,7 @@ class Dyck(Sandbox):
 
     def rate(self) -> float | None:
         r"""The heights are visited in the ratios $\pi_{d+1} / \pi_d = p_d / (1 - p_{d+1})$, $p_d$ that one opens."""
-        if self.closed:
+        if self.closed or self.asked != "all":
             return None
         opens = self.law()[0]
         visits = jnp.concatenate([jnp.ones(1), jnp.cumprod(opens[:-1] / (1 - opens[1:]))])

@@ -5,13 +5,14 @@ divisibility(k)       numbers divisible by k                gridworld(n)        
 symmetric_group(n)    all permutations of n points          product(a, b)            two automata side by side
 alternating_group(n)  the even ones                         random_automaton(…)      a table drawn at random
 permutation_group(…)  what given permutations generate      corridor(a)              is it a gridworld, renamed?
-named("cyclic:5")     one of these by its name
+swaps(n)              all swaps of two of n points          named("cyclic:5")        one of these by its name
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from itertools import combinations
 
 import numpy as np
 
@@ -105,6 +106,19 @@ def symmetric_group(n: int, *, regular: bool = False) -> Automaton:
     """
     _at_least("n", n, 2)
     return permutation_group([_cycle([0, 1], n), _cycle(range(n), n)], regular=regular)
+
+
+def swaps(n: int, *, regular: bool = False) -> Automaton:
+    """All permutations of n points too, but every swap of two points is a letter.
+
+    >>> print(swaps(3))
+         (0,1)  (0,2)  (1,2)
+    →*0      1      2      0
+      1      0      1      2
+      2      2      0      1
+    """
+    _at_least("n", n, 2)
+    return permutation_group([_cycle(pair, n) for pair in combinations(range(n), 2)], regular=regular)
 
 
 def alternating_group(n: int, *, regular: bool = False) -> Automaton:
@@ -218,6 +232,7 @@ def named(text: str) -> Automaton | None:
         "flip_flop": flip_flop,
         "gridworld": gridworld,
         "random_automaton": random_automaton,
+        "swaps": swaps,
         "symmetric_group": symmetric_group,
     }
     name, *sizes = text.split(":")
