@@ -53,7 +53,8 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 MORE: dict[str, dict[str, Any]] = {  # other choices than the small sizes of a family
     **{f"recurrent {kind}": {"kind": kind} for kind in ("elman", "linear", "signed", "householder")},
     "ssm householder": {"kind": "householder", "factors": 2, "norm": False},
-    "experts chosen": {"top": 2, "over": "chosen", "shifts": True, "z_loss": 0.01},
+    "experts chosen": {"top": 2, "over": "chosen", "shift_rate": 0.1, "z_loss": 0.01},
+    "experts choosing": {"by": "expert", "top": 1},
     "two_attentions wide": {"heads": 2, "wide": True, "relative": True},
     "memory matrix": {"heads": 0, "units": 0},
     "memory units": {"heads": 0, "units": 16, "part": 0.75},
@@ -160,7 +161,8 @@ def untaught(name: str) -> set[str]:
 
     Codes stay as they are, and where weights are tied, the readout that would be there without tying has none either.
     """
-    shared = ("attn.b_K", "attn.b_rel") if family(name).name == "built" else ("attn.b_K",)
+    shared: tuple[str, ...] = ("attn.b_K", "attn.b_rel") if family(name).name == "built" else ("attn.b_K",)
+    shared += ("router.b_choice",) if family(name).name == "experts" else ()  # shifts follow a rule of their own
     found = {key for key in trained(name).first if key.endswith(shared) or (name, key) == ("scalar", "a")}
     return found | set(CODES if "memory" in name else ())
 

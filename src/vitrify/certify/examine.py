@@ -43,6 +43,8 @@ def examination(
     samples: int | None = None,
 ) -> Examination:
     """The examination of a net built from a spec."""
+    if any(getattr(block, "crowded", False) for block in getattr(net, "blocks", ())):
+        raise InputError("experts that choose rows answer a word by the words beside it: nothing can be certified")
     if net.reads == "tokens":
         return WordExamination(net, spec, max_length, seed, work, samples)  # type: ignore[arg-type]  # it reads tokens
     if max_length is not None or samples is not None:

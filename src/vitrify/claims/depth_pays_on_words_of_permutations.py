@@ -155,7 +155,7 @@ def draw(shown: Mapping[str, Any]) -> Any:
     labels = [name.replace(" run", "\nrun") for name in found["names"]]
     ends.set_xticks(range(len(labels)), labels, fontsize=9)
     ends.set_xlim(-0.5, len(labels) - 0.5)
-    curve.legend(fontsize=8, loc="upper right")
+    curve.legend(fontsize=8, loc="lower left")
     return figure
 
 

@@ -76,6 +76,7 @@ def plan(
             fixed[part][name] = value
         seeds = fixed.pop("")
         whole = {name: replace(part, **fixed[name]) for name, part in parts.items()}
+        whole["model"].suits(whole["sandbox"])
         member = {name: getattr(part, name) for part in whole.values() for name in part.TRACED}
         member["seed"] = seeds["seed"]
         member["data_seed"] = seeds.get("data_seed", seeds["seed"])

@@ -121,6 +121,10 @@ class Program:
 
     def loss(self, values: Mapping[str, Array], parameters: Any, row: Row) -> Array:
         """The training loss of one member on a batch."""
+        return self._loss(values, parameters, row)[0]
+
+    def _loss(self, values: Mapping[str, Array], parameters: Any, row: Row) -> tuple[Array, dict[str, Array]]:
+        """The training loss of one member on a batch, and the activations that its family watches."""
         sandbox, family, recipe = self._parts(values)
         if recipe.precision != "float32":
             parameters = jax.tree.map(lambda x: x.astype(recipe.precision), parameters)
@@ -128,15 +132,19 @@ class Program:
         record = seen.__setitem__ if family.watched else None
         logits = family.logits(self.net, sandbox, family.arrays(self.net, parameters), row, record)
         loss = mean_loss(logits, row, recipe.loss == "squared")
-        return loss + family.penalty(seen, row) if family.watched else loss
+        watched = {name: seen[name] for name in family.watched}
+        return loss + family.penalty(watched, row) if watched else loss, watched
 
     def _advance(self, lane: Member, values: Mapping[str, Array], start: Array, steps: Array) -> Member:
         def one(values: Mapping[str, Array], member: Member, step: Array) -> Member:
-            sandbox, _, recipe = self._parts(values)
+            sandbox, family, recipe = self._parts(values)
             row = self._rows(sandbox, recipe, values["data_seed"], step)
-            loss, gradient = jax.value_and_grad(lambda p: self.loss(values, p, row))(member.parameters)
+            slopes = jax.value_and_grad(lambda p: self._loss(values, p, row), has_aux=True)
+            (loss, seen), gradient = slopes(member.parameters)
             update, optimiser = recipe.transformation().update(gradient, member.optimiser, member.parameters)
-            parameters = optax.apply_updates(member.parameters, update)
+            parameters: Any = optax.apply_updates(member.parameters, update)
+            own = family.moved(member.parameters, seen, row)
+            parameters = {**parameters, **own} if own else parameters
             whole = jnp.isfinite(loss)
             alive = member.alive & whole
 

@@ -8,6 +8,11 @@ other experts.
 Without a gate the best expert writes as it is, and the choice has no slope: for built nets. With a gate the `top` best
 by $s + b$ work, each times its gate $g_e$, the softmax of $s$ over all experts (`all`) or over the chosen ones
 (`chosen`): that is what gradients teach the router by. The shift $b$ decides who works and not how much.
+
+Or experts choose (Zhou et al. 2022, arXiv 2202.09368): among the $B$ rows of a batch, at each position by itself, each
+of the $E$ experts takes the $\lceil \mathrm{top} \cdot B / E \rceil$ whose softmax of $s$ over experts is largest for
+it. Loads are equal by construction, and a row may have no expert, or several. No later token is seen by that, as would
+be if positions of one row were chosen among; but what a row is answered depends on the rows beside it.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from vitrify.arrays import Array, Residual, namespace
+from vitrify.errors import FolderError
 from vitrify.net.sparse import affine
 
 if TYPE_CHECKING:
@@ -35,10 +41,27 @@ class Expert:
 
 @dataclass(frozen=True)
 class Gate:
-    """How many experts work at a position, and over which of them the softmax of their gates goes."""
+    """How many experts work at a position, over which of them the softmax of their gates goes, and who chooses.
+
+    Where experts choose `by` themselves, `top` work at a position on average, and gates go over all.
+    """
 
     top: int = 1
     over: Literal["all", "chosen"] = "all"
+    by: Literal["token", "expert"] = "token"
+
+    def __post_init__(self) -> None:
+        if self.by == "expert" and self.over == "chosen":
+            raise FolderError("where experts choose, some rows have none: gates must go over all experts")
+
+    def __repr__(self) -> str:
+        """Who chooses shows only where experts do: digests of other nets are older than that."""
+        choosing = f", by={self.by!r}" if self.by != "token" else ""
+        return f"Gate(top={self.top!r}, over={self.over!r}{choosing})"
+
+    def room(self, rows: int, experts: int) -> int:
+        """How many of so many rows each of the experts takes, where experts choose."""
+        return min(rows, -(-self.top * rows // experts))
 
 
 def expert_shapes(
@@ -49,7 +72,7 @@ def expert_shapes(
     if router:
         shapes |= {"router.W_in": (width, router), "router.b_in": (router,)}
     shapes |= {"router.W_out": (router or width, len(experts)), "router.b_out": (len(experts),)}
-    if gate:
+    if gate and gate.by == "token":
         shapes["router.b_choice"] = (len(experts),)
     for number, expert in enumerate(experts):
         shapes |= {
@@ -82,31 +105,71 @@ def mixture(
             out = _work(expert, number, part, flat, choice == number, out)
     else:
         gates = _gates(gate, part, scores).reshape(len(flat), -1)
-        for number, expert in enumerate(experts):
-            own = gates[:, number]
-            out = out + own[:, None] * _work(expert, number, part, flat, own > 0, xp.zeros_like(out))
+        if xp is not np and _alike(experts, flat.shape[1], width):
+            out = _work_together(experts, part, flat, gates)
+        else:
+            for number, expert in enumerate(experts):
+                own = gates[:, number]
+                out = out + own[:, None] * _work(expert, number, part, flat, own > 0, xp.zeros_like(out))
     out = out.reshape(*x.shape[:-1], width)
     part.record("hook_moe_out", out)
     return out
 
 
 def _gates(gate: Gate, part: Part, scores: Array) -> Array:
-    """The factor of every expert [batch, pos, expert]: 0 for all but the `top` best; of equal ones the first win."""
+    """The factor of every expert [batch, pos, expert]: 0 for all that do not work."""
     xp = namespace(scores)
-    wanted = scores + part["moe.router.b_choice"]
-    part.record("moe.hook_choice", wanted)
-    count = scores.shape[-1]
-    earlier = np.tri(count, k=-1, dtype=bool)  # counting who is better is quicker than sorting a few
-    mine, theirs = wanted[..., :, None], wanted[..., None, :]
-    rank = ((theirs > mine) | ((theirs == mine) & earlier)).sum(axis=-1)
-    part.record("moe.hook_expert", xp.argsort(rank, axis=-1)[..., : gate.top])
-    best = rank < gate.top
-    counted = best if gate.over == "chosen" else xp.ones_like(best)
     shifted = scores - scores.max(axis=-1, keepdims=True)
-    found = xp.where(counted, xp.exp(shifted), 0.0)
-    found = xp.where(best, found / found.sum(axis=-1, keepdims=True), 0.0)
+    if gate.by == "expert":
+        found = xp.exp(shifted)
+        found = found / found.sum(axis=-1, keepdims=True)
+        taken = _order(-found, 0) < gate.room(*found.shape[::2])
+        found = xp.where(taken, found, 0.0)
+        part.record("moe.hook_expert", found.argmax(axis=-1)[..., None])
+    else:
+        wanted = scores + part["moe.router.b_choice"]
+        part.record("moe.hook_choice", wanted)
+        rank = _rank(wanted)
+        part.record("moe.hook_expert", xp.argsort(rank, axis=-1)[..., : gate.top])
+        best = rank < gate.top
+        counted = best if gate.over == "chosen" else xp.ones_like(best)
+        found = xp.where(counted, xp.exp(shifted), 0.0)
+        found = xp.where(best, found / found.sum(axis=-1, keepdims=True), 0.0)
     part.record("moe.hook_gates", found)
     return found
+
+
+def _rank(wanted: Array) -> Array:
+    """The place of each expert at its position, the best first; of equal ones the first wins."""
+    count = wanted.shape[-1]
+    earlier = np.tri(count, k=-1, dtype=bool)  # counting who is better is quicker than sorting a few
+    mine, theirs = wanted[..., :, None], wanted[..., None, :]
+    found: Array = ((theirs > mine) | ((theirs == mine) & earlier)).sum(axis=-1)
+    return found
+
+
+def _order(numbers: Array, axis: int) -> Array:
+    """The place of each number along an axis, the least first; of equal ones the first."""
+    xp = namespace(numbers)
+    return xp.argsort(xp.argsort(numbers, axis=axis, stable=True), axis=axis)
+
+
+def _alike(experts: tuple[Expert, ...], read: int, written: int) -> bool:
+    """Whether all experts have one size, and read and write the whole stream."""
+    return set(experts) == {Expert(tuple(range(read)), experts[0].units, tuple(range(written)))}
+
+
+def _work_together(experts: tuple[Expert, ...], part: Part, flat: Array, gates: Array) -> Array:
+    r"""$\sum_e g_e\,(\mathrm{relu}(x W_e + b_e) W'_e + b'_e)$ as one wide layer, whose units count times their gate.
+
+    A compiled program runs all experts anyway, and a few large products are quicker than many small ones.
+    """
+    xp = namespace(flat)
+    names = [f"moe.experts.{number}" for number in range(len(experts))]
+    inner, bias = (xp.concatenate([part[f"{name}.{own}"] for name in names], axis=-1) for own in ("W_in", "b_in"))
+    outer = xp.concatenate([part[f"{name}.W_out"] for name in names])
+    hidden = xp.maximum(affine(flat, inner, bias), 0).reshape(*gates.shape, -1) * gates[..., None]
+    return hidden.reshape(len(flat), -1) @ outer + gates @ xp.stack([part[f"{name}.b_out"] for name in names])
 
 
 def _work(expert: Expert, number: int, part: Part, flat: Array, chosen: Array, out: Array) -> Array:

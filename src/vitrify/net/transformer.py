@@ -85,7 +85,13 @@ class Block:
     def busy(self) -> int:
         """Hidden units that work at one position, at most: of the experts only one does, or as many as a gate lets."""
         largest = sorted((expert.units for expert in self.experts), reverse=True)
-        return self.units + self.router + sum(largest[: self.gate.top if self.gate else 1])
+        most = len(largest) if self.crowded else self.gate.top if self.gate else 1
+        return self.units + self.router + sum(largest[:most])
+
+    @property
+    def crowded(self) -> bool:
+        """Whether experts choose rows, so that what a row is answered depends on the rows beside it."""
+        return self.gate is not None and self.gate.by == "expert"
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,22 @@ r"""Knowledge: questions of several kinds, each with its own words and its own d
 A row is a query of a `Knowledge` spec and blanks up to the longest one; the value is asked for behind its last word.
 The task is uniform, and within it the template and the key. Where no spec is given there are `tasks` tasks with
 `templates` templates of two words each, a word of their own and the key, and values that no other task has; where keys
-are `shared`, only both words together tell the value. Which expert of a mixture takes which task can then be measured
-against the latent task. Source: Fedus, Zoph and Shazeer 2022, arXiv 2101.03961, for the losses to be compared on it.
+are `shared`, only both words together tell the value. Where values are `pooled` all tasks have the same ones, each in
+a random order of its own: what the two words say can't just be added up, as it can where values are apart. Which
+expert of a mixture takes which task can then be measured against the latent task.
+
+With a `fraction` below 1 training sees only that part of the queries of each task, chosen once by a seed, and every
+other split only the rest. Every template and every key comes up in training, so that whoever answers the rest has
+understood that templates of a task ask for the same, and has not learnt queries by heart. Source: Fedus, Zoph and
+Shazeer 2022, arXiv 2101.03961, for the losses to be compared on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +27,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.sandboxes._draws import below
 from vitrify.sandboxes._exact import MOST, Exact, logs
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row
+from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Split
 from vitrify.spec.knowledge import Knowledge as Spec
 from vitrify.spec.knowledge_files import SLOT
 
@@ -30,13 +36,23 @@ BLANK = "_"
 
 @dataclass(frozen=True)
 class Knowledge(Exact):
-    """Queries of a `spec`, or of as many `tasks`, `templates` and `keys` as these numbers say."""
+    """Queries of a `spec`, or of as many `tasks`, `templates` and `keys` as these numbers say.
+
+    Of all tasks a `share` is in use, the first ones. `part` says which queries are drawn where a `seed` splits them.
+    """
+
+    TRACED: ClassVar[tuple[str, ...]] = ("share",)
 
     spec: Spec | None = None
     tasks: int = 4
     templates: int = 1
     keys: int = 48
     shared: bool = True
+    pooled: bool = False
+    share: float = 1.0
+    fraction: float = 1.0
+    seed: int = 0
+    part: Literal["all", "train", "rest"] = "all"
 
     def problems(self) -> Iterator[str]:
         if self.spec is not None:
@@ -49,17 +65,38 @@ class Knowledge(Exact):
             yield from (f"{name} must be at least 1, not {getattr(self, name)}" for name in wrong)
             if not wrong and self.tasks * self.templates * self.keys > MOST:
                 yield f"there must be at most {MOST} queries, tasks × templates × keys"
+        if not 0 < self.share <= 1:
+            yield f"share must lie in (0, 1], not {self.share:g}"
+        if not 0 < self.fraction <= 1:
+            yield f"fraction must lie in (0, 1], not {self.fraction:g}"
+        elif self.fraction == 1 and self.part != "all":
+            yield f"there is no part {self.part!r} of queries where fraction = 1"
+        elif self.fraction < 1 and (self.spec is not None or min(self.tasks, self.templates, self.keys) >= 1):
+            for task in self.known.tasks:
+                total, least = len(task.templates) * len(task.facts), max(len(task.templates), len(task.facts))
+                if not least <= round(self.fraction * total) < total:
+                    yield f"fraction = {self.fraction:g} leaves a part of {task.name} empty, or a template or key out"
+
+    def of(self, split: Split) -> Knowledge:
+        if self.fraction == 1:
+            return self
+        return replace(self, part="train" if split == "train" else "rest")
 
     @cached_property
     def known(self) -> Spec:
         """The spec: the one that was given, or one of that size."""
         if self.spec is not None:
             return self.spec
+        rng = np.random.default_rng(self.seed)
+        orders = [rng.permutation(self.keys) for _ in range(self.tasks)] if self.pooled else []
         return Spec.of(
             {
                 f"task {t}": (
                     [f"q{t}.{k} #" if self.templates > 1 else f"q{t} #" for k in range(self.templates)],
-                    {(f"k{key}" if self.shared else f"k{t}.{key}"): f"v{t}.{key}" for key in range(self.keys)},
+                    {
+                        (f"k{key}" if self.shared else f"k{t}.{key}"): f"v{orders[t][key]}" if orders else f"v{t}.{key}"
+                        for key in range(self.keys)
+                    },
                 )
                 for t in range(self.tasks)
             }
@@ -85,23 +122,58 @@ class Knowledge(Exact):
     def _queries(self) -> dict[str, Any]:
         """Every query: its words [query, place], and by name what else is known of it [query]."""
         word, value = ({name: k for k, name in enumerate(names)} for names in (self.symbols, self.answers))
-        size = [len(task.templates) * len(task.facts) for task in self.known.tasks]
         keys: dict[tuple[str, ...], int] = {}
         words = np.full((len(self.known.queries), self.tokens), word[BLANK], dtype=np.int32)
         rows = []
         for row, (query, (task, template, fact)) in zip(words, self.known.queries.items(), strict=True):
             row[: len(query)] = [word[part] for part in query]
             key, answer = self.known.tasks[task].facts[fact]
-            rows.append((task, template, keys.setdefault(key, len(keys)), value[answer], len(query), 1 / size[task]))
-        names = ("task", "template", "key", "answer", "length", "share")
+            rows.append((task, template, keys.setdefault(key, len(keys)), value[answer], len(query)))
+        names = ("task", "template", "key", "answer", "length")
         columns = dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
-        return {"words": words, "start": np.cumsum([0, *size[:-1]]), "size": np.array(size), **columns}
+        drawn = np.flatnonzero(self._kept)
+        size = np.bincount(columns["task"][drawn])
+        columns |= {"words": words, "share": np.where(self._kept, 1 / size[columns["task"]], 0.0)}
+        return {"drawn": drawn, "start": np.cumsum([0, *size[:-1]]), "size": size, **columns}
+
+    @cached_property
+    def _kept(self) -> Any:
+        """Which queries are drawn [query].
+
+        Of each task those in which the number of a key, counted round and round, meets that of a template are trained
+        on in any case, in random order, and random others.
+        """
+        rng = np.random.default_rng(self.seed)
+        found = []
+        for task in self.known.tasks:
+            shape = len(task.templates), len(task.facts)
+            trained = np.zeros(shape, dtype=bool)
+            if self.fraction < 1:
+                around = np.arange(max(shape))
+                trained[rng.permutation(shape[0])[around % shape[0]], rng.permutation(shape[1])[around % shape[1]]] = 1
+                others = rng.permutation(np.flatnonzero(~trained))
+                trained.ravel()[others[: round(self.fraction * trained.size) - len(around)]] = True
+            found.append(trained.ravel() if self.part == "train" else ~trained.ravel())
+        return np.concatenate(found)
+
+    def _tasks(self) -> Array:
+        """How many tasks are in use."""
+        return jnp.maximum(jnp.round(jnp.asarray(self.share) * len(self.known.tasks)), 1)
 
     def draw(self, key: Array) -> Row:
         one, two = jax.random.bits(key, (2,))
-        task = below(one, len(self.known.tasks))
+        task = below(one, self._tasks())
         known = {name: jnp.asarray(column) for name, column in self._queries.items()}
-        query = known["start"][task] + below(two, known["size"][task])
+        return self._asked(known["drawn"][known["start"][task] + below(two, known["size"][task])])
+
+    def every(self) -> tuple[Row, Any]:
+        """All queries of all tasks, one row each, and which of them training draws."""
+        numbers = jnp.arange(len(self.known.queries))
+        return jax.vmap(self._asked)(numbers), replace(self, part="all" if self.fraction == 1 else "train")._kept
+
+    def _asked(self, query: Array) -> Row:
+        """The row of a query, by its number."""
+        known = {name: jnp.asarray(column) for name, column in self._queries.items()}
         end = known["length"][query]
         targets = jnp.zeros(self.tokens + 1, jnp.int32).at[end].set(known["answer"][query])
         weight = jnp.zeros(self.tokens + 1).at[end].set(1.0)
@@ -127,6 +199,7 @@ class Knowledge(Exact):
         """How often each value is right for queries that have the same label as this one."""
         known = self._queries
         like = jnp.asarray(label) == jnp.asarray(label)[self._found(row.tokens)]
+        like &= jnp.asarray(known["task"]) < self._tasks()
         mass = jnp.zeros(len(self.answers)).at[known["answer"]].add(jnp.where(like, known["share"], 0.0))
         return jnp.where(row.weight[:, None] > 0, logs(mass / mass.sum()), self.uniform(row))
 
@@ -134,9 +207,11 @@ class Knowledge(Exact):
         word, value = ({name: k for k, name in enumerate(names)} for names in (self.symbols, self.answers))
         tokens = np.full((count, self.tokens), word[BLANK])
         targets = np.zeros((count, self.tokens + 1), dtype=np.int64)
-        tasks = rng.integers(len(self.known.tasks), size=count)
-        sizes = np.array([(len(task.templates), len(task.facts)) for task in self.known.tasks])
-        drawn, group = np.unique(np.stack([tasks, *rng.integers(sizes[tasks]).T]), axis=1, return_inverse=True)
+        tasks = rng.integers(max(round(self.share * len(self.known.tasks)), 1), size=count)
+        asked = [where for where, kept in zip(self.known.queries.values(), self._kept, strict=True) if kept]
+        own = [[where[1:] for where in asked if where[0] == task] for task in range(len(self.known.tasks))]
+        chosen = [own[task][rng.integers(len(own[task]))] for task in tasks]
+        drawn, group = np.unique(np.concatenate([tasks[None], np.array(chosen).T]), axis=1, return_inverse=True)
         for number, (task, template, fact) in enumerate(drawn.T):
             words = self.known.tasks[task].templates[template]
             key, answer = self.known.tasks[task].facts[fact]

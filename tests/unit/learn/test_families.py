@@ -12,9 +12,11 @@ import pytest
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import make
 from vitrify.learn.models.frozen_memories import TRAINED, recalled
+from vitrify.learn.plan import plan
+from vitrify.learn.program import Program
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.train import train
-from vitrify.sandboxes.catalogue import Row
+from vitrify.sandboxes.catalogue import Row, rows
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 CHAIN = make_sandbox("in_context_markov", {"states": 3, "length": 10})
@@ -210,27 +212,58 @@ def test_router_losses_are_their_formulas(pads: int) -> None:
         make("experts", {**SMALL, "task_loss": 1.0}).architecture(CHAIN)
 
 
-def test_shifts_pull_against_the_load_and_add_no_loss() -> None:
-    """The gradient of the shift of an expert is positive where it has too much to do, and that is all it gets."""
-    family = make("experts", {**SMALL, "layers": 1, "shifts": True})
-    net = family.architecture(CHAIN)
-    given = {**jax.jit(lambda key: family.first(net, key))(KEY)}
+def test_shifts_move_by_their_rate_against_the_load() -> None:
+    """Up by the rate below the fair share and down above it; the router loss has nothing to do with it."""
+    family, net, arrays = started("experts", {**SMALL, "layers": 1, "top": 1, "shift_rate": 0.25})
     name = "blocks.0.moe.router.b_choice"
-    given[name] = jnp.array([0.0, 9.0, 0.0])
-    batch = row(tokens(16))
+    batch, before = row(tokens(16)), np.array([0.5, 9.0, 0.0], np.float32)
+    seen: dict[str, Any] = {}
+    net.forward(arrays | {name: before}, np.asarray(family.inputs(net, CHAIN, batch)), record=seen.__setitem__)
+    assert (seen["blocks.0.moe.hook_expert"] == 1).all()
+    moved = family.moved({name: before}, seen, batch)
+    assert moved.keys() == {name}
+    np.testing.assert_allclose(moved[name], [0.75, 8.75, 0.25], atol=1e-6)
+    assert make("experts", {**SMALL, "by": "expert"}).moved({}, seen, batch) == {}
 
-    def loss(parameters: Any) -> tuple[Any, Any]:
+
+@pytest.mark.slow
+def test_what_a_family_moves_stands_instead_of_the_step_of_the_optimiser() -> None:
+    """Steps of a whole program, with a large rate and decay: shifts are sums of their own steps."""
+    family = make("experts", {**SMALL, "layers": 1, "top": 1, "shift_rate": 0.25})
+    program = Program(plan(CHAIN, family, Recipe(steps=2, batch=16, lr=0.1, weight_decay=0.5), {})[0])
+    name, wanted, lanes = "blocks.0.moe.router.b_choice", np.zeros(3), program.begin()
+    for step in range(2):
+        given = {key: np.asarray(array) for key, array in lanes[0].parameters.items()}
+        batch = rows(CHAIN, 0, "train", 16 * step, 16)
         seen: dict[str, Any] = {}
-        out = family.logits(net, CHAIN, family.arrays(net, parameters), batch, seen.__setitem__)
-        return family.penalty(seen, batch) + 0 * out.sum(), (seen["blocks.0.moe.hook_expert"], seen)
+        family.logits(program.net, CHAIN, family.arrays(program.net, given), batch, seen.__setitem__)
+        chosen = np.asarray(seen["blocks.0.moe.hook_expert"])
+        load = np.array([(chosen == expert).mean() for expert in range(3)])
+        lanes = program.advance(lanes, step, 1)
+        wanted = wanted + 0.25 * np.sign(1 / 3 - load)
+        np.testing.assert_allclose(np.asarray(lanes[0].parameters[name]), wanted, atol=1e-6)
+    assert wanted.any()
 
-    (value, (chosen, _)), slope = jax.jit(jax.value_and_grad(loss, has_aux=True))(given)
-    load = np.array([(np.asarray(chosen) == expert).mean() for expert in range(3)])
-    assert float(value) == 0
-    assert load[1] == 0.5
-    np.testing.assert_allclose(slope[name], 1e-3 * np.sign(load - 1 / 3), rtol=1e-5)
-    assert all(not np.asarray(each).any() for key, each in slope.items() if key != name)
-    assert name not in make("experts", SMALL).first(make("experts", SMALL).architecture(CHAIN), KEY)
+
+def test_experts_that_are_not_working_take_no_part() -> None:
+    """Two of four experts: gates, balance and tasks are those of two, whatever the others are."""
+    sizes = {**SMALL, "layers": 1, "top": 1, "experts": 4, "working": 0.5, "balance_loss": 1.0}
+    family, net, arrays = started("experts", sizes)
+    batch = row(tokens(8))
+    seen: dict[str, Any] = {}
+    before = np.asarray(family.logits(net, CHAIN, arrays, batch, seen.__setitem__))
+    scores, chosen = (np.asarray(seen[f"blocks.0.moe.hook_{name}"]) for name in ("scores", "expert"))
+    assert set(chosen.ravel().tolist()) == {0, 1}
+    p = np.exp(scores[..., :2]) / np.exp(scores[..., :2]).sum(axis=-1, keepdims=True)
+    share = np.array([(chosen == expert).mean() for expert in range(2)])
+    kept = {key: seen[key] for key in family.watched}
+    assert float(family.penalty(kept, batch)) == pytest.approx(2 * float(share @ p.mean(axis=(0, 1))), rel=1e-4)
+    changed = {key: array + 1 if ".experts.3." in key else array for key, array in arrays.items()}
+    np.testing.assert_array_equal(before, np.asarray(family.logits(net, CHAIN, changed, batch)))
+    with pytest.raises(InputError, match=r"leave 2 of the experts, not 0\.25"):
+        make("experts", {**SMALL, "experts": 4, "working": 0.25})
+    with pytest.raises(InputError, match="a task_loss needs rows that tell their task"):
+        plan(CHAIN, make("experts", SMALL), Recipe(), {"task_loss": [0.0, 1.0]})
 
 
 def test_two_attentions_are_the_two_sums_of_their_definition() -> None:

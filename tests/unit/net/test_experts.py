@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 
 from nets import LETTERS, random_arrays, random_net
 from oracles import naive_transformer
-from vitrify.errors import FolderError
+from vitrify.certify import examination
+from vitrify.errors import FolderError, InputError
 from vitrify.net import Ledger, Weights, forward, load, save, trace
 from vitrify.net.architecture import Output, from_json, to_json
 from vitrify.net.experts import Expert, Gate
@@ -51,6 +52,7 @@ NETS = {
     "one expert": moe(blocks=(Block(experts=EXPERTS[:1]),)),
     "gates over all": moe(blocks=(Block(experts=EXPERTS, router=2, gate=Gate(2)), Block(experts=EXPERTS, gate=Gate()))),
     "the whole stream": moe(blocks=(Block(experts=WHOLE), Block(experts=WHOLE, gate=Gate(2)))),
+    "alike": moe(blocks=(Block(experts=WHOLE[:1] * 3, gate=Gate(2)), Block(experts=WHOLE[:1] * 2, gate=Gate()))),
     "gates over the chosen": moe(blocks=(Block(experts=EXPERTS, units=2, gate=Gate(3, "chosen")),)),
 }
 TOKENS = np.random.default_rng(5).integers(1, 4, size=(6, 7))
@@ -155,12 +157,76 @@ def test_only_nets_with_gates_tell_of_them() -> None:
     """Digests of nets from before there were gates are what they were; those with gates differ by them."""
     assert repr(Block()) == ("Block(heads=(), d_head=0, d_value=0, units=0, d_out=0, experts=(), router=0, cell=None)")
     digests = set()
-    for gate in (Gate(), Gate(2), Gate(2, "chosen")):
+    assert repr(Gate(2, "chosen")) == "Gate(top=2, over='chosen')"
+    for gate in (Gate(), Gate(2), Gate(2, "chosen"), Gate(by="expert")):
         net = moe(blocks=(Block(experts=EXPERTS, gate=gate),))
         digests.add(Weights(net, random_arrays(net, 0)).digest)
-    assert len(digests) == 3
+    assert len(digests) == 4
     with pytest.raises(FolderError, match="between 1 and 2 experts work, not 3"):
         Block(experts=EXPERTS[:2], gate=Gate(3))
+
+
+def chosen_rows(scores: Any, room: int) -> Any:
+    """Gates [row, position, expert] where experts choose, one number at a time: of equal ones the first row wins."""
+    found = np.zeros_like(scores)
+    for place in range(scores.shape[1]):
+        shares = [
+            [np.exp(s) / np.exp(scores[row, place]).sum() for s in scores[row, place]] for row in range(len(scores))
+        ]
+        for expert in range(scores.shape[2]):
+            order = sorted(range(len(scores)), key=lambda row: (-shares[row][expert], row))
+            for row in order[:room]:
+                found[row, place, expert] = shares[row][expert]
+    return found
+
+
+@pytest.mark.parametrize(("top", "room"), [(1, 2), (2, 3)])
+def test_experts_choose_the_rows_that_they_are_best_for(top: int, room: int) -> None:
+    """Each of 4 experts takes as many of 6 rows at each position, under NumPy and JAX, and no later token counts."""
+    net = moe(blocks=(Block((Head(),), d_head=2, d_value=3, experts=EXPERTS, gate=Gate(top, by="expert")),))
+    assert "blocks.0.moe.router.b_choice" not in net.shapes()
+    arrays = random_arrays(net, 6)
+    seen: dict[str, Any] = {}
+    said = net.forward(arrays, TOKENS, record=seen.__setitem__)
+    gates = seen["blocks.0.moe.hook_gates"]
+    np.testing.assert_allclose(gates, chosen_rows(seen["blocks.0.moe.hook_scores"], room), atol=1e-12)
+    assert ((gates > 0).sum(axis=0) == room).all()
+    assert len(set((gates > 0).sum(axis=-1).ravel().tolist())) > 1  # some rows have more experts than others
+    x = seen["blocks.0.hook_resid_mid"]
+    out = sum(gates[..., e, None] * written(arrays, e, x) for e in range(4))
+    np.testing.assert_allclose(seen["blocks.0.hook_moe_out"], out, atol=1e-10)
+    with jax.enable_x64(True):
+        given = {key: jnp.asarray(array) for key, array in arrays.items()}
+        got = jax.jit(forward, static_argnums=0)(net, given, jnp.asarray(TOKENS))
+        np.testing.assert_allclose(np.asarray(got), said, atol=1e-10)
+    later = TOKENS.copy()
+    later[:, 4:] = TOKENS[::-1, 4:]
+    np.testing.assert_allclose(net.forward(arrays, later)[:, :4], said[:, :4], atol=1e-12)
+    assert np.abs(net.forward(arrays, TOKENS[:3]) - said[:3]).max() > 1e-3  # rows beside a row do count
+    with pytest.raises(InputError, match="nothing can be certified"):
+        examination(net, None)
+    with pytest.raises(FolderError, match="gates must go over all experts"):
+        Gate(2, "chosen", "expert")
+
+
+def written(arrays: Any, number: int, x: Any) -> Any:
+    """What an expert writes at every position, by its definition."""
+    expert, name = EXPERTS[number], f"blocks.0.moe.experts.{number}"
+    hidden = np.maximum(x[..., list(expert.reads)] @ arrays[f"{name}.W_in"] + arrays[f"{name}.b_in"], 0)
+    out = np.zeros((*x.shape[:-1], 5))
+    out[..., list(expert.writes)] = hidden @ arrays[f"{name}.W_out"] + arrays[f"{name}.b_out"]
+    return out
+
+
+def test_gates_of_equal_rows_go_to_the_first() -> None:
+    net = moe(blocks=(Block(experts=EXPERTS, gate=Gate(by="expert")),))
+    arrays = random_arrays(net, 3)
+    for name in ("W_out", "b_out"):
+        arrays[f"blocks.0.moe.router.{name}"][:] = 0
+    seen: dict[str, Any] = {}
+    net.forward(arrays, TOKENS, record=seen.__setitem__)
+    assert (seen["blocks.0.moe.hook_gates"][:2] == 0.25).all()
+    assert not seen["blocks.0.moe.hook_gates"][2:].any()
 
 
 def test_a_shift_decides_who_works_and_gates_carry_gradients() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from exact_rows import asked, drawn, foretold, share
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import make
+from vitrify.sandboxes.catalogue import Split, make, rows
 from vitrify.sandboxes.knowledge import Knowledge
 
 WORLD = Path(__file__).parents[3] / "examples" / "world.knowledge.toml"
@@ -60,6 +60,38 @@ def test_a_part_of_the_question_leaves_so_many_values(shared: bool) -> None:
     assert np.allclose(losses["unigram"], np.log(15), atol=1e-5)
     assert np.allclose(losses["task"], np.log(5), atol=1e-5)
     assert np.allclose(losses["key"], np.log(3 if shared else 1), atol=1e-5)
+
+
+def test_held_out_queries_are_those_that_training_does_not_draw() -> None:
+    """Parts are disjoint and make up all queries of the tasks in use; every template and key comes up in training."""
+    sandbox = Knowledge(tasks=4, templates=3, keys=5, fraction=0.6, share=0.5, seed=3)
+    names = ("task", "template", "key")
+    splits: tuple[Split, ...] = ("train", "test")
+    train, test = jax.jit(lambda: tuple(rows(sandbox, 0, split, 0, 3000).latent for split in splits))()
+    parts = {
+        split: set(zip(*(np.asarray(latent[name]).tolist() for name in names), strict=True))
+        for split, latent in zip(splits, (train, test), strict=True)
+    }
+    assert not parts["train"] & parts["test"]
+    assert parts["train"] | parts["test"] == {(t, p, k) for t in range(2) for p in range(3) for k in range(5)}
+    assert len(parts["train"]) == 2 * 9
+    for task in range(2):
+        own = [one for one in parts["train"] if one[0] == task]
+        assert ({one[1] for one in own}, {one[2] for one in own}) == (set(range(3)), set(range(5)))
+    every, trained = sandbox.every()
+    numbers = zip(*(np.asarray(every.latent[name]).tolist() for name in names), strict=True)
+    told = {one for one, kept in zip(numbers, trained, strict=True) if kept}
+    assert {one for one in told if one[0] < 2} == parts["train"]
+    with pytest.raises(InputError, match="leaves a part of task 0 empty, or a template or key out"):
+        Knowledge(tasks=2, templates=2, keys=5, fraction=0.3)
+
+
+def test_pooled_values_are_the_same_for_all_tasks_in_other_orders() -> None:
+    sandbox = Knowledge(tasks=3, keys=5, pooled=True)
+    assert sorted(sandbox.answers) == [f"v{k}" for k in range(5)]
+    facts = [tuple(value for _, value in task.facts) for task in sandbox.known.tasks]
+    assert len(set(facts)) == 3
+    assert all(set(own) == set(sandbox.answers) for own in facts)
 
 
 def test_bad_parameters_are_all_named() -> None:

@@ -75,10 +75,22 @@ class Family(Choices, ABC):
         del seen, row
         return 0.0
 
+    def moved(self, parameters: Mapping[str, Array], seen: Mapping[str, Array], row: Row) -> Parameters:
+        """The parameters that follow a rule of their own and no gradient, after a step; none, for most.
+
+        `parameters` and `seen`, the activations that `watched` names, are those of the step on these rows.
+        """
+        del parameters, seen, row
+        return {}
+
     @property
     def watched(self) -> tuple[str, ...]:
-        """The activations that `penalty` asks for."""
+        """The activations that `penalty` and `moved` ask for."""
         return ()
+
+    def suits(self, sandbox: Sandbox) -> None:
+        """Refuse a sandbox whose rows lack something that is asked for; its shapes are no matter here."""
+        del sandbox
 
 
 def names() -> list[str]:
