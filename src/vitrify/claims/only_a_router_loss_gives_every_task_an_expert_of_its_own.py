@@ -287,7 +287,7 @@ def draw(shown: Mapping[str, Any]) -> Any:
     for plane, title in ((planes[0, 0], "what the expert tells of the task"), (planes[0, 1], "pairs never trained on")):
         plane.set_xticks(range(len(losses)), losses, rotation=40, ha="right", fontsize=8)
         plane.set(title=title, ylim=(-0.03, 1.1))
-        plane.legend(fontsize=7, loc="center left")
+        plane.legend(fontsize=7, loc=(0.02, 0.66))
     planes[0, 0].set_ylabel("I(task; expert) / H(task)")
     planes[0, 1].set_ylabel("accuracy held out (bar: trained on, mean)")
     planes[0, 2].set(xlabel="load of the busiest expert / fair share", ylabel="I(task; expert) / H(task)")
@@ -320,7 +320,7 @@ def _grid(plane: Any, one: Mapping[str, Any]) -> None:
     plane.set_xticks(range(len(cells)), [f"{t} × {e}" for t, e in cells], rotation=40, ha="right", fontsize=8)
     plane.set(xlabel="tasks × experts", ylabel="I(task; expert) / H(task)", title="95 % intervals of the mean")
     plane.set_ylim(-0.05, 1.1)
-    plane.legend(fontsize=7, loc="center left")
+    plane.legend(fontsize=7, loc=(0.02, 0.28))
 
 
 CLAIM = Claim(
