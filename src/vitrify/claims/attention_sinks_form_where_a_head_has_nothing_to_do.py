@@ -64,7 +64,7 @@ class Setting:
 
 def subjects() -> Iterator[Subject]:
     family = TransformerFamily(layers=1, heads=1, d_model=64)
-    recipe = Recipe(steps=400, batch=64, lr=2e-3, test_rows=64, marks=1)
+    recipe = Recipe(steps=300, batch=64, lr=2e-3, test_rows=64, marks=1)
     yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=32, length=96), family, recipe)})
 
 

@@ -1,10 +1,10 @@
 r"""Trained memories store facts in proportion to their parameters: a matrix, units, heads, heads and units.
 
-Statement: with random codes that stay as they are, the bits that gradient descent stores at 99 % accuracy grow like
-the number of trained parameters: the slope on logarithmic scales lies between 0.8 and 1.2. Words with an answer of
-their own are stored by a $d \times d$ matrix and by $m = 4d$ units; facts about subjects and 4 relations, of 4 answers
-each, by heads with $H d_h = 2d$, and by heads with $H d_h = d$ and $4d$ units. A fact of $M$ possible answers is
-$\log_2 M$ bits.
+Statement: with random codes that stay as they are, the bits that gradient descent stores at 99 % accuracy grow like the
+number of trained parameters: the slope on logarithmic scales lies between 0.8 and 1.2. Words with an answer of their
+own are stored by a $d \times d$ matrix and by $m = 4d$ units; facts about subjects and 4 relations, of 4 answers each,
+by heads with $H d_h = 2d$, and by heads with $H d_h = d$, in whole heads (16 at $d = 14$), and $4d$ units. A fact of
+$M$ possible answers is $\log_2 M$ bits.
 Why: parameters of $b$ bits can't tell more than $b$ bits each, and random codes of $d$ numbers are so nearly orthogonal
 that each association can be written down by its own product; $N$ words with $N$ answers are $N \log_2 N$ bits, so that
 $N$ itself grows a little slower.

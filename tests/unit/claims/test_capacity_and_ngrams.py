@@ -29,7 +29,12 @@ def test_ladders_are_of_bits_per_parameter() -> None:
         settings = subject.data["settings"]
         for width in settings.widths:
             family = settings.sized(width)
-            assert round(family.part * family.heads) == family.part * family.heads
+            heads = int(np.asarray(family.used(family.heads)).sum())
+            times = family.heads * stored.D_HEAD / family.d_model  # 0, 1 or 2
+            assert abs(heads * stored.D_HEAD - times * width) <= stored.D_HEAD / 2  # whole heads
+            units = int(np.asarray(family.used(family.units)).sum())
+            assert units == (4 * width if family.units else 0)
+            assert family.size() == (4 * heads * stored.D_HEAD * width + 2 * units * width or width**2)
             for load in settings.loads:
                 count = settings.count(width, load)
                 assert abs(settings.bits(count) - load * family.size()) <= settings.bits(count + 1) - settings.bits(

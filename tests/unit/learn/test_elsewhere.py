@@ -108,6 +108,7 @@ def test_training_rows_begin_anywhere_that_leaves_room() -> None:
     assert Program(recurrent)._rows(box, recurrent.recipe, jnp.uint32(0), jnp.int32(7)).start is None
 
 
+@pytest.mark.slow
 def test_all_places_are_trained_by_rows_that_begin_anywhere() -> None:
     recipe = Recipe(steps=40, batch=32, test_rows=64, marks=0)
     for anywhere, trained in ((True, 14), (False, 6)):
