@@ -43,7 +43,6 @@ NO_NETS = {  # claims without certificates, and why: every other one certifies i
     "the_published_map_of_classes_follows_from_its_rows": "about published statements",
     "the_sqrt_position_code_needs_a_cubic_temperature": "about a code of positions",
 }
-NOT_QUICK: dict[str, str] = {}  # claims that do not hold at quick scale, and why
 HEADLINES = {headline.name: headline for headline in listing()}
 LEARNED = [name for name, headline in HEADLINES.items() if headline.fields.get("learned")]
 LONG = {  # claims that take more than 7 s of one core: `vitrify check --untrained` and the slow tests run them
@@ -110,11 +109,8 @@ def test_it_holds_and_its_saboteur_is_rejected(name: str, tmp_path: Path) -> Non
     headline = HEADLINES[name]
     outcome = run_claim(headline)
     evidence = outcome.evidence
-    if name in NOT_QUICK:
-        assert evidence.verdict == "fails", "take it off the list"
-    else:
-        assert evidence.verdict == "holds", evidence.witness
-    assert (evidence.witness is None) == (evidence.verdict == "holds")
+    assert evidence.verdict == "holds", evidence.witness
+    assert evidence.witness is None
     assert outcome.saboteur_rejected
     assert evidence.cases > 0
     assert outcome.title == headline.title

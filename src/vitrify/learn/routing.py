@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.learn.measure import aligned
+from vitrify.learn.elsewhere import all_right
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.program import Probe
 from vitrify.sandboxes.catalogue import Row, Sandbox
@@ -116,7 +116,4 @@ def _answered(
     record: Callable[[str, Any], None] | None = None,
 ) -> Array:
     """Which rows get the right answer to what they ask [row]."""
-    logits = family.logits(net, sandbox, arrays, row, record)
-    wanted = aligned(row, logits)
-    right = logits.argmax(axis=-1) == wanted.targets
-    return (right * _asked(row, right.shape[1])).sum(axis=1)
+    return all_right(family.logits(net, sandbox, arrays, row, record), row)
