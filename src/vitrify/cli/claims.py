@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -57,6 +58,10 @@ def check(
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="write the evidence of each claim, NAME.json, to a folder")
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="keep trainings in a folder, so that the same command goes on from there"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check claims: run each on its subjects, and its saboteur too."""
@@ -72,12 +77,22 @@ def check(
     outcomes = []
     with render.status("checking") as say:
         for headline in chosen:
-            outcomes.append(run_claim(headline, say, scale.value))
+            with _resumed(resume and resume / headline.name / scale.value):
+                outcomes.append(run_claim(headline, say, scale.value))
             if keep:
                 keep_outcome(outcomes[-1], keep)
     render_lists.outcomes(outcomes, as_json)
     good = all(outcome.evidence.verdict == "holds" and outcome.saboteur_rejected for outcome in outcomes)
     raise typer.Exit(0 if good else 1)
+
+
+def _resumed(folder: Path | None) -> AbstractContextManager[None]:
+    """Within: trainings are kept in a folder, where one is given."""
+    if folder is None:
+        return nullcontext()
+    from vitrify.learn.keep import resuming
+
+    return resuming(folder)
 
 
 def evidence(names: Names = None, folder: Kept = EVIDENCE, as_json: AsJson = False) -> None:

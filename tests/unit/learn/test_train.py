@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vitrify.learn.keep import train_kept
+from vitrify.learn.keep import resuming, train_kept
 from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import plan
 from vitrify.learn.program import Program
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.store import Store
-from vitrify.learn.train import Journey, Run, train
+from vitrify.learn.train import Journey, Progress, Run, train
 from vitrify.net import load, save
 from vitrify.sandboxes.catalogue import Row
 from vitrify.sandboxes.catalogue import make as make_sandbox
@@ -153,6 +153,30 @@ def test_what_a_store_holds_is_not_trained_again(tmp_path: Path, four: list[Run]
         assert store.weights(record).keys() == run.weights.arrays.keys()
         assert all(np.array_equal(array, run.weights.arrays[name]) for name, array in store.weights(record).items())
         assert store.curve(record) == list(run.curve)
+
+
+def test_training_that_was_stopped_goes_on_where_it_was_kept(tmp_path: Path, four: list[Run]) -> None:
+    seen: list[int] = []
+
+    def go(last: int) -> list[Run]:
+        def watch(progress: Progress) -> None:
+            seen.append(progress.step)
+            if progress.step == last:
+                raise KeyboardInterrupt
+
+        with resuming(tmp_path / "kept", every=0.0):
+            return train(TINY, MARKOV, members=4, recipe=SHORT, watch=watch)
+
+    with pytest.raises(KeyboardInterrupt):
+        go(6)
+    seen.clear()
+    for again in range(2):
+        runs = go(99)
+        assert seen[:1] == ([] if again else [7])
+        seen.clear()
+        for run, whole in zip(runs, four, strict=True):
+            assert run.curve == whole.curve
+            assert all(np.array_equal(array, whole.weights.arrays[name]) for name, array in run.weights.arrays.items())
 
 
 CHILD = """
