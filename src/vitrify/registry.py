@@ -52,12 +52,12 @@ class Headline:
         return " ".join(found)
 
 
-def headlines(package: str, value: str) -> Iterator[Headline]:
+def headlines(package: str, value: str, only: str | None = None) -> Iterator[Headline]:
     """Read the entries' sources without running them: `VALUE = Something(key="literal", …)` gives the fields.
 
-    Listing a catalogue must not cost the import of all that its entries need.
+    Listing a catalogue must not cost the import of all that its entries need, nor finding one the reading of all.
     """
-    for name, doc, calls in _values(package, value):
+    for name, doc, calls in _values(package, value, only):
         yield Headline(name, doc, _literals(calls[0], ()) if calls else {})
 
 
@@ -71,9 +71,9 @@ def listed(package: str, value: str, first: tuple[str, ...]) -> Iterator[tuple[d
             yield _literals(call, first), Headline(name, doc, {})
 
 
-def _values(package: str, value: str) -> Iterator[tuple[str, str, list[ast.Call]]]:
-    """Of every file its name, its docstring and the calls that make its value."""
-    for path in sorted(_files(package)):
+def _values(package: str, value: str, only: str | None = None) -> Iterator[tuple[str, str, list[ast.Call]]]:
+    """Of every file, or one only, its name, its docstring and the calls that make its value."""
+    for path in sorted(path for path in _files(package) if only in (None, path.stem)):
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
         made = [node.value for node in tree.body if isinstance(node, ast.Assign) and _assigns(node, value)]
         calls = [call for node in made for call in (node.elts if isinstance(node, ast.Tuple) else [node])]

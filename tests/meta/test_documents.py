@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import vitrify
 from vitrify.claims._kept import kept
 from vitrify.claims.catalogue import listing
 from vitrify.cli.app import app
@@ -49,14 +50,18 @@ def stripped(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if sessions(page)], ids=lambda page: page.name)
-def test_console_blocks_print_what_they_say(page: Path, tmp_path: Path) -> None:
+def test_console_blocks_print_what_they_say(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the README in processes of their own, as a user's are: starting one takes longer than most commands."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
     for command, output in sessions(page):
         program, *words = shlex.split(command)
         assert program == "vitrify"
-        done = subprocess.run(
-            [sys.executable, "-m", "vitrify", *words], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        if page.name == "README.md":
+            line = [sys.executable, "-m", "vitrify", *words]
+            done = subprocess.run(line, capture_output=True, text=True, check=False)
+        else:
+            done = vitrify(*words)
         assert stripped(done.stdout) == stripped(output), done.stderr
 
 

@@ -12,7 +12,7 @@ from vitrify.certify.evidence import Evidence, combine
 from vitrify.claims._certificates import certificate, summary
 from vitrify.constructions.catalogue import Method
 from vitrify.errors import InputError
-from vitrify.registry import Headline, headlines, load
+from vitrify.registry import Headline, headlines, load, names
 
 PACKAGE = "vitrify.claims"
 Status = Literal["proved", "cited", "empirical", "conjectured"]
@@ -94,12 +94,13 @@ def listing() -> list[Headline]:
 
 def find(name: str) -> Headline:
     """The claim of that name; a unique beginning is enough."""
-    known = listing()
-    found = [h for h in known if h.name == name] or [h for h in known if h.name.startswith(name)]
+    known = names(PACKAGE)
+    found = [name] if name in known else [one for one in known if one.startswith(name)]
     if len(found) != 1:
         what = "no claim is called" if not found else "several claims begin with"
-        raise InputError(f"{what} {name!r}; there are: {', '.join(h.name for h in (found or known))}")
-    return found[0]
+        raise InputError(f"{what} {name!r}; there are: {', '.join(found or known)}")
+    (headline,) = headlines(PACKAGE, "CLAIM", found[0])
+    return headline
 
 
 def claim_of(headline: Headline) -> Claim:

@@ -83,8 +83,8 @@ def fused(head: Head, q: Array, k: Array, v: Array) -> Array | None:
 def softmax(scores: Array, allowed: Array) -> Array:
     r"""$w_j = e^{s_j} / \sum_k e^{s_k}$ over the allowed keys."""
     xp = namespace(scores)
-    shifted = xp.where(allowed, scores - _best(scores, allowed), 0.0)
-    weights = xp.where(allowed, xp.exp(shifted), 0.0)
+    masked = xp.where(allowed, scores, -xp.inf)
+    weights = xp.exp(masked - _best(masked))
     total = weights.sum(axis=-1, keepdims=True)
     return weights / xp.where(total > 0, total, 1.0)
 
@@ -96,7 +96,8 @@ def sparsemax(scores: Array, allowed: Array) -> Array:
     $\tau = (\sum_{j \le k} s_j - 1) / k$ (Martins & Astudillo 2016). A winner that leads by at least 1 takes it all.
     """
     xp = namespace(scores)
-    shifted = xp.where(allowed, scores - _best(scores, allowed), -2.0)  # 2 below the best: never in the support
+    best = _best(xp.where(allowed, scores, -xp.inf))
+    shifted = xp.where(allowed, scores - best, -2.0)  # 2 below the best: never in the support
     ordered = xp.flip(xp.sort(shifted, axis=-1), axis=-1)
     total = xp.cumulative_sum(ordered, axis=-1)
     rank = xp.arange(1, scores.shape[-1] + 1, dtype=scores.dtype)
@@ -108,7 +109,8 @@ def sparsemax(scores: Array, allowed: Array) -> Array:
 def hardmax(scores: Array, allowed: Array, head: Head) -> Array:
     """All weight on the best key; keys within the head's resolution of it are tied."""
     xp = namespace(scores)
-    tied = allowed & (scores >= _best(scores, allowed) - head.resolution)
+    masked = xp.where(allowed, scores, -xp.inf)
+    tied = allowed & (masked >= _best(masked) - head.resolution)
     if head.ties == "left":
         tied = tied & (xp.cumulative_sum(tied.astype(scores.dtype), axis=-1) == 1)
     elif head.ties == "right":
@@ -117,8 +119,8 @@ def hardmax(scores: Array, allowed: Array, head: Head) -> Array:
     return weights / xp.maximum(weights.sum(axis=-1, keepdims=True), 1.0)
 
 
-def _best(scores: Array, allowed: Array) -> Array:
-    """The best allowed score of each query, 0 where there is none."""
-    xp = namespace(scores)
-    best = xp.where(allowed, scores, -xp.inf).max(axis=-1, keepdims=True)
+def _best(masked: Array) -> Array:
+    """The best allowed score of each query, 0 where there is none; scores that are not allowed are -inf."""
+    xp = namespace(masked)
+    best = masked.max(axis=-1, keepdims=True)
     return xp.where(xp.isfinite(best), best, 0.0)

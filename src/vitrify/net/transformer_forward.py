@@ -237,7 +237,7 @@ def _head(
         if bias is not None:
             offset = xp.clip(queries[:, None] - keys[None, :], 0, bias.shape[1] - 1)
             scores = scores + bias[:, offset]
-        pattern = weigh(head, scores, allowed & xp.ones_like(scores, dtype=bool))
+        pattern = weigh(head, scores, allowed)
         patterns.append(pattern if keep else None)
         mixed.append(pattern @ v)
     if len(mixed) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -94,7 +95,8 @@ def test_the_bound_holds_and_decides_most_answers_of_built_nets(name: str) -> No
     assert (np.abs(narrow - logits) <= bound)[:, asked].all()
     must = decided(weights, tokens)[:, asked]
     assert must.mean() > 0.8  # the bound is worth something
-    jax32 = forward(net, weights.map(lambda a: jnp.asarray(dense(a), jnp.float32)).arrays, jnp.asarray(tokens))
+    arrays = dict(weights.map(lambda a: jnp.asarray(dense(a), jnp.float32)).arrays)
+    jax32 = jax.jit(lambda arrays: forward(net, arrays, jnp.asarray(tokens)))(arrays)
     best = logits.argmax(-1)[:, asked]
     assert (narrow.argmax(-1)[:, asked] == best)[must].all()
     assert (np.asarray(jax32).argmax(-1)[:, asked] == best)[must].all()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import command_line
+
 SMALL = ["layers=1", "heads=1", "d_model=8", "units=8", "length=8", "steps=6", "batch=4", "test_rows=16"]
 
 
@@ -59,11 +61,11 @@ def test_data_shows_rows_states_and_the_optimum(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "mean optimal loss" in done.stdout
     assert "optimal: the likeliest answers" in done.stdout
-    seen = json.loads(vitrify("data", "markov", "p=0.4", "--rows", "2", "--json", cwd=tmp_path).stdout)
+    seen = json.loads(command_line.vitrify("data", "markov", "p=0.4", "--rows", "2", "--json").stdout)
     assert seen["parameters"]["p"] == 0.4
     assert len(seen["rows"]) == 2
     assert {answer for answer, _ in seen["rows"][0]["questions"][0]["optimal"]} == {"0", "1"}
-    listed = vitrify("data", cwd=tmp_path)
+    listed = command_line.vitrify("data")
     assert "in_context_markov" in listed.stdout
     assert "sandboxes" in listed.stdout
 
@@ -82,9 +84,12 @@ def test_data_shows_rows_states_and_the_optimum(tmp_path: Path) -> None:
         (["plot"], "there is no run store runs"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(words: list[str], message: str, tmp_path: Path) -> None:
+def test_mistakes_are_told_in_a_sentence(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
-    done = vitrify(*words, *(["steps=1"] if words[0] == "train" and "--store" not in words else []), cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = command_line.vitrify(*words, *(["steps=1"] if words[0] == "train" and "--store" not in words else []))
     assert done.returncode == 2
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr

@@ -9,12 +9,12 @@ import jax
 import numpy as np
 import pytest
 
+from at_once import rows
 from vitrify.errors import InputError
 from vitrify.learn.afterwards import afterwards
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.train import Run, train
-from vitrify.sandboxes.catalogue import rows
 from vitrify.sandboxes.flip_flop import DENSE, FlipFlop
 
 SANDBOX = FlipFlop.ffl(0.8, length=12)

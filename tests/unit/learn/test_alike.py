@@ -11,12 +11,13 @@ import jax
 import numpy as np
 import pytest
 
+from at_once import first, rows
 from vitrify.claims._starts import Problem, experts, hierarchy, induction
 from vitrify.learn.alike import Part, probe
 from vitrify.learn.distance import distance
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.net.weights import Weights
-from vitrify.sandboxes.catalogue import Row, rows
+from vitrify.sandboxes.catalogue import Row
 
 HOOK = "blocks.0.moe.hook_expert"
 PROBLEM, CNN, MOE = induction(4, 8, 4.0), hierarchy(3, 2, 2, 5.0), experts(3, 4, 10.0)
@@ -43,7 +44,7 @@ def difference(weights: Weights[Any], problem: Problem, only: Part | None = None
 
 def drawn(like: Weights[Any], seed: int) -> Weights[Any]:
     family = BuiltFamily(start=like, scratch=True)
-    fresh = family.first(like.architecture, jax.random.key(seed))
+    fresh = first(family, like.architecture, seed)
     return replace(like, arrays={**like.arrays, **{name: np.asarray(array) for name, array in fresh.items()}})
 
 

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 
+import at_once
 from vitrify.claims._starts import SMALL
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import FolderError, InputError
@@ -22,7 +23,6 @@ from vitrify.net.folder import save
 from vitrify.net.run import log_probabilities
 from vitrify.net.weights import Weights
 from vitrify.sandboxes.catalogue import make as make_sandbox
-from vitrify.sandboxes.catalogue import rows
 from vitrify.spec.ngram import NGramModel
 
 P, Q = 0.2, 0.3
@@ -66,14 +66,15 @@ def test_a_built_net_is_optimal_from_the_start_and_noise_takes_it_away() -> None
 def test_noise_has_the_size_of_each_array() -> None:
     built = chain()
     family = BuiltFamily(start=built, noise=0.25)
-    draws = [family.first(built.architecture, jax.random.key(seed)) for seed in range(200)]
+    first = jax.jit(lambda seed: family.first(built.architecture, jax.random.key(seed)))
+    draws = [first(seed) for seed in range(200)]
     for name, array in built.arrays.items():
         if not name.endswith("beta"):
             spread = np.sqrt(np.mean([np.mean((np.asarray(draw[name]) - array) ** 2) for draw in draws]))
             assert spread == pytest.approx(0.25 * np.sqrt(np.mean(array**2)), rel=0.25, abs=1e-7)
             if not array.any():
                 assert spread < 1e-7
-    scratch = BuiltFamily(start=built, scratch=True).first(built.architecture, jax.random.key(0))
+    scratch = at_once.first(BuiltFamily(start=built, scratch=True), built.architecture, 0)
     assert {name: array.shape for name, array in scratch.items()} == {
         name: array.shape for name, array in built.arrays.items() if not name.endswith("beta")
     }
@@ -86,19 +87,19 @@ def test_symbols_are_matched_by_name_and_scores_by_kind(scores: Any) -> None:
     sandbox = make_sandbox("markov", {"p": P, "q": Q, "length": 6})
     built = chain()
     net = built.architecture
-    row = rows(sandbox, 0, "test", 0, 8)
+    row = at_once.rows(sandbox, 0, "test", 0, 8)
     swapped = replace(net, inputs=(net.inputs[0], "1", "0"), output=replace(net.output, scores=scores))
     arrays = {**built.arrays, "embed.W_E": np.asarray(built.arrays["embed.W_E"])[[0, 2, 1]]}
     assert net.inputs[1:] == ("0", "1")
     family = BuiltFamily(start=Weights(swapped, arrays))
-    found = family.logits(swapped, sandbox, arrays, row)
+    found = at_once.logits(family, swapped, sandbox, arrays, row)
     raw = np.asarray(net.forward(built.arrays, np.pad(np.asarray(row.tokens) + 1, ((0, 0), (net.pads, 0)))))
     kept = raw[:, net.pads - 1 :, [net.output.symbols.index(word) for word in "01"]]
     if scores == "linear":
         kept = np.log(np.maximum(kept, 1e-30))
     np.testing.assert_allclose(np.asarray(found), kept, atol=1e-5)
     if scores == net.output.scores:
-        best = np.asarray(jax.vmap(sandbox.optimal)(row))
+        best = np.asarray(jax.jit(jax.vmap(sandbox.optimal))(row))
         np.testing.assert_allclose(log_probabilities(replace(net.output, scores="softmax"), found), best, atol=1e-5)
 
 
@@ -124,7 +125,7 @@ def test_every_problem_starts_at_the_optimum_of_its_sandbox(name: str) -> None:
     problem = SMALL[name]()
     family = BuiltFamily(start=problem.built)
     net = family.architecture(problem.sandbox)
-    row = rows(problem.sandbox, 0, "test", 0, 64)
+    row = at_once.rows(problem.sandbox, 0, "test", 0, 64)
     arrays = {key: jax.numpy.asarray(array, "float32") for key, array in problem.built.arrays.items()}
     found = jax.jit(lambda arrays: jax.nn.log_softmax(family.logits(net, problem.sandbox, arrays, row)))(arrays)
     best = jax.jit(jax.vmap(problem.sandbox.optimal))(row)[:, -found.shape[1] :]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from at_once import first, logits, rows
 from vitrify.errors import InputError
 from vitrify.learn.elsewhere import all_right, elsewhere
 from vitrify.learn.models.recurrent import RecurrentFamily
@@ -18,7 +19,7 @@ from vitrify.learn.plan import plan
 from vitrify.learn.program import Program
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.train import train
-from vitrify.sandboxes.catalogue import Row, rows
+from vitrify.sandboxes.catalogue import Row
 from vitrify.sandboxes.copying import Copying
 from vitrify.sandboxes.majority import Majority
 from vitrify.sandboxes.parity import Parity
@@ -28,7 +29,7 @@ SMALL = TransformerFamily(layers=1, heads=2, d_model=8, units=8, room=13)
 
 def made(family: Any, sandbox: Any) -> tuple[Any, dict[str, Any]]:
     net = family.architecture(sandbox)
-    return net, family.arrays(net, family.first(net, jax.random.key(3)))
+    return net, family.arrays(net, first(family, net, 3))
 
 
 @pytest.mark.parametrize("family", [SMALL, RecurrentFamily(state=8, d_embed=4)])
@@ -36,16 +37,16 @@ def test_a_net_is_asked_about_longer_words_by_their_length(family: Any) -> None:
     longer = Majority(1, 12)
     net, arrays = made(family, Majority(1, 4))
     row = rows(longer, 0, "test", 0, 192)
-    said = np.asarray(family.logits(net, longer, arrays, row)).argmax(axis=-1)
+    said = np.asarray(logits(family, net, longer, arrays, row)).argmax(axis=-1)
     right, total = np.zeros(14), np.zeros(14)
     for number, at in enumerate(np.asarray(row.latent["length"])):
         right[at] += said[number, at + 1] == row.targets[number, at + 1]
         total[at] += 1
-    found = elsewhere(family, longer, 192, by="length", bins=14)(net, arrays, row, {})
+    by_length, of_all = elsewhere(family, longer, 192, by="length", bins=14), elsewhere(family, longer, 192)
+    found, whole = jax.jit(lambda a, r: (by_length(net, a, r, {}), of_all(net, a, r, {})))(arrays, row)
     assert np.isnan(found[0])
     assert np.isnan(found[13])
     assert np.allclose(found[1:13], right[1:13] / total[1:13])
-    whole = elsewhere(family, longer, 192)(net, arrays, row, {})
     assert whole == pytest.approx(right.sum() / 192)
 
 
@@ -83,29 +84,34 @@ def test_a_row_that_begins_later_reads_a_later_part_of_the_table() -> None:
     net, arrays = made(SMALL, box)
     row = rows(box, 0, "train", 0, 3)
     start = jnp.array([0, 3, 8])
-    found = SMALL.logits(net, box, arrays, row._replace(start=start))
-    for number, first in enumerate(start.tolist()):
-        table = arrays["pos_embed.W_pos"][first:]
+    found = logits(SMALL, net, box, arrays, row._replace(start=start))
+    for number, place in enumerate(start.tolist()):
+        table = arrays["pos_embed.W_pos"][place:]
         alone = jax.tree.map(lambda part, at=number: part[at : at + 1], row)
-        shifted = SMALL.logits(net, box, arrays | {"pos_embed.W_pos": table}, alone)
+        shifted = logits(SMALL, net, box, arrays | {"pos_embed.W_pos": table}, alone)
         assert np.allclose(found[number], shifted[0], atol=1e-5)
 
 
 def test_training_rows_begin_anywhere_that_leaves_room() -> None:
     box = Majority(2, 4)
     (group,) = plan(box, SMALL, Recipe(batch=512, anywhere=True), {}, 1)
-    row = Program(group)._rows(box, group.recipe, jnp.uint32(0), jnp.int32(7))
+
+    def drawn(group: Any) -> Row:
+        row: Row = jax.jit(lambda: Program(group)._rows(box, group.recipe, jnp.uint32(0), jnp.int32(7)))()
+        return row
+
+    row = drawn(group)
     assert row.start is not None
     last = np.asarray(row.start + row.latent["length"] + 1)
     assert int(row.start.min()) == 0
     assert last.max() == 13  # the place of the last question of all: BOS stands before the first token
     assert {*np.asarray(row.start).tolist()} == {*range(11)}
-    (first,) = plan(box, SMALL, Recipe(batch=512), {}, 1)
-    same = Program(first)._rows(box, first.recipe, jnp.uint32(0), jnp.int32(7))
+    (at_first,) = plan(box, SMALL, Recipe(batch=512), {}, 1)
+    same = drawn(at_first)
     assert same.start is None
     assert np.array_equal(same.tokens, row.tokens)
     (recurrent,) = plan(box, RecurrentFamily(state=8, d_embed=4), Recipe(anywhere=True), {}, 1)
-    assert Program(recurrent)._rows(box, recurrent.recipe, jnp.uint32(0), jnp.int32(7)).start is None
+    assert drawn(recurrent).start is None
 
 
 @pytest.mark.slow
@@ -114,8 +120,8 @@ def test_all_places_are_trained_by_rows_that_begin_anywhere() -> None:
     for anywhere, trained in ((True, 14), (False, 6)):
         (run,) = train(SMALL, Majority(1, 4), recipe=replace(recipe, anywhere=anywhere))
         net = run.weights.architecture
-        first = SMALL.first(net, jax.random.key(0, impl="threefry2x32"))["pos_embed.W_pos"]
-        moved = np.abs(np.asarray(run.weights.arrays["pos_embed.W_pos"]) - np.asarray(first)).max(axis=1) > 0
+        begun = SMALL.first(net, jax.random.key(0, impl="threefry2x32"))["pos_embed.W_pos"]
+        moved = np.abs(np.asarray(run.weights.arrays["pos_embed.W_pos"]) - np.asarray(begun)).max(axis=1) > 0
         assert moved.tolist() == [True] * trained + [False] * (14 - trained)
 
 

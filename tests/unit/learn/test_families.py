@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from at_once import logits
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import make
 from vitrify.learn.models.frozen_memories import TRAINED, recalled
@@ -55,7 +56,7 @@ def test_an_mlp_reads_the_last_tokens_and_no_other() -> None:
         after = np.asarray(net.forward(arrays, np.asarray(family.inputs(net, CHAIN, row(other)))))
         changed = np.flatnonzero(np.abs(after - before).max(axis=(0, 2)) > 1e-7) - net.pads
         assert changed.tolist() == [at for at in range(place, place + 3) if at < 9]
-    assert (net.pads, family.logits(net, CHAIN, arrays, row(given)).shape) == (3, (1, 10, 3))
+    assert (net.pads, logits(family, net, CHAIN, arrays, row(given)).shape) == (3, (1, 10, 3))
 
 
 def test_a_disentangled_transformer_is_its_definition() -> None:
@@ -73,7 +74,7 @@ def test_a_disentangled_transformer_is_its_definition() -> None:
             read.append(share / share.sum(axis=-1, keepdims=True) @ x)
         x = np.concatenate(read, axis=-1)
     assert x.shape[-1] == 13 * 3 * 2 == net.width
-    found = family.logits(net, CHAIN, arrays, row(given))
+    found = logits(family, net, CHAIN, arrays, row(given))
     np.testing.assert_allclose(found, x @ arrays["unembed.W_U"], atol=1e-4)
     _, _, nothing = started("disentangled", {})
     assert not any(nothing[key].any() for key in nothing if key.endswith(("W_Q", "W_U")))
@@ -101,12 +102,12 @@ def test_a_one_hot_head_is_its_definition_whatever_it_trains() -> None:
             assert scores.any() == (learns != "values")
             share = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
             values = w_v
-        found = family.logits(net, documents, arrays, row(given))
+        found = logits(family, net, documents, arrays, row(given))
         np.testing.assert_allclose(found, share @ z @ values, atol=1e-5)
     family = make("one_hot_head", {"learns": "attention", "scores": 0.5})
     net = family.architecture(documents)
     slopes = jax.grad(lambda p: (family.logits(net, documents, family.arrays(net, p), row(given)) ** 2).sum())
-    gradient = slopes(family.first(net, KEY))
+    gradient = jax.jit(slopes)(family.first(net, KEY))
     assert {key.split(".")[-1]: bool(each.any()) for key, each in gradient.items()} == {
         "W_V": False,
         "W_Q": True,
@@ -126,7 +127,7 @@ def test_a_hierarchical_net_has_a_filter_for_each_level() -> None:
     assert planes.shape == (2, 3, 1, 16)
     np.testing.assert_array_equal(planes[:, :, 0, :9].argmax(axis=1), tokens(2))
     assert not planes[..., 9:].any()
-    assert family.logits(net, CHAIN, arrays, row(tokens(2))).shape == (2, 1, 3)
+    assert logits(family, net, CHAIN, arrays, row(tokens(2))).shape == (2, 1, 3)
 
 
 KINDS = ["elman", "lstm", "linear", "positive", "signed", "householder"]
@@ -276,7 +277,7 @@ def test_two_attentions_are_the_two_sums_of_their_definition() -> None:
         "blocks.1.attn.W_Q": jnp.asarray(np.concatenate([alike, noise[1]])[None]),
     }
     given = tokens(4)
-    said = np.asarray(family.logits(net, CHAIN, family.arrays(net, trained), row(given)))
+    said = np.asarray(logits(family, net, CHAIN, family.arrays(net, trained), row(given)))
     for word, found in zip(given, said, strict=True):
         one = np.eye(3)[word]
         fetched = np.array([_softmax(places[i, : i + 1]) @ one[: i + 1] for i in range(9)])
@@ -329,7 +330,7 @@ def test_two_attentions_of_several_heads_are_the_sums_of_their_definition() -> N
     distances, compared = rng.normal(size=(2, 9)), rng.normal(size=(9, 6))
     trained = {"blocks.0.attn.b_rel": jnp.asarray(distances), "blocks.1.attn.W_Q": jnp.asarray(compared[None])}
     given = tokens(3)
-    said = np.asarray(family.logits(net, CHAIN, family.arrays(net, trained), row(given)))
+    said = np.asarray(logits(family, net, CHAIN, family.arrays(net, trained), row(given)))
     for word, found in zip(given, said, strict=True):
         one = np.eye(3)[word]
         fetched = np.array([[_softmax(d[i::-1]) @ one[: i + 1] for d in distances] for i in range(9)]).reshape(9, 6)

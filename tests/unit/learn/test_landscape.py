@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+import at_once
 from vitrify.errors import InputError
 from vitrify.learn.landscape import Landscape, exact_means, population, strings
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.sandboxes.catalogue import Row, entry, make, names, rows
+from vitrify.sandboxes.catalogue import Row, entry, make, names
 from vitrify.sandboxes.in_context_markov import InContextMarkov
 from vitrify.sandboxes.markov import Markov
 
@@ -118,7 +119,7 @@ def test_quadratic_forms_are_told_apart() -> None:
 @cache
 def trained() -> tuple[TransformerFamily, Markov, Landscape, Any]:
     family, box = TransformerFamily(layers=1, heads=1, d_model=2, units=2, norm=False), Markov(0.2, 0.3, 4)
-    first = family.first(family.architecture(box), jax.random.key(3))
+    first = at_once.first(family, family.architecture(box), 3)
     return family, box, population(family, box), first
 
 
@@ -148,7 +149,7 @@ def test_derivatives_of_a_trained_family_are_those_of_finite_differences() -> No
 def test_the_population_loss_is_what_rows_give_on_average() -> None:
     family, box, land, first = trained()
     net, count = family.architecture(box), 20_000
-    row = rows(box, 5, "test", 0, count)
+    row = at_once.rows(box, 5, "test", 0, count)
     logits = jax.jit(lambda first: family.logits(net, box, family.arrays(net, first), row))(first)
     each = -jnp.take_along_axis(jax.nn.log_softmax(logits), row.targets[..., None], axis=-1)[..., 0].mean(axis=1)
     error = float(each.std()) / np.sqrt(count)

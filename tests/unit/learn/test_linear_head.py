@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from at_once import first as first_of
+from at_once import logits
 from vitrify.claims.facts_are_made_up_from_the_relation_before_they_are_learned import every_fact, relation_loss
 from vitrify.learn.flow import flow
 from vitrify.learn.measure import mean_loss
@@ -20,18 +22,18 @@ BARE = FactRecall(subjects=3, relations=2, per_relation=2, noise=0, length=3)
 def started(box: FactRecall, **choices: Any) -> tuple[LinearHeadFamily, Any, dict[str, Any]]:
     family = LinearHeadFamily(start=0.5, spread=1.0, **choices)
     net = family.architecture(box)
-    return family, net, family.first(net, jax.random.key(1))
+    return family, net, first_of(family, net, 1)
 
 
 def test_it_sums_up_what_tokens_say_by_their_scores_and_counting_them_is_the_same() -> None:
     family, net, first = started(BOX)
-    row = jax.tree.map(np.asarray, jax.vmap(BOX.draw)(jax.random.split(jax.random.key(0), 6)))
+    row = jax.tree.map(np.asarray, jax.jit(jax.vmap(BOX.draw))(jax.random.split(jax.random.key(0), 6)))
     scores, said = np.asarray(first[SCORES])[0, :, 0], np.asarray(first[SAID])[0]
     tokens = row.tokens + 1  # BOS is an input that no row has
     wanted = np.array([[sum(scores[z] * said[z] for z in one[:end]) for end in range(1, 6)] for one in tokens])
     arrays = family.arrays(net, first)
-    np.testing.assert_allclose(family.logits(net, BOX, arrays, row), wanted, rtol=1e-4, atol=1e-5)
-    quick = LinearHeadFamily(last=True).logits(net, BOX, arrays, row)
+    np.testing.assert_allclose(logits(family, net, BOX, arrays, row), wanted, rtol=1e-4, atol=1e-5)
+    quick = logits(LinearHeadFamily(last=True), net, BOX, arrays, row)
     assert quick.shape == (6, 1, len(BOX.answers))
     np.testing.assert_allclose(quick, wanted[:, -1:], rtol=1e-4, atol=1e-5)
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from at_once import logits
 from vitrify.learn.models.memory import CODES, MemoryFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.train import train
@@ -52,11 +53,11 @@ def answered(a: dict[str, Any], tokens: Any, heads: int, units: int) -> Any:
 def test_a_memory_is_its_definition_and_a_part_of_it_is_a_smaller_one(kind: str) -> None:
     family, box = KINDS[kind]
     half = MemoryFamily(8, family.heads, family.d_head, family.units, part=0.5)
-    row = jax.tree.map(lambda x: x[None], box.draw(jax.random.key(2)))
+    row = jax.tree.map(lambda x: x[None], jax.jit(box.draw)(jax.random.key(2)))
     for one in (family, half):
         net, arrays = arrays_of(one, box)
         wanted = answered(arrays, np.asarray(row.tokens[0]), one.heads, one.units)
-        found = np.asarray(one.logits(net, box, arrays, row))[0, -1]
+        found = np.asarray(logits(one, net, box, arrays, row))[0, -1]
         possible = np.ones(len(wanted), bool) if box.possible() is None else np.asarray(box.possible())
         np.testing.assert_allclose(found[possible], wanted[possible], rtol=1e-4, atol=1e-5)
         assert (found[~possible] < -1e29).all()

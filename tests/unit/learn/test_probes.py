@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from at_once import first
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.errors import InputError
 from vitrify.learn.models.transformer import TransformerFamily
@@ -28,6 +29,7 @@ from vitrify.learn.probes import (
     sink,
     value_at_sink,
 )
+from vitrify.learn.program import Probe
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
@@ -58,7 +60,12 @@ def recorded(weights: Weights[Any], row: Row) -> dict[str, Any]:
 def scores(weights: Weights[Any], row: Row, target: Target) -> tuple[Any, Any]:
     """The score of every head by weight and by its largest key."""
     seen, net = recorded(weights, row), weights.architecture
-    return tuple(np.asarray(make(target)(net, {}, row, seen)) for make in (attention_on, argmax_on))  # type: ignore[return-value]
+    return told(attention_on(target), net, row, seen), told(argmax_on(target), net, row, seen)
+
+
+def told(probe: Probe, net: Any, row: Row, seen: dict[str, Any]) -> Any:
+    """What a probe says, as one program."""
+    return np.asarray(jax.jit(lambda row, seen: probe(net, {}, row, seen))(row, seen))
 
 
 NEAR: dict[AttentionKind, float] = {"hard": 1e-6, "softmax": 0.01}  # soft heads are as sharp as their readers need
@@ -102,7 +109,7 @@ def test_random_nets_score_low_and_probes_compile() -> None:
     box = InContextMarkov(states=SYMBOLS, length=LENGTH + 1)
     family = TransformerFamily(layers=2, heads=2, d_model=16, units=0)
     net, row = family.architecture(box), jax.tree.map(jnp.asarray, random_row())
-    arrays = family.arrays(net, family.first(net, jax.random.key(0)))
+    arrays = family.arrays(net, first(family, net, 0))
     probes = {"previous": attention_on(previous_token), "induction": attention_on(induction), "sink": argmax_on(sink)}
     probes |= {"token": decodes(lambda row: row.tokens, SYMBOLS)}
 
@@ -162,8 +169,8 @@ def test_scores_are_those_counted_one_by_one(pads: int) -> None:
             if wanted:
                 weights.append(pattern[b, :, i][:, wanted].sum(axis=-1))
                 hits.append([pattern[b, h, i].argmax() in wanted for h in range(2)])
-        np.testing.assert_allclose(attention_on(target)(net, {}, row, seen), np.mean(weights, axis=0), rtol=1e-5)
-        np.testing.assert_allclose(argmax_on(target)(net, {}, row, seen), np.mean(hits, axis=0), rtol=1e-5)
+        np.testing.assert_allclose(told(attention_on(target), net, row, seen), np.mean(weights, axis=0), rtol=1e-5)
+        np.testing.assert_allclose(told(argmax_on(target), net, row, seen), np.mean(hits, axis=0), rtol=1e-5)
 
 
 def test_linear_probes_read_what_a_head_has_brought_from_there_on() -> None:
@@ -171,13 +178,13 @@ def test_linear_probes_read_what_a_head_has_brought_from_there_on() -> None:
     seen, shape = recorded(net, row), net.architecture
     before = np.pad(row.tokens, ((0, 0), (1, 0)), constant_values=SYMBOLS)[:, :-1]  # at first there is none
     assert moments_of(shape)[:2] == ("blocks.0.hook_resid_pre", "blocks.0.hook_resid_mid")
-    places = np.asarray(decodes(lambda _: before, SYMBOLS + 1)(shape, {}, row, seen))
+    places = told(decodes(lambda _: before, SYMBOLS + 1), shape, row, seen)
     assert places[0] <= 0.45
     assert places[1] == 1.0
-    last = np.asarray(decodes(lambda row: row.tokens[:, -1], SYMBOLS)(shape, {}, row, seen))
+    last = told(decodes(lambda row: row.tokens[:, -1], SYMBOLS), shape, row, seen)
     assert (last == 1.0).all()
     code = np.stack([np.cos(before), before**2], axis=-1)
-    explained = np.asarray(decodes(lambda _: code)(shape, {}, row, seen))
+    explained = told(decodes(lambda _: code), shape, row, seen)
     assert explained[0] <= 0.5  # the first place has no symbol before, and says so
     assert explained[1] >= 0.99
 
@@ -187,7 +194,7 @@ def test_a_probe_is_judged_on_rows_that_it_was_not_fitted_to() -> None:
     row, net = random_row(), build(KHop(hops=1, symbols=SYMBOLS, length=LENGTH))
     stream = rng.normal(size=(ROWS, LENGTH + 1, 400))  # wide enough to fit anything
     seen, noise = dict.fromkeys(moments_of(net.architecture), stream), rng.integers(2, size=(ROWS, LENGTH))
-    found = np.asarray(decodes(lambda _: noise, 2)(net.architecture, {}, row, seen))
+    found = told(decodes(lambda _: noise, 2), net.architecture, row, seen)
     assert (np.abs(found - 0.5) <= 0.15).all()
 
 
@@ -202,7 +209,7 @@ def test_attention_between_symbols_is_counted_pair_by_pair() -> None:
     rng, row = np.random.default_rng(1), random_row()
     patterns = [rng.random((ROWS, 2, LENGTH + 1, LENGTH + 1)) for _ in range(2)]
     seen = {f"blocks.{turn}.attn.hook_pattern": pattern for turn, pattern in enumerate(patterns)}
-    found = np.asarray(between_symbols(net, {}, row, seen))
+    found = told(between_symbols, net, row, seen)
     expected = np.zeros((2, 4, SYMBOLS, SYMBOLS))
     for number, tokens in enumerate(row.tokens):
         for q, k in np.argwhere(~np.eye(LENGTH, dtype=bool)):

@@ -8,9 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 
+import at_once
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 from vitrify.learn.resampling import moved
-from vitrify.sandboxes.catalogue import Row, rows
+from vitrify.sandboxes.catalogue import Row
 from vitrify.sandboxes.hierarchy import Hierarchy
 
 BOX = Hierarchy(v=5, m=3, L=2, mode="classify", grammars=2)
@@ -30,7 +31,7 @@ def test_leaves_move_alike_and_what_holds_the_symbols_does_not_move() -> None:
 
 def test_a_net_may_read_the_places_in_another_order() -> None:
     straight, mixed = HierarchicalFamily(channels=3), HierarchicalFamily(channels=3, order=2)
-    net, row = straight.architecture(BOX), rows(BOX, 0, "test", 0, 4)
+    net, row = straight.architecture(BOX), at_once.rows(BOX, 0, "test", 0, 4)
     one, other = (np.asarray(family.inputs(net, BOX, row)) for family in (straight, mixed))
     order = [int(np.flatnonzero((one == other[..., [k]]).all(axis=(0, 1, 2)))[0]) for k in range(net.columns)]
     assert sorted(order) == list(range(net.columns)) != order

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+import at_once
 from enumerated import many, said, words
 from vitrify.errors import InputError
 from vitrify.sandboxes._parents import _composed, _stepped
@@ -78,9 +79,9 @@ def test_trees_of_one_program_are_those_of_their_own_tasks() -> None:
     answers = jax.jit(jax.vmap(lambda tree: jax.vmap(both.at({"tree": tree}).optimal)(same)))(np.arange(3.0))
     for tree in range(3):
         alone = CausalGraph(length=7, task=2 + tree)
-        assert np.array_equal(found.tokens[tree], rows(alone, 0, "test", 0, 32).tokens)
+        assert np.array_equal(found.tokens[tree], at_once.rows(alone, 0, "test", 0, 32).tokens)
         assert np.array_equal(found.latent["parents"][tree][0], alone.parents)
-        assert np.allclose(answers[tree], jax.vmap(alone.optimal)(same), atol=1e-6)
+        assert np.allclose(answers[tree], jax.jit(jax.vmap(alone.optimal))(same), atol=1e-6)
 
 
 @pytest.mark.parametrize("task", [0, 1, 2])
