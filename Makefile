@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run run-trained test test-all lint types setup lock clean
+.PHONY: run run-trained test test-all lint types readme docs setup lock clean
 
 run: setup
 	$(BIN)/vitrify evidence
@@ -27,6 +27,15 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+
+# The README's table of claims, from the catalogue and the evidence that is kept.
+readme: setup
+	$(BIN)/python -m vitrify.report.readme
+
+# The site: every warning is an error. It works from disk, without a network.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -n -q -b html -d build/doctrees docs build/docs
+	@echo "open build/docs/index.html"
 
 setup: $(READY)
 

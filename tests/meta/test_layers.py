@@ -23,6 +23,8 @@ LAYERS = [
     "learn",
     "bounds",
     "claims",
+    "report",
+    "interop",
     "cli",
 ]
 TOP = {"errors", "arrays", "registry"}

@@ -95,9 +95,9 @@ def place() -> dict[str, str]:
     return {"device": kind, **found, "jax": jax.__version__}
 
 
-def kept(headline: Headline, folder: Path) -> dict[str, Any]:
+def kept(headline: Headline, folder: Path | str) -> dict[str, Any]:
     """What was kept of a claim."""
-    path = folder / f"{headline.name}.json"
+    path = Path(folder) / f"{headline.name}.json"
     if not path.exists():
         raise InputError(f"{path} is not there: 'vitrify check {headline.name} --keep {folder}' makes it")
     try:

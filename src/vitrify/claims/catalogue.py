@@ -109,11 +109,12 @@ def claim_of(headline: Headline) -> Claim:
     return claim
 
 
-def run_claim(headline: Headline, progress: Progress | None = None, scale: Scale = "quick") -> Outcome:
+def run_claim(claimed: Headline | str, progress: Progress | None = None, scale: Scale = "quick") -> Outcome:
     """Check every subject of a claim, and its saboteur on each; certify its exact nets.
 
     A claim whose saboteur passes is undecided: its check proves nothing. One with an exact net that is not fails.
     """
+    headline = find(claimed) if isinstance(claimed, str) else claimed
     claim = claim_of(headline)
     if scale == "paper" and claim.paper is None:
         raise InputError(f"{headline.name} has one scale only: leave --scale away")

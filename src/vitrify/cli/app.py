@@ -174,7 +174,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a network on a sequence of tokens, on numbers, on an image or a graph; or let it write."""
-    from vitrify.cli import answers, render
+    from vitrify.cli import render
+    from vitrify.net import answers
     from vitrify.net.folder import load, spec_path
     from vitrify.net.run import trace as traced
     from vitrify.spec import read_spec

@@ -13,6 +13,7 @@ import typer
 from vitrify.cli.render import console, json_line
 
 if TYPE_CHECKING:
+    from vitrify.interop.data import Layout
     from vitrify.learn.experiment import Experiment
     from vitrify.learn.records import Record
     from vitrify.learn.train import Progress
@@ -184,6 +185,32 @@ def rows_of(name: str, words: Sequence[str], count: int, seed: int, as_json: boo
             out.print(f"… {len(asked) - SHOWN} more questions (--json has them all)")
         for key, value in row["latent"].items():
             out.print(f"{key}: {value}", markup=False)
+
+
+def written(
+    name: str,
+    words: Sequence[str],
+    splits: Sequence[str],
+    count: int,
+    seed: int,
+    out: Path,
+    layout: Layout,
+    as_json: bool,
+) -> None:
+    """Write rows of a sandbox to a folder, with a bar that says how far it is, and then where they are."""
+    from vitrify.cli.render import progress as shown_progress
+    from vitrify.interop.data import in_splits, write_data
+    from vitrify.sandboxes.catalogue import in_words
+
+    sandbox = in_words(name, words)
+    with shown_progress("writing rows") as progress:
+        found = write_data(sandbox, out, in_splits(splits, count), seed=seed, layout=layout, progress=progress)
+    if as_json:
+        files = [path.relative_to(found.folder).as_posix() for path in found.files]
+        json_line({"folder": str(out), "rows": dict(found.rows), "files": files, "bytes": found.bytes})
+        return
+    rows = ", ".join(f"{rows:,} rows of {split}" for split, rows in found.rows.items())
+    console().print(f"{rows} → {out} ({len(found.files)} files)", markup=False)
 
 
 def drawn(found: Sequence[Record], out: Path) -> None:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vitrify.cli.learning import StoreFolder
+from vitrify.errors import InputError
 
 Words = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE…", help="parameters; several values (lr=1e-3,3e-3 or seed=0..7) make an axis"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+SHOWN = 1000  # rows, at most
 Retry = Annotated[bool, typer.Option("--retry", help="train again what has failed")]
+
+
+class LayoutChoice(StrEnum):
+    """How rows are laid out on disk."""
+
+    parquet = "parquet"
+    datasets = "datasets"
 
 
 def train(
@@ -49,15 +59,28 @@ def sweep(
 def data(
     sandbox: Annotated[str | None, typer.Argument(help="a sandbox; without one, all are listed")] = None,
     words: Words = None,
-    rows: Annotated[int, typer.Option(min=1, max=1000, help="rows to show")] = 3,
-    seed: Annotated[int, typer.Option(help="data seed")] = 0,
+    rows: Annotated[int, typer.Option(min=1, help="rows to show, or to write of each split")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="data seed")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="write rows to this folder instead")
+    ] = None,
+    layout: Annotated[
+        LayoutChoice, typer.Option("--format", help="parquet: files; datasets: a folder that `load_dataset` takes")
+    ] = LayoutChoice.parquet,
+    split: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[=ROWS]", help="with --out: train (by default), test, probe")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show rows of a sandbox with their states, the optimal answers and the entropy rate; or list all sandboxes."""
+    """Show rows of a sandbox with their states, the optimal answers and the entropy rate; write them; or list all."""
     from vitrify.cli import render_training
 
     if sandbox is None:
         render_training.sandboxes(as_json)
+    elif out is not None:
+        render_training.written(sandbox, words or [], split or ["train"], rows, seed, out, layout.value, as_json)
+    elif split or rows > SHOWN:
+        raise InputError(f"at most {SHOWN:,} rows of the training split are shown: --out DIR writes any number")
     else:
         render_training.rows_of(sandbox, words or [], rows, seed, as_json)
 

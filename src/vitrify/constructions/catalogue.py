@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from vitrify.errors import BuildRefused
@@ -68,11 +68,29 @@ def constructions() -> tuple[Construction, ...]:
 
 
 def build(
-    spec: object, shape: str | None = None, settings: Settings | None = None, *, arithmetic: Arithmetic = "float64"
+    spec: object,
+    shape: str | None = None,
+    settings: Settings | None = None,
+    *,
+    arithmetic: Arithmetic = "float64",
+    **choices: Any,
 ) -> Weights[Any]:
-    """The weights of a spec, in the asked-for shape or in the default one of its type."""
-    made = _chosen(spec, shape, settings).make(spec, settings or Settings())
+    """The weights of a spec, in the asked-for shape or in the default one of its type.
+
+    Choices are the fields of `Settings`, by name: `build(spec, "log-depth", max_length=8, attention="hard")`.
+    """
+    settings = _with(settings or Settings(), choices)
+    made = _chosen(spec, shape, settings).make(spec, settings)
     return made if isinstance(made, Weights) else assemble(made, arithmetic=arithmetic)
+
+
+def _with(settings: Settings, choices: Mapping[str, Any]) -> Settings:
+    """Settings with some choices made; kinds of attention may be said as on the command line."""
+    unknown = [name for name in choices if name not in get_args(Choice)]
+    if unknown:
+        raise BuildRefused(f"there is no choice {unknown[0]!r}; there are {', '.join(get_args(Choice))}")
+    kind = choices.get("attention", settings.attention)
+    return replace(settings, **{**choices, "attention": KINDS.get(kind, kind)})
 
 
 def _chosen(spec: object, shape: str | None, settings: Settings | None) -> Construction:

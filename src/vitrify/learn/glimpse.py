@@ -9,18 +9,14 @@ import jax
 import numpy as np
 
 from vitrify import registry
-from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import PACKAGE, make, rows
+from vitrify.sandboxes.catalogue import PACKAGE, in_words, rows
 
 LIKELIEST = 5
 
 
 def glimpse(name: str, words: Sequence[str], count: int, seed: int) -> dict[str, Any]:
     """The first rows of a sandbox's training split, given its parameters as `key=value`."""
-    odd = [word for word in words if "=" not in word]
-    if odd:
-        raise InputError(f"a parameter is given as key=value, not {odd[0]!r}")
-    sandbox = make(name, dict(word.split("=", 1) for word in words))
+    sandbox = in_words(name, words)
     found, best = jax.jit(lambda: _with_optimum(sandbox, count, seed))()
     found, best = jax.tree.map(np.asarray, (found, best))
     losses = -np.take_along_axis(best, found.targets[..., None], axis=-1)[..., 0]

@@ -37,9 +37,9 @@ class SpecFile(Protocol):
     def write(self, path: Path) -> None: ...
 
 
-def save(weights: Weights[Any], folder: Path, spec: SpecFile | None = None) -> None:
+def save(weights: Weights[Any], folder: Path | str, spec: SpecFile | None = None) -> None:
     """Write a model folder; one that vitrify wrote before, or an empty one, is replaced, anything else left alone."""
-    folder = folder.resolve()  # a link is followed, and '.' gets a name
+    folder = Path(folder).resolve()  # a link is followed, and '.' gets a name
     _check_target(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
@@ -54,11 +54,12 @@ def save(weights: Weights[Any], folder: Path, spec: SpecFile | None = None) -> N
         raise
 
 
-def load(folder: Path, *, verify: bool = True) -> Weights[Any]:
+def load(folder: Path | str, *, verify: bool = True) -> Weights[Any]:
     """Read a model folder.
 
     With `verify`, a file that changed since it was written is refused; without, the numbers are taken as they are now.
     """
+    folder = Path(folder)
     config = _read_config(folder)
     if verify:
         changed = [name for name, digest in config["sha256"].items() if _sha256(folder / name) != digest]

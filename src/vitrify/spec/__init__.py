@@ -98,8 +98,8 @@ def read_spec(path: Path) -> Spec:
     return spec
 
 
-def find_spec(text: str) -> Spec:
+def find_spec(text: str | Path) -> Spec:
     """The spec that a text names: a family of automata, as cyclic:5, or else a file."""
     from vitrify.spec.automata import named
 
-    return named(text) or read_spec(Path(text))
+    return named(str(text)) or read_spec(Path(text))

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from command_line import vitrify
-from vitrify.cli import answers
 from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
-from vitrify.net import save
+from vitrify.net import answers, save
 from vitrify.spec import read_spec
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -11,13 +11,13 @@ import pytest
 from vitrify.certify import certify
 from vitrify.claims._nets import zeroed
 from vitrify.claims.catalogue import Subject
-from vitrify.cli.answers import answer
 from vitrify.constructions.catalogue import Settings, build
 from vitrify.constructions.parity import lead
 from vitrify.constructions.parity import parity as parity_of
 from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
 from vitrify.kit.network import Network
+from vitrify.net.answers import answer
 from vitrify.net.run import logits
 from vitrify.net.weights import Ledger, Weights
 from vitrify.spec.automata import cyclic

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitrify.cli.answers import answer, stream
 from vitrify.errors import InputError
 from vitrify.kit import assemble
 from vitrify.kit.network import Builder, Readout, Space, Units
 from vitrify.net import load, outputs, save, trace
+from vitrify.net.answers import answer, stream
 from vitrify.net.architecture import Output
 from vitrify.net.spaces import Reals
 from vitrify.net.weights import Weights

@@ -98,9 +98,9 @@ def names() -> list[str]:
     return registry.names(PACKAGE)
 
 
-def make(name: str, sizes: Mapping[str, Any] = MappingProxyType({})) -> Family:
+def make(name: str, sizes: Mapping[str, Any] = MappingProxyType({}), /, **more: Any) -> Family:
     """A family by name; sizes may be strings, as on a command line."""
-    family: Family = build_value(kind_of(name), sizes, f"model {name}")
+    family: Family = build_value(kind_of(name), {**sizes, **more}, f"model {name}")
     return family
 
 

@@ -1,4 +1,4 @@
-"""The JSON contract of `vitrify run`: what a network answers to a sequence."""
+"""What a network answers to a sequence, as plain data: the JSON contract of `vitrify run`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ Floats = NDArray[np.float64]
 LINES = 512  # how many lines are read before a batch is run
 
 
-def answer(weights: Weights[Any], words: Sequence[str], everywhere: bool, top: int | None) -> dict[str, Any]:
+def answer(
+    weights: Weights[Any], words: Sequence[str], everywhere: bool = False, top: int | None = None
+) -> dict[str, Any]:
     """The answer to one sequence.
 
     Language models: `next` maps tokens to probabilities after the last token (with `everywhere`: a list of such maps,

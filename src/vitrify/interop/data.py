@@ -1,0 +1,280 @@
+r"""Rows of a sandbox as Parquet files, or as a folder that Hugging Face's `datasets` loads.
+
+A row of the table is a row of the sandbox: `row` (its number), `tokens`, `targets`, `weight`, what is hidden from the
+reader as `latent_NAME`, and `optimal`, the best possible distribution [question][answer]. All of it follows from the
+sandbox, the seed, the split and the number of the row. The same machine and versions give the same bytes: batches have
+a size that depends on the sandbox only, the last one is drawn whole and cut, and nothing is written down but the rows.
+One batch is in memory at a time, however many rows there are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from vitrify import registry
+from vitrify.errors import InputError
+from vitrify.sandboxes.catalogue import MAX_ROWS, PACKAGE, SPLITS, Row, Sandbox, Split, rows
+
+Layout = Literal["parquet", "datasets"]
+Progress = Callable[[int, int], None]  # rows done, rows in all
+BATCH_BYTES = 1 << 25  # of the columns of one batch, which is one row group
+BATCH_ROWS = 1024  # at most
+SHARD_BYTES = 1 << 28  # of the columns of one file, before they are packed
+CARD = "README.md"
+MARK = "made by `vitrify data`"  # a folder with this on its card may be written again
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: rows by split, files and their bytes."""
+
+    folder: Path
+    rows: Mapping[Split, int]
+    files: tuple[Path, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(path.stat().st_size for path in self.files)
+
+
+def write_data(
+    sandbox: Sandbox,
+    folder: Path | str,
+    splits: Mapping[Split, int],
+    *,
+    seed: int = 0,
+    layout: Layout = "parquet",
+    progress: Progress | None = None,
+) -> Written:
+    """Write the first rows of some splits to a folder, in one step: it is there when all of it is, or not at all.
+
+    `layout` is `parquet` (files only) or `datasets` (files in `data/`, and a card that tells `load_dataset` about
+    them). An empty folder, or one that was written here before, is replaced; anything else is left alone.
+    """
+    target = Path(folder).resolve()
+    _check(splits, seed, target)
+    table = Table.of(sandbox, seed)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _check_space(table, splits, target)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    try:
+        place = partial / "data" if layout == "datasets" else partial
+        place.mkdir(exist_ok=True)
+        done, count = 0, sum(splits.values())
+        for split, wanted in splits.items():
+            for path, first, last in table.shards(place, split, wanted):
+                for piece in table.write(path, split, first, last):
+                    done += piece
+                    if progress:
+                        progress(done, count)
+        (partial / CARD).write_text(_card(table, splits, layout), encoding="utf-8")
+        partial.chmod(0o755)
+        if target.exists():
+            shutil.rmtree(target)
+        partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return Written(target, dict(splits), tuple(sorted(target.rglob("*.parquet"))))
+
+
+def in_splits(words: Iterable[str], count: int) -> dict[Split, int]:
+    """Splits with their numbers of rows, given as `NAME` or `NAME=ROWS`.
+
+    >>> in_splits(["train", "test=100"], 1000)
+    {'train': 1000, 'test': 100}
+    """
+    found: dict[Split, int] = {}
+    for word in words:
+        name, given, rows = word.partition("=")
+        rows = rows if given else str(count)
+        if name not in SPLITS or name in found or not rows.isdecimal():
+            raise InputError(f"splits are {', '.join(SPLITS)}, each once and as NAME or NAME=ROWS, not {word!r}")
+        found[name] = int(rows)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A sandbox as a table: how its rows are drawn, in batches of which size, and what its columns are."""
+
+    sandbox: Sandbox
+    seed: int
+    batch: int  # rows
+    per_file: int  # rows, a multiple of a batch
+    columns: tuple[str, ...]
+    about: Mapping[str, Any]
+    draw: Callable[[Split, int], Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, sandbox: Sandbox, seed: int) -> Table:
+        """The table of a sandbox and a data seed; only shapes are worked out here."""
+        shapes = jax.eval_shape(lambda: _columns(sandbox, seed, "train", 0, 1))
+        columns = ("row", *sorted(shapes, key=lambda name: (_order(name), name)))
+        each = 8 + sum(math.prod(shape.shape) * shape.dtype.itemsize for shape in shapes.values())
+        batch = max(1, min(BATCH_ROWS, BATCH_BYTES // each))
+        drawn = {split: jax.jit(lambda start, s=split: _columns(sandbox, seed, s, start, batch)) for split in SPLITS}
+
+        def draw(split: Split, start: int) -> Mapping[str, Any]:
+            found = {"row": np.arange(start, start + batch), **drawn[split](np.uint32(start))}
+            return {name: np.asarray(found[name]) for name in columns}
+
+        per_file = max(1, SHARD_BYTES // (each * batch)) * batch
+        return cls(sandbox, seed, batch, per_file, columns, _about(sandbox, seed), draw)
+
+    def shards(self, place: Path, split: Split, count: int) -> Iterator[tuple[Path, int, int]]:
+        """The files of a split, each with its first row and the one behind its last."""
+        files = math.ceil(count / self.per_file)
+        for number in range(files):
+            first = number * self.per_file
+            name = f"{split}-{number:05}-of-{files:05}.parquet"
+            yield place / name, first, min(first + self.per_file, count)
+
+    def write(self, path: Path | BytesIO, split: Split, first: int, last: int) -> Iterator[int]:
+        """Write rows to a file, a batch at a time; how many were written, each time."""
+        arrow, writer = _arrow(), None
+        try:
+            for start in range(first, last, self.batch):
+                count = min(self.batch, last - start)
+                found = arrow.table({name: _array(column[:count]) for name, column in self.draw(split, start).items()})
+                found = found.replace_schema_metadata({"vitrify": json.dumps(self.about, ensure_ascii=False)})
+                if writer is None:
+                    file = path if isinstance(path, BytesIO) else str(path)
+                    writer = _arrow("pyarrow.parquet").ParquetWriter(file, found.schema, compression="zstd")
+                writer.write_table(found)
+                yield count
+        finally:
+            if writer is not None:
+                writer.close()
+
+    def bytes_of(self, split: Split, count: int) -> float:
+        """About how much so many rows take on disk, by one batch of them."""
+        sample = BytesIO()
+        written = sum(self.write(sample, split, 0, min(count, self.batch)))
+        return sample.getbuffer().nbytes * count / written
+
+
+def _columns(sandbox: Sandbox, seed: int, split: Split, start: Any, count: int) -> dict[str, Any]:
+    """A batch as columns, and the optimal distributions beside it."""
+    found: Row = rows(sandbox, seed, split, start, count)
+    try:
+        best = jax.numpy.exp(jax.vmap(sandbox.of(split).optimal)(found))
+    except NotImplementedError:
+        raise InputError(f"{sandbox.name} knows no optimal distribution: its rows can't be written with one") from None
+    latent = {f"latent_{name.replace(' ', '_')}": value for name, value in found.latent.items()}
+    more = {name: value for name, value in (("soft", found.soft), ("start", found.start)) if value is not None}
+    given = {"tokens": found.tokens, "targets": found.targets, "weight": found.weight}
+    return given | more | latent | {"optimal": best}
+
+
+def _order(column: str) -> int:
+    """What is given first, then what is hidden, then what is best."""
+    given = ("tokens", "targets", "weight", "soft", "start")
+    return given.index(column) if column in given else len(given) + (column == "optimal")
+
+
+def _array(column: Any) -> Any:
+    """A column of numbers, or of lists of them, as deep as the array is."""
+    arrow = _arrow()
+    values = arrow.array(np.ascontiguousarray(column).reshape(-1))
+    for axis in range(column.ndim - 1, 0, -1):
+        size, lists = column.shape[axis], math.prod(column.shape[:axis])
+        values = arrow.ListArray.from_arrays(np.arange(lists + 1, dtype=np.int32) * np.int32(size), values)
+    return values
+
+
+def _about(sandbox: Sandbox, seed: int) -> dict[str, Any]:
+    """What the numbers mean: the sandbox, its parameters, its symbols."""
+    return {
+        "sandbox": sandbox.name,
+        "parameters": sandbox.identity(),
+        "seed": seed,
+        "symbols": list(sandbox.symbols),
+        "answers": list(sandbox.answers),
+        "entropy rate": sandbox.rate(),
+    }
+
+
+def _check(splits: Mapping[Split, int], seed: int, target: Path) -> None:
+    odd = [split for split in splits if split not in SPLITS]
+    if odd or not splits:
+        raise InputError(f"a split is one of {', '.join(SPLITS)}, not {', '.join(odd) or 'none of them'}")
+    for split, count in splits.items():
+        if not 1 <= count <= MAX_ROWS:
+            raise InputError(f"the rows of {split} must be 1 to {MAX_ROWS:,}, not {count:,}")
+    if not 0 <= seed < 1 << 32:
+        raise InputError(f"a seed must lie from 0 to {(1 << 32) - 1:,}, not {seed:,}")
+    if target.is_file():
+        raise InputError(f"{target} is a file: name a folder to write to")
+    if target.exists() and any(target.iterdir()):
+        card = target / CARD
+        if not card.exists() or MARK not in card.read_text(encoding="utf-8", errors="replace"):
+            raise InputError(f"{target} holds something else: name a new folder, or an empty one")
+
+
+def _check_space(table: Table, splits: Mapping[Split, int], target: Path) -> None:
+    wanted = sum(table.bytes_of(split, count) for split, count in splits.items())
+    free = shutil.disk_usage(target.parent).free
+    if wanted > 0.95 * free:
+        raise InputError(
+            f"{sum(splits.values()):,} rows of {table.sandbox.name} take about {wanted / 1e9:,.1f} GB, and "
+            f"{free / 1e9:,.1f} GB are free in {target.parent}: write fewer rows, shorter ones, or somewhere else"
+        )
+
+
+def _card(table: Table, splits: Mapping[Split, int], layout: Layout) -> str:
+    """The card of the folder: what `datasets` reads in front, what a person reads behind it."""
+    about, sandbox = table.about, table.sandbox
+    title = next(line.title for line in registry.headlines(PACKAGE, "SANDBOX") if line.name == sandbox.name)
+    front = ["---", "tags: [synthetic]", "configs:", "- config_name: default", "  data_files:"]
+    for split in splits:
+        front += [f"  - split: {split}", f"    path: data/{split}-*.parquet"]
+    counts = ", ".join(f"{count:,} rows of {split}" for split, count in splits.items())
+    body = [
+        f"# {sandbox.name}",
+        "",
+        f"{title}. {counts}, {MARK} with the seed {table.seed}.",
+        "",
+        "| column | holds |",
+        "| --- | --- |",
+        "| `row` | the number of the row in its split |",
+        f"| `tokens` | {_said(sandbox)} |",
+        "| `targets` | the right answer after 0, 1, … tokens: numbers of `answers` |",
+        "| `weight` | how much each answer counts; where it is 0, nothing is asked |",
+        *(f"| `{name}` | hidden from the reader |" for name in table.columns if name.startswith("latent_")),
+        *(["| `soft` | a distribution as target |"] if "soft" in table.columns else []),
+        "| `optimal` | the best possible distribution over `answers` at each of these questions |",
+        "",
+        "```json",
+        json.dumps(about, indent=1, ensure_ascii=False),
+        "```",
+        "",
+    ]
+    return "\n".join([*front, "---", "", *body] if layout == "datasets" else body)
+
+
+def _said(sandbox: Sandbox) -> str:
+    if sandbox.reads == "tokens":
+        return "what is read: numbers of `symbols`"
+    planes = "" if sandbox.planes is None else " of {} planes, {} rows and {} columns".format(*sandbox.planes)
+    return f"what is read: the numbers of a {sandbox.reads}{planes}"
+
+
+def _arrow(module: str = "pyarrow") -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InputError("this needs pyarrow, which is not installed: pip install 'vitrify[tables]'") from None

@@ -1,0 +1,1 @@
+"""Evidence as tables, figures and pages."""
