@@ -1,5 +1,5 @@
-# `make run` sets up, checks every claim that needs no training and shows what is kept of the others;
-# `make run-trained` trains for those too; `make test` sets up and runs lint, types and tests.
+# `make run` sets up and writes the atlas: it checks every claim that needs no training and shows what is kept of the
+# others; `make run-trained` trains for those too; `make test` sets up and runs lint, types and tests.
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,11 +8,10 @@ READY  := $(VENV)/.ready
 .PHONY: run run-trained test test-all lint types readme docs setup lock clean
 
 run: setup
-	$(BIN)/vitrify evidence
-	$(BIN)/vitrify check --untrained
+	$(BIN)/vitrify atlas --out build/atlas
 
 run-trained: setup
-	$(BIN)/vitrify check --trained
+	$(BIN)/vitrify atlas --out build/atlas --all
 
 # One BLAS thread per test process: two processes with two threads each only get in each other's way.
 test: lint types

@@ -30,7 +30,7 @@ def keep(outcome: Outcome, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{outcome.name}.json"
     known = {"settings": settings(find(outcome.name), outcome.scale), "measured on": place()}
-    path.write_text(_written(outcome.to_json() | known) + "\n", encoding="utf-8")
+    path.write_text(written(outcome.to_json() | known), encoding="utf-8")
     return path
 
 
@@ -129,10 +129,16 @@ def figure(headline: Headline, evidence: Mapping[str, Any], out: Path) -> None:
     saved(lambda: draw(evidence["shown"]), out)
 
 
+def written(value: Mapping[str, Any]) -> str:
+    """JSON with a line for each key and every list on one line, and an end of line."""
+    return _written(value) + "\n"
+
+
 def _written(value: Any, indent: str = "") -> str:
-    """JSON with a line for each key and every list on one line."""
     if not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     inner = indent + " "
-    pairs = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {_written(each, inner)}" for key, each in value.items()]
+    pairs = [
+        f"{inner}{json.dumps(str(key), ensure_ascii=False)}: {_written(each, inner)}" for key, each in value.items()
+    ]
     return "{\n" + ",\n".join(pairs) + f"\n{indent}}}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -57,7 +58,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A claim's evidence, whether its saboteur was caught on every subject, and the certificates of its exact nets."""
+    """A claim's evidence, whether its saboteur was caught on every subject, and the certificates of its exact nets.
+
+    `subjects` has of each what was examined, and how the check rejected what the saboteur made of it.
+    """
 
     name: str
     row: str
@@ -67,6 +71,7 @@ class Outcome:
     saboteur_rejected: bool
     certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     scale: Scale = "quick"
+    subjects: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def methods(self) -> Counter[Method]:
@@ -83,6 +88,7 @@ class Outcome:
             | {
                 "saboteur_rejected": self.saboteur_rejected,
                 "certificates": {name: dict(shown) for name, shown in self.certificates.items()},
+                "subjects": {name: dict(shown) for name, shown in self.subjects.items()},
             }
         )
 
@@ -120,7 +126,7 @@ def run_claim(claimed: Headline | str, progress: Progress | None = None, scale: 
         raise InputError(f"{headline.name} has one scale only: leave --scale away")
     start = time.perf_counter()
     parts: dict[str, Evidence] = {}
-    unnoticed, certificates = [], {}
+    unnoticed, certificates, subjects = [], {}, {}
     for subject in claim.paper() if claim.paper and scale == "paper" else claim.subjects():
         if progress:
             progress(f"{headline.name}: {subject.name}")
@@ -130,11 +136,46 @@ def run_claim(claimed: Headline | str, progress: Progress | None = None, scale: 
             certificates[subject.name] = summary(shown)
             found = found if shown.verdict == "holds" else shown
         parts[subject.name] = replace(found, of=None)  # the net may go
-        if claim.check(claim.sabotage(subject)).verdict == "holds":
+        broken = claim.check(claim.sabotage(subject))
+        if broken.verdict == "holds":
             unnoticed.append(subject.name)
+        subjects[subject.name] = summary_of(found, broken)
     evidence = replace(combine(parts), seconds=time.perf_counter() - start)
     if unnoticed and evidence.verdict == "holds":
         evidence = replace(
             evidence, verdict="undecided", notes=(*evidence.notes, f"the saboteur passed on {unnoticed}")
         )
-    return Outcome(headline.name, claim.row, claim.status, headline.title, evidence, not unnoticed, certificates, scale)
+    said = headline.name, claim.row, claim.status, headline.title
+    return Outcome(*said, evidence, not unnoticed, certificates, scale, subjects)
+
+
+def summary_of(found: Evidence, broken: Evidence) -> dict[str, Any]:
+    """What was examined of one subject, and what the check said when the saboteur had been there, as plain data."""
+    declared, measured = plain(broken.declared), plain(broken.measured)
+    differs = {
+        name: {"declared": value, "measured": measured.get(name)}
+        for name, value in declared.items()
+        if value != measured.get(name) and broken.witness is None
+    }
+    rejected = {"verdict": broken.verdict, "witness": broken.witness, "differs": differs, "notes": broken.notes}
+    examined = {"verdict": found.verdict, "method": found.method, "domain": found.domain, "cases": found.cases}
+    return {**examined, "saboteur": plain(rejected)}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can say it: numbers that JSON does not have, and what it does not know, in words.
+
+    >>> plain({"lead": float("nan"), "places": (1, 2)})
+    {'lead': 'nan', 'places': [1, 2]}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return str(value)

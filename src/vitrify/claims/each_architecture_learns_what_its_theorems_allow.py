@@ -30,6 +30,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.certify.evidence import Evidence
+from vitrify.claims._agreement import WORDS, agreement
 from vitrify.claims._learned import Asked, decided
 from vitrify.claims.catalogue import Claim, Subject
 from vitrify.learn.afterwards import afterwards
@@ -52,7 +53,6 @@ from vitrify.spec.automaton import Automaton
 
 MARGIN = 0.1  # by which the accuracies of a published separation differ at least
 SHARE = 0.8  # of the seeds
-SOLVED = 0.95  # accuracy from which on a cell counts as learnt
 SEEDS = tuple(range(8))
 
 
@@ -98,7 +98,6 @@ PREDICTED: dict[str, dict[str, tuple[bool, str]]] = {  # what the weights can be
     "reflections": AUTOMATA | STATE,
     "hybrid": POSITIVE | FOUND,
 }
-WORDS = {"B5": "takes state"}  # what a theorem says where it is neither that it can nor that it can't
 
 
 @dataclass(frozen=True)
@@ -265,16 +264,6 @@ def check(subject: Subject) -> Evidence:
     budget = f"{recipe.steps:,} steps of {recipe.batch} rows, best of the learning rates {setting.rates}"
     where = f"{len(names)} architectures on {len(columns)} tasks"
     return decided(asked, domain=f"{len(setting.seeds)} seeds of {where}, {budget}", seed=0, shown=shown)
-
-
-def agreement(median: float, predicted: tuple[bool, str] | None) -> str:
-    """What a cell says beside its theorem."""
-    if predicted is None:
-        return "no theorem"
-    solved, allowed = median >= SOLVED, bool(predicted[0])
-    if solved == allowed:
-        return "as predicted"
-    return "found against a theorem" if solved else "allowed, not found"
 
 
 def draw(shown: Mapping[str, Any]) -> Any:

@@ -48,18 +48,26 @@ def status(first: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar that is told how much is done, of how much."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    with work(title) as tick:
+        yield lambda done, total: tick(done, total, title)
+
+
+@contextmanager
+def work(title: str) -> Iterator[Callable[[float, float, str], None]]:
+    """The same of work whose parts have names, and some of which is done before the time left can be told."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     err = console(stderr=True)
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal, speed_estimate_period=120) as bar:
         task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total, said: bar.update(task, completed=done, total=total, description=said)
 
 
 def built(weights: Weights[Any], folder: Path, as_json: bool) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitrify.cli.render import COLOURS, console, grid, json_line
@@ -12,6 +14,7 @@ from vitrify.registry import Headline, listed
 
 if TYPE_CHECKING:
     from vitrify.claims.catalogue import Outcome
+    from vitrify.report.evidence import Row
 
 MEANING = {  # what a certificate of a net of that shape says at least
     "proved": "margins proved for every word up to the maximum length; all short inputs, and samples, asked about",
@@ -144,3 +147,21 @@ def outcomes(found: Sequence[Outcome], as_json: bool) -> None:
             out.print(f"{o.name}: {note}")
     good = sum(o.evidence.verdict == "holds" and o.saboteur_rejected for o in found)
     out.print(f"{good} of {len(found)} hold")
+
+
+def atlas(rows: Sequence[Row], out: Path, as_json: bool) -> None:
+    """What an atlas says in all, and where it is; what does not hold by name."""
+    page = (out / "index.html").resolve()
+    if as_json:
+        told = [{"name": row.name, "row": row.row, "verdict": row.verdict, "origin": row.origin} for row in rows]
+        json_line({"open": str(page), "claims": told})
+        return
+    origins, verdicts = (Counter(getattr(row, word) for row in rows) for word in ("origin", "verdict"))
+    where = console()
+    for row in rows:
+        if row.verdict != "holds":
+            colour = COLOURS.get(row.verdict, "yellow")
+            where.print(f"{row.row:<4} [{colour}]{row.verdict}[/] {row.name} {row.why}", soft_wrap=True)
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    where.print(f"{counted}; {origins['live']} checked live, {origins['recorded']} recorded")
+    where.print(f"open {page}", soft_wrap=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,9 @@ KINDS = (".svg", ".png", ".pdf")
 STYLE: Any = {"svg.hashsalt": "vitrify", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
 
 
-def saved(make: Callable[[], Any], out: Path) -> None:
-    """Make a figure in the house's style and save it; the same data give the same bytes."""
-    if out.suffix not in KINDS:
-        raise InputError(f"a figure is {', '.join(KINDS)}, not {out.name!r}")
+@contextmanager
+def made(make: Callable[[], Any]) -> Iterator[Any]:
+    """Make a figure in the house's style, to be saved inside."""
     try:
         import matplotlib
     except ImportError:
@@ -31,8 +31,18 @@ def saved(make: Callable[[], Any], out: Path) -> None:
 
     with plt.rc_context(STYLE):
         figure = make()
+        try:
+            yield figure
+        finally:
+            plt.close(figure)
+
+
+def saved(make: Callable[[], Any], out: Path) -> None:
+    """Make a figure in the house's style and save it; the same data give the same bytes."""
+    if out.suffix not in KINDS:
+        raise InputError(f"a figure is {', '.join(KINDS)}, not {out.name!r}")
+    with made(make) as figure:
         figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else {}, dpi=150)
-        plt.close(figure)
 
 
 def sheet(rows: int, columns: int, title: str = "", width: float = 4.2, height: float = 3.4) -> tuple[Any, Any]:

@@ -1,1 +1,1 @@
-"""Evidence as tables, figures and pages."""
+"""Evidence as pages to look at: the atlas, its figures and maps, and the frame that the app uses too."""

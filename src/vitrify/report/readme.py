@@ -6,26 +6,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from vitrify.claims._kept import kept
 from vitrify.claims.catalogue import listing
 from vitrify.errors import InputError, VitrifyError
 from vitrify.registry import Headline
+from vitrify.report.evidence import in_order
 
 BEGIN, END = "<!-- claims: `make readme` writes this table -->", "<!-- end of claims -->"
-PARTS = "RBLG"  # what nets can represent, what bounds them, what they learn, how it generalises
-
-
-def in_order(headlines: Iterable[Headline]) -> list[Headline]:
-    """Claims by their place in the atlas: R1, R2 …, then B, L and G; those of one row by name."""
-    return sorted(headlines, key=_place)
-
-
-def _place(headline: Headline) -> tuple[int, int, str]:
-    row = str(headline.fields["row"])
-    return PARTS.index(row[0]), int(row[1:]), headline.name
 
 
 def verdict(headline: Headline, evidence: Path) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from vitrify.claims import depth_pays_on_words_of_permutations as depth
 from vitrify.claims import each_architecture_learns_what_its_theorems_allow as table
+from vitrify.claims._agreement import agreement
 from vitrify.claims.catalogue import Subject
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.transformer import TransformerFamily
@@ -54,7 +55,7 @@ def test_trained_numbers_are_counted() -> None:
     ],
 )
 def test_a_cell_is_laid_beside_its_theorem(median: float, predicted: Any, says: str) -> None:
-    assert table.agreement(median, predicted) == says
+    assert agreement(median, predicted) == says
 
 
 def test_the_table_is_judged_at_the_declared_length_and_rows_under_other_names_are_noticed(

@@ -1,0 +1,60 @@
+"""The frame that every page stands in: templates, the places in the bar on top, and the files that pages load.
+
+A page says with `root` how to get from it to the top of the site (`""`, `"../"` or `"/"`), so that the same templates
+work from a disk and from a server. Scripts are plain ones and not modules, which browsers refuse to load from a disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import vitrify
+from vitrify.errors import InputError
+
+FOLDER = Path(__file__).parent
+STATIC = FOLDER / "static"
+
+
+class Place(NamedTuple):
+    """A part of the site: its key (a page says where it is `here`), its name in the bar, and its address."""
+
+    key: str
+    title: str
+    address: str
+
+
+ATLAS = Place("atlas", "Atlas", "index.html")
+MAPS = Place("maps", "Maps", "maps.html")
+GLASS = Place("glass", "Glass box", "glass")
+LANDSCAPE = Place("landscape", "Landscape", "landscape.html")
+CURVES = Place("curves", "Curves", "curves")
+WRITTEN = (ATLAS, MAPS)  # what is in the folder that `vitrify atlas` writes
+LIVE = (ATLAS, MAPS, GLASS, LANDSCAPE, CURVES)  # what `vitrify serve` has
+
+
+@cache
+def environment() -> Any:
+    """The templates; everything that is put into them is escaped, unless it is markup that was made here."""
+    try:
+        import jinja2
+    except ImportError:
+        raise InputError("pages need jinja2: install vitrify[report]") from None
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+
+
+def page(template: str, here: str, root: str = "", places: Sequence[Place] = WRITTEN, **values: Any) -> str:
+    """A whole page, as text."""
+    frame = {"here": here, "root": root, "places": places, "version": vitrify.__version__}
+    text: str = environment().get_template(template).render(**frame, **values)
+    return text

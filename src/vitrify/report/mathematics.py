@@ -1,0 +1,82 @@
+r"""Sentences of claims as HTML: mathematics as MathML, code, emphasis, links to papers and to other claims.
+
+Browsers draw MathML themselves, so a page needs no script and no font for it. What can't be converted is shown as it
+was written.
+
+>>> print(markup("arXiv 2210.10749, *theorem 1*, is about `Automaton`"))
+<a href="https://arxiv.org/abs/2210.10749">arXiv 2210.10749</a>, <em>theorem 1</em>, is about <code>Automaton</code>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from functools import cache
+from html import escape
+from typing import Any
+
+from vitrify.errors import InputError
+
+PAPER = r"arXiv (\d{4}\.\d{4,5})"
+PARTS = re.compile(rf"\$([^$]+)\$|`([^`]+)`|(?<![\w*])\*([^*\s][^*]*)\*(?!\w)|{PAPER}|\[([TAS])\]")
+READ = {
+    "T": "the text of the source was read",
+    "A": "only the abstract of the source was read",
+    "S": "the source is known from a secondary account",
+}
+NAMES = r"\\(?:log|exp|max|min|ln)(?![a-z])"
+AFTER = re.compile(rf"({NAMES}(?:_(?:\{{[^{{}}]*\}}|\w))?)\s+(?=[\w\\|])")  # a function and what it is of
+BEFORE = re.compile(rf"(?<=[\w}}])\s*(?={NAMES})")
+
+
+def markup(text: str, claims: Container[str] = (), root: str = "") -> Any:
+    """A sentence as HTML; `claims` are those with a page, `root` is the way to the top of the site."""
+    from markupsafe import Markup
+
+    pieces, end = [], 0
+    for found in PARTS.finditer(text):
+        pieces.append(escape(text[end : found.start()]))
+        formula, code, stressed, paper, tag = found.groups()
+        if formula:
+            pieces.append(mathml(formula))
+        elif code:
+            linked = f'<a href="{root}claims/{code}.html">{said(code)}</a>'
+            pieces.append(linked if code in claims else f"<code>{escape(code)}</code>")
+        elif stressed:
+            pieces.append(f"<em>{escape(stressed)}</em>")
+        elif paper:
+            pieces.append(f'<a href="https://arxiv.org/abs/{paper}">arXiv {paper}</a>')
+        else:
+            pieces.append(f'<abbr title="{READ[tag]}">[{tag}]</abbr>')
+        end = found.end()
+    return Markup("".join([*pieces, escape(text[end:])]))
+
+
+@cache
+def mathml(formula: str) -> str:
+    r"""A formula as MathML; as code where it can't be converted.
+
+    >>> mathml(r"\notacommand{x}")
+    '<code>\\notacommand{x}</code>'
+    """
+    try:
+        from latex2mathml.converter import convert
+    except ImportError:
+        raise InputError("mathematics on pages needs latex2mathml: install vitrify[report]") from None
+    try:
+        found = str(convert(AFTER.sub(r"\1\\,", BEFORE.sub(r"\\,", formula))))
+    except Exception:  # the converter has errors of many kinds, and none of them is worth a page
+        found = "\\"
+    left = re.sub(r"<[^>]*>", "", found)
+    whole = len(re.findall(r"(?<!\\){", formula)) == len(re.findall(r"(?<!\\)}", formula))
+    return found if whole and "\\" not in left else f"<code>{escape(formula)}</code>"
+
+
+def said(name: str) -> str:
+    """The name of a claim as a sentence.
+
+    >>> said("any_automaton_runs_in_log_depth")
+    'Any automaton runs in log depth'
+    """
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]

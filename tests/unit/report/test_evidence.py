@@ -1,0 +1,124 @@
+"""Where evidence comes from, and when a check must be made again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from atlas_rows import AUTOMATA, DEPTH, HEADLINES, MAP, RECORDED
+from vitrify.claims._kept import written
+from vitrify.report import evidence
+from vitrify.report.evidence import SOURCES, Store, digest, in_order, recorded, recorded_in
+from vitrify.report.files import keep_only, put, read_json
+
+QUICKEST = "the_sqrt_position_code_needs_a_cubic_temperature"
+IMPORTING = "sums_of_others"
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the package, to change; one claim in it imports another one."""
+    copy = tmp_path / "vitrify"
+    for room in ("claims", "bounds", "report"):
+        shutil.copytree(SOURCES / room, copy / room, ignore=shutil.ignore_patterns("*.pyc"))
+    (copy / "claims" / f"{IMPORTING}.py").write_text(f"from vitrify.claims import {AUTOMATA}\n")
+    names = frozenset(path.stem for path in (copy / "claims").glob("[a-z]*.py")) - {"catalogue"}
+    monkeypatch.setattr(evidence, "SOURCES", copy)
+    monkeypatch.setattr(evidence, "_claims", lambda: names)
+    _forget()
+    yield copy
+    _forget()
+
+
+def _forget() -> None:
+    evidence._machinery.cache_clear()
+    evidence._imported.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        (f"claims/{AUTOMATA}.py", {AUTOMATA, IMPORTING, MAP}),
+        (f"claims/{DEPTH}.py", {DEPTH, MAP}),
+        ("claims/_nets.py", {AUTOMATA, DEPTH, IMPORTING, MAP}),
+        ("bounds/classes.py", {AUTOMATA, DEPTH, IMPORTING, MAP}),
+        ("bounds/data.json", {AUTOMATA, DEPTH, IMPORTING, MAP}),
+        ("report/site.py", set()),
+    ],
+)
+def test_what_a_check_depends_on_makes_it_due_and_nothing_else(sources: Path, changed: str, again: set[str]) -> None:
+    names = (AUTOMATA, DEPTH, IMPORTING, MAP)
+    before = {name: digest(name) for name in names}
+    with (sources / changed).open("a") as file:
+        file.write("\n# changed\n")
+    _forget()
+    assert {name for name in names if digest(name) != before[name]} == again
+
+
+def test_a_check_is_kept_and_found_again(tmp_path: Path) -> None:
+    store, headline = Store(tmp_path), HEADLINES[QUICKEST]
+    assert store.find(headline, "quick") is None
+    found = store.check(headline, "paper")  # has no such scale
+    assert store.find(headline, "quick") is None
+    again = store.find(headline, "paper")
+    assert again is not None
+    assert again == json.loads(json.dumps(found))
+    assert (again["verdict"], again["scale"], again["name"]) == ("holds", "quick", QUICKEST)
+    assert set(again["subjects"]) == {key.split(": ")[0] for key in again["declared"]}
+    assert all(each["saboteur"]["verdict"] == "fails" for each in again["subjects"].values())
+    assert store.seconds(headline, "paper") == again["seconds"]
+    store.path(headline, "paper").rename(tmp_path / f"{QUICKEST}.paper.0123.json")  # of other code
+    assert store.find(headline, "paper") is None
+    assert store.seconds(headline, "paper") == again["seconds"]
+
+
+def test_what_is_kept_is_json_whatever_its_keys_are() -> None:
+    assert json.loads(written({"wrong": {11: 0, "a": [1, {"b": 2}]}, "none": {}})) == {
+        "wrong": {"11": 0, "a": [1, {"b": 2}]},
+        "none": {},
+    }
+
+
+def test_recorded_evidence_is_found_in_a_checkout_and_missed_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert recorded_in() == RECORDED
+    (tmp_path / "docs" / "evidence").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert recorded_in() == tmp_path / "docs" / "evidence"
+    monkeypatch.chdir(tmp_path / "docs")
+    monkeypatch.setattr(evidence, "SOURCES", tmp_path / "lib" / "python" / "vitrify")
+    assert recorded_in() is None
+    assert recorded(HEADLINES[DEPTH], None) is None
+    assert recorded(HEADLINES[DEPTH], tmp_path) is None
+    (tmp_path / f"{DEPTH}.json").write_text("{half of")
+    assert recorded(HEADLINES[DEPTH], tmp_path) is None
+    (tmp_path / f"{DEPTH}.json").write_text('{"name": "another"}')
+    assert recorded(HEADLINES[DEPTH], tmp_path) is None
+
+
+def test_claims_are_in_the_order_of_parts_and_numbers() -> None:
+    rows = [str(headline.fields["row"]) for headline in in_order(HEADLINES.values())]
+    assert [key for at, key in enumerate(row[0] for row in rows) if at == 0 or rows[at - 1][0] != key] == list("RBLG")
+    numbers = [int(row[1:]) for row in rows if row[0] == "R"]
+    assert numbers == sorted(numbers)
+    assert numbers[-1] > 9
+
+
+def test_a_file_is_written_whole_and_only_when_it_changes(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file.html"
+    assert put(path, "once")
+    before = path.stat().st_mtime_ns
+    assert not put(path, b"once")
+    assert path.stat().st_mtime_ns == before
+    assert put(path, "twice")
+    assert path.read_text() == "twice"
+    (tmp_path / "deep" / ".file.html.partial").write_text("left by a process that was killed")
+    (tmp_path / "deep" / "old.html").write_text("")
+    keep_only(tmp_path / "deep", {"file.html"})
+    assert [each.name for each in path.parent.iterdir()] == ["file.html"]
+    assert read_json(path) is None
