@@ -14,6 +14,7 @@ LAYERS = [
     "errors",
     "arrays",
     "registry",
+    "markup",
     "spec",
     "net",
     "kit",
@@ -25,9 +26,10 @@ LAYERS = [
     "claims",
     "report",
     "interop",
+    "web",
     "cli",
 ]
-TOP = {"errors", "arrays", "registry"}
+TOP = {"errors", "arrays", "registry", "markup"}
 
 
 def layer_of(path: Path) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.certify.points import Questions
+from vitrify.certify.right import one_of
 from vitrify.errors import FolderError
 from vitrify.net.conv import Convolutional, image_planes, symbol_planes
 from vitrify.spec.grammar import Grammar
@@ -61,6 +62,11 @@ class ClassOracle:
         others = outputs.copy()
         np.put_along_axis(others, right, -np.inf, axis=1)
         return np.where(own > others.max(axis=1) + self.TIE, 0.0, 1.0)  # not a number never leads
+
+    def right(self, point: Floats) -> Floats:
+        """1 for the right class, 0 for the others."""
+        found: Floats = one_of(self.expected(point[None]), len(self.net.output.symbols))[0]
+        return found
 
     def witness(self, point: Floats, output: Floats) -> dict[str, object]:
         """The input, what is right and what came."""

@@ -51,6 +51,25 @@ class Evidence:
         }
         return data | ({"shown": dict(self.shown)} if self.shown else {})
 
+    def _repr_html_(self) -> str:
+        from vitrify.markup import badge, card, facts, folded, table, tag
+
+        words = [f"{self.cases:,} cases", self.method, f"{self.seconds:.3g} s"]
+        words += [f"seed {self.seed}"] if self.seed is not None else []
+        title = tag("span", badge(self.verdict), f" {', '.join(words)}")
+        parts = [tag("div", f"on {self.domain}", class_="said")]
+        if self.witness is not None:
+            parts.append(folded("a case that fails", facts(self.witness), unfolded=True))
+        names = dict.fromkeys([*self.declared, *self.measured])
+        if names:
+            rows = [(name, self.declared.get(name), self.measured.get(name)) for name in names]
+            parts.append(table(["quantity", "declared", "measured"], rows, "quantities"))
+        if self.proof is not None:
+            parts.append(folded("proved for all words at once", facts(self.proof)))
+        if self.notes:
+            parts.append(folded("notes", tag("ul", *(tag("li", note) for note in self.notes)), unfolded=True))
+        return card(title, *parts)
+
 
 def combine(parts: Mapping[str, Evidence]) -> Evidence:
     """One verdict for several subjects: that of the first that fails, else of the first undecided one, else holds."""

@@ -34,6 +34,9 @@ class ConnectivityOracle:
         far: Floats = np.abs(outputs - right).max(axis=(1, 2))
         return np.where(np.isfinite(far), far, np.inf)
 
+    def right(self, point: Floats) -> Floats:
+        return self.spec.connected(point).astype(np.float64)
+
     def witness(self, point: Floats, output: Floats) -> dict[str, object]:
         right = self.spec.connected(point)
         a, b = np.unravel_index(int(np.abs(output - right).argmax()), right.shape)

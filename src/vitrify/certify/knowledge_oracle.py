@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.right import one_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
@@ -61,6 +62,9 @@ class AnswerOracle:
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
         return _wrong(self._expected(words), logits)
+
+    def right(self, word: Ids) -> Floats:
+        return one_of(self._expected(word[None])[0], len(self._symbol))
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         return self._told(word, logits, None)

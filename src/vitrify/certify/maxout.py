@@ -38,6 +38,10 @@ class MaxoutOracle:
         far: Floats = np.abs(outputs - self.spec(inputs)).max(axis=1)
         return far
 
+    def right(self, point: Floats) -> Floats:
+        found: Floats = self.spec(point[None])[0]
+        return found
+
     def witness(self, point: Floats, output: Floats) -> dict[str, object]:
         return {
             "point": point.tolist(),

@@ -13,6 +13,7 @@ from vitrify.certify.knowledge_oracle import AnswerOracle
 from vitrify.certify.probability_oracles import NextTokenOracle, NextWordOracle
 from vitrify.certify.program_oracle import ProgramOracle, TruthOracle
 from vitrify.certify.recall_oracle import RecallOracle
+from vitrify.certify.right import one_of
 from vitrify.certify.sentence_oracles import MembershipOracle, NextSetOracle, Sentences
 from vitrify.certify.set_oracle import SetOracle
 from vitrify.certify.task_oracle import TaskOracle
@@ -60,6 +61,13 @@ class Oracle(Protocol):
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
         """Distance of the answers from the right ones, [word, prefix]; words are input ids [word, length]."""
+        ...
+
+    def right(self, word: Ids) -> Floats:
+        """The right answers [prefix, symbol]: probabilities, 1 for what is right and 0 for the rest, or numbers.
+
+        NaN where nothing is asked.
+        """
         ...
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
@@ -126,6 +134,9 @@ class StateOracle:
     def errors(self, words: Ids, logits: Floats) -> Floats:
         return self._distance(logits, self._symbol[self.automaton.run_batch(words - 1)])
 
+    def right(self, word: Ids) -> Floats:
+        return one_of(self._symbol[self.automaton.run_batch(word[None] - 1)[0]], len(self.net.output.symbols))
+
     def _distance(self, logits: Floats, wanted: Ids) -> Floats:
         right = logits.argmax(axis=-1) == wanted
         right &= np.isfinite(logits).all(axis=-1)
@@ -188,6 +199,9 @@ class FinalStateOracle(StateOracle):
     def errors(self, words: Ids, logits: Floats) -> Floats:
         final = self._symbol[self.automaton.run_batch(words - 1)[:, -1:]]
         return self._distance(logits, np.broadcast_to(final, logits.shape[:2]))
+
+    def right(self, word: Ids) -> Floats:
+        return np.repeat(super().right(word)[-1:], len(word) + 1, axis=0)
 
     def questions(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Words with any number of one letter among another, of full length."""

@@ -44,6 +44,10 @@ class PointOracle(Protocol):
         """Distance of each answer from the right one, [case]."""
         ...
 
+    def right(self, point: Floats) -> Floats:
+        """The right answer to one input: numbers, or 1 for the right symbol and 0 for the rest."""
+        ...
+
     def tolerance(self) -> float:
         """The largest distance that still counts as right."""
         ...

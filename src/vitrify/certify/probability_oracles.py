@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.right import where_any
 from vitrify.certify.sentence_oracles import Beginnings
 from vitrify.errors import FolderError
 from vitrify.kit.heads.logsum import floor_below, guessed, stepped
@@ -52,6 +53,10 @@ class NextTokenOracle:
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
         return distances(self.net, logits, np.exp(self._expected(words)))
+
+    def right(self, word: Ids) -> Floats:
+        found: Floats = np.exp(self._expected(word[None])[0])
+        return found
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         return furthest(self.net, word, logits[-1], np.exp(self._expected(word[None])[0, -1]))
@@ -157,6 +162,9 @@ class NextWordOracle:
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
         return distances(self.net, logits, np.stack([self._expected(word) for word in words]))
+
+    def right(self, word: Ids) -> Floats:
+        return where_any(self._expected(word))
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         return furthest(self.net, word, logits[-1], self._expected(word)[-1])

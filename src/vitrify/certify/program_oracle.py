@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.right import one_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.crasp import Crasp
@@ -57,6 +58,15 @@ class ProgramOracle:
             wrong = np.where(ahead & np.isfinite(own), 0.0, 1.0)
         wrong = np.where(np.isfinite(wrong), wrong, np.inf)
         return np.concatenate([np.zeros((len(words), 1)), wrong], axis=1)
+
+    def right(self, word: Ids) -> Floats:
+        wanted, symbols = self.batch(word[None] - 1)[0], self.net.output.symbols
+        if self.net.output.kind == "values":
+            rows = np.array([[float(self.domain[place])] for place in wanted.tolist()])
+        else:
+            said = [str(self.domain[place]) for place in wanted.tolist()]
+            rows = one_of([symbols.index(symbol) if symbol in symbols else -1 for symbol in said], len(symbols))
+        return np.vstack([np.full((1, len(symbols)), np.nan), rows.reshape(-1, len(symbols))])
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         letters = [self.net.inputs[i] for i in word]

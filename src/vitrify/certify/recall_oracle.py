@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.right import one_of
 from vitrify.certify.sentence_oracles import Beginnings
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.associations import Associations
@@ -48,6 +49,9 @@ class RecallOracle:
         wrong = np.zeros(expected.shape)
         wrong[asked] = np.where(clear, 0.0, 1.0)
         return wrong
+
+    def right(self, word: Ids) -> Floats:
+        return one_of(self._expected(word), len(self._symbol))
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         return {

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.right import one_of, where_any
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.dyck import ANSWERS, Dyck
@@ -99,6 +100,9 @@ class NextSetOracle:
         clear = (np.isfinite(logits) & (np.abs(logits) > self.TIE)).all(axis=-1)
         return np.where(np.array(right) & clear, 0.0, 1.0)
 
+    def right(self, word: Ids) -> Floats:
+        return where_any(self._expected(word))
+
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         found, expected = logits[-1] > 0, self._expected(word)[-1]
         return {
@@ -142,6 +146,9 @@ class MembershipOracle:
         wanted = np.array([1.0 if self._holds(word) else -1.0 for word in words])
         lead = (logits[..., 1] - logits[..., 0]) * wanted[:, None]
         return np.where(lead > self.TIE, 0.0, 1.0)
+
+    def right(self, word: Ids) -> Floats:
+        return one_of([int(self._holds(word))] * (len(word) + 1), len(ANSWERS))
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         wrong = int(np.argmax(self.errors(word[None], logits[None])[0]))

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.right import one_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.tasks.catalogue import Task
@@ -75,6 +76,12 @@ class TaskOracle:
     def asked(self, words: Ids) -> NDArray[np.bool_]:
         """After which prefixes an answer is asked for, [word, prefix]; never before the first symbol."""
         return np.pad(~np.isnan(self._all_wanted(words)[..., 0]), ((0, 0), (1, 0)))
+
+    def right(self, word: Ids) -> Floats:
+        wanted = self._all_wanted(word[None])[0]
+        if not self.task.numeric:
+            wanted = one_of(np.nan_to_num(wanted[:, 0], nan=-1), len(self.task.outputs))
+        return np.vstack([np.full((1, len(self.task.outputs)), np.nan), wanted])
 
     def errors(self, words: Ids, logits: Floats) -> Floats:
         right = self._all_wanted(words)

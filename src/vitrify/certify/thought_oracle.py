@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.certify.right import one_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.thought import Thinking
@@ -95,6 +96,9 @@ class ThoughtOracle:
         np.put_along_axis(others, np.maximum(right, 0)[..., None], -np.inf, axis=-1)
         good = (own - others.max(axis=-1) > self.TIE) & np.isfinite(logits).all(axis=-1)
         return np.where(good | (right == NOTHING), 0.0, 1.0)
+
+    def right(self, word: Ids) -> Floats:
+        return one_of(self._right(tuple(word.tolist())), len(self._place))
 
     def witness(self, word: Ids, logits: Floats) -> dict[str, object]:
         words = [self.net.inputs[i] for i in word]

@@ -5,22 +5,29 @@ network (`learn/models/scalar.py`) can do two things: say $\pi_1$ whatever it re
 read the last bit, which costs the entropy rate. In its low-rank form with the numbers $e > 0$ and $w$ the logit of a 1
 after $x$ is $e^2 (1 + 2w|w|)\,x + b - e^2/2$, and the loss with the best $b$ depends on the contrast
 $A = e^2 (1 + 2w|w|)$ only: `profile`.
+Formulae take numbers of Python, of NumPy and of JAX; with the first two they need no JAX.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.net.transformer import Transformer
-from vitrify.sandboxes.catalogue import Row
+from vitrify.arrays import Array, namespace
+
+if TYPE_CHECKING:
+    from vitrify.net.transformer import Transformer
+    from vitrify.sandboxes.catalogue import Row
 
 CRITICAL = -np.sqrt(0.5)  # where 1 + 2w|w| changes its sign
 SADDLE = -(1 + np.log(2)) / 2  # the energy at e = 0 and the critical w
+
+
+def _numbers(*values: Any) -> Any:
+    """JAX's functions where one of the values is an array of JAX, else NumPy's."""
+    arrays = [value for value in values if hasattr(value, "__array_namespace__") and not isinstance(value, np.generic)]
+    return next((namespace(array) for array in arrays if not isinstance(array, np.ndarray)), np)
 
 
 def ones(p: Any, q: Any) -> Any:
@@ -87,13 +94,14 @@ def reduced(e: Array, w: Array, b: Array, p: Array, q: Array) -> Array:
 
 def gain(w: Array) -> Array:
     """What the units make of the contrast: a factor that is negative below the critical w."""
-    return 1 + 2 * w * jnp.abs(w)
+    return 1 + 2 * w * abs(w)
 
 
 def costs(zero: Array, one: Array, p: Array, q: Array) -> Array:
     """The mean loss of the logits of a 1 after 0 and after 1."""
-    after_one = q * jax.nn.softplus(one) + (1 - q) * jax.nn.softplus(-one)
-    after_zero = p * jax.nn.softplus(-zero) + (1 - p) * jax.nn.softplus(zero)
+    xp = _numbers(zero, one, p, q)
+    after_one = q * xp.logaddexp(one, 0.0) + (1 - q) * xp.logaddexp(-one, 0.0)
+    after_zero = p * xp.logaddexp(-zero, 0.0) + (1 - p) * xp.logaddexp(zero, 0.0)
     return ones(p, q) * after_one + (1 - ones(p, q)) * after_zero
 
 
@@ -102,11 +110,12 @@ def best(a: Array, p: Array, q: Array) -> Array:
 
     Of the two forms of the positive root the one without cancellation is taken, scaled so that nothing overflows.
     """
-    half = jnp.maximum(a, 0.0) / 2
-    small = jnp.exp(-half)
-    root = jnp.sqrt((p - q) ** 2 * small**2 + 4 * p * q * jnp.exp(a - 2 * half))
-    whole = jnp.log(jnp.abs(p - q) * small + root)
-    return jnp.where(p > q, half - a - jnp.log(2 * q) + whole, jnp.log(2 * p) - half - whole)
+    xp = _numbers(a, p, q)
+    half = xp.maximum(a, 0.0) / 2
+    small = xp.exp(-half)
+    root = xp.sqrt((p - q) ** 2 * small**2 + 4 * p * q * xp.exp(a - 2 * half))
+    whole = xp.log(abs(p - q) * small + root)
+    return xp.where(p > q, half - a - xp.log(2 * q) + whole, xp.log(2 * p) - half - whole)
 
 
 def profile(a: Array, p: Array, q: Array) -> Array:
@@ -115,9 +124,16 @@ def profile(a: Array, p: Array, q: Array) -> Array:
     return costs(zero, zero + a, p, q)
 
 
+def slope(a: Any, p: Any, q: Any) -> Any:
+    r"""The derivative of `profile`: $\pi_1 (\sigma(z) - (1 - q))$ with the logit $z$ after 1: the bias is the best."""
+    one = best(a, p, q) + a
+    return ones(p, q) * (0.5 * (1 + np.tanh(one / 2)) - (1 - q))
+
+
 def energy(e: Any, w: Any) -> Any:
     r"""$e^2 - w^2 - \mathrm{sign}(w) \log|w|$, which the gradient flow keeps."""
-    return e**2 - (w**2 + jnp.sign(w) * jnp.log(jnp.abs(w)))
+    xp = _numbers(e, w)
+    return e**2 - (w**2 + xp.sign(w) * xp.log(abs(w)))
 
 
 def separatrix(w: Any) -> Any:

@@ -28,7 +28,7 @@ from vitrify.errors import InputError, StoreError
 from vitrify.learn import _disk
 
 KEPT = 2  # checkpoints
-SECONDS, LARGEST = 2.0, 1 << 20  # the log is written out after so long, or so many bytes
+SECONDS, LARGEST = 0.5, 1 << 20  # the log is written out after so long, or so many bytes
 EACH = "each"  # the key of what differs between the runs of a group
 
 Done = tuple[dict[str, Any], Mapping[str, Any] | None]  # what result.json is to hold, and the weights
@@ -111,7 +111,11 @@ class Group:
             text = _disk.encode(_disk.plain(line))
         self._lines.append(text)
         self._size += len(text)
-        if self._size > LARGEST or time.monotonic() - self._flushed > SECONDS:
+        self.breathe()
+
+    def breathe(self) -> None:
+        """Write the log out if that is due: who trains calls it now and then, so that others see how far it is."""
+        if self._lines and (self._size > LARGEST or time.monotonic() - self._flushed > SECONDS):
             self.flush()
 
     def lines(self) -> list[dict[str, Any]]:

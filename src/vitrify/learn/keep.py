@@ -55,6 +55,7 @@ def _go(program: Program, held: Held, watch: Watch | None, every: float) -> None
         if len(journey.points) > logged:
             held.log(journey.points[-1])
             logged = len(journey.points)
+        held.breathe()
         if time.monotonic() - saved > every:
             held.save(journey.step, checkpoint(journey), {})
             saved = time.monotonic()

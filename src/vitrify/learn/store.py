@@ -84,7 +84,7 @@ class Run:
         return self._group
 
     def log(self, values: Mapping[str, Any]) -> None:
-        """Add a line to the log; it is written out at checkpoints, at the end, and every two seconds."""
+        """Add a line to the log; it is written out at checkpoints, at the end, and about every second."""
         self.group.add(dict(values))
 
     def save(self, step: int, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:

@@ -220,6 +220,17 @@ def image_planes(net: Convolutional, images: NDArray[Any]) -> NDArray[np.float64
     return pixels[:, None]
 
 
+def pixels(net: Convolutional, words: Sequence[str]) -> NDArray[np.float64]:
+    """The image whose pixels words write down row by row, as planes."""
+    if len(words) != net.rows * net.columns:
+        raise InputError(f"this network reads images of {net.rows}×{net.columns} pixels, not {len(words)} of them")
+    try:
+        given = np.array([float(word) for word in words])
+    except ValueError as error:
+        raise InputError(f"this network reads numbers: {error}") from None
+    return image_planes(net, given.reshape(1, net.rows, net.columns))
+
+
 def symbol_planes(net: Convolutional, sequences: Sequence[Sequence[str]]) -> NDArray[np.float64]:
     """Sequences of symbols as planes, one per symbol; those that the network does not read are refused."""
     if net.pixels != "symbols":

@@ -202,8 +202,8 @@ def _pairs(
 ) -> list[str]:
     """What a query and a key say to each other, space by space."""
     found = []
-    for a in queries:
-        for b in keys:
+    for a in (source for source in queries if w_q[list(source.dims)].any()):
+        for b in (source for source in keys if w_k[list(source.dims)].any()):
             table = w_q[list(a.dims)] @ w_k[list(b.dims)].T
             largest = float(np.abs(table).max(initial=0.0))
             if largest <= 1e-12:

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from vitrify.arrays import Array, Logits, namespace
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output, SequenceArchitecture
+from vitrify.net.conv import Convolutional, pixels, symbol_planes
 from vitrify.net.spaces import Reals
 from vitrify.net.trace import Trace
 from vitrify.net.transformer import QUERY_CHUNK
 from vitrify.net.weights import Weights
+from vitrify.spec.connectivity import adjacency, edges_of_words
 
 BATCH_BYTES = 1 << 28  # activations of one batch; larger batches were not faster
 UNKNOWN = ("<unk>", "<UNK>")
@@ -117,16 +119,25 @@ def _batches(net: SequenceArchitecture, lengths: Sequence[int]) -> Iterator[rang
 
 
 def trace(weights: Weights[Any], words: Sequence[str]) -> Trace:
-    """Every activation of one run, by name."""
-    net = weights.architecture
-    inputs: Array
-    if net.reads == "vector":  # the same vector at every position: these are told apart by their number
-        inputs, names = numbers(weights, words), tuple(str(place + 1) for place in range(net.max_length))
-    else:
-        inputs, names = batch_of(net, [encode(net, words)])[0], (net.inputs[0],) * net.pads + tuple(words)
-    seen: dict[str, Array] = {}
-    net.forward(weights.prepared, inputs, record=seen.__setitem__)
+    """Every activation of one run, by name; words are symbols, numbers, edges of a graph or the pixels of an image."""
+    inputs, names = read(weights, words)
+    seen: dict[str, Array] = {"hook_input": inputs} if weights.architecture.reads == "image" else {}
+    found = weights.architecture.forward(weights.prepared, inputs, record=seen.__setitem__)
+    seen.setdefault("hook_logits", found)
     return Trace(weights, names, {name: _first(value) for name, value in seen.items()})
+
+
+def read(weights: Weights[Any], words: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
+    """What words write down, as a batch of one, and a name for each position."""
+    net = weights.architecture
+    if isinstance(net, Convolutional):
+        planes = symbol_planes(net, [words]) if net.pixels == "symbols" else pixels(net, words)
+        return planes, tuple(words) if net.pixels == "symbols" else ()
+    if net.reads == "rows":
+        return adjacency(net.inputs, edges_of_words(words))[None], net.inputs
+    if net.reads == "vector":  # the same vector at every position: these are told apart by their number
+        return numbers(weights, words), tuple(str(place + 1) for place in range(net.max_length))
+    return batch_of(net, [encode(net, words)])[0], (net.inputs[0],) * net.pads + tuple(words)
 
 
 def _first(value: Array | list[Array]) -> Array:

@@ -28,7 +28,7 @@ class Flag:
     low: ClassVar[float] = 0.0
     high: ClassVar[float] = 1.0
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return ("",)
 
@@ -59,7 +59,7 @@ class OneHot(_UnitVectors):
     void: bool = False
     tag: ClassVar[str] = "onehot"
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(f"={value}" for value in self.values)
 
@@ -80,7 +80,7 @@ class MultiHot(_UnitVectors):
 
     tag: ClassVar[str] = "multihot"
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(f"∋{value}" for value in self.values)
 
@@ -111,7 +111,7 @@ class Bits:
     def norm(self) -> float:
         return float(self.size)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(f".bit{b}" for b in range(self.size))
 
@@ -146,7 +146,7 @@ class Circle:
     def gap(self) -> float:
         return float(1.0 - np.cos(2 * np.pi / len(self.values))) if len(self.values) > 1 else 1.0
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return (".x", ".y")
 
@@ -175,7 +175,7 @@ class _Numbers:
     def size(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(f"[{label}]" for label in self.labels)
 

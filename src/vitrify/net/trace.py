@@ -70,19 +70,24 @@ class Trace:
         parts += [self._experts(block) for block in mixed]
         for label in self.weights.labels.spaces:
             if label.kind.tag != "reals" or label.kind.size <= SHOWN_REALS:
-                said = "  ".join(_text(value) for value in self.read(label.name))
+                told = "  ".join(said(value) for value in self.read(label.name))
                 parts.append(
-                    f"{label.name} ({', '.join(n.strip('=[]') for n in label.kind.names)}): {said}"
+                    f"{label.name} ({', '.join(n.strip('=[]') for n in label.kind.names)}): {told}"
                     if label.kind.tag in ("reals", "integers")
-                    else f"{label.name}: {said}"
+                    else f"{label.name}: {told}"
                 )
         return "\n".join(parts)
 
+    def _repr_html_(self) -> str:
+        from vitrify.net.display import trace_card
 
-def _text(value: Any) -> str:
+        return trace_card(self)
+
+
+def said(value: Any) -> str:
     """A decoded value in a few characters."""
     if isinstance(value, list):
-        return "[" + " ".join(_text(part) for part in value) + "]"
+        return "[" + " ".join(said(part) for part in value) + "]"
     if value is None:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -57,6 +57,11 @@ class Weights(Generic[A]):
             f"units={size.units}, nonzero={size.nonzero})"
         )
 
+    def _repr_html_(self) -> str:
+        from vitrify.net.display import weights_card
+
+        return weights_card(self)
+
     @cached_property
     def prepared(self) -> Mapping[str, Any]:
         """The arrays in the form in which a NumPy run is cheapest."""

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from vitrify.errors import Problem, SpecError
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import lines_of, refuse_any, refuse_suffix
 from vitrify.spec.ngram import BEGIN, END
 
@@ -25,7 +26,7 @@ Located = tuple[int | None, Sequence[str]]  # the line of some words, where they
 
 
 @dataclass(frozen=True)
-class Associations:
+class Associations(Displayed):
     """Words and their answers, in order.
 
     >>> spec = Associations.of({"France": "Paris", "Japan": "Tokyo", "Nippon": "Tokyo"})

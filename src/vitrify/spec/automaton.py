@@ -18,6 +18,7 @@ import numpy as np
 
 from vitrify.errors import InputError, SpecError
 from vitrify.spec.automaton_checks import Triple, named_problems, table_problems
+from vitrify.spec.display import Displayed
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -26,7 +27,7 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True, repr=False)
-class Automaton:
+class Automaton(Displayed):
     """A complete deterministic finite automaton over arbitrary tokens.
 
     `transitions[state][letter]` is the index of the next state; `initial` and `accepting` are state indices too
@@ -46,6 +47,7 @@ class Automaton:
     """
 
     suffix: ClassVar[str] = ".automaton.json"
+    SIZES: ClassVar[tuple[str, ...]] = ("states", "alphabet", "initial_state", "accepting")
 
     states: tuple[str, ...]
     alphabet: tuple[str, ...]

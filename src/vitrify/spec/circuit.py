@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vitrify.errors import InputError, SpecError
+from vitrify.spec.display import Displayed
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Circuit:
+class Circuit(Displayed):
     """Inputs by name, gates as pairs of literals, outputs as names with literals.
 
     >>> xor = Circuit(("a", "b"), ((3, 5), (2, 4), (7, 9)), (("a⊕b", 10),))

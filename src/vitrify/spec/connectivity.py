@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.errors import InputError, Problem, SpecError
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import lines_of, refuse_any, refuse_suffix
 
 Floats = NDArray[np.float64]
@@ -26,7 +27,7 @@ BETWEEN = "-"  # the nodes of an edge that is given as one word
 
 
 @dataclass(frozen=True)
-class Connectivity:
+class Connectivity(Displayed):
     """Graphs over some nodes, and which of these a path connects.
 
     >>> towns = Connectivity(("a", "b", "c", "d"))

@@ -22,6 +22,7 @@ import numpy as np
 
 from vitrify.errors import Problem, SpecError
 from vitrify.spec.beginnings import beginnings
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import lines_of, refuse_any, refuse_suffix
 from vitrify.spec.headed import Header
 from vitrify.spec.ngram import BEGIN, END
@@ -32,7 +33,7 @@ ANSWERS = ("no", "yes")  # to the question whether a word is in the language
 
 
 @dataclass(frozen=True)
-class Dyck:
+class Dyck(Displayed):
     """Well-nested words over pairs of brackets, at most `depth` of them open at once.
 
     >>> spec = Dyck.of("( ) [ ]", depth=2, length=20)

@@ -26,6 +26,7 @@ import numpy as np
 from vitrify.errors import Problem, SpecError
 from vitrify.spec.associations import Located, word_problem
 from vitrify.spec.beginnings import beginnings
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import lines_of, refuse_any, refuse_suffix
 
 HEADER = ("fillers:", "length:")
@@ -34,7 +35,7 @@ Fact = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(Displayed):
     """Subjects, relations and answers.
 
     >>> spec = Facts((("France", "capital", "Paris"), ("France", "currency", "euro")), fillers=("the", "of"))

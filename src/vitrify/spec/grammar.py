@@ -14,11 +14,12 @@ from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from vitrify.errors import InputError, Problem, SpecError, SpecWarning
 from vitrify.spec import grammar_chart, grammar_depth, grammar_language
 from vitrify.spec.beginnings import beginnings
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import refuse_any
 from vitrify.spec.grammar_checks import Source, problems_of
 from vitrify.spec.grammar_files import grammar_text, read_file, read_text
@@ -37,7 +38,7 @@ SENTENCES = 100_000  # how many are listed at most unless told otherwise
 
 
 @dataclass(frozen=True, repr=False)
-class Grammar:
+class Grammar(Displayed):
     """A context-free grammar, with or without probabilities.
 
     >>> grammar = Grammar.from_text('''
@@ -57,6 +58,7 @@ class Grammar:
     rules: tuple[Rule, ...]
     source: InitVar[Source | None] = None
 
+    SIZES: ClassVar[tuple[str, ...]] = ("start", "rules", "nonterminals", "terminals", "probabilistic")
     DRAWN = 16  # rules up to which repr is code that rebuilds the grammar
 
     def __post_init__(self, source: Source | None) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 from vitrify.errors import Problem
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import refuse_suffix, text_of
 
 LONGEST = 65_535  # of words: one more is a number of positions, and expressions have at most 65,536 values
 Choice = TypeVar("Choice")
 
 
-class Headed(ABC):
+class Headed(Displayed, ABC):
     """A spec that is read from a text and written as one."""
 
     suffix: ClassVar[str]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from vitrify.errors import SpecError
+from vitrify.spec.display import Displayed
 from vitrify.spec.knowledge_files import SLOT, Words, knowledge_problems, knowledge_text, read_tasks
 
 
@@ -40,7 +41,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class Knowledge(Displayed):
     """Tasks in order, and what each sequence of words asks for.
 
     >>> spec = Knowledge.of({

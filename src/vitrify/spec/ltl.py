@@ -51,6 +51,7 @@ class Formula(Headed):
     length: int
     name: str = field(default="formula", compare=False)
     suffix: ClassVar[str] = ".ltl"
+    SIZES: ClassVar[tuple[str, ...]] = ("alphabet", "length", "depth", "looks")
 
     @classmethod
     def _parsed(cls, text: str, file: str | None, name: str) -> Formula:

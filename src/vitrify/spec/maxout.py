@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.errors import SpecError
+from vitrify.spec.display import Displayed
 from vitrify.spec.maxout_files import layer_problems, maxout_text, point_problems, read_maxout
 
 Floats = NDArray[np.float64]
@@ -95,7 +96,7 @@ class Layer:
 
 
 @dataclass(frozen=True, repr=False)
-class Maxout:
+class Maxout(Displayed):
     """A maxout network on the box of inputs that are at most `radius` in every coordinate.
 
     >>> tent = Maxout.from_points([(-1, 0), (0, 1), (1, 0)])

@@ -21,6 +21,7 @@ import numpy as np
 
 from vitrify.errors import InputError, Problem, SpecError, SpecWarning
 from vitrify.spec.arpa import Listing, Table, read_arpa, write_arpa
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import refuse_any
 from vitrify.spec.ngram_trie import (
     BEGIN,
@@ -43,11 +44,12 @@ __all__ = ["BEGIN", "END", "Level", "NGramModel"]
 LN10 = float(np.log(10.0))
 CELLS = 1 << 22  # entries of the dense tables that are worked on at a time
 REFUSED_DEFECT = 1e-3  # sums this far from one are no rounding: the file is damaged, or was never normalised
+DRAWN = 20_000  # n-grams up to which a notebook shows the file's first lines
 WARNED_DEFECT = 1e-6  # what files with seven digits stay below
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NGramModel:
+class NGramModel(Displayed):
     """A back-off n-gram model over words, held as a trie with one level per order.
 
     >>> model = NGramModel.from_ngrams({
@@ -60,6 +62,7 @@ class NGramModel:
     """
 
     suffix: ClassVar[str] = ".arpa"
+    SIZES: ClassVar[tuple[str, ...]] = ("order", "vocabulary")
 
     vocabulary: tuple[str, ...]
     levels: tuple[Level, ...]
@@ -117,6 +120,10 @@ class NGramModel:
     def __repr__(self) -> str:
         sizes = tuple(map(len, self.levels))
         return f"NGramModel(order={self.order}, words={len(self.vocabulary)}, ngrams={sizes})"
+
+    def first_lines(self) -> str:
+        """How its ARPA file begins; of a large model, whose file takes long to write, its sizes."""
+        return super().first_lines() if sum(map(len, self.levels)) <= DRAWN else repr(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NGramModel):

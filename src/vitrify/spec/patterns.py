@@ -20,6 +20,7 @@ import numpy as np
 
 from vitrify.errors import SpecError
 from vitrify.spec.beginnings import beginnings
+from vitrify.spec.display import Displayed
 from vitrify.spec.ngram import BEGIN, END
 from vitrify.spec.pattern_files import pattern_problems, patterns_text, read_patterns, split_pattern
 
@@ -31,7 +32,7 @@ State = tuple[int, frozenset[int]]  # how many words were read, and which patter
 
 
 @dataclass(frozen=True)
-class WordPatterns:
+class WordPatterns(Displayed):
     """Patterns over word classes, and the sentences that they allow.
 
     >>> spec = WordPatterns.of({"WHO": "Ann Bob", "PET": "cat dog"}, ['WHO "has a" PET', 'WHO "sleeps"'])

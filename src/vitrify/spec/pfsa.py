@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from vitrify.errors import InputError, Problem, SpecError
 from vitrify.spec.automaton_checks import token_problems
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import Pairs, kind_of, parse_json, refuse_any, refuse_suffix, text_of
 from vitrify.spec.ngram import BEGIN, END, NGramModel
 
@@ -40,7 +41,7 @@ Transition = tuple[str, str, str, float]
 
 
 @dataclass(frozen=True)
-class ProbabilisticAutomaton:
+class ProbabilisticAutomaton(Displayed):
     """States, letters, and probabilities to begin, to go on and to end.
 
     >>> coin = ProbabilisticAutomaton(("q",), ("h", "t"), (("q", 1.0),), (("q", "h", "q", 0.5), ("q", "t", "q", 0.25)),

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vitrify.errors import InputError, SpecError
+from vitrify.spec.display import Displayed
 from vitrify.spec.scene_files import SUFFIX, Parts, read_scene, scene_problems, scene_text, unfold
 
 Floats = NDArray[np.float64]
@@ -54,7 +55,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scene(Displayed):
     """Features, classes and the two numbers that say what counts as present and as absent.
 
     >>> dot, bar = [[0, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 1, 0], [0, 1, 0], [0, 1, 0]]

@@ -29,6 +29,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from vitrify.errors import BuildRefused, InputError, Problem
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import refuse_any
 from vitrify.spec.ngram import BEGIN, END
 from vitrify.spec.toml_files import Keys, TomlFile
@@ -54,7 +55,7 @@ class Rule(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TuringMachine:
+class TuringMachine(Displayed):
     """A deterministic machine; as a chain of thought it writes its steps.
 
     >>> flip = TuringMachine.of(

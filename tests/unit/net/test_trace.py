@@ -166,3 +166,22 @@ def test_unknown_names_are_answered_with_the_known() -> None:
 def test_words_the_net_does_not_read_are_refused() -> None:
     with pytest.raises(InputError, match="does not read 'z'"):
         trace(copycat(), "az")
+
+
+def test_an_image_and_a_graph_are_traced_from_words() -> None:
+    from vitrify.constructions.catalogue import build
+    from vitrify.spec.connectivity import Connectivity
+    from vitrify.spec.scenes import random_scene
+
+    net = build(random_scene(0))
+    rows, columns = net.architecture.rows, net.architecture.columns
+    seen = trace(net, [str(number % columns / 8) for number in range(rows * columns)])
+    assert seen["hook_input"].shape == (1, rows, columns)
+    assert seen["hook_input"][0, 0, :3].tolist() == [0.0, 0.125, 0.25]
+    assert seen["hook_logits"].shape == (1, len(net.architecture.output.symbols))
+    with pytest.raises(InputError, match="not 1 of them"):
+        trace(net, ["1"])
+    with pytest.raises(InputError, match="reads numbers"):
+        trace(net, ["x"] * (rows * columns))
+    graph = build(Connectivity(("a", "b", "c")))
+    assert (trace(graph, ["a-b"])["hook_logits"] > 0.5).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]

@@ -26,6 +26,7 @@ import numpy as np
 
 from vitrify.errors import SpecError
 from vitrify.registry import load, names
+from vitrify.spec.display import Displayed
 from vitrify.spec.files import refuse_any, refuse_suffix
 from vitrify.spec.toml_files import Keys, read_toml
 
@@ -53,7 +54,7 @@ class Within:
 
 
 @dataclass(frozen=True)
-class Task(ABC):
+class Task(Displayed, ABC):
     """Words over an alphabet, and the right answers at their positions.
 
     `numeric` says that answers are vectors of numbers, named by `outputs`; else they are symbols, among `outputs`.

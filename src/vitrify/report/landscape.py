@@ -1,0 +1,298 @@
+r"""The landscape of a one-layer transformer on a chain of bits, as plain data that a page draws.
+
+The chain leaves 0 with probability $p$ and 1 with probability $q$. In its low-rank form (`claims/_chain.py`) the
+network has the numbers $e$ (embedding) and $w$ (units), and its loss with the best bias is $l(A)$ with the contrast
+$A = f\,(1 + 2w|w|)$, where
+
+    tied       f = e²           the readout is the embedding
+    attention  f = e² (1 + c)   a head returns the token itself, times c
+    untied     f = e a          the readout is a number a of its own
+
+As $\dot A = -l'(A)\,|\nabla A|^2$, the contrast goes monotonically towards the right one, $A_\star$, and stops before
+only where $\nabla A = 0$, and so $A = 0$. A start whose $A$ has the right sign reaches it. Otherwise $|A|$ and with it
+$e^2$ shrink, and what the flow keeps decides whether $e^2$ comes to 0, where nothing is read, before another factor
+changes its sign: $E = e^2 - h(w)$, $h(w) = w^2 + \mathrm{sign}(w) \log|w|$, and $e^2 - 2(1+c)^2$ in the first two
+forms, $e^2 - h(w)/2$ and $e^2 - a^2$ in the third. The rules for the last two forms are our derivation; tests compare
+all three with the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vitrify.claims import _chain
+from vitrify.errors import InputError
+
+EDGE = 2.5  # e and w are drawn from -EDGE to EDGE
+SURFACE, BASINS = 81, 160  # points of the grids along each side; of the second none has e = 0, which stays as it is
+SEEDS, STRIDE, STRIDES = 12, 0.05, 9  # flow lines: so many along each side, steps of that length, so many each way
+UNTIL, MOMENTS = 1e4, 160  # the time to which a path is followed, and how often it is kept
+REST = 1e-8  # the norm of the gradient at which a path has come to rest, as in `learn/flow.py`
+LEAST, MOST = 0.01, 0.99  # of p and q
+EVEN = 1e-9  # how near to 1 p + q must be to count as 1
+
+Numbers = Any  # a number or an array
+
+
+@dataclass(frozen=True)
+class Form:
+    """A low-rank form: its factor f(e, third), the derivatives of that, and what its third number is."""
+
+    key: str
+    title: str
+    third: str | None
+    means: str
+    first: float  # of the third number, where none is given
+    factor: Callable[[Numbers, Numbers], Numbers]
+    slopes: Callable[[Numbers, Numbers], tuple[Numbers, Numbers]]
+
+    def contrast(self, e: Numbers, w: Numbers, third: Numbers) -> Numbers:
+        """The difference A of the logits of a 1, after 1 and after 0."""
+        return self.factor(e, third) * _chain.gain(w)
+
+    def downhill(self, point: Any, p: float, q: float) -> Any:
+        """The direction of the gradient flow [3, …] at points [3, …]."""
+        e, w, third = point
+        by_e, by_third = self.slopes(e, third)
+        gain = _chain.gain(w)
+        down = -_chain.slope(self.factor(e, third) * gain, p, q)
+        return np.stack([down * gain * by_e, down * 4 * abs(w) * self.factor(e, third), down * gain * by_third])
+
+    def trapped(self, e: Numbers, w: Numbers, third: Numbers, p: float, q: float) -> Any:
+        """Whether the flow ends where nothing is read, although reading would be better."""
+        if abs(p + q - 1) < EVEN:
+            return np.zeros(np.broadcast(e, w, third).shape, bool)
+        by_e, by_third = self.slopes(e, third)
+        gain, f = _chain.gain(w), self.factor(e, third)
+        still = (gain * by_e == 0) & (gain * by_third == 0) & (w * f == 0)
+        wrong = f * gain * (1 - p - q) < 0
+        return still | (wrong & self._shut(e, w, third))
+
+    def _shut(self, e: Numbers, w: Numbers, third: Numbers) -> Any:
+        """Whether e² comes to 0 before any other factor of the contrast does."""
+        bends = 2 if self.key == "untied" else 1
+        with np.errstate(divide="ignore", invalid="ignore"):  # the energy has a pole at w = 0, which is never crossed
+            closed = (w >= 0) | (bends * e**2 + _chain.energy(0.0, np.asarray(w)) <= _chain.SADDLE)
+        if self.key == "untied":
+            return closed & (e**2 == third**2)
+        return closed & (e**2 <= 2 * (1 + third) ** 2) if self.key == "attention" else closed
+
+
+FORMS = {
+    form.key: form
+    for form in (
+        Form("tied", "tied", None, "", 0.0, lambda e, _: e**2, lambda e, _: (2 * e, 0.0 * e)),
+        Form(
+            "attention",
+            "tied, with attention",
+            "c",
+            "what the head returns of the token itself",
+            0.0,
+            lambda e, c: e**2 * (1 + c),
+            lambda e, c: (2 * e * (1 + c), e**2 + 0.0 * c),
+        ),
+        Form("untied", "untied", "a", "the readout", 0.2, lambda e, a: e * a, lambda e, a: (a + 0.0 * e, e + 0.0 * a)),
+    )
+}
+
+
+def form_of(key: str) -> Form:
+    """The form of that name."""
+    if key not in FORMS:
+        raise InputError(f"the weights are {', '.join(FORMS)}, not {key!r}")
+    return FORMS[key]
+
+
+def _chosen(p: float, q: float, *others: float) -> None:
+    if not (LEAST <= p <= MOST and LEAST <= q <= MOST):
+        raise InputError(f"p and q must lie from {LEAST} to {MOST}, not {p:g} and {q:g}")
+    if not all(abs(other) <= 2 * EDGE for other in others):
+        raise InputError(f"e, w and the third number must lie from {-2 * EDGE:g} to {2 * EDGE:g}")
+
+
+def surface(key: str, p: float, q: float, third: float | None = None) -> dict[str, Any]:
+    """The plane of e and w: the loss, where each start ends, flow lines, and the places where the flow rests."""
+    form = form_of(key)
+    at = form.first if third is None else third
+    _chosen(p, q, at)
+    alone, rate = _chain.alone(p, q), _chain.rate(p, q)
+    side = np.linspace(-EDGE, EDGE, SURFACE)
+    e, w = np.meshgrid(side, side)
+    loss = _chain.profile(form.contrast(e, w, at), p, q)
+    fine = np.linspace(-EDGE, EDGE, BASINS)
+    stuck = form.trapped(*np.meshgrid(fine, fine), at, p, q)
+    return {
+        "form": key,
+        "title": form.title,
+        "third": None if form.third is None else {"name": form.third, "value": at, "means": form.means},
+        "p": p,
+        "q": q,
+        "alone": alone,
+        "rate": rate,
+        "contrast": float(_chain.contrast(p, q)),
+        "edge": EDGE,
+        "loss": np.round(loss, 6).tolist(),  # [w, e]
+        "trapped": [row.tobytes().decode() for row in np.where(stuck, b"1", b"0")],  # [w, e]
+        "share": float(stuck.mean()),
+        "lines": _lines(form, at, p, q),
+        "goals": _goals(form, at, p, q),
+        "places": places(key, p, q, at),
+        "said": _said_of_plane(form, at, p, q) + _slice(form, at),
+    }
+
+
+def _lines(form: Form, at: float, p: float, q: float) -> list[list[list[float]]]:
+    """Curves along the flow, as far as it stays in the plane, the direction of each its own."""
+    side = np.linspace(-EDGE, EDGE, SEEDS + 1)[:-1] + EDGE / SEEDS
+    middle = np.stack([*np.meshgrid(side, side), np.full((SEEDS, SEEDS), at)]).reshape(3, -1)
+    kept = [middle[:2]]
+    for way in (-1.0, 1.0):
+        point = middle
+        for _ in range(STRIDES):
+            point = _stride(form, point, p, q, way * STRIDE)
+            kept = [point[:2], *kept] if way < 0 else [*kept, point[:2]]
+    found: list[list[list[float]]] = np.round(np.stack(kept).transpose(2, 0, 1), 3).tolist()
+    return found
+
+
+def _stride(form: Form, point: Any, p: float, q: float, length: float) -> Any:
+    """One step of a given length along the part of the flow that stays in the plane; where it rests, none."""
+
+    def unit(where: Any) -> Any:
+        down = form.downhill(where, p, q)
+        down[2] = 0.0
+        norm = np.linalg.norm(down, axis=0)
+        return np.where(norm > REST, down / np.maximum(norm, REST), 0.0)
+
+    half = point + length / 2 * unit(point)
+    return point + length * unit(half)
+
+
+def _goals(form: Form, at: float, p: float, q: float) -> list[list[list[float]]]:
+    """The curves in the plane on which the contrast is the right one: the loss is the entropy rate there."""
+    w = np.concatenate([np.linspace(-EDGE, _chain.CRITICAL, 121)[:-1], np.linspace(_chain.CRITICAL, EDGE, 161)[1:]])
+    f = _chain.contrast(p, q) / _chain.gain(w)
+    if form.key == "untied":
+        roots = [f / at] if at else []
+    else:
+        square = f / (1 + at) if form.key == "attention" and at != -1 else f
+        with np.errstate(invalid="ignore"):
+            root = np.sqrt(square)
+        roots = [-root, root] if not (form.key == "attention" and at == -1) else []
+    found = []
+    for root in roots:
+        inside = np.isfinite(root) & (abs(root) <= 1.2 * EDGE)
+        for part in np.split(np.arange(len(w)), np.flatnonzero(np.diff(inside.astype(int))) + 1):
+            if len(part) > 1 and inside[part[0]]:
+                found.append(np.round(np.stack([root[part], w[part]], axis=1), 3).tolist())
+    return found
+
+
+def places(key: str, p: float, q: float, third: float) -> list[dict[str, Any]]:
+    """Where the flow can rest, by name: what kind of place it is, and its loss."""
+    form = form_of(key)
+    alone, rate = _chain.alone(p, q), _chain.rate(p, q)
+    where = {"tied": "e² (1 + 2w|w|)", "attention": "e² (1 + 2w|w|) (1 + c)", "untied": "e a (1 + 2w|w|)"}[key]
+    goal = f"{where} = {_chain.contrast(p, q):.3g}".replace("-", "−")
+    found = [{"name": "the last bit is read", "where": goal, "kind": "global minimum", "loss": rate, "w": None}]
+    if abs(p + q - 1) < EVEN:
+        return [found[0] | {"name": "the last bit says nothing", "where": f"{where} = 0"}]
+    if key == "untied":
+        here = "" if third == 0 else f"; not in this slice, which has a = {third:g}"
+        return [*found, _place("e = a = 0" + here, "saddle", alone, [-EDGE, EDGE] if third == 0 else None)]
+    up = (1 - p - q) * (1 + third if form.third else 1)  # the sign of what e² is to become, times the gain
+    for low, high, sign in ((_chain.CRITICAL, EDGE, 1), (-EDGE, _chain.CRITICAL, -1)):
+        kind = "bad local minimum" if up * sign < 0 else "saddle"
+        at = f"e = 0, w {'>' if sign > 0 else '<'} −0.707"
+        found.append(_place(at, kind if up else "saddle", alone, [low, high]))
+    return [*found, _place("e = 0, w = −0.707", "saddle", alone, [_chain.CRITICAL, _chain.CRITICAL])]
+
+
+def _place(where: str, kind: str, loss: float, w: list[float] | None) -> dict[str, Any]:
+    return {"name": "nothing is read", "where": where, "kind": kind, "loss": loss, "w": w}
+
+
+def path(key: str, p: float, q: float, e: float, w: float, third: float | None = None) -> dict[str, Any]:
+    """The gradient flow from one start: its way, its loss over time, and the name of the place where it ends."""
+    from scipy.integrate import solve_ivp
+
+    form = form_of(key)
+    at = form.first if third is None else third
+    _chosen(p, q, e, w, at)
+
+    def down(_: float, point: Any) -> Any:
+        return form.downhill(point, p, q)
+
+    times = np.concatenate([[0.0], UNTIL * np.logspace(-7, 0, MOMENTS)])
+    solved = solve_ivp(down, (0.0, UNTIL), [e, w, at], method="LSODA", t_eval=times, rtol=1e-8, atol=1e-11)
+    if not solved.success:
+        raise InputError(f"the flow from e = {e:g}, w = {w:g} can't be followed: begin elsewhere")
+    way = solved.y
+    speed = np.linalg.norm(form.downhill(way, p, q), axis=0)
+    last = int(np.argmax(speed <= REST)) if (speed <= REST).any() else len(times) - 1
+    loss = _chain.profile(form.contrast(*way), p, q)[: last + 1]
+    end = ending(form, e, w, at, p, q)
+    rests = bool(speed[last] <= REST)
+    return {
+        "start": {"e": e, "w": w, "third": at},
+        "end": {"e": float(way[0, last]), "w": float(way[1, last]), "third": float(way[2, last])},
+        "kind": end,
+        "rests": rests,
+        "times": [float(f"{t:.4g}") for t in times[: last + 1]],
+        "loss": [float(f"{value:.7g}") for value in loss],
+        "way": np.round(way[:2, : last + 1].T, 4).tolist(),
+        "said": _said_of_path(form, e, w, at, p, q, end, float(loss[-1]), rests),
+    }
+
+
+def ending(form: Form, e: float, w: float, third: float, p: float, q: float) -> str:
+    """The kind of the place where the flow from a start ends."""
+    if not form.trapped(e, w, third, p, q):
+        return "global minimum"
+    if form.key == "untied":
+        return "saddle"
+    curvature = _chain.gain(w) * (1 + third) * (p + q - 1)  # of the loss along e, at e = 0
+    closed = w >= 0 or float(_chain.energy(e, w)) < _chain.SADDLE
+    return "bad local minimum" if curvature > 0 and closed else "saddle"
+
+
+def _said_of_plane(form: Form, at: float, p: float, q: float) -> str:
+    alone, rate = _chain.alone(p, q), _chain.rate(p, q)
+    if abs(p + q - 1) < EVEN:
+        return f"p + q = 1: the last bit says nothing about the next, and no loss is below H(π) = {alone:.4f} nats."
+    above = p + q > 1
+    first = f"p + q = {p + q:.2f} is {'above' if above else 'below'} 1"
+    if form.key == "untied":
+        return (
+            f"{first}. Without tying, not reading (e = a = 0, loss H(π) = {alone:.4f}) is a saddle on both sides of "
+            f"p + q = 1: every start leads to the entropy rate {rate:.4f}, but those on the lines e = ±a."
+        )
+    small = "is a bad local minimum" if above != (1 + at < 0 and form.third is not None) else "is a saddle"
+    return (
+        f"{first}: not reading, at e = 0 and w > −0.707 where small starts lie, {small}. Its loss is "
+        f"H(π) = {alone:.4f} nats a bit, {alone - rate:.4f} above the entropy rate {rate:.4f}."
+    )
+
+
+def _slice(form: Form, at: float) -> str:
+    if form.third is None:
+        return ""
+    return f" The plane is the slice {form.third} = {at:g}; along the way from the start {form.third} changes too."
+
+
+def _said_of_path(
+    form: Form, e: float, w: float, at: float, p: float, q: float, end: str, loss: float, rests: bool
+) -> str:
+    start = f"e = {e:.2f}, w = {w:.2f}" + (f", {form.third} = {at:.2f}" if form.third else "")
+    above = loss - _chain.rate(p, q)
+    reads = end == "global minimum" and abs(p + q - 1) >= EVEN
+    what = "reads the last bit" if reads else "reads nothing, and says how often a 1 comes up"
+    rest = "" if rests else f"; it is still on its way at time {UNTIL:,.0f}"
+    return (
+        f"From {start} the flow leads to a {end}: the network {what}. "
+        f"Its loss is {loss:.4f}, {above:.4f} above the entropy rate{rest}."
+    )

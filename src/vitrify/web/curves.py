@@ -1,0 +1,89 @@
+"""Live training curves: the runs of a store, and how the losses of a sweep fall while it is trained."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Hashable
+from typing import NamedTuple
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse, StreamingResponse
+
+from vitrify.errors import VitrifyError
+from vitrify.learn.follow import Follower
+from vitrify.learn.store import Store
+from vitrify.report.curves import QUANTITIES, look
+from vitrify.web.site import Site
+
+EVERY = 0.5  # seconds between two looks
+QUIET = 10.0  # seconds after which a word shows that the app is there
+WATCHERS = 32  # that may look on at once
+
+
+class Told(NamedTuple):
+    """What was said, and of which state of the store."""
+
+    stamp: Hashable
+    text: str
+
+
+def router(site: Site) -> APIRouter:
+    """The page of curves, its data once, and as a stream of server-sent events."""
+    made = APIRouter()
+    follower = Follower(Store(site.settings.store))
+    watchers = asyncio.Semaphore(WATCHERS)
+
+    @made.get("/curves")
+    def page() -> HTMLResponse:
+        return site.page("curves.html.j2", "curves", quantities=QUANTITIES, store=str(follower.store.path))
+
+    def found(query: str, sweep: str, quantity: str, before: Told | None = None) -> Told:
+        """What the store holds, looked at anew if it has changed since."""
+        stamp = follower.stamp()
+        if before and before.stamp == stamp:
+            return before
+        try:
+            told = look(follower, query, sweep, quantity)
+        except VitrifyError as error:
+            raise HTTPException(422, str(error)) from None
+        return Told(stamp, json.dumps(told, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+
+    @made.get("/api/curves")
+    def once(query: str = Query("", max_length=500), sweep: str = "", quantity: str = "loss") -> Response:
+        return Response(found(query, sweep, quantity).text, media_type="application/json")
+
+    @made.get("/api/curves/stream")
+    async def stream(
+        request: Request, query: str = Query("", max_length=500), sweep: str = "", quantity: str = "loss"
+    ) -> Response:
+        if watchers.locked():
+            raise HTTPException(429, f"{WATCHERS} pages look on already: close one", {"retry-after": "5"})
+        first = await asyncio.to_thread(found, query, sweep, quantity)
+
+        async def events() -> AsyncIterator[str]:
+            async with watchers:
+                now, spoken = first, time.monotonic()
+                yield _event(now.text)
+                while not await request.is_disconnected():
+                    await asyncio.sleep(EVERY)
+                    said = now.text
+                    try:
+                        now = await asyncio.to_thread(found, query, sweep, quantity, now)
+                    except HTTPException as error:
+                        now = Told(None, json.dumps({"said": error.detail, "sweeps": [], "chosen": None}))
+                    if now.text != said:
+                        spoken = time.monotonic()
+                        yield _event(now.text)
+                    elif time.monotonic() - spoken > QUIET:
+                        spoken = time.monotonic()
+                        yield ": still here\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    return made
+
+
+def _event(data: str) -> str:
+    return f"retry: 1000\ndata: {data}\n\n"

@@ -1,0 +1,127 @@
+"""Who may ask: the host that is named, the origin of what changes anything, the token; and the headers of all answers.
+
+A page of another site can make a browser ask this app, by a name that it lets point here (DNS rebinding) or by a form.
+So a host must be one that nobody else can have made up, and what changes anything must come from a page of the app.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import socket
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from vitrify.web.site import Settings
+
+COOKIE = "vitrify-token"
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+UPLOADS = ("/api/glass/specs",)
+QUESTION = 1 << 20  # bytes
+READING = ("GET", "HEAD", "OPTIONS")
+
+
+class Guard:
+    """Refuses what must not be answered, and puts the headers on what is."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app, self.token = app, settings.token
+        self.names = {"localhost", settings.host.lower(), socket.gethostname().lower()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        refusal = self._refusal(scope)
+        await (refusal or self.app)(scope, receive, headed)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._known(host):
+            return JSONResponse({"error": f"this app is not served as {host!r}: name it by its address"}, 421)
+        if scope["method"] not in READING and not _same_origin(headers, host):
+            return JSONResponse({"error": "what changes anything must come from a page of this app"}, 403)
+        return _too_long(scope, headers) or (self._stranger(scope, headers) if self.token else None)
+
+    def _known(self, host: str) -> bool:
+        """Whether a host is an address, which no name server gives away, or a name of this machine."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            if name in self.names:
+                return True
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _stranger(self, scope: Scope, headers: Headers) -> Response | None:
+        """The answer to who does not have the token; who brings it in the address gets it as a cookie."""
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        for key, value in query:
+            if key == "token" and self._right(value):
+                rest = urlencode([pair for pair in query if pair[0] != "token"])
+                answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
+                answer.set_cookie(COOKIE, value, httponly=True, samesite="strict")
+                return answer
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if self._right(_cookie(headers)) or (scheme.lower() == "bearer" and self._right(given.strip())):
+            return None
+        said = "this app asks for its token: open the address that `vitrify serve` printed"
+        return JSONResponse({"error": said}, 401, {"www-authenticate": "Bearer"})
+
+    def _right(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), (self.token or "").encode())
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _too_long(scope: Scope, headers: Headers) -> Response | None:
+    """The answer to a question that is longer than any of ours; files are counted where they are read."""
+    if scope["path"] in UPLOADS:
+        return None
+    if "transfer-encoding" in headers:
+        return JSONResponse({"error": "a question must say how long it is"}, 411)
+    if int(headers.get("content-length", "0")) > QUESTION:
+        return JSONResponse({"error": f"a question may have {QUESTION:,} bytes at most"}, 413)
+    return None
+
+
+def _same_origin(headers: Headers, host: str) -> bool:
+    """Whether a page of this app asks, or no page at all: a browser always says which."""
+    origin = headers.get("origin")
+    if origin is not None:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    return headers.get("sec-fetch-site", "none") in ("same-origin", "none")

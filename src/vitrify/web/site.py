@@ -1,0 +1,86 @@
+"""What every page of the app shares: the settings, the templates, the worker processes and the folder of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastapi.responses import HTMLResponse
+from jinja2 import ChoiceLoader, FileSystemLoader
+
+import vitrify
+from vitrify.report.frame import LIVE, environment
+from vitrify.web.pool import Pool
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the app is served, and what bounds its work.
+
+    `workers` processes build and check, `waiting` more questions may wait for one; each has so many `seconds` and bytes
+    of `memory`. A visitor keeps `own` nets, all visitors together `kept`.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    token: str | None = None
+    atlas: Path | None = None
+    store: Path | None = None
+    workers: int = 2
+    tracers: int = 2
+    waiting: int = 16
+    seconds: float = 120.0
+    memory: int = 3 << 30
+    upload: int = 16 << 20
+    own: int = 8
+    kept: int = 64
+
+
+@dataclass(eq=False)
+class Site:
+    """The running app; `folder` is the only place where it writes, and is gone when it ends."""
+
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        frame = environment()
+        self._templates = frame.overlay(loader=ChoiceLoader([FileSystemLoader(HERE / "templates"), frame.loader]))
+        self._folder: Path | None = None
+        self.closing: list[Callable[[], Awaitable[None]]] = []  # what is to be done before the processes end
+        limits = self.settings
+        self.builders = Pool(limits.workers, limits.waiting, limits.seconds, limits.memory, patient=True)
+        self.tracers = [Pool(1, 4 * limits.waiting, limits.seconds / 4, limits.memory) for _ in range(limits.tracers)]
+
+    @property
+    def folder(self) -> Path:
+        """Where the app keeps what it was given and what it made of it."""
+        assert self._folder is not None, "the app is not running"
+        return self._folder
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Hold the folder and the processes while the app runs."""
+        pools = [self.builders, *self.tracers]
+        with tempfile.TemporaryDirectory(prefix="vitrify-serve-") as name:
+            self._folder = Path(name)
+            try:
+                for pool in pools:
+                    await pool.warm()
+                yield
+            finally:
+                for close in self.closing:
+                    await close()
+                for pool in pools:
+                    await pool.close()
+                self._folder = None
+
+    def page(self, template: str, here: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """A page in the frame of all pages; `here` is the key of its place in the bar."""
+        frame = {"here": here, "root": "/", "places": LIVE, "version": vitrify.__version__}
+        return HTMLResponse(self._templates.get_template(template).render(**frame, **values), status_code=status)

@@ -1,0 +1,43 @@
+"""Files that are almost specs: examples with a piece cut out, doubled, turned or put in, and mere noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from vitrify.spec import SUFFIXES
+from vitrify.web.examples import examples
+
+ODD = [b"\x00", b"\xff\xfe", b"-1", b"1e999", b"NaN", b"{", b"[[", b'"', b"\n\n", b"()" * 2000, "∞".encode(), b"*" * 50]
+
+
+def malformed(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
+    """Names and contents; most are no specs, some may still be one."""
+    rng = np.random.default_rng(seed)
+    given = [(name, path.read_bytes()) for name, path in examples().items()]
+    suffixes = list(SUFFIXES)
+    for number in range(count):
+        if number % 5 == 4:
+            noise = rng.integers(256, size=int(rng.integers(400))).astype(np.uint8).tobytes()
+            yield f"noise{suffixes[number // 5 % len(suffixes)]}", noise
+            continue
+        name, data = given[number % len(given)]
+        for _ in range(int(rng.integers(1, 4))):
+            data = _changed(data, rng)
+        yield name, data
+
+
+def _changed(data: bytes, rng: np.random.Generator) -> bytes:
+    first, last = sorted(rng.integers(len(data) + 1, size=2).tolist())
+    last = min(last, first + 40)
+    piece = data[first:last]
+    ways = (
+        data[:first] + data[last:],
+        data[:first],
+        data[:last] + piece + data[last:],
+        data[:first] + ODD[int(rng.integers(len(ODD)))] + data[last:],
+        data[:first] + piece[::-1] + data[last:],
+        data[:first] + bytes(rng.integers(256, size=len(piece)).astype(np.uint8)) + data[last:],
+    )
+    return ways[int(rng.integers(len(ways)))]
