@@ -111,6 +111,7 @@ def test_a_grammar_is_typed_to_walked_through_broken_and_mended(visit: Visit, ap
         assert page.locator("#detail .badge").inner_text() == "right"
 
 
+@pytest.mark.slow
 def test_attention_stream_and_units_are_drawn_on_a_phone_in_the_dark(visit: Visit, app: str) -> None:
     page = opened(visit, app, "door.ltl", viewport={"width": 390, "height": 844}, color_scheme="dark")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"

@@ -166,7 +166,7 @@ class Desk:
             chosen = wanted.options.model_dump(exclude_none=True)
             facts = await place.ask(question | {"shape": wanted.shape, "options": chosen}, progress)
             net = self.nets.put(Net(owner, folder, facts=facts))
-            return {"net": net.key, "spec": spec.key} | facts
+            return {"net": net.key, "given": spec.name} | facts
 
         return self._started(owner, work)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
 import time
 import traceback
@@ -20,6 +21,7 @@ PAUSE = 0.1  # seconds between two words of progress
 def main(memory: int, patience: int) -> None:
     """Answer questions until there are no more."""
     os.nice(patience)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the app, which then ends its workers
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1 << 16)

@@ -25,6 +25,7 @@ def gone(process: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_pool_stops_what_takes_too_long_or_is_withdrawn_and_goes_on(tmp_path: Path) -> None:
     """A pipe that nobody writes to is a file that is never read to its end."""
     endless, spec = tmp_path / "endless.regex", tmp_path / "spec.regex"

@@ -30,8 +30,8 @@ async function next() {
   while (wanted) {
     const { since, net } = wanted;
     wanted = null;
+    const data = { words: state.words, stop: state.stop, place: state.place };
     try {
-      const data = { words: state.words, stop: state.stop, place: state.place };
       const story = await ask("POST", `/api/glass/nets/${net.net}/run`, { data });
       if (net !== state.net) continue;
       state.story = story;
@@ -41,7 +41,7 @@ async function next() {
     } catch (refusal) {
       complain("input-complaint", refusal.message);
     }
-    find("stage").dataset.words = state.words.length;
+    find("stage").dataset.words = data.words.length;
   }
   asking = false;
 }

@@ -141,7 +141,8 @@ function progress(place, { doing, done, total }) {
 function showNet(net) {
   const size = net.ledger;
   show(find("made"));
-  find("what").textContent = `${net.name}: ${net.what}`;
+  const called = net.name === "spec" ? "" : `${net.name}, `; // programs are called after their file, which is ours
+  find("what").textContent = `${net.given}: ${called}${net.what}`;
   const sizes = [
     ["layers", size.layers],
     ["heads", size.heads],
