@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run run-trained test test-all lint types readme docs setup lock clean
+.PHONY: run run-trained test test-all test-interop lint types readme docs browser setup lock clean
 
 run: setup
 	$(BIN)/vitrify atlas --out build/atlas
@@ -14,11 +14,21 @@ run-trained: setup
 	$(BIN)/vitrify atlas --out build/atlas --all
 
 # One BLAS thread per test process: two processes with two threads each only get in each other's way.
-test: lint types
+test: lint types browser
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m "not slow" -n 2 --dist loadfile
 
-test-all: lint types
+test-all: lint types browser
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile explore
+	$(MAKE) test-interop
+
+# The libraries of other people, in an environment of their own.
+test-interop: $(VENV)-interop/.ready
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(VENV)-interop/bin/pytest tests/interop
+
+$(VENV)-interop/.ready: pyproject.toml requirements.lock constraints-interop.txt
+	$(PYTHON) -m venv $(VENV)-interop
+	$(VENV)-interop/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock --constraint constraints-interop.txt --editable '.[interop,flow,tables]' pytest pytest-timeout hypothesis
+	touch $@
 
 lint: setup
 	$(BIN)/ruff check .
@@ -36,6 +46,10 @@ docs: setup
 	$(BIN)/sphinx-build -W --keep-going -n -q -b html -d build/doctrees docs build/docs
 	@echo "open build/docs/index.html"
 
+# Pages are tested in Debian's chromium; where it can't be had, those tests are skipped with a word.
+browser: setup
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || echo "no chromium, and it can't be installed here: the tests of pages in a browser are skipped"
+
 setup: $(READY)
 
 $(READY): pyproject.toml requirements.lock
@@ -52,4 +66,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist
+	rm -rf $(VENV) $(VENV)-interop .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist

@@ -29,6 +29,7 @@ html_show_sphinx = html_show_copyright = False
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
+autodoc_mock_imports = ["torch", "transformers"]  # of the files that exports carry
 autodoc_preserve_defaults = True
 maximum_signature_line_length = 100
 python_use_unqualified_type_names = True

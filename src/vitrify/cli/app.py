@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vitrify.cli import atlas, claims, learning, serving, training
+from vitrify.cli import atlas, claims, exchange, learning, serving, training
 from vitrify.errors import InputError
 from vitrify.spec import SUFFIXES
 
@@ -340,5 +340,5 @@ def explain(
     render.explanation(explained(weights, shown=None if everything else SHOWN), as_json)
 
 
-for command in (*claims.COMMANDS, *atlas.COMMANDS, *training.COMMANDS, *learning.COMMANDS, *serving.COMMANDS):
+for command in (c for file in (claims, atlas, training, learning, serving, exchange) for c in file.COMMANDS):
     app.command(name=command.__name__.removesuffix("_entries"))(command)

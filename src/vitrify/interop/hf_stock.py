@@ -1,0 +1,195 @@
+r"""The layout of GPT-2 for Hugging Face: no code of ours is needed to load it, and every tool knows it.
+
+GPT-2 has layer norms everywhere and no bias on its logits. A net without norms fits all the same:
+
+- one more dimension $u$ holds 1 at every place; what a symbol's logit is shifted by stands in its row of $W_U$;
+- one more dimension holds minus the sum of all others, so that every row of the stream has mean 0;
+- with $\varepsilon = 2^{80}$ the norm divides by $\sqrt{\mathrm{var} + \varepsilon} = 2^{40}$, exactly as long as the
+  variance is no more than a rounding error of $\varepsilon$, and its scale $2^{40}$ multiplies it back: both lose no
+  bit.
+
+What is left of the norm is the subtraction of a mean that is zero up to rounding.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitrify.interop import huggingface
+from vitrify.interop.equality import Precision, Run
+from vitrify.interop.folders import description, read_json, tensors, write_json, write_tensors
+from vitrify.interop.gathered import write_queries
+from vitrify.interop.hf_custom import loaded
+from vitrify.interop.optional import need
+from vitrify.interop.uniform import Floats, Uniform, obstacles, spread
+from vitrify.net.disentangle import together
+from vitrify.net.weights import Weights
+
+EXTRA = huggingface.EXTRA
+EPSILON, SCALE = 2.0**80, 2.0**40
+NEVER = -1e9  # the logit of what is no answer
+PENALTY = 2.0**9  # what is forbidden scores so much less; more would make the rounding of means count
+
+
+def refusal(weights: Weights[Any]) -> list[str]:
+    """What GPT-2 can't be, whatever zeros are added."""
+    found = huggingface.refusal(weights)
+    found += [reason for reason in obstacles(weights.architecture) if reason not in found]
+    if not found:
+        net = weights.architecture
+        found += ["room for layer norms beside the dimensions that are added"] if net.norm else []
+        found += ["rotary heads"] if any(head.rotary for block in net.blocks for head in block.heads) else []
+        found += ["heads that look ahead"] if net.looks_ahead else []
+    return found
+
+
+def write(weights: Weights[Any], folder: Path, precision: Precision) -> str:
+    """Write the folder; the name of the layout."""
+    whole = spread(weights, PENALTY)
+    net = whole.net
+    heads, d_head = sizes(whole)
+    config = {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        **huggingface.sizes(net, precision),
+        "n_embd": heads * d_head,
+        "n_head": heads,
+        "n_layer": whole.layers,
+        "n_inner": max(1, whole.units),
+        "n_positions": net.positions,
+        "activation_function": "relu",
+        "layer_norm_epsilon": EPSILON,
+        "scale_attn_weights": False,
+        "attn_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "resid_pdrop": 0.0,
+        "output_ids": huggingface.output_ids(net),
+        "vitrify": description(together(weights)),
+    }
+    write_json(folder / "config.json", config)
+    write_tensors(folder / "model.safetensors", state(whole), precision)
+    write_queries(folder, together(weights), precision)
+    huggingface.write_beside(weights, folder)
+    return "GPT-2"
+
+
+def sizes(whole: Uniform) -> tuple[int, int]:
+    """Heads and their width: together as wide as the stream, which has two dimensions more than ours."""
+    d_head = max(whole.d_head, -(-(whole.d_model + 2) // whole.heads))
+    return whole.heads, d_head
+
+
+def state(whole: Uniform) -> dict[str, Floats]:
+    """The arrays by the names of GPT-2; its matrices multiply rows from the right, as ours do."""
+    net, own = whole.net, whole.arrays
+    heads, d_head = sizes(whole)
+    width, one = heads * d_head, whole.d_model
+
+    def stream(array: Floats, ones: float = 0.0) -> Floats:
+        """What writes to the stream, last axis, with what keeps the mean of every row at 0."""
+        found = np.zeros((*array.shape[:-1], width), array.dtype)
+        found[..., :one] = array
+        found[..., one] = ones
+        found[..., one + 1] = -found[..., : one + 1].sum(axis=-1)
+        return found
+
+    def read(array: Floats) -> Floats:
+        """What reads the stream, first axis."""
+        found = np.zeros((width, *array.shape[1:]), array.dtype)
+        found[:one] = array
+        return found
+
+    ids = huggingface.output_ids(net)
+    symbols = len(huggingface.vocabulary(net))
+    embedded = np.zeros((symbols, whole.d_model), own["embed.W_E"].dtype)
+    embedded[: len(net.inputs)] = own["embed.W_E"]
+    answers = np.zeros((symbols, width), embedded.dtype)
+    answers[:, one] = NEVER
+    answers[ids, :one] = own["unembed.W_U"].T
+    answers[ids, one] = own["unembed.b_U"]
+    found = {
+        "transformer.wte.weight": stream(embedded),
+        "transformer.wpe.weight": stream(own["pos_embed.W_pos"], 1.0),
+        "lm_head.weight": answers,
+        **_norm("transformer.ln_f", width, embedded.dtype),
+    }
+    for layer in range(whole.layers):
+        at, to = f"blocks.{layer}", f"transformer.h.{layer}"
+        three, bias = np.zeros((3, heads, width, d_head), embedded.dtype), np.zeros((3, heads, d_head), embedded.dtype)
+        for number, letter in enumerate("QKV"):
+            three[number, :, :one, : whole.d_head] = own[f"{at}.attn.W_{letter}"]
+            bias[number, :, : whole.d_head] = own[f"{at}.attn.b_{letter}"]
+        out = np.zeros((heads, d_head, width), embedded.dtype)
+        out[:, : whole.d_head] = stream(own[f"{at}.attn.W_O"])
+        units = max(1, whole.units)
+        found |= {
+            f"{to}.attn.c_attn.weight": three.transpose(2, 0, 1, 3).reshape(width, 3 * width),
+            f"{to}.attn.c_attn.bias": bias.reshape(3 * width),
+            f"{to}.attn.c_proj.weight": out.reshape(width, width),
+            f"{to}.attn.c_proj.bias": np.zeros(width, embedded.dtype),
+            f"{to}.mlp.c_fc.weight": np.zeros((width, units), embedded.dtype),
+            f"{to}.mlp.c_fc.bias": np.zeros(units, embedded.dtype),
+            f"{to}.mlp.c_proj.weight": np.zeros((units, width), embedded.dtype),
+            f"{to}.mlp.c_proj.bias": np.zeros(width, embedded.dtype),
+            **_norm(f"{to}.ln_1", width, embedded.dtype),
+            **_norm(f"{to}.ln_2", width, embedded.dtype),
+        }
+        if whole.units:
+            found |= {
+                f"{to}.mlp.c_fc.weight": read(own[f"{at}.mlp.W_in"]),
+                f"{to}.mlp.c_fc.bias": own[f"{at}.mlp.b_in"],
+                f"{to}.mlp.c_proj.weight": stream(own[f"{at}.mlp.W_out"]),
+                f"{to}.mlp.c_proj.bias": stream(own[f"{at}.mlp.b_out"]),
+            }
+    return found
+
+
+def _norm(name: str, width: int, kind: Any) -> dict[str, Floats]:
+    return {f"{name}.weight": np.full(width, SCALE, kind), f"{name}.bias": np.zeros(width, kind)}
+
+
+def uniform_arrays(folder: Path) -> dict[str, Floats]:
+    """The arrays of any GPT-2 in the shapes of TransformerLens; queries get the scale of the scores."""
+    own = {name.removeprefix("transformer."): array for name, array in tensors(folder / "model.safetensors").items()}
+    config = read_json(folder / "config.json")
+    heads, width = config["n_head"], config["n_embd"]
+    d_head = width // heads
+    answers = own.get("lm_head.weight", own["wte.weight"])[config.get("output_ids") or slice(None)]
+    found = {
+        "embed.W_E": own["wte.weight"],
+        "pos_embed.W_pos": own["wpe.weight"],
+        "unembed.W_U": answers.T,
+        "unembed.b_U": np.zeros(len(answers), answers.dtype),
+        "ln_final.w": own["ln_f.weight"],
+        "ln_final.b": own["ln_f.bias"],
+    }
+    scale = d_head**-0.5 if config.get("scale_attn_weights", True) else 1.0
+    for layer in range(config["n_layer"]):
+        at, to = f"blocks.{layer}", f"h.{layer}"
+        three = own[f"{to}.attn.c_attn.weight"].reshape(width, 3, heads, d_head).transpose(1, 2, 0, 3)
+        bias = own[f"{to}.attn.c_attn.bias"].reshape(3, heads, d_head)
+        for number, letter in enumerate("QKV"):
+            factor = scale if letter == "Q" else 1.0
+            found[f"{at}.attn.W_{letter}"] = three[number] * factor
+            found[f"{at}.attn.b_{letter}"] = bias[number] * factor
+        found |= {
+            f"{at}.attn.W_O": own[f"{to}.attn.c_proj.weight"].reshape(heads, d_head, width),
+            f"{at}.attn.b_O": own[f"{to}.attn.c_proj.bias"],
+            f"{at}.mlp.W_in": own[f"{to}.mlp.c_fc.weight"],
+            f"{at}.mlp.b_in": own[f"{to}.mlp.c_fc.bias"],
+            f"{at}.mlp.W_out": own[f"{to}.mlp.c_proj.weight"],
+            f"{at}.mlp.b_out": own[f"{to}.mlp.c_proj.bias"],
+            f"{at}.ln1.w": own[f"{to}.ln_1.weight"],
+            f"{at}.ln1.b": own[f"{to}.ln_1.bias"],
+            f"{at}.ln2.w": own[f"{to}.ln_2.weight"],
+            f"{at}.ln2.b": own[f"{to}.ln_2.bias"],
+        }
+    return found
+
+
+def runner(folder: Path, precision: Precision) -> Run:
+    """The model that a folder holds, as a function of tokens."""
+    return loaded(need("transformers", EXTRA).GPT2LMHeadModel, folder, precision)

@@ -1,0 +1,221 @@
+"""Read a network back from the formats that exports write, trained further or not, and GPT-2 models with ReLU units.
+
+Nothing is unpickled: weights come from safetensors files and ONNX graphs only, and no code of a folder is run to read
+them. Where the arrays are those of an export, the very network comes back: in float64 bit by bit, from a file in
+float32 rounded to that. Where training has filled what was zero, it comes back in the sizes of the export.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from vitrify.errors import FolderError, InputError
+from vitrify.interop import folders, hf_custom, hf_stock, onnx, torch_folder, transformer_lens
+from vitrify.interop.equality import Inputs, Precision, Row, Run, asked, compared
+from vitrify.interop.gathered import QUERIES, as_large, gathered, sparsified
+from vitrify.interop.huggingface import vocabulary
+from vitrify.interop.uniform import Floats, places, spread
+from vitrify.net.architecture import Output, from_json
+from vitrify.net.folder import save
+from vitrify.net.labels import labels_from_json
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights
+
+Format = Literal["torch", "hf", "hf-gpt2", "transformer-lens", "onnx"]
+FIRST = "<begin>"  # what stands for the beginning of a sequence in a model that knows none
+ROUNDING: dict[str, float] = {"float32": 1e-6, "float64": 1e-15}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was read: the network, whether it is the one that was exported, and how near ours is to the library's."""
+
+    weights: Weights[Any]
+    format: Format
+    stored: str
+    whole: bool  # what was exported, and not something larger that training made of it
+    row: Row | None = None
+    note: str = ""
+
+
+def imported(folder: Path) -> Imported:
+    """The network in a folder."""
+    kind = _format(folder)
+    if kind in ("hf-gpt2", "transformer-lens"):
+        return _from_uniform(folder, kind)
+    if kind == "onnx":
+        about, arrays = onnx.read(folder)
+    else:
+        about = folders.read_json(folder / "config.json")["vitrify"]
+        prefix = hf_custom.PREFIX if kind == "hf" else ""
+        found = folders.tensors(folder / "model.safetensors")
+        arrays = {name.removeprefix(prefix): array for name, array in found.items()}
+    net = from_json(about["net"])
+    missing = [name for name in net.shapes() if name not in arrays]
+    if missing:
+        raise FolderError(f"{folder} does not hold {', '.join(missing[:4])}, which the network has")
+    kept = {name: sparsified(arrays[name].astype(about["kind"])) for name in net.shapes()}
+    return Imported(Weights(net, kept), kind, str(arrays["unembed.W_U"].dtype), whole=True)
+
+
+def import_folder(source: Path, out: Path, *, seed: int = 0) -> Imported:
+    """Read a folder back, compare it with what the library itself answers, and write a model folder of vitrify.
+
+    Labels and spec that stand beside the weights come along; a certificate does if the weights are those it is about.
+    """
+    found = imported(source)
+    weights = found.weights
+    about: dict[str, Any] = {"source": f"imported from {found.format}"}
+    origin = folders.read_json(source / folders.SOURCE) if (source / folders.SOURCE).is_file() else {}
+    if found.whole and origin:
+        labels = labels_from_json(json.loads((source / "labels.json").read_text(encoding="utf-8")))
+        name = origin["net"].get("name", weights.architecture.name)
+        weights = replace(weights, labels=labels, architecture=replace(weights.architecture, name=name))
+        about = dict(origin["about"])
+    weights = replace(weights, about=about)
+    spec = _spec(source, origin) if found.whole else None
+    found = replace(found, weights=weights, **_compared(source, found, weights, spec, seed))
+    save(weights, out, spec)
+    same = origin.get("sha256", {}).get("model.safetensors") == _sha256(out / "model.safetensors")
+    if same and (source / "certificate.json").is_file():
+        shutil.copyfile(source / "certificate.json", out / "certificate.json")
+    elif not same and origin:
+        note = _changed(found, origin)
+        save(replace(weights, about={**about, "imported": f"from {found.format}: {note}"}), out, spec)
+        found = replace(found, note="; ".join(filter(None, (note, found.note))))
+    return found
+
+
+def _changed(found: Imported, origin: Mapping[str, Any]) -> str:
+    """Why the weights are not those that were exported, in a few words."""
+    if not found.whole:
+        return "changed since it was exported, and in the sizes of the export"
+    if found.weights.architecture != from_json(origin["net"]):
+        return "a stream of parts came back as one sum"
+    rounded = found.stored == "float32" and str(next(iter(found.weights.arrays.values())).dtype) == "float64"
+    return "rounded to float32" if rounded else "changed since it was exported"
+
+
+def _format(folder: Path) -> Format:
+    if (folder / onnx.MODEL).is_file():
+        return "onnx"
+    config = folders.read_json(folder / "config.json")
+    if "transformer_lens" in config:
+        return "transformer-lens"
+    if config.get("model_type") == "gpt2":
+        return "hf-gpt2"
+    if "vitrify" in config:
+        return "hf" if config.get("model_type") == "vitrify" else "torch"
+    known = "folders of 'vitrify export', and GPT-2 models with ReLU units"
+    raise FolderError(f"{folder} holds a {config.get('model_type', 'model of unknown type')!r}: read are {known}")
+
+
+def _from_uniform(folder: Path, kind: Format) -> Imported:
+    """A network in the layout of GPT-2 or TransformerLens: the one that was exported, or one as large as the arrays."""
+    config = folders.read_json(folder / "config.json")
+    layout: Any = hf_stock if kind == "hf-gpt2" else transformer_lens
+    arrays: dict[str, Floats] = layout.uniform_arrays(folder)
+    stored, about = str(arrays["embed.W_E"].dtype), config.get("vitrify")
+    if about:
+        net = from_json(about["net"])
+        found = _exported(folder, net, about, arrays, kind)
+        if found is not None:
+            return Imported(found, kind, stored, whole=True)
+        inputs, pads = vocabulary(net) if kind == "hf-gpt2" else net.inputs, net.pads
+        output = net.output
+    else:
+        inputs, pads = _symbols(folder, len(arrays["embed.W_E"])), 0
+        output = Output("lm", inputs)
+        inputs = (FIRST, *inputs)
+        arrays["embed.W_E"] = np.pad(arrays["embed.W_E"], ((1, 0), (0, 0)))
+    if kind == "hf-gpt2":
+        _only_ours(config)
+        eps, causal = config["layer_norm_epsilon"], True
+    else:
+        settings = config["transformer_lens"]
+        eps = settings["eps"] if settings["normalization_type"] else None
+        causal = settings["attention_dir"] == "causal"
+        if settings["positional_embedding_type"] == "rotary":
+            raise FolderError(f"{folder}: a rotary model that was changed in other sizes than its own is not read back")
+    large = as_large(arrays, inputs, output, pads=pads, eps=eps, causal=causal)
+    return Imported(large, kind, stored, whole=False)
+
+
+def _exported(
+    folder: Path, net: Transformer, about: Mapping[str, Any], arrays: dict[str, Floats], kind: Format
+) -> Weights | None:
+    """The network that was exported, if these are its arrays: exported again it must give them once more."""
+    if kind == "hf-gpt2":  # the bias of the answers stands in the dimension that is 1 everywhere
+        arrays = {**arrays, "unembed.b_U": arrays["unembed.W_U"][net.d_model + places(net)]}
+    queries = folders.tensors(folder / QUERIES) if (folder / QUERIES).is_file() else None
+    found = gathered(net, arrays, about["beta"], about["kind"], queries)
+    again = (
+        hf_stock.state(spread(found, hf_stock.PENALTY)) if kind == "hf-gpt2" else transformer_lens.state(spread(found))
+    )
+    there = folders.tensors(folder / "model.safetensors")
+    for name, array in again.items():
+        near = ROUNDING[str(there[name].dtype)] if name in there else 0.0
+        if name not in there or not np.allclose(there[name], array, rtol=near, atol=0.0):
+            return None
+    return found
+
+
+def _only_ours(config: Mapping[str, Any]) -> None:
+    """Refuse a GPT-2 that has something that our architecture does not have."""
+    odd = []
+    if config.get("activation_function", "gelu_new") != "relu":
+        odd.append(f"units with {config.get('activation_function', 'gelu_new')} instead of ReLU")
+    if config.get("scale_attn_by_inverse_layer_idx"):
+        odd.append("scores that are divided by the number of the layer")
+    if config.get("add_cross_attention"):
+        odd.append("cross attention")
+    if odd:
+        raise FolderError(f"this GPT-2 is not of our architecture: it has {'; '.join(odd)}")
+
+
+def _symbols(folder: Path, count: int) -> tuple[str, ...]:
+    """The vocabulary of a model by number, from its tokenizer if there is one."""
+    path = folder / "tokenizer.json"
+    vocab = folders.read_json(path).get("model", {}).get("vocab", {}) if path.is_file() else {}
+    names = {number: symbol for symbol, number in vocab.items()} if isinstance(vocab, dict) else {}
+    return tuple(names.get(number, f"[{number}]") for number in range(count))
+
+
+def _spec(source: Path, origin: Mapping[str, Any]) -> Any:
+    from vitrify.spec import read_spec
+
+    name = origin.get("spec")
+    return read_spec(source / name) if name and (source / name).is_file() else None
+
+
+def _compared(source: Path, found: Imported, weights: Weights[Any], spec: object, seed: int) -> dict[str, Any]:
+    """How far our answers are from the library's, if it is installed."""
+    layouts: dict[Format, Any] = {
+        "torch": torch_folder,
+        "hf": hf_custom,
+        "hf-gpt2": hf_stock,
+        "transformer-lens": transformer_lens,
+        "onnx": onnx,
+    }
+    precision: Precision = "float64" if found.stored == "float64" else "float32"
+    try:
+        run: Run = layouts[found.format].runner(source, precision)
+    except InputError as error:
+        return {"note": f"not compared: {error}"}
+    if getattr(weights.architecture, "inputs", ())[:1] == (FIRST,):  # theirs has no such symbol
+        theirs = run
+        run = lambda tokens: theirs(tokens - 1)  # noqa: E731
+    batches: tuple[Inputs, ...] = asked(weights, spec, seed).batches
+    return {"row": compared(weights, run, batches, precision)}
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

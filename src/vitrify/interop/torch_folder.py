@@ -1,0 +1,55 @@
+"""A folder with a plain `torch.nn.Module`: its source, the description of the network, and the weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitrify.interop.equality import Inputs, Precision, Run
+from vitrify.interop.folders import description, write_json, write_tensors
+from vitrify.interop.optional import need
+from vitrify.net.sparse import dense
+from vitrify.net.weights import Weights
+
+EXTRA = "torch"
+
+
+def refusal(weights: Weights[Any]) -> list[str]:
+    """Nothing: the module knows every architecture."""
+    del weights
+    return []
+
+
+def write(weights: Weights[Any], folder: Path, precision: Precision) -> str:
+    """Write `config.json`, `model.safetensors` and the source of the module; the name of the layout."""
+    write_json(folder / "config.json", {"format": "vitrify for PyTorch", "vitrify": description(weights)})
+    write_tensors(folder / "model.safetensors", arrays(weights), precision)
+    travel("torch_module.py", folder)
+    return "torch.nn.Module"
+
+
+def arrays(weights: Weights[Any]) -> dict[str, Any]:
+    """All arrays, the zeros of mostly empty ones too."""
+    return {name: np.asarray(dense(array)) for name, array in weights.arrays.items()}
+
+
+def travel(name: str, folder: Path, as_name: str | None = None) -> None:
+    """Copy a source file that stands beside this one into an export."""
+    source = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    (folder / (as_name or name)).write_text(source, encoding="utf-8")
+
+
+def runner(folder: Path, precision: Precision) -> Run:
+    """The module that a folder holds, as a function of inputs."""
+    torch = need("torch", EXTRA)
+    from vitrify.interop.torch_module import load
+
+    model = load(folder, getattr(torch, precision))
+
+    def run(inputs: Inputs) -> Any:
+        with torch.no_grad():
+            return model(torch.from_numpy(inputs)).numpy()
+
+    return run
