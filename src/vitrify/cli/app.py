@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vitrify.cli import atlas, claims, exchange, learning, serving, training
+from vitrify.cli import atlas, claims, diagnosing, exchange, learning, serving, training
 from vitrify.errors import InputError
 from vitrify.spec import SUFFIXES
 
@@ -340,5 +340,7 @@ def explain(
     render.explanation(explained(weights, shown=None if everything else SHOWN), as_json)
 
 
-for command in (c for file in (claims, atlas, training, learning, serving, exchange) for c in file.COMMANDS):
+for command in (
+    c for file in (claims, atlas, training, learning, serving, exchange, diagnosing) for c in file.COMMANDS
+):
     app.command(name=command.__name__.removesuffix("_entries"))(command)
