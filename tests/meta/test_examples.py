@@ -16,7 +16,9 @@ SEEN = {
     "read_a_claim": ("R24 (proved)", "holds; the saboteur was rejected: True", "holds (paper scale"),
     "break_a_net": ("fails {'word': ['1', '1', '1']", "hook_logits                      differs", "200 of 200"),
     "bring_your_own_data": ("equal when read again: True", "cat | █     | → the", "train-00000-of-00001.parquet"),
+    "patching": (),
 }
+ELSEWHERE = {"train_twins", "patching"}  # below, and in tests/interop where its library is installed
 
 
 def said(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
@@ -25,7 +27,7 @@ def said(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem != "train_twins"], ids=lambda script: script.stem)
+@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem not in ELSEWHERE], ids=lambda script: script.stem)
 def test_a_script_prints_what_a_newcomer_should_see(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ LAYERS = [
     "sandboxes",
     "learn",
     "bounds",
+    "mechanisms",
     "claims",
     "report",
     "interop",

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vitrify.cli import atlas, claims, diagnosing, exchange, learning, serving, training
+from vitrify.cli import atlas, circuits, claims, diagnosing, exchange, learning, serving, training
 from vitrify.errors import InputError
 from vitrify.spec import SUFFIXES
 
@@ -340,7 +340,7 @@ def explain(
     render.explanation(explained(weights, shown=None if everything else SHOWN), as_json)
 
 
-for command in (
-    c for file in (claims, atlas, training, learning, serving, exchange, diagnosing) for c in file.COMMANDS
-):
+FILES = (claims, atlas, training, learning, serving, exchange, diagnosing)
+for command in (command for file in FILES for command in file.COMMANDS):
     app.command(name=command.__name__.removesuffix("_entries"))(command)
+app.add_typer(circuits.app)

@@ -19,6 +19,7 @@ Reads = Literal["tokens", "vector", "rows", "image"]
 OutputKind = Literal["lm", "recogniser", "transducer", "next", "class", "values"]
 Scores = Literal["softmax", "log", "linear"]
 Record = Callable[[str, Any], None]
+Edit = Callable[[str, Any], Any]  # what goes on in the place of what a part of a network reads, by name
 
 # The tag of an architecture in config.json: the file and the value that describe it (imported when one is read).
 ARCHITECTURES = {

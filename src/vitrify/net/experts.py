@@ -89,9 +89,9 @@ def mixture(
 ) -> Residual:
     """What the chosen experts write [batch, pos, width]; of equal scores the first wins."""
     xp = namespace(x)
-    seen = x
+    seen = part.edited("moe.router.hook_in", x)
     if router:
-        seen = xp.maximum(affine(x, part["moe.router.W_in"], part["moe.router.b_in"]), 0)
+        seen = xp.maximum(affine(seen, part["moe.router.W_in"], part["moe.router.b_in"]), 0)
         part.record("moe.router.hook_post", seen)
     scores = affine(seen, part["moe.router.W_out"], part["moe.router.b_out"])
     part.record("moe.hook_scores", scores)
@@ -101,6 +101,8 @@ def mixture(
         chosen = scores.argmax(axis=-1)
         part.record("moe.hook_expert", chosen[..., None])
         choice = chosen.reshape(-1)
+        if part.editing:
+            return _edited(experts, part, x, chosen[..., None] == xp.arange(len(experts)), width)
         for number, expert in enumerate(experts):
             out = _work(expert, number, part, flat, choice == number, out)
     else:
@@ -112,6 +114,22 @@ def mixture(
                 own = gates[:, number]
                 out = out + own[:, None] * _work(expert, number, part, flat, own > 0, xp.zeros_like(out))
     out = out.reshape(*x.shape[:-1], width)
+    part.record("hook_moe_out", out)
+    return out
+
+
+def _edited(experts: tuple[Expert, ...], part: Part, x: Residual, works: Array, width: int) -> Residual:
+    """The same, where somebody edits: which experts work [batch, pos, expert], what each reads and what it writes."""
+    xp = namespace(x)
+    works = part.edited("moe.hook_works", works)
+    outputs = []
+    for number, expert in enumerate(experts):
+        name = f"moe.experts.{number}"
+        flat = part.edited(f"{name}.hook_in", x).reshape(-1, x.shape[-1])
+        none = xp.zeros((len(flat), width), dtype=x.dtype)
+        written = _work(expert, number, part, flat, works[..., number].reshape(-1), none)
+        outputs.append(part.edited(f"{name}.hook_out", written.reshape(*x.shape[:-1], width)))
+    out = sum(outputs, start=xp.zeros((*x.shape[:-1], width), dtype=x.dtype))
     part.record("hook_moe_out", out)
     return out
 

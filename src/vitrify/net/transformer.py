@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from vitrify.arrays import Array
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Output, Reads, Record
+from vitrify.net.architecture import Edit, Output, Reads, Record
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, Gate, expert_shapes
 
@@ -239,13 +239,13 @@ class Transformer:
         query_chunk: int | None = None,
         cache: Cache | None = None,
         starts: Array | None = None,
+        edit: Edit | None = None,
     ) -> Array:
         """The forward pass: logits [batch, pos, out]."""
         from vitrify.net.transformer_forward import forward
 
-        return forward(
-            self, arrays, inputs, lengths=lengths, record=record, query_chunk=query_chunk, cache=cache, starts=starts
-        )
+        given: Any = {"query_chunk": query_chunk, "cache": cache, "starts": starts, "edit": edit}
+        return forward(self, arrays, inputs, lengths=lengths, record=record, **given)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array; the names are those that interpretability tools use."""

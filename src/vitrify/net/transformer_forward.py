@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.arrays import Array, Logits, Residual, namespace
-from vitrify.net.architecture import Record
+from vitrify.net.architecture import Edit, Record
 from vitrify.net.attention import allowed_keys, fused, turned, weigh
 from vitrify.net.cells import states
 from vitrify.net.experts import mixture
@@ -26,6 +26,7 @@ def forward(
     query_chunk: int | None = None,
     cache: Cache | None = None,
     starts: Array | None = None,
+    edit: Edit | None = None,
 ) -> Logits:
     r"""Logits at every position of a batch of token ids, whose first `pads` columns are the BOS token.
 
@@ -39,13 +40,14 @@ def forward(
     `query_chunk` bounds memory on long sequences. With a `cache` the inputs continue those of the calls before with
     the same cache, whose keys, values and states it holds; the logits are those of the new positions. `starts` [batch]
     are the rows of the position table from which each sequence takes its places, 0 if not given; what lies behind the
-    table is its last row.
+    table is its last row. `edit(name, value)` sees what every part reads (queries, keys, values, what units see before
+    their ReLU, what cells, routers and experts are given, logits) and gives back what goes on in its place.
     """
     xp = namespace(inputs)
     vector = net.reads == "vector"
     start = 0 if cache is None else cache.positions
     positions = start + xp.arange(net.max_length if vector else inputs.shape[1])
-    whole = Part(arrays, "", record)
+    whole = Part(arrays, "", record, edit=edit)
     if net.reads == "tokens":
         embedded = rows(whole["embed.W_E"], inputs)
     else:
@@ -60,27 +62,27 @@ def forward(
     if not net.blocks:
         whole.record("hook_resid_post", x)
     for turn, (index, block) in enumerate(net.turns):
-        part = Part(arrays, f"blocks.{index}.", record, f"blocks.{turn}.", cache)
+        part = Part(arrays, f"blocks.{index}.", record, f"blocks.{turn}.", cache, edit)
         part.record("hook_resid_pre", x)
         if block.heads or block.cell:
-            seen = _normed(net, part, "ln1", x, 2 * index)
+            seen = normed(net, part, "ln1", x, 2 * index)
             outputs = _attention(net, block, part, seen, positions, visible, query_chunk) if block.heads else []
             if block.cell:
-                h = states(block.cell, part, seen)
+                h = states(block.cell, part, part.edited("rec.hook_in", seen))
                 part.record("hook_state", h)
                 outputs.append(matmul(h, part["rec.W_C"]))
             x = _join(net, x, outputs)
         part.record("hook_resid_mid", x)
         if block.halves:
-            seen = _normed(net, part, "ln2", x, 2 * index + 1)
+            seen = normed(net, part, "ln2", x, 2 * index + 1)
             outputs = [mlp(part, seen)] if block.units else []
             if block.experts:
                 width = block.d_out if net.residual == "concatenate" else net.d_model
                 outputs.append(mixture(block.experts, block.router, block.gate, part, seen, width))
             x = _join(net, x, outputs)
         part.record("hook_resid_post", x)
-    seen = _normed(net, whole, "ln_final", x, 2 * len(net.blocks))
-    logits = affine(seen, whole["unembed.W_U"], whole["unembed.b_U"])
+    seen = normed(net, whole, "ln_final", x, 2 * len(net.blocks))
+    logits = whole.edited("hook_logits", affine(seen, whole["unembed.W_U"], whole["unembed.b_U"]))
     whole.record("hook_logits", logits)
     if cache is not None:
         cache.positions += inputs.shape[1]
@@ -120,8 +122,9 @@ class Part:
         record: Record | None,
         shown: str | None = None,
         cache: Cache | None = None,
+        edit: Edit | None = None,
     ) -> None:
-        self.arrays, self.prefix, self._record = arrays, prefix, record
+        self.arrays, self.prefix, self._record, self._edit = arrays, prefix, record, edit
         self.shown, self._cache = prefix if shown is None else shown, cache
 
     def joined(self, name: str, fresh: Array) -> Array:
@@ -144,6 +147,14 @@ class Part:
     @property
     def recording(self) -> bool:
         return self._record is not None
+
+    @property
+    def editing(self) -> bool:
+        return self._edit is not None
+
+    def edited(self, name: str, value: Any) -> Any:
+        """What goes on in the place of a value: itself, unless somebody edits."""
+        return value if self._edit is None else self._edit(self.shown + name, value)
 
     def __getitem__(self, name: str) -> Any:
         return self.arrays[self.prefix + name]
@@ -171,7 +182,10 @@ def _attention(
 ) -> list[Any]:
     """The output of every head; heads of one kind are computed together."""
     xp = namespace(x)
-    q, k, v = (affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]) for letter in "QKV")
+    q, k, v = (
+        part.edited(f"attn.hook_{letter.lower()}", affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]))
+        for letter in "QKV"
+    )
     q = q * part["attn.beta"][:, None]  # all [batch, pos, head, …]
     bias = part["attn.b_rel"] if block.window else None
     keep = part.recording
@@ -247,7 +261,7 @@ def _head(
 
 def mlp(part: Part, x: Residual) -> Residual:
     """One hidden layer of ReLU units."""
-    pre = affine(x, part["mlp.W_in"], part["mlp.b_in"])
+    pre = part.edited("mlp.hook_pre", affine(x, part["mlp.W_in"], part["mlp.b_in"]))
     part.record("mlp.hook_pre", pre)
     if isinstance(pre, np.ndarray) and not part.recording:
         post = np.maximum(pre, 0, out=pre)
@@ -259,7 +273,7 @@ def mlp(part: Part, x: Residual) -> Residual:
     return out
 
 
-def _normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> Residual:
+def normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> Residual:
     """Every group of dimensions with mean 0 and variance 1, then scaled and shifted; all others as they are.
 
     A group whose numbers are all equal becomes its shift.

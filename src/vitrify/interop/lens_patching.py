@@ -1,0 +1,98 @@
+"""Path patching in TransformerLens, for networks whose circuits are known: every edge with what it does to answers.
+
+The method sees the model and `question.json` only (see `docs/circuits.md`). For each edge it adds to what the reader
+sees the difference that a donor makes to what the writer writes, and counts the answers that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vitrify.errors import InputError
+from vitrify.interop.optional import need
+from vitrify.mechanisms.parts import Edge
+
+EXTRA = "transformer-lens"
+
+
+def written(model: Any, cache: Any, node: Mapping[str, Any]) -> Any:
+    """What a node adds to the stream [word, pos, model]."""
+    kind, block = node["kind"], node["block"]
+    if kind == "embedding":
+        return cache["hook_embed"]
+    if kind == "positions":
+        return cache["hook_pos_embed"].expand_as(cache["hook_embed"])
+    if kind == "head":
+        place = node["place"]
+        return cache[f"blocks.{block}.attn.hook_z"][:, :, place] @ model.W_O[block, place]
+    if kind != "units":
+        raise InputError(f"TransformerLens has no part of the kind {kind!r}")
+    return cache[f"blocks.{block}.mlp.hook_post"][..., node["units"]] @ model.W_out[block][node["units"]]
+
+
+def answers(metric: Mapping[str, Any], logits: Any) -> Any:
+    """Logits as what the metric of the question compares."""
+    torch = need("torch", EXTRA)
+    if metric["kind"] == "largest":
+        return (logits >= logits.max(dim=-1, keepdim=True).values - metric["tolerance"]).double()
+    if metric["kind"] == "signs":
+        return (logits > metric["tolerance"]).double()
+    if metric["kind"] == "probabilities":
+        if metric["scores"] == "linear":
+            total = logits.sum(-1, keepdim=True)
+            return torch.where(total > metric["tie"], logits / total, 0.0)
+        return logits.softmax(-1) if metric["scores"] == "softmax" else logits.exp()
+    return logits
+
+
+def effect(model: Any, tokens: Any, logits: Any, turn: Any, nodes: Any, port: str) -> Any:
+    """Logits when a port sees so much more of the stream than it does."""
+    if port == "output":
+        return logits + turn @ model.W_U
+    letter = port[-1]
+    slot: tuple[Any, ...]
+    if port[-2:] in (".q", ".k", ".v"):
+        node = nodes[port[:-2]]
+        block, place = node["block"], node["place"]
+        matrix = {"q": model.W_Q, "k": model.W_K, "v": model.W_V}[letter][block, place]
+        name, slot = f"blocks.{block}.attn.hook_{letter}", (Ellipsis, place, slice(None))
+    else:
+        node = nodes[port]
+        matrix = model.W_in[node["block"]][:, node["units"]]
+        name, slot = f"blocks.{node['block']}.mlp.hook_pre", (Ellipsis, node["units"])
+
+    def more(seen: Any, **_: Any) -> Any:
+        seen = seen.clone()
+        seen[slot] += turn @ matrix
+        return seen
+
+    return model.run_with_hooks(tokens, fwd_hooks=[(name, more)])
+
+
+def patched_paths(model: Any, question: Mapping[str, Any]) -> dict[Edge, float]:
+    """Every edge with the share of answers that change when it carries what it carries on the donor."""
+    torch = need("torch", EXTRA)
+    with torch.no_grad():
+        return _shares(torch, model, question)
+
+
+def _shares(torch: Any, model: Any, question: Mapping[str, Any]) -> dict[Edge, float]:
+    nodes = {node["name"]: node for node in question["nodes"]}
+    metric, scores = question["metric"], {(str(a), str(b)): 0.0 for a, b in question["edges"]}
+    total = 0
+    for part in question["domain"]:
+        words, (first, donor) = torch.tensor(part["tokens"]), torch.tensor(part["pairs"]).T
+        places, tokens = torch.tensor(part["places"]), words[first]
+        asked = torch.tensor(part["asked"], dtype=torch.bool)[first]
+        total += int(asked.sum())
+        _, said = model.run_with_cache(words)
+        logits = model(tokens)
+        sums = {name: written(model, said, nodes[name]) for name in {edge[0] for edge in scores}}
+        for source, port in scores:
+            turn = sums[source][donor[:, None], places] - sums[source][first]
+            patched = effect(model, tokens, logits, turn, nodes, port)
+            moved = (answers(metric, patched) - answers(metric, logits)).abs().amax(dim=-1)
+            wide = metric["tolerance"] if metric["kind"] in ("probabilities", "values") else 0.5
+            scores[source, port] += float(((moved > wide) & asked).sum())
+    return {edge: count / total for edge, count in scores.items()}

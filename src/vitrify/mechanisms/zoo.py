@@ -1,0 +1,145 @@
+"""The zoo: small built networks of every kind, each made in less than a second, whose true circuits are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vitrify.constructions.catalogue import Settings, constructions
+from vitrify.errors import InputError
+from vitrify.kit import assemble
+from vitrify.net.transformer import AttentionKind
+from vitrify.net.weights import Weights
+from vitrify.spec import automata, counting_languages, grammars, programs, worlds
+from vitrify.spec.associations import random_associations
+from vitrify.spec.automaton import Automaton
+from vitrify.spec.circuits import adder
+from vitrify.spec.crasp import Crasp
+from vitrify.spec.dyck import Dyck
+from vitrify.spec.facts import random_facts
+from vitrify.spec.ltl import Formula
+from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.pfsas import random_pfsa
+from vitrify.spec.program_file import program
+from vitrify.spec.tasks.composition import Composition
+from vitrify.spec.tasks.copying import Copying
+from vitrify.spec.tasks.estimate import Estimate
+from vitrify.spec.tasks.k_hop import KHop
+from vitrify.spec.tasks.match2 import Match2
+from vitrify.spec.tasks.match3_bigram import Match3Bigram
+from vitrify.spec.tasks.match3_local import Match3Local
+from vitrify.spec.tasks.recall import Recall
+from vitrify.spec.turing_machines import increment
+from vitrify.spec.word_languages import random_patterns, waking_up
+
+
+@dataclass(frozen=True)
+class Resident:
+    """One network of the zoo: its spec, the shape in which it is built, the longest word that it reads, its heads."""
+
+    family: str
+    spec: Callable[[], Any]
+    shape: str
+    length: int | None = None
+    attention: AttentionKind = "softmax"
+
+    def build(self) -> Weights[Any]:
+        """The network; no dimension of its stream is used twice, so that no part hears what another has erased."""
+        spec = self.spec()
+        entry = next(c for c in constructions() if c.shape == self.shape and isinstance(spec, c.spec))
+        made = entry.make(spec, Settings(self.attention, self.length))
+        return made if isinstance(made, Weights) else assemble(replace(made, reuse=False))
+
+
+def _formula(text: str) -> Callable[[], Any]:
+    return lambda: Formula.from_text(f"alphabet: a b\nlength: 8\n{text}")
+
+
+ZOO: dict[str, Resident] = {
+    "bigram": Resident("n-gram", lambda: random_ngram(3, 2, seed=0), "heads", 6),
+    "trigram-heads": Resident("n-gram", lambda: random_ngram(2, 3, seed=1), "heads", 6),
+    "trigram-layers": Resident("n-gram", lambda: random_ngram(2, 3, seed=1), "layers", 6),
+    "trigram-single": Resident("n-gram", lambda: random_ngram(2, 3, seed=1), "single", 6),
+    "fourgram-heads": Resident("n-gram", lambda: random_ngram(2, 4, seed=2), "heads", 6),
+    "mod3-cascade": Resident("automaton", lambda: automata.cyclic(3), "cascade", 8),
+    "mod3-one-layer": Resident("automaton", lambda: automata.cyclic(3), "commutative", 8),
+    "mod3-log-depth": Resident("automaton", lambda: automata.cyclic(3), "log-depth", 8),
+    "parity-log-depth": Resident("automaton", lambda: automata.cyclic(2), "log-depth", 8),
+    "parity-two-layers": Resident("automaton", lambda: automata.cyclic(2), "parity", 8),
+    "klein-cascade": Resident(
+        "automaton", lambda: automata.product(automata.cyclic(2), automata.cyclic(2)), "cascade", 6
+    ),
+    "klein-one-layer": Resident(
+        "automaton", lambda: automata.product(automata.cyclic(2), automata.cyclic(2)), "commutative", 6
+    ),
+    "flip-flop-cascade": Resident("automaton", automata.flip_flop, "cascade", 8),
+    "flip-flop-log-depth": Resident("automaton", automata.flip_flop, "log-depth", 8),
+    "divisible-by-3": Resident("automaton", lambda: automata.divisibility(3), "cascade", 8),
+    "corridor": Resident("automaton", lambda: automata.gridworld(4), "gridworld", 8),
+    "seen-an-a": Resident("automaton", lambda: Automaton.from_regex("(a|b)*a(a|b)*"), "cascade", 8),
+    "abba": Resident("automaton", lambda: Automaton.from_regex("(ab|ba)*"), "log-depth", 8),
+    "mod3-hard": Resident("automaton", lambda: automata.cyclic(3), "log-depth", 8, "hard"),
+    "trigram-sparse": Resident("n-gram", lambda: random_ngram(2, 3, seed=1), "layers", 6, "sparsemax"),
+    "induction": Resident("induction", lambda: KHop(hops=1, symbols=4, length=12), "k-hop"),
+    "two-hops": Resident("induction", lambda: KHop(hops=2, symbols=4, length=12), "k-hop"),
+    "three-hops": Resident("induction", lambda: KHop(hops=3, symbols=3, length=12), "k-hop"),
+    "induction-program": Resident("induction", lambda: program(programs.induction(), "abc", 8, causal=True), "program"),
+    "brackets": Resident("Dyck", lambda: Dyck.of("( ) [ ]", depth=3, length=8), "dyck"),
+    "brackets-recogniser": Resident("Dyck", lambda: Dyck.of("( ) [ ]", depth=2, length=6), "dyck-recogniser"),
+    "brackets-shallow": Resident("Dyck", lambda: Dyck.of("( )", depth=1, length=8), "dyck-recogniser"),
+    "brackets-shuffled": Resident(
+        "Dyck", lambda: counting_languages.shuffle_dyck([("a", "b"), ("c", "d")], 6), "counting"
+    ),
+    "facts-units": Resident("facts", lambda: random_facts(4, 3, 2, seed=0, fillers=2), "facts", 6),
+    "facts-heads": Resident("facts", lambda: random_facts(4, 3, 2, seed=0, fillers=2), "facts-heads", 6),
+    "memory-matrix": Resident("facts", lambda: random_associations(30, seed=1, outputs=3), "fitted"),
+    "memory-units": Resident("facts", lambda: random_associations(30, seed=1, outputs=3), "mlp-memory"),
+    "experts-xor": Resident("experts", worlds.xor_world, "hidden", 6),
+    "experts-hidden": Resident("experts", lambda: worlds.random_world(2, tasks=(2, 2)), "hidden", 6),
+    "experts-linear": Resident("experts", lambda: worlds.random_world(1, tasks=(2, 3)), "linear", 6, "hard"),
+    "reverse": Resident("program", lambda: program(programs.reverse(), "abc", 6), "program"),
+    "histogram": Resident("program", lambda: program(programs.histogram(), "abc", 6), "program"),
+    "shift": Resident("program", lambda: program(programs.shift(2, "a"), "abc", 6), "program"),
+    "detect-ab": Resident("program", lambda: program(programs.detect("ab"), "abc", 6), "program"),
+    "sort": Resident("program", lambda: program(programs.sort("abc"), "abc", 6), "program"),
+    "since": Resident("logic", _formula("b -> Y (a S b)"), "temporal"),
+    "once-twice": Resident("logic", _formula("O (a & Y O b)"), "temporal"),
+    "history": Resident("logic", _formula("H (a -> Y b)"), "temporal"),
+    "majority": Resident("counting", lambda: counting_languages.majority("a", "ab", 8), "counting"),
+    "counted-brackets": Resident("counting", lambda: counting_languages.dyck1(8, "a", "b"), "counting"),
+    "counting-nested": Resident(
+        "counting", lambda: Crasp.from_text("alphabet: a b\nlength: 8\n#(#a < #b) >= 2"), "counting"
+    ),
+    "counting-modulo": Resident(
+        "counting", lambda: Crasp.from_text("alphabet: a b\nlength: 8\n2 * #a = #true & MOD(1, 2)"), "counting"
+    ),
+    "grammar-one-pass": Resident("grammar", lambda: grammars.random_hierarchy(3, 2, 2, 2, 1).plain(), "one-pass", 6),
+    "grammar-shapes": Resident("grammar", lambda: grammars.random_hierarchy(3, 2, 2, 2, 1).plain(), "shapes", 6),
+    "grammar-spans": Resident("grammar", lambda: grammars.random_hierarchy(3, 2, 2, 2, 1).plain(), "spans", 6),
+    "grammar-levels": Resident("grammar", lambda: grammars.random_hierarchy(3, 2, 2, 2, 1).plain(), "unambiguous", 6),
+    "grammar-plane": Resident("grammar", lambda: grammars.random_hierarchy(3, 2, 2, 2, 1).plain(), "plane", 6),
+    "grammar-small": Resident("grammar", lambda: grammars.random_grammar(1, shapes=4), "one-pass", 6),
+    "grammar-bayes": Resident("grammar", lambda: grammars.random_hierarchy(2, 2, 2, 2, 1), "unambiguous", 6),
+    "word-classes": Resident("patterns", lambda: waking_up(2), "classes", 6),
+    "word-memory": Resident("patterns", lambda: random_patterns(1), "memory", 6),
+    "composition": Resident("task", lambda: Composition(size=3), "composition"),
+    "recall": Resident("task", lambda: Recall(keys=4, values=4, pairs=3, questions=3, fused=False), "recall"),
+    "copying": Resident("task", lambda: Copying(symbols=3, size=5, gram=2), "copying"),
+    "pairs-that-match": Resident("task", lambda: Match2(modulus=7, length=8), "match2"),
+    "neighbours-that-match": Resident("task", lambda: Match3Bigram(modulus=7, length=8), "match3-bigram"),
+    "near-ones-that-match": Resident("task", lambda: Match3Local(modulus=7, length=8, reach=2), "match3-local"),
+    "estimate-heads": Resident("task", lambda: Estimate(order=1, symbols=2, length=8), "estimate-heads"),
+    "estimate-norm": Resident("task", lambda: Estimate(order=2, symbols=2, length=8), "estimate-norm"),
+    "adder": Resident("thought", lambda: adder(2), "circuit"),
+    "increment": Resident("thought", lambda: increment(3), "turing"),
+    "increment-hybrid": Resident("thought", lambda: increment(3), "turing-hybrid"),
+    "states-aloud": Resident("thought", lambda: random_pfsa(0, 2, 2), "states-aloud", 6),
+}
+
+
+def resident(name: str) -> Resident:
+    """The network of that name."""
+    if name not in ZOO:
+        raise InputError(f"no network of the zoo is called {name!r}; there are {', '.join(ZOO)}")
+    return ZOO[name]
