@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,4 +58,13 @@ def page(template: str, here: str, root: str = "", places: Sequence[Place] = WRI
     """A whole page, as text."""
     frame = {"here": here, "root": root, "places": places, "version": vitrify.__version__}
     text: str = environment().get_template(template).render(**frame, **values)
+    return text
+
+
+def live(text: str) -> str:
+    """A page as it was written, with all the places of the app in its bar."""
+    bar = environment().get_template("bar.html.j2")
+    for here, root in product((ATLAS.key, MAPS.key), ("", "../")):
+        written: str = bar.render(here=here, root=root, places=WRITTEN)
+        text = text.replace(written, bar.render(here=here, root="/", places=LIVE))
     return text

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fastapi import APIRouter
-from fastapi.responses import RedirectResponse
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vitrify.report.frame import live
 from vitrify.web.guard import HEADERS
 from vitrify.web.site import Site
 
@@ -36,6 +39,8 @@ def router(site: Site) -> APIRouter:
             if path == "index.html":
                 return site.page("absent.html.j2", "atlas")
             raise HTTPException(404, f"there is no page /{path}") from error
+        if isinstance(found, FileResponse) and Path(found.path).suffix == ".html":
+            found = HTMLResponse(live(Path(found.path).read_text(encoding="utf-8")))
         found.headers["content-security-policy"] = POLICY
         return found
 

@@ -18,6 +18,7 @@ httpx = pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
 
 from vitrify.errors import VitrifyError  # noqa: E402
+from vitrify.report.frame import page  # noqa: E402
 from vitrify.spec import read_spec  # noqa: E402
 from vitrify.web.examples import examples  # noqa: E402
 
@@ -243,6 +244,8 @@ def test_the_atlas_is_shown_from_its_folder_and_missed_politely(tmp_path: Path, 
     (tmp_path / "atlas").mkdir()
     (tmp_path / "secret").write_text("secret", encoding="utf-8")
     (tmp_path / "atlas" / "index.html").write_text("<p>all claims</p>", encoding="utf-8")
+    claim = page("base.html.j2", "atlas", "../")
+    (tmp_path / "atlas" / "claim.html").write_text(claim, encoding="utf-8")
     import asyncio
 
     from vitrify.web.app import application
@@ -251,9 +254,12 @@ def test_the_atlas_is_shown_from_its_folder_and_missed_politely(tmp_path: Path, 
     async def ask() -> list[Any]:
         transport = httpx.ASGITransport(app=application(Settings(atlas=tmp_path / "atlas")))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return [await client.get(path) for path in ("/index.html", "/../secret", "/%2e%2e/secret", "/none.html")]
+            paths = ("/index.html", "/claim.html", "/../secret", "/%2e%2e/secret", "/none.html")
+            return [await client.get(path) for path in paths]
 
-    found, *others = asyncio.run(ask())
+    found, live, *others = asyncio.run(ask())
+    assert 'href="/glass"' not in claim
+    assert 'href="/glass"' in live.text
     assert found.text == "<p>all claims</p>"
     assert "script-src 'self'" in found.headers["content-security-policy"]
     assert [answer.status_code for answer in others] == [404, 404, 404]
