@@ -5,7 +5,8 @@
     ├── BuildRefused             the spec is fine, but these settings can't carry it exactly: says what to change
     ├── InputError               tokens the network can't read: unknown symbols, too many of them
     ├── FolderError              a model folder is missing, damaged, or not ours
-    └── StoreError               a run store can't be written (full disk, no permission), or is not ours
+    ├── StoreError               a run store can't be written (full disk, no permission), or is not ours
+    └── WorkersLost              workers that were to train ended again and again; what they had reached is kept
 
     SpecWarning                  a spec is usable but slightly off; says by how much
 
@@ -70,6 +71,10 @@ class FolderError(VitrifyError):
 
 class StoreError(VitrifyError):
     """A run store that can't be written or read, or was not made by vitrify; what it holds stays as it was."""
+
+
+class WorkersLost(VitrifyError):
+    """Some of the runs of a sweep have lost one worker after the other; the others are done, and all is kept."""
 
 
 class SpecWarning(UserWarning):

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from vitrify.interop.data import Layout
     from vitrify.learn.experiment import Experiment
     from vitrify.learn.records import Record
+    from vitrify.learn.store import Store
     from vitrify.learn.train import Progress
 
 SHOWN = 24  # questions of a row, combinations of a table
 
 
-def trained(experiments: Sequence[Experiment], store: Path | None, retry: bool, as_json: bool) -> None:
+def trained(
+    experiments: Sequence[Experiment], store: Path | None, retry: bool, as_json: bool, devices: int = 1
+) -> None:
     """Train, with a line of progress, and then a table: what was reached, and what is best possible."""
     from vitrify.learn.cost import estimate
     from vitrify.learn.keep import train_kept
@@ -34,7 +37,12 @@ def trained(experiments: Sequence[Experiment], store: Path | None, retry: bool, 
     if not as_json:
         console(stderr=True).print(estimate(groups), markup=False)
     with _line(as_json) as watch:
-        found = train_kept(groups, opened, watch=watch, retry=retry)
+        found = train_kept(groups, opened, watch=watch, retry=retry, devices=devices)
+    outcome(found, opened, as_json)
+
+
+def outcome(found: Sequence[Record], opened: Store, as_json: bool) -> None:
+    """What has been trained, as a table or as lines of JSON; exit code 1 if some of it failed."""
     if as_json:
         for record in found:
             json_line(record.to_json())

@@ -32,6 +32,7 @@ def train(
     model: Annotated[str, typer.Argument(help="a model family, for example transformer")],
     words: Words = None,
     members: Annotated[int, typer.Option(min=1, help="seeds of every combination")] = 1,
+    devices: Annotated[int, typer.Option(min=1, help="devices that share every batch, for one large model")] = 1,
     store: StoreFolder = None,
     retry: Retry = False,
     as_json: AsJson = False,
@@ -40,20 +41,36 @@ def train(
     from vitrify.cli import render_training
     from vitrify.learn.experiment import in_words
 
-    render_training.trained([in_words(sandbox, model, words or [], members)], store, retry, as_json)
+    render_training.trained([in_words(sandbox, model, words or [], members)], store, retry, as_json, devices)
 
 
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file: sandbox, model, members, set, axes, runs")],
     store: StoreFolder = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE", help="who trains: processes, local-ray, ray or ray://HOST:PORT; without it, this process"
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="with --on: at most so many at a time")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only print shards, operations and memory")] = False,
     retry: Retry = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train what a file describes; a sweep that was interrupted goes on where it was."""
-    from vitrify.cli import render_training
+    """Train what a file describes, here or elsewhere; a sweep that was interrupted goes on where it was."""
+    from vitrify.cli import render_sweep, render_training
     from vitrify.learn.experiment import read_sweep
 
-    render_training.trained(read_sweep(file), store, retry, as_json)
+    if workers is not None and on is None:
+        raise InputError("--workers is for --on: say who they are, for example --on processes")
+    experiments = read_sweep(file)
+    if dry_run:
+        render_sweep.planned(experiments, store, retry, on, workers)
+    elif on is None:
+        render_training.trained(experiments, store, retry, as_json)
+    else:
+        render_sweep.spread(experiments, store, retry, as_json, on, workers)
 
 
 def data(

@@ -1,4 +1,4 @@
-"""What training will cost, before it begins: members, programs, parameters, operations, memory for the weights."""
+"""What training will cost, before it begins: members, programs, parameters, operations, memory."""
 
 from __future__ import annotations
 
@@ -8,24 +8,41 @@ import jax
 import numpy as np
 
 from vitrify.learn.plan import Group
+from vitrify.learn.program import Program
+
+STATE = 16  # bytes for each parameter: weight, gradient, two moments
 
 
-def estimate(groups: Sequence[Group]) -> str:
-    """One sentence for people; operations count two for each weight and token forwards, and twice that backwards."""
+def parameters(group: Group) -> int:
+    """How many numbers each member of a group learns."""
+    net = group.family.architecture(group.sandbox)
+    first = jax.eval_shape(lambda: group.family.first(net, jax.random.key(0)))
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(first))
+
+
+def operations(group: Group, size: int | None = None) -> float:
+    """Of each member of a group: two for each weight and token forwards, and twice that backwards."""
+    weights = parameters(group) if size is None else size
+    return 6.0 * weights * group.recipe.steps * group.recipe.batch * (group.sandbox.tokens + 1)
+
+
+def memory(group: Group, at_once: int) -> int:
+    """Bytes that a group takes when so many of its members step at once: all their states, and the steps."""
+    return len(group.members) * STATE * parameters(group) + at_once * Program(group, width=1).step_bytes()
+
+
+def estimate(groups: Sequence[Group], device: str | None = None) -> str:
+    """One sentence for people; without the name of a device, for the one that JAX would take here."""
     members = sum(len(group.members) for group in groups)
-    sizes, operations, held = set(), 0.0, 0
-    for group in groups:
-        net = group.family.architecture(group.sandbox)
-        first = jax.eval_shape(lambda group=group, net=net: group.family.first(net, jax.random.key(0)))
-        size = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(first))
-        sizes.add(size)
-        rows = group.recipe.steps * group.recipe.batch
-        operations += 6.0 * size * rows * (group.sandbox.tokens + 1) * len(group.members)
-        held = max(held, 16 * size * len(group.members))  # weights, gradients, two moments
-    spread = f"{min(sizes):,}" if len(sizes) == 1 else f"{min(sizes):,} to {max(sizes):,}"
+    sizes = [parameters(group) for group in groups]
+    sized = list(zip(sizes, groups, strict=True))
+    total = sum(operations(group, size) * len(group.members) for size, group in sized)
+    held = max((STATE * size * len(group.members) for size, group in sized), default=0)
+    spread = f"{min(sizes):,}" if len(set(sizes)) == 1 else f"{min(sizes):,} to {max(sizes):,}"
     steps = sorted({group.recipe.steps for group in groups})
+    device = device or jax.devices()[0].device_kind
     return (
-        f"{members} members in {len(groups)} program{'s' * (len(groups) != 1)} on {jax.devices()[0].device_kind}: "
+        f"{members} members in {len(groups)} program{'s' * (len(groups) != 1)} on {device}: "
         f"{spread} parameters each, {'/'.join(f'{step:,}' for step in steps)} steps, "
-        f"about {operations:.1e} operations, {held / 2**20:,.1f} MiB of weights and moments"
+        f"about {total:.1e} operations, {held / 2**20:,.1f} MiB of weights and moments"
     )

@@ -14,14 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from vitrify.arrays import Array
+from vitrify.errors import InputError
 from vitrify.learn.measure import mean_loss, means, sums
 from vitrify.learn.models.catalogue import Parameters
 from vitrify.learn.plan import WHOLE, Group
@@ -50,15 +52,21 @@ class Program:
     """The compiled functions of a group.
 
     `first`, if given, makes the parameters that members start from; `probes` are measured beside the losses; `width` is
-    the number of members in a lane.
+    the number of members in a lane, and `threads` that of the lanes that step at a time, by default one for each core.
+    With several `devices` each has a part of every batch and a copy of everything else, and lanes step one by one.
     """
 
     group: Group
     probes: Mapping[str, Probe] = field(default_factory=dict)
     first: First | None = None
     width: int = 0
+    threads: int = 0
+    devices: int = 1
 
     def __post_init__(self) -> None:
+        problem = _unshared(self.devices, self.group.recipe.batch) if self.devices != 1 else None
+        if problem:
+            raise InputError(problem)
         if not self.width:
             wide = jax.default_backend() != "cpu"
             object.__setattr__(self, "width", len(self.group.members) if wide else 1)
@@ -135,10 +143,21 @@ class Program:
         watched = {name: seen[name] for name in family.watched}
         return loss + family.penalty(watched, row) if watched else loss, watched
 
+    def step_bytes(self) -> int:
+        """Memory of a step of one member: what its backward pass goes back to."""
+
+        def residuals(values: Mapping[str, Array]) -> Any:
+            sandbox, _, recipe = self._parts(values)
+            row = self._rows(sandbox, recipe, values["data_seed"], jnp.int32(0))
+            return jax.vjp(lambda parameters: self.loss(values, parameters, row), self._begin(values).parameters)[1]
+
+        kept = jax.tree.leaves(jax.eval_shape(residuals, self.lanes[0]))
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in kept)
+
     def _advance(self, lane: Member, values: Mapping[str, Array], start: Array, steps: Array) -> Member:
         def one(values: Mapping[str, Array], member: Member, step: Array) -> Member:
             sandbox, family, recipe = self._parts(values)
-            row = self._rows(sandbox, recipe, values["data_seed"], step)
+            row = self._shared(self._rows(sandbox, recipe, values["data_seed"], step))
             slopes = jax.value_and_grad(lambda p: self._loss(values, p, row), has_aux=True)
             (loss, seen), gradient = slopes(member.parameters)
             update, optimiser = recipe.transformation().update(gradient, member.optimiser, member.parameters)
@@ -178,6 +197,25 @@ class Program:
             )
         return found._replace(start=self._start(found, _drawn(2, seed, step))) if recipe.anywhere else found
 
+    def _shared(self, row: Row) -> Row:
+        """A batch of which every device has a part; the gradient's sums over it are then sums over the devices."""
+        if self.devices == 1:
+            return row
+        parts, constrain = self._over("batch"), cast(Any, jax.lax.with_sharding_constraint)
+        found: Row = jax.tree.map(lambda array: constrain(array, parts), row)
+        return found
+
+    def _over(self, *axes: str) -> NamedSharding:
+        """Arrays whose first axes are divided among the devices; without any, each device has a copy."""
+        mesh = Mesh(np.array(jax.devices()[: self.devices]), ("batch",))
+        return NamedSharding(mesh, cast(Any, PartitionSpec)(*axes))
+
+    def _jit(self, function: Callable[..., Any], **options: Any) -> Any:
+        """Compile for one device, or for several that have a copy each of what goes in and what comes out."""
+        if self.devices > 1:
+            options |= {"in_shardings": self._over(), "out_shardings": self._over()}
+        return jax.jit(function, **options)
+
     def _start(self, row: Row, key: Array) -> Array | None:
         """A random place for each row of a batch that leaves room for it up to its last question."""
         if not isinstance(self.net, Transformer):
@@ -213,9 +251,9 @@ class Program:
         """The start, the step loop and the measurement of a lane, and the seconds that compiling them took."""
         began, values, shapes = time.perf_counter(), self.lanes[0], self.shapes
         zero = jnp.int32(0)
-        begin = jax.jit(self._begin).lower(values).compile()
-        advance = jax.jit(self._advance, donate_argnums=0).lower(shapes, values, zero, zero).compile()
-        measure = jax.jit(self._measure).lower(shapes, values).compile()
+        begin = self._jit(self._begin).lower(values).compile()
+        advance = self._jit(self._advance, donate_argnums=0).lower(shapes, values, zero, zero).compile()
+        measure = self._jit(self._measure).lower(shapes, values).compile()
         return begin, advance, measure, time.perf_counter() - began
 
     @cached_property
@@ -226,9 +264,10 @@ class Program:
 
     def _on_all(self, act: Callable[[int], Any]) -> list[Any]:
         """The results of every lane, from threads where there are several."""
-        if len(self.lanes) == 1:
-            return [act(0)]
-        with ThreadPoolExecutor(min(len(self.lanes), os.cpu_count() or 1)) as pool:
+        threads = min(len(self.lanes), self.threads or os.cpu_count() or 1) if self.devices == 1 else 1
+        if threads == 1:
+            return [act(at) for at in range(len(self.lanes))]
+        with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(act, range(len(self.lanes))))
 
     def begin(self) -> list[Member]:
@@ -268,6 +307,16 @@ class Program:
             return jnp.asarray(array[at * width : (at + 1) * width] if width > 1 else array[at])
 
         return [jax.tree.map(lambda array, at=at: lane(array, at), whole) for at in range(len(self.lanes))]
+
+
+def _unshared(devices: int, batch: int) -> str | None:
+    """Why a batch can't be shared among so many devices."""
+    there = len(jax.devices())
+    if not 1 <= devices <= there:
+        return f"devices must lie between 1 and {there}, the number of those that JAX sees here, not {devices}"
+    if batch % devices:
+        return f"each of {devices} devices must have the same part of a batch: take a multiple of it, not {batch}"
+    return None
 
 
 def _drawn(what: int, seed: Array, step: Array) -> Array:

@@ -72,13 +72,18 @@ def train(
     probes: Mapping[str, Probe] | None = None,
     first: First | None = None,
     watch: Watch | None = None,
+    devices: int = 1,
 ) -> list[Run]:
-    """Train `members` seeds of every combination of the axes; members that share shapes are one compiled program."""
+    """Train `members` seeds of every combination of the axes; members that share shapes are one compiled program.
+
+    Several `devices` share every batch, for models that keep one busy; the numbers are then those of one device but for
+    the order of their sums.
+    """
     family = make_model(model) if isinstance(model, str) else model
     source = make_sandbox(sandbox) if isinstance(sandbox, str) else sandbox
     found: list[Run] = []
     for group in plan(source, family, recipe or Recipe(), axes or {}, members):
-        program = Program(group, probes or {}, first)
+        program = Program(group, probes or {}, first, devices=devices)
         ended = set_out.get()(program)
         for progress in ended.go():
             if watch:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import command_line
+from vitrify.learn.store import Store
 
 SMALL = ["layers=1", "heads=1", "d_model=8", "units=8", "length=8", "steps=6", "batch=4", "test_rows=16"]
 
@@ -93,3 +96,67 @@ def test_mistakes_are_told_in_a_sentence(
     assert done.returncode == 2
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
+
+
+SWEEP = """
+sandbox = "markov"
+model = "transformer"
+members = 3
+set = {layers = 1, heads = 1, d_model = 8, units = 8, length = 8, steps = 6, batch = 4, test_rows = 16}
+"""
+
+
+def test_a_dry_run_prints_shards_cost_and_memory_and_trains_nothing(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    words = ["sweep", str(tmp_path / "sweep.toml"), "--store", str(tmp_path / "runs"), "--dry-run"]
+    done = command_line.vitrify(*words, "--on", "processes", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 runs are to be trained" in done.stdout
+    assert "2 shards for 2 workers, each with one core" in done.stdout
+    assert "shard 1: 2 members of transformer on markov, 6 steps" in done.stdout
+    assert "shard 2: 1 member of transformer" in done.stdout
+    assert "operations" in done.stdout
+    assert "MiB" in done.stdout
+    assert "1 shard for this process" in command_line.vitrify(*words).stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_sweep_says_where_it_can_run(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    refused = command_line.vitrify("sweep", str(tmp_path / "sweep.toml"), "--on", "nowhere")
+    assert refused.returncode == 2
+    assert "a sweep runs on processes, local-ray, ray or ray://HOST:PORT, not on 'nowhere'" in refused.stderr
+    refused = command_line.vitrify("sweep", str(tmp_path / "sweep.toml"), "--workers", "2")
+    assert refused.returncode == 2
+    assert "--workers is for --on" in refused.stderr
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
+def test_without_ray_its_extra_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    refused = command_line.vitrify("sweep", str(tmp_path / "sweep.toml"), "--on", "local-ray")
+    assert refused.returncode == 2
+    assert "pip install 'vitrify[ray]'" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_sweep_by_processes_is_interrupted_and_leaves_nobody_behind(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP.replace("steps = 6", "steps = 30000"))
+    environment = {**os.environ, "VITRIFY_CACHE": str(tmp_path / "cache")}
+    words = [sys.executable, "-m", "vitrify", "sweep", "sweep.toml", "--on", "processes", "--workers", "2"]
+    with subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as sweep:
+        assert sweep.stderr
+        for line in sweep.stderr:
+            if "step 64/" in line:
+                workers = subprocess.run(["pgrep", "-P", str(sweep.pid)], capture_output=True, text=True, check=True)
+                sweep.send_signal(signal.SIGINT)
+                break
+        assert "the same command goes on from there" in sweep.stderr.read()
+    assert sweep.returncode == 1
+    assert len(workers.stdout.split()) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers.stdout.split())
+    assert {record.state for record in Store(tmp_path / "runs").runs()} <= {"new", "partial"}  # nobody holds them
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    done = vitrify("sweep", "sweep.toml", "--on", "processes", "--workers", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("overhead") == 2
