@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("fastapi")
@@ -34,6 +35,8 @@ def test_a_pool_stops_what_takes_too_long_or_is_withdrawn_and_goes_on(tmp_path: 
 
     def read(path: Path) -> dict[str, Any]:
         return {"do": "read", "path": str(path), "given": "given.regex"}
+
+    held = np.ones(MEMORY // 16)  # half of the memory of a worker, which is not the worker's own
 
     async def story() -> None:
         pool = Pool(size=1, waiting=1, seconds=60, memory=MEMORY)
@@ -63,6 +66,7 @@ def test_a_pool_stops_what_takes_too_long_or_is_withdrawn_and_goes_on(tmp_path: 
         assert gone(last)
 
     asyncio.run(story())
+    assert held.all()
 
 
 @pytest.mark.slow
