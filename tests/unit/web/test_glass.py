@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from loops import awaited
 from malformed import malformed
 from serving import Visitor, serving
 
@@ -246,8 +247,6 @@ def test_the_atlas_is_shown_from_its_folder_and_missed_politely(tmp_path: Path, 
     (tmp_path / "atlas" / "index.html").write_text("<p>all claims</p>", encoding="utf-8")
     claim = page("base.html.j2", "atlas", "../")
     (tmp_path / "atlas" / "claim.html").write_text(claim, encoding="utf-8")
-    import asyncio
-
     from vitrify.web.app import application
     from vitrify.web.site import Settings
 
@@ -257,7 +256,7 @@ def test_the_atlas_is_shown_from_its_folder_and_missed_politely(tmp_path: Path, 
             paths = ("/index.html", "/claim.html", "/../secret", "/%2e%2e/secret", "/none.html")
             return [await client.get(path) for path in paths]
 
-    found, live, *others = asyncio.run(ask())
+    found, live, *others = awaited(ask())
     assert 'href="/glass"' not in claim
     assert 'href="/glass"' in live.text
     assert found.text == "<p>all claims</p>"

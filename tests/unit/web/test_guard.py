@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
+
+from loops import awaited
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
@@ -31,7 +32,7 @@ def asked(method: str = "GET", path: str = "/", token: str | None = None, **head
             given = {name.replace("_", "-"): value for name, value in headers.items()}
             return await client.request(method, path, headers=given)
 
-    return asyncio.run(one())
+    return awaited(one())
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8321", "localhost", "[::1]:80", "192.168.0.7:8321"])

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loops import awaited
+
 pytest.importorskip("fastapi")
 
 from vitrify.web.pool import Full, Pool, Refused
@@ -65,7 +67,7 @@ def test_a_pool_stops_what_takes_too_long_or_is_withdrawn_and_goes_on(tmp_path: 
         await pool.close()
         assert gone(last)
 
-    asyncio.run(story())
+    awaited(story())
     assert held.all()
 
 
@@ -84,4 +86,4 @@ def test_a_file_that_unpacks_to_too_much_is_refused_and_its_worker_ends(tmp_path
         assert not pool._idle
         await pool.close()
 
-    asyncio.run(story())
+    awaited(story())
