@@ -56,9 +56,13 @@ def environment() -> Any:
 
 def page(template: str, here: str, root: str = "", places: Sequence[Place] = WRITTEN, **values: Any) -> str:
     """A whole page, as text."""
-    frame = {"here": here, "root": root, "places": places, "version": vitrify.__version__}
-    text: str = environment().get_template(template).render(**frame, **values)
+    text: str = environment().get_template(template).render(**around(here, root, places), **values)
     return text
+
+
+def around(here: str, root: str, places: Sequence[Place]) -> dict[str, Any]:
+    """What the frame of a page needs to know."""
+    return {"here": here, "root": root, "places": places, "version": vitrify.__version__}
 
 
 def live(text: str) -> str:

@@ -12,8 +12,7 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, FileSystemLoader
 
-import vitrify
-from vitrify.report.frame import LIVE, environment
+from vitrify.report.frame import LIVE, around, environment
 from vitrify.web.pool import Pool
 
 HERE = Path(__file__).parent
@@ -82,5 +81,5 @@ class Site:
 
     def page(self, template: str, here: str, status: int = 200, **values: Any) -> HTMLResponse:
         """A page in the frame of all pages; `here` is the key of its place in the bar."""
-        frame = {"here": here, "root": "/", "places": LIVE, "version": vitrify.__version__}
-        return HTMLResponse(self._templates.get_template(template).render(**frame, **values), status_code=status)
+        text = self._templates.get_template(template).render(**around(here, "/", LIVE), **values)
+        return HTMLResponse(text, status_code=status)
