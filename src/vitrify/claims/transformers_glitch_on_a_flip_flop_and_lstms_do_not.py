@@ -128,8 +128,8 @@ def paper() -> Iterator[Subject]:
     linear = StateSpaceFamily(layers=2, d_model=64, state=64)
     setting = Setting(
         length=512,
-        transformer=Nets(places, recipe, (1024, 2048, 512), piece=64),
-        lstm=Nets(gated, brief, (4096, 32_768, 4096), piece=2048),
+        transformer=Nets(places, recipe, (1024, 2048, 512), piece=16),
+        lstm=Nets(gated, brief, (4096, 32_768, 4096), piece=256),
         recurrence=Nets(linear, brief, (1024, 2048, 512)),
         seeds=tuple(range(20, 30)),
         mended=5,
