@@ -166,7 +166,7 @@ def draw(shown: Mapping[str, Any]) -> Any:
     from vitrify.learn.figures import band, sheet
 
     (found,) = shown.values()
-    figure, planes = sheet(1, 3 if found["others"] else 2, "Trained on short words, asked about longer ones", 5.6, 4.4)
+    figure, planes = sheet(1, 3 if found["others"] else 2, "Trained on short words, asked about longer ones", 5.6, 5.4)
     titles = ("a program of constant length", "programs grow with the words")
     for plane, title in zip(planes[0], titles, strict=False):
         plane.set_title(title)
@@ -190,7 +190,7 @@ def draw(shown: Mapping[str, Any]) -> Any:
         plane.axvspan(0, 1, color="grey", alpha=0.15, linewidth=0, label="lengths of training")
         plane.set(xlabel="length of the word, over the longest of training", ylabel="words without a mistake (share)")
         plane.set(xlim=(0, TIMES), ylim=(0, 1.04))
-        plane.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14))
+        plane.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
     if found["others"]:
         planes[0, 2].set_title("other ways to tell places (not judged)")
     return figure
