@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from vitrify.certify.evidence import Evidence, combine
@@ -115,16 +116,35 @@ def claim_of(headline: Headline) -> Claim:
     return claim
 
 
-def run_claim(claimed: Headline | str, progress: Progress | None = None, scale: Scale = "quick") -> Outcome:
+def run_claim(
+    claimed: Headline | str,
+    progress: Progress | None = None,
+    scale: Scale = "quick",
+    trainings: Path | None = None,
+) -> Outcome:
     """Check every subject of a claim, and its saboteur on each; certify its exact nets.
 
-    A claim whose saboteur passes is undecided: its check proves nothing. One with an exact net that is not fails.
+    A claim whose saboteur passes is undecided: its check proves nothing. One with an exact net that is not fails. With
+    a folder for its `trainings`, a check that was interrupted goes on from there; its time is that of both.
     """
     headline = find(claimed) if isinstance(claimed, str) else claimed
     claim = claim_of(headline)
     if scale == "paper" and claim.paper is None:
         raise InputError(f"{headline.name} has one scale only: leave --scale away")
     start = time.perf_counter()
+    if trainings is None or not claim.learned:
+        outcome, before = _examined(headline, claim, progress, scale), 0.0
+    else:
+        from vitrify.learn.keep import resuming
+
+        with resuming(trainings) as earlier:
+            outcome = _examined(headline, claim, progress, scale)
+        before = earlier.seconds
+    seconds = before + time.perf_counter() - start
+    return replace(outcome, evidence=replace(outcome.evidence, seconds=seconds))
+
+
+def _examined(headline: Headline, claim: Claim, progress: Progress | None, scale: Scale) -> Outcome:
     parts: dict[str, Evidence] = {}
     unnoticed, certificates, subjects = [], {}, {}
     for subject in claim.paper() if claim.paper and scale == "paper" else claim.subjects():
@@ -140,7 +160,7 @@ def run_claim(claimed: Headline | str, progress: Progress | None = None, scale: 
         if broken.verdict == "holds":
             unnoticed.append(subject.name)
         subjects[subject.name] = summary_of(found, broken)
-    evidence = replace(combine(parts), seconds=time.perf_counter() - start)
+    evidence = combine(parts)
     if unnoticed and evidence.verdict == "holds":
         evidence = replace(
             evidence, verdict="undecided", notes=(*evidence.notes, f"the saboteur passed on {unnoticed}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -77,22 +76,13 @@ def check(
     outcomes = []
     with render.status("checking") as say:
         for headline in chosen:
-            with _resumed(resume and resume / headline.name / scale.value):
-                outcomes.append(run_claim(headline, say, scale.value))
+            trainings = resume and resume / headline.name / scale.value
+            outcomes.append(run_claim(headline, say, scale.value, trainings))
             if keep:
                 keep_outcome(outcomes[-1], keep)
     render_lists.outcomes(outcomes, as_json)
     good = all(outcome.evidence.verdict == "holds" and outcome.saboteur_rejected for outcome in outcomes)
     raise typer.Exit(0 if good else 1)
-
-
-def _resumed(folder: Path | None) -> AbstractContextManager[None]:
-    """Within: trainings are kept in a folder, where one is given."""
-    if folder is None:
-        return nullcontext()
-    from vitrify.learn.keep import resuming
-
-    return resuming(folder)
 
 
 def evidence(names: Names = None, folder: Kept = EVIDENCE, as_json: AsJson = False) -> None:

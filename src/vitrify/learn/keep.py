@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -55,6 +55,8 @@ class _Saved(Journey):
 
     path: Path = Path()
     every: float = EVERY
+    before: float = 0.0  # seconds, of those who were stopped
+    began: float = field(default_factory=time.monotonic)
 
     def go(self, pause: float = PAUSE) -> Iterator[Progress]:
         saved = time.monotonic()
@@ -67,18 +69,26 @@ class _Saved(Journey):
 
     def _save(self) -> None:
         with _disk.guarded(self.path.parent, f"saving step {self.step}"):
-            about = {"step": self.step, "points": _disk.plain(self.points)}
+            spent = self.before + time.monotonic() - self.began
+            about = {"step": self.step, "points": _disk.plain(self.points), "seconds": spent}
             _disk.write_arrays(self.path, checkpoint(self), about)
 
 
+@dataclass
+class Earlier:
+    """What was done before, of trainings that go on."""
+
+    seconds: float = 0.0
+
+
 @contextmanager
-def resuming(folder: Path, every: float = EVERY) -> Iterator[None]:
+def resuming(folder: Path, every: float = EVERY) -> Iterator[Earlier]:
     """Within: what `train` does is kept in a folder, and goes on from there when the same is done again.
 
-    The trainings are told apart by their order and by what determines their members; probes and starts are taken to be
-    the same ones, as they are when the same code runs again.
+    Who enters is told how long it was done before. The trainings are told apart by their order and by what determines
+    their members; probes and starts are taken to be the same ones, as they are when the same code runs again.
     """
-    numbers = count()
+    numbers, earlier = count(), Earlier()
 
     def begin(program: Program) -> Journey:
         digest = run_id({"members": program.group.identities(), "probes": sorted(program.probes)})
@@ -89,10 +99,12 @@ def resuming(folder: Path, every: float = EVERY) -> Iterator[None]:
         if found is None:
             return _Saved(program, path=path, every=every)
         arrays, about = found
-        return _Saved(program, about["step"], lanes_of(program, arrays), points_of(about["points"]), path, every)
+        earlier.seconds += about["seconds"]
+        way = program, about["step"], lanes_of(program, arrays), points_of(about["points"])
+        return _Saved(*way, path, every, about["seconds"])
 
     token = set_out.set(begin)
     try:
-        yield
+        yield earlier
     finally:
         set_out.reset(token)

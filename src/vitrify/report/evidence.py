@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -112,22 +111,11 @@ class Store:
         """Check a claim now, at that scale if it has it, and keep what was found; what is trained goes on, too."""
         fits: Scale = scale if claim_of(headline).paper else "quick"
         path = self.path(headline, scale)
-        with self._trainings(headline, path.stem):
-            found = run_claim(headline, scale=fits).to_json() | {"measured on": place()}
-            put(path, written(found))
+        trainings = self.folder / "trainings" / path.stem
+        found = run_claim(headline, scale=fits, trainings=trainings).to_json() | {"measured on": place()}
+        put(path, written(found))
+        rmtree(trainings, ignore_errors=True)
         return found
-
-    @contextmanager
-    def _trainings(self, headline: Headline, name: str) -> Iterator[None]:
-        """Within: trainings are kept, and go on when the check was interrupted; not when it was not."""
-        if not headline.fields.get("learned"):
-            yield
-            return
-        from vitrify.learn.keep import resuming
-
-        with resuming(self.folder / "trainings" / name):
-            yield
-        rmtree(self.folder / "trainings" / name, ignore_errors=True)
 
 
 def digest(name: str) -> str:

@@ -157,6 +157,7 @@ def test_what_a_store_holds_is_not_trained_again(tmp_path: Path, four: list[Run]
 
 def test_training_that_was_stopped_goes_on_where_it_was_kept(tmp_path: Path, four: list[Run]) -> None:
     seen: list[int] = []
+    told: list[float] = []
 
     def go(last: int) -> list[Run]:
         def watch(progress: Progress) -> None:
@@ -164,11 +165,15 @@ def test_training_that_was_stopped_goes_on_where_it_was_kept(tmp_path: Path, fou
             if progress.step == last:
                 raise KeyboardInterrupt
 
-        with resuming(tmp_path / "kept", every=0.0):
-            return train(TINY, MARKOV, members=4, recipe=SHORT, watch=watch)
+        with resuming(tmp_path / "kept", every=0.0) as earlier:
+            runs = train(TINY, MARKOV, members=4, recipe=SHORT, watch=watch)
+        told.append(earlier.seconds)
+        return runs
 
+    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         go(6)
+    stopped = time.monotonic() - began
     seen.clear()
     for again in range(2):
         runs = go(99)
@@ -177,6 +182,8 @@ def test_training_that_was_stopped_goes_on_where_it_was_kept(tmp_path: Path, fou
         for run, whole in zip(runs, four, strict=True):
             assert run.curve == whole.curve
             assert all(np.array_equal(array, whole.weights.arrays[name]) for name, array in run.weights.arrays.items())
+    assert 0 < told[0] <= stopped
+    assert told[0] < told[1] <= time.monotonic() - began
 
 
 CHILD = """
