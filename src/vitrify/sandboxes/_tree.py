@@ -96,30 +96,63 @@ class TooMany(Exception):
     """More beliefs than are followed."""
 
 
-def entropies(rules: Rules, beliefs: Any, mass: Any, last: bool = False) -> list[float]:
+def entropies(rules: Rules, beliefs: Any, mass: Any, last: bool = False, seen: int | None = None) -> list[float]:
     r"""The entropy of each leaf below a node given the leaves to its left, in nats; `last`: of the last leaf alone.
 
     A reader comes to the node with the belief `beliefs[i]` about its symbol with probability `mass[i]`. As no two
     productions are alike, the leaves below a child tell its symbol, and nothing else about what is to come: a reader
-    who has passed $j$ children believes in the productions that begin with these $j$ symbols.
+    who has passed $j$ children believes in the productions that begin with these $j$ symbols. One who sees only the
+    last `seen` leaves before the last leaf comes to hold as many beliefs as these can tell apart.
     """
     if not rules:
         p = beliefs / beliefs.sum(axis=1, keepdims=True)
         return [float(mass @ -np.sum(p * np.log(np.where(p > 0, p, 1)), axis=1))]
     *lower, table = rules
-    count = lower[-1].shape[0] if lower else int(table.max()) + 1
+    count, s = _count(rules), table.shape[2]
+    inner = s ** len(lower) - 1  # leaves of the last child before the last leaf
     weights = np.repeat(beliefs, table.shape[1], axis=1)  # [belief, rule]
     found: list[float] = []
-    for j in range(table.shape[2]):
+    for j in range(s):
         child = np.eye(count, dtype=np.int64)[table[..., j].reshape(-1)]  # [rule, symbol]
-        if not last or j == table.shape[2] - 1:
-            found += entropies(lower, *_merged(weights @ child, mass), last)
-        if j < table.shape[2] - 1:
-            split = weights[:, None, :] * child.T[None]  # [belief, symbol, rule]
-            share = split.sum(axis=2) / weights.sum(axis=1, keepdims=True)
+        if not last or j == s - 1:
+            found += entropies(lower, *_merged(weights @ child, mass), last, seen)
+        if j < s - 1:
+            between = (s - 2 - j) * (inner + 1)  # leaves of the children from here to the last
+            whole = np.eye(count, dtype=np.int64)
+            told = whole if seen is None else _tellings(lower, seen - inner - between, count)
+            split = weights[:, None, :] * (told @ child.T)[None]  # [belief, telling, rule]
+            share = split.sum(axis=2) / (weights.sum(axis=1, keepdims=True) * told[:, 0].sum())
             kept = share > 0
             weights, mass = _merged(split[kept], (mass[:, None] * share)[kept])
     return found
+
+
+def _tellings(rules: Rules, seen: int, count: int) -> Any:
+    """What the last `seen` leaves below a node may tell of its symbol: whole numbers [telling, symbol].
+
+    A column is proportional to how probable each telling is if the node has that symbol; all columns have one sum.
+    Tellings that say the same are one.
+    """
+    if seen <= 0:
+        return np.ones((1, count), dtype=np.int64)
+    if not rules or seen >= rules[-1].shape[2] ** len(rules):
+        return np.eye(count, dtype=np.int64)
+    *lower, table = rules
+    below, size = _count(rules), table.shape[2] ** len(lower)
+    weights = np.ones((1, table[..., 0].size), dtype=np.int64)  # [telling, rule]
+    for j in range(table.shape[2]):
+        told = _tellings(lower, seen - (table.shape[2] - 1 - j) * size, below)[:, table[..., j].reshape(-1)]
+        weights = (weights[:, None, :] * told[None]).reshape(-1, told.shape[1])
+    sums = weights.reshape(len(weights), *table.shape[:2]).sum(axis=2)
+    sums = sums[sums.any(axis=1)]
+    factor = np.gcd.reduce(sums, axis=1)
+    different, times = _merged(sums, factor.astype(float))
+    return different * np.rint(times).astype(np.int64)[:, None]
+
+
+def _count(rules: Rules) -> int:
+    """How many symbols there are just below the highest rules."""
+    return int(rules[-2].shape[0] if len(rules) > 1 else rules[-1].max() + 1)
 
 
 def _merged(weights: Any, mass: Any) -> tuple[Any, Any]:
@@ -128,14 +161,3 @@ def _merged(weights: Any, mass: Any) -> tuple[Any, Any]:
     if len(different) > MANY:
         raise TooMany
     return different, np.bincount(place.reshape(-1), weights=mass, minlength=len(different))
-
-
-def marginal(rules: Rules, prior: Any, height: int) -> Any:
-    """How many derivations give the last node of a height each of its symbols: whole numbers [symbol]."""
-    now = np.asarray(prior, dtype=np.int64)
-    for level in range(len(rules) - 1, height - 1, -1):
-        table = rules[level]
-        count = rules[level - 1].shape[0] if level else int(table.max()) + 1
-        now = np.bincount(table[..., -1].reshape(-1), np.repeat(now, table.shape[1]), count).astype(np.int64)
-        now //= np.gcd.reduce(now)
-    return now

@@ -7,6 +7,7 @@ whole string has one parse. Three questions: the class (`classify`), the last le
 
 Whoever sees only the last $s^l - 1$ leaves is best served by the predictor `level l`, with the loss `plateaus()[l]` at
 the last leaf: the stairs that learners go down. Level 0 knows how often a leaf is each symbol, level $L$ is optimal.
+A learner that is told no more than these leaves has the stair as its optimum: `window`.
 Source: Cagnetta et al. 2024, arXiv 2307.02129; Cagnetta and Wyart 2024, arXiv 2406.00048.
 """
 
@@ -25,11 +26,13 @@ from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.sandboxes import _tree
 from vitrify.sandboxes._draws import logarithm, whole
+from vitrify.sandboxes._parameters import later
 from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
 from vitrify.spec.grammars import hierarchy_tables, letter
 
 Mode = Literal["classify", "last", "next"]
 MOST_LEAVES = 1 << 16
+UNTOLD = "?"
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,13 @@ class Hierarchy(Sandbox):
     There are `classes` root symbols, `v` of them unless told otherwise. The productions are those of the seed `task +
     grammar`; members of one program may differ in `grammar`, which is one of 0, …, `grammars` - 1.
     Without `levels` members are not compared with the predictors of the levels, which compiles sooner.
+
+    Where the last leaf is asked for, rows can be the last `widest` leaves before it instead of all. Of these the last
+    `window` are told (0: all), and the others are the symbol `?`; members of one program may differ in it. A string and
+    its answer are the same whatever is told of it.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("grammar",)
+    TRACED: ClassVar[tuple[str, ...]] = ("grammar", "window")
 
     v: int = 8
     m: int = 4
@@ -53,6 +60,8 @@ class Hierarchy(Sandbox):
     grammars: int = 1
     grammar: float = 0.0
     levels: bool = True
+    widest: int = later(0)
+    window: float = later(0.0)
 
     def problems(self) -> Iterator[str]:
         sizes = {"v": (self.v, 2), "m": (self.m, 1), "s": (self.s, 2), "L": (self.L, 1), "classes": (self.roots, 1)}
@@ -68,6 +77,12 @@ class Hierarchy(Sandbox):
                 yield f"productions must be distinct: m must be at most {most}, not {self.m}"
             if self.s**self.L > MOST_LEAVES:
                 yield f"a tree of {self.s}^{self.L} leaves is too large, the most are {MOST_LEAVES}"
+            elif not 0 <= self.widest < self.leaves:
+                yield f"widest must be one of 0, …, {self.leaves - 1}, not {self.widest}"
+        if self.widest and self.mode != "last":
+            yield f"a part of the leaves can be told where the last one is asked for, not in the mode {self.mode}"
+        if self.window not in range(max(self.widest, 0) + 1):
+            yield f"window must be one of 0, …, widest = {self.widest}, not {self.window:g}"
 
     @property
     def roots(self) -> int:
@@ -84,16 +99,21 @@ class Hierarchy(Sandbox):
         return "class" if self.mode == "classify" else "lm"
 
     @property
-    def symbols(self) -> tuple[str, ...]:
+    def words(self) -> tuple[str, ...]:
+        """What a leaf may be."""
         return tuple(letter(k) for k in range(self.v))
 
     @property
+    def symbols(self) -> tuple[str, ...]:
+        return (*self.words, UNTOLD) if self.widest else self.words
+
+    @property
     def answers(self) -> tuple[str, ...]:
-        return tuple(f"L{self.L}_{k}" for k in range(self.roots)) if self.mode == "classify" else self.symbols
+        return tuple(f"L{self.L}_{k}" for k in range(self.roots)) if self.mode == "classify" else self.words
 
     @property
     def tokens(self) -> int:
-        return self.leaves if self.mode == "classify" else self.leaves - 1
+        return self.leaves if self.mode == "classify" else self.widest or self.leaves - 1
 
     @property
     def bidirectional(self) -> bool:
@@ -129,9 +149,19 @@ class Hierarchy(Sandbox):
         if self.mode == "classify":
             targets, tokens = jnp.zeros(self.leaves + 1, jnp.int32).at[-1].set(label), row
         else:
-            targets, tokens = row, row[:-1]
+            targets, tokens = row[-1 - self.tokens :], self._told(row)
         asked = jnp.ones(len(targets)) if self.mode == "next" else jnp.zeros(len(targets)).at[-1].set(1.0)
         return Row(tokens, targets, asked, latent)
+
+    def _told(self, leaves: Array) -> Array:
+        """What is told of a string, or of several."""
+        if self.mode == "classify":
+            return leaves
+        told = leaves[..., -1 - self.tokens : -1]
+        if not self.widest:
+            return told
+        hidden = jnp.arange(self.widest) < self.widest - self.window
+        return jnp.where(hidden & (self.window > 0), self.v, told)
 
     def _children(self, height: int, symbols: Array, productions: Array) -> Array:
         """What nodes of a height with these symbols and productions are rewritten to."""
@@ -162,7 +192,7 @@ class Hierarchy(Sandbox):
         for height in range(level, 0, -1):
             latent[f"symbols {height}"] = symbols
             symbols = self._children(height, symbols, latent[f"productions {height}"])
-        return row._replace(tokens=symbols[: row.tokens.shape[0]], latent=latent)
+        return row._replace(tokens=self._told(symbols), latent=latent)
 
     def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
         label = rng.integers(self.roots, size=(count, 1))
@@ -170,7 +200,9 @@ class Hierarchy(Sandbox):
         for table in reversed(self.rules):
             row = table[row, rng.integers(self.m, size=row.shape)].reshape(count, -1)
         if self.mode != "classify":
-            return row[:, :-1].astype(np.int32), row.astype(np.int32)
+            tokens = row[:, -1 - self.tokens : -1].astype(np.int32)
+            tokens[:, : self.tokens - self._seen] = self.v
+            return tokens, row[:, -1 - self.tokens :].astype(np.int32)
         targets = np.zeros((count, self.leaves + 1), dtype=np.int32)
         targets[:, -1:] = label
         return row.astype(np.int32), targets
@@ -179,8 +211,11 @@ class Hierarchy(Sandbox):
 
     def _up(self, row: Row) -> list[Array]:
         leaves = jax.nn.one_hot(row.tokens, self.v)
+        if self.widest:
+            leaves = jnp.where(row.tokens[:, None] < self.v, leaves, 1.0)
         if self.mode != "classify":
-            leaves = jnp.concatenate([leaves, jnp.ones((1, self.v))])
+            before = self.leaves - 1 - self.tokens
+            leaves = jnp.concatenate([jnp.ones((before, self.v)), leaves, jnp.ones((1, self.v))])
         return _tree.inside(self.rules, leaves)
 
     def optimal(self, row: Row) -> Array:
@@ -188,10 +223,11 @@ class Hierarchy(Sandbox):
         if self.mode == "classify":
             last = logarithm(up[-1][0] / jnp.maximum(up[-1][0].sum(), _tree.TINY))
             return self.uniform(row).at[-1].set(last)
-        return logarithm(_tree.from_the_left(self.rules, up, jnp.ones(self.roots)))
+        return logarithm(_tree.from_the_left(self.rules, up, jnp.ones(self.roots))[-1 - self.tokens :])
 
     def predictors(self) -> Mapping[str, Predictor]:
-        levels = range(self.L + 1) if self.levels and self.mode != "classify" else ()
+        told = self.tokens + 1 if self.levels and self.mode != "classify" else 0
+        levels = [level for level in range(self.L + 1) if self.s**level <= told]
         return {"uniform": self.uniform, **{f"level {level}": partial(self.level, level=level) for level in levels}}
 
     def level(self, row: Row, level: int) -> Array:
@@ -211,25 +247,34 @@ class Hierarchy(Sandbox):
 
     def plateaus(self) -> Any:
         """The loss at the last leaf of who sees the last $s^l - 1$ leaves before it, for l = 0, …, L: NumPy [L + 1]."""
+        return np.array([self.stair(self.s**level - 1) for level in range(self.L + 1)])
+
+    def stair(self, seen: int) -> float:
+        """The loss at the last leaf of who sees the last `seen` leaves before it."""
         try:
-            return np.array([self._last(level) for level in range(self.L + 1)])
+            return self._last(seen)
         except _tree.TooMany:
             sizes = f"v = {self.v}, m = {self.m}, s = {self.s}, L = {self.L}"
             message = f"with {sizes} a reader can come to hold more than {_tree.MANY} beliefs"
             raise InputError(f"{message}: average `level` over rows instead, or choose smaller sizes") from None
 
-    def _last(self, level: int) -> float:
-        belief = _tree.marginal(self.rules, np.ones(self.roots), level)
-        return _tree.entropies(self.rules[:level], belief[None], np.ones(1), last=True)[-1]
+    def _last(self, seen: int) -> float:
+        return _tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1), last=True, seen=seen)[-1]
+
+    @property
+    def _seen(self) -> int:
+        """How many leaves are told."""
+        return int(self.window) or self.tokens
 
     def floor(self) -> Array | None:
         if self.mode == "classify":
             return jnp.zeros(self.leaves + 1)
         try:
-            each = _tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1), self.mode == "last")
+            if self.mode == "last":
+                return jnp.zeros(self.tokens + 1).at[-1].set(self._last(self._seen))
+            return jnp.array(_tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1)))
         except _tree.TooMany:
             return None
-        return jnp.array([0.0] * (self.leaves - len(each)) + each)
 
 
 SANDBOX = Entry(Hierarchy, small={"v": 3, "m": 2, "L": 2, "classes": 2, "grammars": 3, "grammar": 2.0})

@@ -88,6 +88,77 @@ def test_classes_and_last_leaves(sizes: dict[str, Any]) -> None:
     assert np.array_equal(jax.jit(lambda: rows(last, 0, "test", 0, 50))().weight.sum(axis=1), np.ones(50))
 
 
+@pytest.mark.parametrize("sizes", [*SMALL, {"v": 3, "m": 2, "s": 3, "L": 2}, {"v": 4, "m": 3, "L": 3, "classes": 2}])
+def test_the_loss_of_a_reader_of_any_number_of_leaves_is_that_of_all_strings(sizes: dict[str, Any]) -> None:
+    sandbox = Hierarchy(**sizes)
+    leaves, _ = strings(sandbox)
+    for seen in range(sandbox.leaves):
+        _, group = np.unique(leaves[:, sandbox.leaves - 1 - seen : -1], axis=0, return_inverse=True)
+        counts = np.zeros((group.max() + 1, sandbox.v))
+        np.add.at(counts, (group.reshape(-1), leaves[:, -1]), 1)
+        law = counts / counts.sum(axis=1, keepdims=True)
+        each = -(law * np.log(np.where(law > 0, law, 1))).sum(axis=1)
+        assert np.isclose(sandbox.stair(seen), each @ counts.sum(axis=1) / len(leaves), atol=1e-12)
+
+
+@pytest.mark.parametrize(("sizes", "widest"), [(SMALL[0], 3), (SMALL[1], 7), (SMALL[1], 5), (SMALL[2], 2)])
+def test_readers_of_a_part_of_the_leaves(sizes: dict[str, Any], widest: int) -> None:
+    every = Hierarchy(**sizes, mode="last", widest=widest)
+    leaves, _ = strings(every)
+    answers = leaves[:, -1 - widest :]
+    assert every.tokens == widest
+    assert every.symbols == (*every.answers, "?")
+
+    @jax.jit
+    def told(window: Any) -> Any:
+        sandbox = replace(every, window=window)
+        tokens = sandbox._told(leaves)
+        batch = Row(tokens, answers, np.ones(answers.shape), {})
+        known = {"optimal": sandbox.optimal, **sandbox.predictors()}
+        return tokens, {name: jax.vmap(each)(batch)[:, -1] for name, each in known.items()}
+
+    for window in range(widest + 1):
+        seen, sandbox = window or widest, replace(every, window=window)
+        tokens, found = told(float(window))
+        assert (tokens[:, : widest - seen] == every.v).all()
+        assert np.array_equal(tokens[:, widest - seen :], leaves[:, -1 - seen : -1])
+        assert np.allclose(np.exp(found["optimal"]), laws(leaves, seen, every.v)[:, -1], atol=1e-5)
+        assert np.isclose(sandbox.floor()[-1], sandbox.stair(seen))  # type: ignore[index]
+        for name in found:
+            if name.startswith("level"):
+                right = laws(leaves, min(every.s ** int(name[-1]) - 1, seen), every.v)[:, -1]
+                assert np.allclose(np.exp(found[name]), right, atol=1e-5)
+        drawn, right = sandbox.reference(np.random.default_rng(0), 50)
+        assert {tuple(row) for row in np.concatenate([drawn, right], axis=1)} <= {
+            tuple(row) for row in np.concatenate([tokens, answers], axis=1).tolist()
+        }
+
+
+def test_less_is_told_of_the_same_strings() -> None:
+    whole = Hierarchy(v=4, m=2, L=3, mode="last")
+    part = replace(whole, widest=5, window=3)
+
+    @jax.jit
+    def both() -> tuple[Row, Row, Row, Row]:
+        one, other = (rows(sandbox, 0, "train", 0, 30) for sandbox in (whole, part))
+        keys = jax.random.split(jax.random.key(0), 30)
+        changed = [jax.vmap(lambda r, k, box=box: box.others(r, k, 1))(one, keys) for box in (whole, part)]
+        return one, other, *changed
+
+    one, other, changed, narrow = jax.device_get(both())
+    for all_of_it, some in ((one, other), (changed, narrow)):
+        assert (some.tokens[:, :2] == 4).all()
+        assert np.array_equal(some.tokens[:, 2:], all_of_it.tokens[:, -3:])
+    assert np.array_equal(other.targets, one.targets[:, -6:])
+    assert np.array_equal(other.weight, one.weight[:, -6:])
+    with pytest.raises(InputError, match=r"window must be one of 0, …, widest = 5, not 6"):
+        replace(part, window=6)
+    with pytest.raises(InputError, match=r"widest must be one of 0, …, 7, not 8"):
+        replace(part, widest=8)
+    with pytest.raises(InputError, match=r"not in the mode next"):
+        replace(part, mode="next")
+
+
 def test_it_is_the_grammar_of_the_spec() -> None:
     sandbox = Hierarchy(v=3, m=2, L=2, classes=2, task=7)
     grammar = random_hierarchy(3, 2, 2, 2, seed=7, classes=2)
