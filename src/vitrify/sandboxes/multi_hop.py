@@ -3,7 +3,9 @@ r"""Facts in context that must be chained: $K$ chains $a \to b \to c$ lie mixed 
 A row names $(h+1)K$ different names out of $V$ and makes $K$ chains of $h$ steps of them. The $hK$ steps stand in
 random order, each as two tokens, its beginning and its end. The last token is the beginning of one of the chains, and
 the answer is that chain's end. The other chains are the distractors: whoever knows which tokens end a chain but not how
-to follow one has the loss $\log K$. Source: Guo et al. 2025, arXiv 2502.13913 (two steps, without the words between).
+to follow one has the loss $\log K$. Source: Guo et al. 2025, arXiv 2502.13913 (two steps, without the words between);
+there each chain is told in order, its first step somewhere before its second, so that an end that was told before the
+first step of the asked chain is not the answer. Rows in `rounds` keep the order without telling anything by it.
 """
 
 from __future__ import annotations
@@ -18,16 +20,21 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.sandboxes._draws import below
+from vitrify.sandboxes._parameters import later
 from vitrify.sandboxes.catalogue import LEAST_LOG, Entry, Predictor, Row, Sandbox
 
 
 @dataclass(frozen=True)
 class MultiHop(Sandbox):
-    """Rows of `chains` chains of `hops` steps, with names out of `names`."""
+    """Rows of `chains` chains of `hops` steps, with names out of `names`.
+
+    In `rounds` the first steps of all chains come before all second ones, and so on, each round in random order.
+    """
 
     chains: int = 5
     hops: int = 2
     names: int = 40
+    rounds: bool = later(False)
 
     def problems(self) -> Iterator[str]:
         if self.chains < 1:
@@ -52,6 +59,8 @@ class MultiHop(Sandbox):
         pairs = jnp.stack([named[:-1].reshape(-1), named[1:].reshape(-1)], axis=1)
         asked = below(word[-1], self.chains)
         order = shuffled(word[self.names : -1], steps)
+        if self.rounds:
+            order = order[jnp.argsort(order // self.chains)]  # sorting is stable: each round stays in random order
         tokens = jnp.append(pairs[order].reshape(-1), named[0, asked]).astype(jnp.int32)
         last = jnp.arange(self.tokens + 1) == self.tokens
         place = jnp.argsort(order).reshape(self.hops, self.chains)[:, asked]
@@ -96,6 +105,8 @@ class MultiHop(Sandbox):
         named = named[:, : self.chains * (self.hops + 1)].reshape(count, self.chains, self.hops + 1)
         pairs = np.stack([named[..., :-1], named[..., 1:]], axis=-1).reshape(count, -1, 2)
         order = rng.permuted(np.tile(np.arange(pairs.shape[1]), (count, 1)), axis=1)
+        if self.rounds:  # a step's number is that of its chain, times hops, and that of its round
+            order = np.take_along_axis(order, np.argsort(order % self.hops, axis=1, kind="stable"), axis=1)
         mixed = np.take_along_axis(pairs, order[..., None], axis=1).reshape(count, -1)
         asked = rng.integers(self.chains, size=count)
         tokens = np.concatenate([mixed, named[np.arange(count), asked, :1]], axis=1).astype(np.int32)

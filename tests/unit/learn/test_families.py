@@ -82,6 +82,31 @@ def test_a_disentangled_transformer_is_its_definition() -> None:
         make("disentangled", {"heads": "3,3,3,3,3"}).architecture(CHAIN)
 
 
+def test_a_disentangled_transformer_of_distances_is_its_definition() -> None:
+    """One-hot tokens, and numbers of distances in the scores of each head; they are trained, and start at zero."""
+    family, net, arrays = started("disentangled", {"heads": "1,2", "scale": 0.5, "relative": "true", "pads": 1})
+    trained = family.first(net, KEY)
+    assert {key.split(".")[-1] for key in trained} == {"W_Q", "W_U", "b_rel"}
+    assert not any(trained[key].any() for key in trained if key.endswith(("W_U", "b_rel")))
+    rng = np.random.default_rng(0)
+    changed = [key for key in trained if key.endswith(("W_U", "b_rel"))]
+    arrays |= {key: rng.normal(size=arrays[key].shape) for key in changed}
+    given = tokens(2)
+    x = np.eye(4)[np.pad(given + 1, ((0, 0), (1, 0)))]
+    apart = np.arange(10)[:, None] - np.arange(10)
+    for block in range(2):
+        read = [x]
+        numbers = arrays[f"blocks.{block}.attn.b_rel"]
+        for matrix, far in zip(arrays[f"blocks.{block}.attn.W_Q"], numbers, strict=True):
+            scores = np.einsum("bix,xy,bjy->bij", x, matrix, x) + far[np.abs(apart)]
+            share = np.where(apart >= 0, np.exp(scores), 0)
+            read.append(share / share.sum(axis=-1, keepdims=True) @ x)
+        x = np.concatenate(read, axis=-1)
+    assert x.shape[-1] == 4 * 2 * 3 == net.width
+    found = logits(family, net, CHAIN, arrays, row(given))
+    np.testing.assert_allclose(found, x @ arrays["unembed.W_U"], atol=1e-4)
+
+
 def test_a_one_hot_head_is_its_definition_whatever_it_trains() -> None:
     r"""$W_V Z\,\mathrm{softmax}((W_K Z)^\top W_Q Z)$ on one-hot tokens, with parts of it off."""
     documents = make_sandbox("topics", {"topics": 3, "words": 2, "tau": 1, "length": 5})
