@@ -79,23 +79,23 @@ def every_leaf(reader: Reader, box: Hierarchy, seeds: tuple[int, ...]) -> Losses
 
 
 @cache
-def built_excess(box: Hierarchy, members: int, count: int) -> Any:
-    """How far the Bayes predictor that is built for each grammar is above its exact loss: [member, leaf]."""
+def built_distance(box: Hierarchy, members: int, count: int) -> Any:
+    """How far the Bayes predictor built for each grammar is from the exact loss, in its worst row: [member, leaf]."""
     found = []
     for number in range(members):
         own = replace(box, grammar=number)
         grammar = random_hierarchy(box.v, box.m, box.s, box.L, seed=box.task + number, classes=box.roots)
         weights = assemble(unambiguous(grammar))
         net = weights.architecture
+        place = {word: at for at, word in enumerate(net.output.symbols)}
         leaves = own.reference(np.random.default_rng(number), count)[1]
         sentences = [[box.words[leaf] for leaf in row] for row in leaves]
         said = logits(weights, [encode(net, sentence) for sentence in sentences])
-        above = np.zeros(box.leaves)
+        far = np.zeros(box.leaves)
         for sentence, scores in zip(sentences, said, strict=True):
-            logq = log_probabilities_of(net.output, scores)
-            for leaf, law in enumerate(grammar.next_word_probs_along(sentence)[: box.leaves]):
-                exact = np.array([float(law.get(word, 0)) for word in net.output.symbols])
-                kept = exact > 0
-                above[leaf] += exact[kept] @ (np.log(exact[kept]) - logq[leaf][kept]) / count
-        found.append(above)
+            logq, laws = log_probabilities_of(net.output, scores), grammar.next_word_probs_along(sentence)
+            exact = np.log([float(law[word]) for law, word in zip(laws, sentence, strict=False)])
+            there = logq[np.arange(box.leaves), [place[word] for word in sentence]]
+            far = np.maximum(far, np.abs(exact - there))
+        found.append(far)
     return np.array(found)

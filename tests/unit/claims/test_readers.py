@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from vitrify.claims._readers import Reader, built_excess, every_leaf, told_losses
+from vitrify.claims._readers import Reader, built_distance, every_leaf, told_losses
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
@@ -64,4 +64,4 @@ def test_losses_at_every_leaf_are_those_over_all_strings() -> None:
 
 
 def test_built_nets_are_at_the_exact_loss() -> None:
-    assert np.abs(built_excess(BOX, 2, 8)).max() < 1e-12
+    assert built_distance(BOX, 2, 8).max() < 1e-12
