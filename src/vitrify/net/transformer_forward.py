@@ -285,9 +285,11 @@ def normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> R
     found, dims = [], []
     for size in sorted({len(group) for group in groups}):  # groups of one size are done together
         alike = [dim for group in groups if len(group) == size for dim in group]
-        split = _picked(x, alike).reshape(*x.shape[:-1], -1, size)
+        split = _picked(x, alike)
+        if len(alike) > size:  # several groups; a reshape would cost a compiled program more than it seems
+            split = split.reshape(*x.shape[:-1], -1, size)
         centred = split - split.mean(axis=-1, keepdims=True)
-        variance = (centred**2).mean(axis=-1, keepdims=True) + net.eps
+        variance = (centred * centred).mean(axis=-1, keepdims=True) + net.eps
         if not net.eps:  # no root of 0: it has no finite gradient
             variance = xp.where(variance > 0, variance, 1.0)
         root = xp.sqrt(variance)
@@ -296,7 +298,7 @@ def normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> R
         dims += alike
     order = [dim for group in groups for dim in group]
     at = {dim: place for place, dim in enumerate(dims)}
-    normed = _picked(xp.concatenate(found, axis=-1), [at[dim] for dim in order])
+    normed = _picked(found[0] if len(found) == 1 else xp.concatenate(found, axis=-1), [at[dim] for dim in order])
     part.record(f"{name}.hook_normalized", normed)
     normed = normed * part[f"{name}.w"] + part[f"{name}.b"]
     place = {dim: number for number, dim in enumerate(order)}
