@@ -12,9 +12,9 @@ on from it) is told: it turns there with the jump.
 Checked: all seeds of a depth are one program. Rest, jump and end are asked of 6 in 8 seeds, one and two layers of all.
 The share of the training depends on how long one goes on afterwards; that the rest outlasts the jump does not. Two ways
 round are closed. The authors tell each chain in order, which excludes the ends that were told before the asked chain
-began. And of two chains one bit is asked: plain transformers of two layers learned it, 5 of 6 seeds in rounds and 2 of
-16 with steps in any order, and so did some disentangled ones of two layers that know places. Those that know distances
-only had not learned it after 10,000 steps; of three chains 1 of 12 began to, at paper scale, so that it fails there.
+began. And of two chains one bit is asked: some plain transformers of two layers learn it, and so do some disentangled
+ones of two layers that know places. Those that know distances only do not, with two chains; with three, at paper scale,
+1 of 12 begins to, so that it fails there.
 Source: Guo et al. 2025, arXiv 2502.13913 [A], in the spirit of their two-hop task, whose transformers are plain and
 wider and whose rows have five chains; the thresholds are ours.
 Saboteur: nets of two layers are taken for those of three.

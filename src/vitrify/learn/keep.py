@@ -99,9 +99,10 @@ def resuming(folder: Path, every: float = EVERY) -> Iterator[Earlier]:
         if found is None:
             return _Saved(program, path=path, every=every)
         arrays, about = found
-        earlier.seconds += about["seconds"]
+        spent = about.get("seconds", 0.0)  # earlier versions did not tell
+        earlier.seconds += spent
         way = program, about["step"], lanes_of(program, arrays), points_of(about["points"])
-        return _Saved(*way, path, every, about["seconds"])
+        return _Saved(*way, path, every, spent)
 
     token = set_out.set(begin)
     try:
