@@ -1,11 +1,17 @@
 # `make run` sets up and writes the atlas: it checks every claim that needs no training and shows what is kept of the
-# others; `make run-trained` trains for those too; `make test` sets up and runs lint, types and tests.
+# others; `make run-trained` trains for those too; `make test` sets up and runs lint, types, doctests and tests;
+# `make quick` runs the tests that need neither JAX nor a browser, in under a minute.
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run run-trained test test-all test-interop lint types readme docs browser setup lock clean
+# One BLAS thread per test process: two processes with two threads each only get in each other's way. Bytecode is
+# written, whatever the environment says: every test process and every command that a test starts reads it again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
+SHARED := -n 2 --dist worksteal
+
+.PHONY: run run-trained quick test doctests test-all test-interop lint types readme picture docs browser setup lock clean
 
 run: setup
 	$(BIN)/vitrify atlas --out build/atlas
@@ -13,12 +19,20 @@ run: setup
 run-trained: setup
 	$(BIN)/vitrify atlas --out build/atlas --all
 
-# One BLAS thread per test process: two processes with two threads each only get in each other's way.
-test: lint types browser
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m "not slow" -n 2 --dist loadfile
+# Leaves out files that import JAX, tests of pages in a browser, and tests marked jax, long or slow (see
+# tests/conftest.py); a test that is not marked and imports JAX all the same fails.
+quick: setup
+	$(PYTEST) tests --quick $(SHARED)
 
-test-all: lint types browser
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile explore
+test: lint types browser doctests
+	$(PYTEST) tests -m "not slow" $(SHARED)
+
+# In a call of their own: they import every file of src, which no process that runs tests needs to.
+doctests: setup
+	$(PYTEST) src --doctest-modules
+
+test-all: lint types browser doctests
+	$(PYTEST) tests $(SHARED) --hypothesis-profile explore
 	$(MAKE) test-interop
 
 # The libraries of other people, in an environment of their own.
@@ -34,12 +48,17 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# On a busy machine a worker may start too late, which mypy takes for an error of its own (2): then one process does it.
 types: setup
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2 || { [ $$? = 2 ] && $(BIN)/mypy; }
 
-# The README's table of claims, from the catalogue and the evidence that is kept.
+# The tables of verdicts in the README and the docs, from the catalogue and the recorded evidence.
 readme: setup
-	$(BIN)/python -m vitrify.report.readme
+	$(BIN)/python tools/readme_table.py
+
+# The picture of the README, computed from a compiled network.
+picture: setup
+	$(BIN)/python tools/picture.py
 
 # The site: every warning is an error. It works from disk, without a network.
 docs: setup

@@ -17,11 +17,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.claims._kept import place
 from vitrify.claims.tied_transformers_learn_a_bit_chain_only_if_p_plus_q_is_below_1 import KINDS, RECIPE
 from vitrify.learn.models.scalar import ScalarFamily
 from vitrify.learn.train import train
-from vitrify.report.recorded import FILE
+from vitrify.report.landscape import FILE
+from vitrify.report.recorded import place
 from vitrify.sandboxes.markov import Markov
 
 VALUES = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -53,9 +53,9 @@ def main() -> None:
         Markov(length=LENGTH),
         axes={"p,q,tied,e,w": members},
         members=SEEDS,
-        recipe=replace(RECIPE, marks=MARKS),
+        recipe=replace(RECIPE, evals_per_doubling=MARKS),
         probes={"numbers": numbers},
-        watch=lambda progress: print(progress.step, f"{progress.left:.0f} s left", flush=True),
+        callback=lambda event: print(event.step, f"{event.seconds_left:.0f} s left", flush=True),
     )
     names = {kind: name for name, kind in KINDS.items()}
     found: dict[tuple[str, float, float], dict[str, Any]] = {}

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from vitrify.spec.program_file import Program
+from vitrify.spec.programs.program import Program
 
 Run = Callable[[Sequence[int]], tuple[list[Any], list[Any]]]  # a word of numbers: what is wanted, what is found
 

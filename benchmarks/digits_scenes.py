@@ -15,12 +15,12 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.certify.robust import radii
+from vitrify.certification.attacks.robust import radii
 from vitrify.constructions.scenes import scene_cnn
-from vitrify.net import outputs
 from vitrify.net.conv import image_planes
-from vitrify.spec.scene import Scene
-from vitrify.spec.scene_files import NONE
+from vitrify.net.inference import outputs
+from vitrify.spec.geometry.scene import Scene
+from vitrify.spec.geometry.scene_files import NONE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,14 +8,15 @@ from __future__ import annotations
 import resource
 import time
 
-from vitrify.certify import certify
+from vitrify.certification import certify
 from vitrify.claims.bounded_depth_grammars_run_in_linear_depth import conjunctions
 from vitrify.constructions.catalogue import build
-from vitrify.constructions.grammar_spans import sizes
+from vitrify.constructions.grammar_spans import conjunctions as counted
 from vitrify.errors import BuildRefused
-from vitrify.net import Ledger
-from vitrify.spec.grammar import Grammar
-from vitrify.spec.grammars import english
+from vitrify.report import wording
+from vitrify.spec.grammars.families import english
+from vitrify.spec.grammars.grammar import Grammar
+from vitrify.spec.grammars.phrases import Phrases
 
 DEPTHS = range(4, 11)
 SENTENCES = 1_500
@@ -30,11 +31,11 @@ def growth(depth: int) -> None:
     """One row of the table: sizes by the formula and as built, beside the number of shapes times rules squared."""
     grammar = english(depth)
     weights = build(grammar, "spans")
-    size, promised, rules = Ledger.of(weights), sizes(grammar), len(grammar.rules)
+    size, promised, rules = weights.sizes, counted(Phrases.of(grammar)), len(grammar.rules)
     shapes = _shapes(grammar)
     bound = f"{shapes * rules**2:.1e}" if shapes else "–"
     print(
-        f"{depth:>5} {max(grammar.lengths()):>5} {rules:>5} {shapes or 'many':>16} {promised['conjunctions']:>12} "
+        f"{depth:>5} {max(grammar.lengths()):>5} {rules:>5} {shapes or 'many':>16} {promised:>12} "
         f"{len(conjunctions(weights)):>6} {size.units:>6} {size.heads:>5} {size.layers:>6} {size.d_model:>6} {bound:>8}"
     )
 
@@ -42,7 +43,7 @@ def growth(depth: int) -> None:
 def _shapes(grammar: Grammar) -> int | None:
     """How many shapes the trees have, if they can be counted."""
     try:
-        return grammar.levelled().count_shapes()
+        return grammar.leveled().count_shapes()
     except BuildRefused:
         return None
 
@@ -52,7 +53,7 @@ def main() -> None:
     start = time.perf_counter()
     grammar = english()
     weights = build(grammar)
-    size = Ledger.of(weights)
+    size = weights.sizes
     line("rules, depth, longest sentence", f"{len(grammar.rules)}, {grammar.depth}, {max(grammar.lengths())}")
     line("built as", weights.about["construction"])
     line("build seconds", f"{time.perf_counter() - start:.2f}")
@@ -60,7 +61,8 @@ def main() -> None:
     line("units, heads, layers, width", f"{size.units}, {size.heads}, {size.layers}, {size.d_model}")
     evidence = certify(weights, grammar, samples=SENTENCES)
     line("verdict", evidence.verdict)
-    line("certified prefixes", f"{evidence.cases:,} ({evidence.domain})")
+    domains = "; ".join(wording.domains(evidence))
+    line("certified prefixes", f"{evidence.cases:,} ({domains})")
     line("certify seconds", f"{evidence.seconds:.1f}")
     print(
         f"\n{'depth':>5} {'words':>5} {'rules':>5} {'shapes':>16} {'conjunctions':>12} {'built':>6} {'units':>6} "

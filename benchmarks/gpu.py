@@ -18,18 +18,18 @@ import numpy as np
 
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import plan
-from vitrify.learn.program import Program
+from vitrify.learn.program import TrainingProgram
 from vitrify.learn.recipe import Recipe
-from vitrify.sandboxes.catalogue import entry, names, rows
+from vitrify.sandboxes.catalogue import entry, examples, names
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 
-def program(precision: str, members: int, steps: int) -> Program:
+def program(precision: str, members: int, steps: int) -> TrainingProgram:
     """The compiled program of the benchmark."""
     sandbox = make_sandbox("in_context_markov", {"states": 8, "length": 128})
     model = make_model("transformer", {"layers": 2, "heads": 4, "d_model": 64})
-    recipe = Recipe(steps=steps, batch=32, lr=1e-3, precision=precision, test_rows=64)  # type: ignore[arg-type]
-    return Program(plan(sandbox, model, recipe, {}, members)[0])
+    recipe = Recipe(steps=steps, batch=32, lr=1e-3, precision=precision, test_examples=64)  # type: ignore[arg-type]
+    return TrainingProgram(plan(sandbox, model, recipe, {}, members)[0])
 
 
 def same_rows(count: int = 256) -> None:
@@ -40,7 +40,7 @@ def same_rows(count: int = 256) -> None:
             found = []
             for device in (jax.devices("cpu")[0], jax.devices()[0]):
                 with jax.default_device(device):
-                    row = jax.jit(lambda sandbox=sandbox: rows(sandbox, 0, "train", 0, count))()
+                    row = jax.jit(lambda sandbox=sandbox: examples(sandbox, 0, "train", 0, count))()
                     found.append([np.asarray(part) for part in (row.tokens, row.targets, row.weight)])
         except ImportError as error:
             print(f"{name:20} skipped: {error}")

@@ -13,9 +13,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,10 +26,13 @@ import numpy as np
 
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import plan
-from vitrify.learn.program import Program
+from vitrify.learn.program import TrainingProgram
 from vitrify.learn.recipe import Recipe
+from vitrify.sandboxes.catalogue import examples
 from vitrify.sandboxes.catalogue import make as make_sandbox
-from vitrify.sandboxes.catalogue import rows
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from oracles.rows import reference
 
 CHAINS = {"states": 10, "length": 64}
 LARGE = {"layers": 2, "heads": 4, "d_model": 128}
@@ -45,11 +50,11 @@ GENERATORS = {
 }
 
 
-def program(sizes: dict[str, int], batch: int, members: int) -> Program:
+def program(sizes: dict[str, int], batch: int, members: int) -> TrainingProgram:
     """The program of a benchmark."""
     sandbox = make_sandbox("in_context_markov", CHAINS)
-    recipe = Recipe(steps=10_000, batch=batch, lr=1e-3, test_rows=64)
-    return Program(plan(sandbox, make_model("transformer", sizes), recipe, {}, members)[0])
+    recipe = Recipe(steps=10_000, batch=batch, lr=1e-3, test_examples=64)
+    return TrainingProgram(plan(sandbox, make_model("transformer", sizes), recipe, {}, members)[0])
 
 
 def repeated(act: Callable[[int], Any], seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -61,7 +66,7 @@ def repeated(act: Callable[[int], Any], seconds: float, clock: Callable[[], floa
     return done / (clock() - began)
 
 
-def ours(made: Program, seconds: float) -> float:
+def ours(made: TrainingProgram, seconds: float) -> float:
     """Member-steps per second, in pieces of about a second, as training goes."""
     began = time.perf_counter()
     held = {"lanes": made.advance(made.begin(), 0, TRIAL)}
@@ -108,16 +113,16 @@ def theirs(sizes: dict[str, int], batch: int, seconds: float) -> float | None:
             return self.head(self.ln(self.layers(self.embed(tokens) + self.place)))
 
     net = Net()
-    optimiser = torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.0)
-    tokens, targets = make_sandbox("in_context_markov", CHAINS).reference(np.random.default_rng(0), batch)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.0)
+    tokens, targets = reference(make_sandbox("in_context_markov", CHAINS), np.random.default_rng(0), batch)
     inputs = torch.tensor(np.pad(tokens + 1, ((0, 0), (1, 0)))).long()
     wanted = torch.tensor(targets).long().flatten()
 
     def act(_: int) -> None:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         cross_entropy(net(inputs).flatten(0, 1), wanted).backward()
         torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
 
     act(0)
     return repeated(act, seconds)
@@ -128,17 +133,17 @@ def generated(name: str, parameters: dict[str, int], count: int, seconds: float)
     box, rng = make_sandbox(name, parameters), np.random.default_rng(0)
 
     def step(at: Any, _: Any) -> Any:
-        return rows(box, 0, "train", at.astype(jnp.uint32) * count, count)[:2]
+        return examples(box, 0, "train", at.astype(jnp.uint32) * count, count)[:2]
 
     make = jax.jit(lambda start: jax.lax.fori_loop(start, start + LOOP, step, step(start, None)))
     make(jnp.int32(0))
     mine = repeated(lambda n: make(jnp.int32(n * LOOP))[0].block_until_ready(), seconds / 2)
     mine *= LOOP + 1
-    plain = repeated(lambda _: box.reference(rng, count), seconds / 2)
+    plain = repeated(lambda _: reference(box, rng, count), seconds / 2)
     return mine, plain
 
 
-def compared(title: str, made: Program, sizes: dict[str, int], batch: int, seconds: float, bar: float) -> None:
+def compared(title: str, made: TrainingProgram, sizes: dict[str, int], batch: int, seconds: float, bar: float) -> None:
     """One line: both figures of the round with the middle ratio, beside the ratio wanted."""
     rounds = [(ours(made, seconds), theirs(sizes, batch, seconds)) for _ in range(ROUNDS)]
     if rounds[0][1] is None:

@@ -17,14 +17,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.certify.program_oracle import ProgramOracle
-from vitrify.constructions.catalogue import KINDS
+from vitrify.certification.oracles.programs import ProgramOracle
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.program import program_net
 from vitrify.kit import assemble
-from vitrify.net.run import batch_logits
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.program_file import Program
+from vitrify.net.inference import batch_logits
+from vitrify.net.weights import Weights
+from vitrify.spec.programs.program import Program
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -61,14 +60,14 @@ def wrong_words(weights: Weights, spec: Program, count: int) -> int:
     return wrong
 
 
-def built(spec: Program, attention: AttentionKind = "softmax") -> tuple[Weights, float]:
+def built(spec: Program, attention: Attention = "softmax") -> tuple[Weights, float]:
     """A net of ours, and the seconds that it took."""
     start = time.perf_counter()
     weights = assemble(program_net(spec, attention=attention))
     return weights, time.perf_counter() - start
 
 
-def library(sizes: list[str], only: list[str], words: int, attention: AttentionKind) -> None:
+def library(sizes: list[str], only: list[str], words: int, attention: Attention) -> None:
     head = f"{'program':22}{'symbols':>8}{'length':>7}{'layers':>7}{'heads':>6}{'width':>6}{'units':>7}"
     print(head + f"{'parameters':>12}{'compiled':>10}{'wrong words':>13}")
     for size in filter(None, sizes):
@@ -77,7 +76,7 @@ def library(sizes: list[str], only: list[str], words: int, attention: AttentionK
             if only and spec.name not in only:
                 continue
             weights, seconds = built(spec, attention)
-            net = Ledger.of(weights)
+            net = weights.sizes
             row = f"{spec.name:22}{letters:8}{length:7}{net.layers:7}{net.heads:6}{net.d_model:6}{net.units:7}"
             print(row + f"{net.dense:12,}{seconds:9.3f}s{wrong_words(weights, spec, words):13}", flush=True)
 
@@ -86,7 +85,7 @@ def beside(figure: Figure, words: int, limit: int) -> str:
     """One line: our net and that of another compiler."""
     spec = figure.ours()
     weights, seconds = built(spec)
-    net, ours = Ledger.of(weights), wrong_words(weights, spec, words)
+    net, ours = weights.sizes, wrong_words(weights, spec, words)
     row = f"{figure!s:28}{net.d_model:6}{net.dense:9,}{seconds:8.3f}s{ours:6}   {figure.peer:12}"
     theirs = rival(figure.peer, spec, limit)
     if isinstance(theirs, Rival):
@@ -106,13 +105,13 @@ def main() -> None:
     parser.add_argument("--sizes", default="4x5,8x10,16x20,32x50,64x200")
     parser.add_argument("--words", type=int, default=1_000)
     parser.add_argument("--only", default="")
-    parser.add_argument("--attention", default="soft", choices=list(KINDS))
+    parser.add_argument("--attention", default="softmax", choices=["softmax", "sparsemax", "hard"])
     parser.add_argument("--peer-words", type=int, default=40)
     parser.add_argument("--peer-limit", type=int, default=150, help="seconds that another compiler may take")
     chosen = parser.parse_args()
     only = [name for name in chosen.only.split(",") if name]
     assemble(program_net(usual_programs(2, 3)[0]))  # imports are not part of a compile time
-    library(chosen.sizes.split(","), only, chosen.words, KINDS[chosen.attention])
+    library(chosen.sizes.split(","), only, chosen.words, chosen.attention)
 
     spec = diamonds(60)
     print(f"\n{spec.name} compile in {built(spec)[1]:.3f} s, {diamonds(120).name} in {built(diamonds(120))[1]:.3f} s\n")

@@ -16,10 +16,10 @@ import numpy as np
 
 from vitrify.constructions.ngram import ngram
 from vitrify.kit import assemble
-from vitrify.net import Ledger, encode, load, log_probabilities, logits, save
-from vitrify.spec.corpora import pydoc_sentences
-from vitrify.spec.estimate import estimate
-from vitrify.spec.ngram import NGramModel
+from vitrify.net.folder import load, save
+from vitrify.net.inference import encode, log_probabilities, logits
+from vitrify.spec.ngrams.families import pydoc_sentences
+from vitrify.spec.ngrams.model import NGramModel
 
 T = TypeVar("T")
 TOKENS = 5_000
@@ -39,7 +39,7 @@ def main() -> None:
     sentences = pydoc_sentences()
     with tempfile.TemporaryDirectory() as folder:
         arpa, net = Path(folder) / "lm.arpa", Path(folder) / "net"
-        estimate(sentences, 5).write(arpa)
+        NGramModel.fit(sentences, 5).write(arpa)
         model, reading = timed("read ARPA", lambda: NGramModel.read(arpa))
         weights, building = timed("build", lambda: assemble(ngram(model)))
         _, saving = timed("save", lambda: save(weights, net, model))
@@ -55,7 +55,7 @@ def main() -> None:
     )
     prefixes = [words[:t] for words in asked for t in range(len(words) + 1)]
     expected, walking = timed(f"score {tokens} positions, trie", lambda: model.next_log_probs(prefixes))
-    size = Ledger.of(weights)
+    size = weights.sizes
     print(f"{'n-grams, contexts = units':<40} {sum(map(len, model.levels)):,}, {size.units:,}")
     print(f"{'non-zero of dense parameters':<40} {size.nonzero:,} of {size.dense:,}")
     print(f"{'largest difference of log-probabilities':<40} {np.abs(np.concatenate(found) - expected).max():.2g}")

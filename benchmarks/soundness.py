@@ -5,7 +5,7 @@
 `wrong`: some word of the enumerated domain gets a wrong answer in float64, or the mutant can't be run. `unsound`: a
 method says holds of something that is false on an enumerated word; there must be none. `later`: the margins are proved
 and only words of more than half the length go wrong, which a proof of margins does not speak about (that the ideal is
-the spec's is shown by examining words). `refused`: right on every word, and yet certified by no method. With `--list`
+the spec's is shown by running words). `refused`: right on every word, and yet certified by no method. With `--list`
 every survivor is printed with its reason.
 """
 
@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from audited import NETS, subject
-from vitrify.certify.soundness import Audit, audit
+from audit import Audit, audit
+from audit_nets import NETS, subject
 
 COLUMNS = ("words", "mutants", "wrong", "exhaustive", "proved", "reals", "later", "refused", "survived", "unsound")
 
@@ -48,7 +48,7 @@ def main() -> int:
         found = audit(it, asked.count, asked.seed)
         figures = row(sum(map(len, it.words)), found)
         total, reasons = total + figures, reasons + Counter(found.survivors)
-        told = ", ".join(f"{sort} {number}" for sort, number in sorted(found.survivors.items()))
+        told = ", ".join(f"{kind} {number}" for kind, number in sorted(found.survivors.items()))
         print(f"{name:28}" + "".join(f"{figures[column]:11}" for column in COLUMNS) + f"  {told}", flush=True)
         for judged in found.judgements:
             if judged.unsound:
@@ -56,8 +56,8 @@ def main() -> int:
             elif judged.reason and (asked.list or judged.reason[0] == "unexplained"):
                 print(f"    {judged.what}: {judged.reason[0]}: {judged.reason[1]}")
     print(f"{'all':28}" + "".join(f"{total[column]:11}" for column in COLUMNS))
-    for sort, number in reasons.most_common():
-        print(f"  survivors, {sort}: {number}")
+    for kind, number in reasons.most_common():
+        print(f"  survivors, {kind}: {number}")
     print(f"  {time.perf_counter() - start:.0f} s")
     return int(bool(total["unsound"] or reasons["unexplained"]))
 

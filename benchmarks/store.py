@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 
 
 def identity(number: int, kind: str = "benchmark") -> dict[str, Any]:
@@ -47,7 +47,7 @@ def forced(folder: Path) -> float:
     return statistics.median(seconds(write) for _ in range(20))
 
 
-def a_line(store: Store, lines: int) -> tuple[float, float]:
+def a_line(store: RunStore, lines: int) -> tuple[float, float]:
     """Microseconds to log two scalars, and to write the same line to an open file."""
     with store.open(identity(0, "line")) as run:
         begin = time.perf_counter()
@@ -62,7 +62,7 @@ def a_line(store: Store, lines: int) -> tuple[float, float]:
     return taken / lines * 1e6, beside / lines * 1e6
 
 
-def an_empty_run(store: Store, number: int) -> None:
+def an_empty_run(store: RunStore, number: int) -> None:
     with store.open(identity(number, "empty")) as run:
         run.log({"step": 0, "loss": 1.0})
         run.finish({"loss": 1.0})
@@ -77,7 +77,7 @@ def main() -> int:
     arguments = parser.parse_args()
     rows: list[tuple[str, float, str, float | None, float | None]] = []
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        store, sync = Store(Path(folder) / "runs"), forced(Path(folder))
+        store, sync = RunStore(Path(folder) / "runs"), forced(Path(folder))
         an_empty_run(store, -1)
         line, beside = a_line(store, arguments.lines)
         rows.append(("log two scalars", line, "µs", 20, beside))

@@ -19,10 +19,10 @@ for units in net.labels.units[:2]:
 array = np.array(net.arrays["blocks.0.mlp.W_out"])
 array[2] = 0
 broken = net.with_array("blocks.0.mlp.W_out", array)
-print("before:", v.answer(net, ["1", "1", "1"])["states"])
-print("broken:", v.answer(broken, ["1", "1", "1"])["states"])
+print("before:", v.run(net, ["1", "1", "1"]).states)
+print("broken:", v.run(broken, ["1", "1", "1"]).states)
 
-# %% The examination finds a shortest word on which it errs: its witness.
+# %% The check finds a shortest word on which it errs: its witness.
 evidence = v.certify(broken, spec, max_length=8)
 print(evidence.verdict, dict(evidence.witness or {}))
 
@@ -34,5 +34,5 @@ for name in good.activations:
     print(f"{name:32} {'differs by ' + format(apart, '.3g') if apart > 1e-9 else 'the same'}")
 
 # %% Two hundred random breaks. What survives must do no harm, and the report says why.
-report = v.campaign(net, spec, count=200, max_length=8)
+report = v.mutation_test(net, spec, count=200, max_length=8)
 print(f"{report.rejected} of {report.tried} broken nets were noticed; survivors: {len(report.survivors)}")

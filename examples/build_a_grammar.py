@@ -17,7 +17,7 @@ print(net)
 
 # %% After every beginning of a sentence, the net says which words may come next.
 for beginning in ("", "the", "the dog", "the dog sees"):
-    print(f"after {beginning!r}:", v.answer(net, beginning.split())["next"])
+    print(f"after {beginning!r}:", v.run(net, beginning.split()).next)
 
 # %% Look inside. The residual stream has named spaces; "complete 2.0" says which phrase of two words ends here.
 run = v.trace(net, ["the", "dog", "sees", "alice"])
@@ -30,10 +30,11 @@ print(rule.place, *rule.rows, sep="\n  ")
 
 # %% The same grammar in another shape answers with probabilities: those of exact Bayesian prediction.
 predictor = v.build(grammar, "probabilities")
-said = v.answer(predictor, ["the"])["next"]
+said = v.run(predictor, ["the"]).next
 print({word: round(chance, 6) for word, chance in said.items() if chance > 1e-9})
 
 # %% It is right, not nearly right: every beginning of every sentence was asked about.
 evidence = v.certify(predictor, grammar)
-print(evidence.verdict, "on", evidence.domain.split(";")[0])
-print("largest error of a probability:", f"{evidence.measured['largest error']:.0e}")
+prefixes = evidence.domains[0]
+print(evidence.verdict, "on all", prefixes.count, prefixes.kind, "to length", prefixes.longest)
+print("largest error of a probability:", f"{evidence.measured('largest error'):.0e}")

@@ -4,21 +4,23 @@
 import vitrify as v
 
 weeks = ["sun sun sun rain rain sun", "rain rain snow rain", "sun sun rain rain rain snow", "snow rain sun sun sun"]
-model = v.estimate([week.split() for week in weeks], order=3)
+model = v.NGramModel.fit([week.split() for week in weeks], order=3)
 
 # %% The built net needs no training: it gives the model's own probabilities.
 built = v.build(model, max_length=8)
 evidence = v.certify(built, model, max_length=4)
-print(f"built: {evidence.verdict}, largest error {evidence.measured['largest error']:.0e}")
+print(f"built: {evidence.verdict}, largest error {evidence.measured('largest error'):.0e}")
 
 # %% A sandbox draws rows, and knows the best possible answer to every question about them.
 weather = v.sandbox("ngram", model=model, length=8)
-row = v.rows(weather, seed=0, split="train", start=2, count=1)
+row = v.examples(weather, seed=0, split="train", start=2, count=1)
 print("a row:", " ".join(weather.symbols[token] for token in row.tokens[0]))
 
 # %% Three twins: three seeds of one small transformer, trained side by side as one compiled program.
 small = v.model("transformer", layers=1, heads=2, d_model=16, units=32)
-twins = v.train(small, weather, members=3, recipe=v.Recipe(steps=300, batch=32, lr=1e-2, marks=1, test_rows=256))
+twins = v.train(
+    small, weather, members=3, recipe=v.Recipe(steps=300, batch=32, lr=1e-2, evals_per_doubling=1, test_examples=256)
+)
 
 # %% `excess` is a twin's loss above the optimum on rows it never saw. Zero is as far as anybody can get.
 print(" step" + "".join(f"  twin {twin.identity['seed']}" for twin in twins))
@@ -32,4 +34,4 @@ for point in twins[0].curve:
 
 # %% A trained net is the same kind of value as a built one: run it, trace it, save it.
 for name, net in (("built", built), ("twin 0", twins[0].weights)):
-    print(f"{name:>6}:", {word: round(chance, 2) for word, chance in v.answer(net, ["sun", "rain"])["next"].items()})
+    print(f"{name:>6}:", {word: round(chance, 2) for word, chance in v.run(net, ["sun", "rain"]).next.items()})

@@ -11,8 +11,8 @@ from vitrify.net.architecture import Output
 from vitrify.net.cells import Cell, CellKind
 from vitrify.net.conv import Convolution, Convolutional
 from vitrify.net.experts import Expert
+from vitrify.net.inference import logits, outputs
 from vitrify.net.recurrent import Recurrent
-from vitrify.net.run import logits, outputs
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 

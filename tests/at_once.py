@@ -7,16 +7,16 @@ from typing import Any
 import jax
 
 from vitrify.learn.models.catalogue import Family
-from vitrify.sandboxes.catalogue import Row, Sandbox, Split
-from vitrify.sandboxes.catalogue import rows as drawn_rows
+from vitrify.sandboxes.catalogue import Example, Sandbox, Split
+from vitrify.sandboxes.catalogue import examples as drawn_rows
 
 
-def rows(sandbox: Sandbox, seed: int, split: Split, start: int, count: int) -> Row:
-    found: Row = jax.jit(lambda: drawn_rows(sandbox, seed, split, start, count))()
+def rows(sandbox: Sandbox, seed: int, split: Split, start: int, count: int) -> Example:
+    found: Example = jax.jit(lambda: drawn_rows(sandbox, seed, split, start, count))()
     return found
 
 
-def logits(family: Family, net: Any, sandbox: Sandbox, arrays: dict[str, Any], row: Row) -> Any:
+def logits(family: Family, net: Any, sandbox: Sandbox, arrays: dict[str, Any], row: Example) -> Any:
     return jax.jit(lambda arrays, row: family.logits(net, sandbox, arrays, row))(arrays, row)
 
 

@@ -10,27 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.arpa_evaluator import ArpaEvaluator
-from vitrify.constructions.ngram import Code, Shape
-from vitrify.net.run import batch_logits, encode, log_probabilities, logits
-from vitrify.net.transformer import AttentionKind
+from vitrify.constructions.catalogue import Attention
+from vitrify.constructions.ngram import Code, Variant
+from vitrify.net.inference import batch_logits, encode, log_probabilities, logits
 from vitrify.net.weights import Weights
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.grammar import Grammar
-from vitrify.spec.grammar_rules import descendants, grouped
-from vitrify.spec.ngram import NGramModel
-from vitrify.spec.patterns import WordPatterns
-from vitrify.spec.scene import Scene
-from vitrify.spec.scenes import random_scene
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.geometry.scene import Scene, random_scene
+from vitrify.spec.grammars.grammar import Grammar
+from vitrify.spec.grammars.rules import descendants, grouped
+from vitrify.spec.languages.word_patterns import WordPatterns
+from vitrify.spec.ngrams.model import NGramModel
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-ATTENTIONS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
-SHAPES: tuple[Shape, ...] = ("heads", "layers", "single")
+ATTENTIONS: tuple[Attention, ...] = ("softmax", "sparsemax", "hard")
+SHAPES: tuple[Variant, ...] = ("heads", "layers", "single")
 CODES: tuple[Code, ...] = ("onehot", "bits")
 PAIRS = 1 << 16  # of positions of a word, over all words that are run together: what fits a cache
 
-PROMISED: dict[AttentionKind, float] = {"softmax": 1e-9, "sparsemax": 1e-12, "hard": 1e-12}
+PROMISED: dict[Attention, float] = {"softmax": 1e-9, "sparsemax": 1e-12, "hard": 1e-12}
 """The largest difference of two probabilities that each kind of attention is allowed."""
 
 

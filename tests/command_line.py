@@ -5,19 +5,20 @@ from __future__ import annotations
 import io
 import sys
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
 from subprocess import CompletedProcess
 
 from vitrify.cli import main
 
 
-def vitrify(*words: object, given: str | None = None) -> CompletedProcess[str]:
-    """Run a command as `python -m vitrify` does; `given` is its standard input."""
+def vitrify(*words: object, given: str | None = None, cwd: Path = Path()) -> CompletedProcess[str]:
+    """Run a command as `python -m vitrify` does, in the folder `cwd`; `given` is its standard input."""
     argv, stdin = sys.argv, sys.stdin
     out, err, code = io.StringIO(), io.StringIO(), 0
     sys.argv, sys.stdin = ["vitrify", *map(str, words)], io.StringIO(given or "")
     try:
-        with warnings.catch_warnings(), redirect_stdout(out), redirect_stderr(err):
+        with chdir(cwd), warnings.catch_warnings(), redirect_stdout(out), redirect_stderr(err):
             warnings.simplefilter("default")
             main()
     except SystemExit as ended:

@@ -1,5 +1,5 @@
 """Real text for tests."""
 
-from vitrify.spec.corpora import pydoc_sentences
+from vitrify.spec.ngrams.families import pydoc_sentences
 
 __all__ = ["pydoc_sentences"]

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from vitrify.sandboxes.catalogue import Predictor, Row, Sandbox, rows
+from vitrify.sandboxes.catalogue import Example, Predictor, Sandbox, examples
 
 Word = tuple[int, ...]
 
@@ -20,9 +20,9 @@ def words(symbols: int, length: int) -> list[Word]:
     return list(product(range(symbols), repeat=length))
 
 
-def many(sandbox: Sandbox, count: int) -> Row:
+def many(sandbox: Sandbox, count: int) -> Example:
     """Rows of a sandbox as NumPy arrays."""
-    found: Row = jax.tree.map(np.asarray, jax.jit(lambda: rows(sandbox, 3, "test", 0, count))())
+    found: Example = jax.tree.map(np.asarray, jax.jit(lambda: examples(sandbox, 3, "test", 0, count))())
     return found
 
 
@@ -32,7 +32,7 @@ def said(sandbox: Sandbox, predictor: Predictor, tokens: Sequence[Word] | Any) -
     questions = np.zeros((len(read), read.shape[1] + 1))
 
     def one(tokens: Any, blank: Any) -> Any:
-        return predictor(Row(tokens, blank.astype("int32"), blank, {}))
+        return predictor(Example(tokens, blank.astype("int32"), blank, {}))
 
     assert read.shape[1] == sandbox.tokens
     return np.exp(np.asarray(jax.jit(jax.vmap(one))(read, questions), dtype=np.float64))

@@ -8,21 +8,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from vitrify.sandboxes.catalogue import Row, Sandbox, Split, rows
+from vitrify.sandboxes.catalogue import Example, Sandbox, Split, examples
 
 
-def drawn(sandbox: Sandbox, count: int, split: Split = "test") -> Row:
+def drawn(sandbox: Sandbox, count: int, split: Split = "test") -> Example:
     """The first rows of a split."""
-    found: Row = jax.tree.map(np.asarray, jax.jit(lambda: rows(sandbox, 0, split, 0, count))())
+    found: Example = jax.tree.map(np.asarray, jax.jit(lambda: examples(sandbox, 0, split, 0, count))())
     return found
 
 
-def foretold(sandbox: Sandbox, found: Row) -> Any:
+def foretold(sandbox: Sandbox, found: Example) -> Any:
     """The optimal log-probabilities for rows."""
     return np.asarray(jax.jit(jax.vmap(sandbox.optimal))(found))
 
 
-def asked(sandbox: Sandbox, found: Row) -> list[tuple[list[str], dict[int, str]]]:
+def asked(sandbox: Sandbox, found: Example) -> list[tuple[list[str], dict[int, str]]]:
     """Of every row its symbols, and the answers where some are asked for, by the number of symbols read before."""
     symbols, answers = sandbox.symbols, sandbox.answers
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from vitrify.spec.ltl import Formula
+from vitrify.spec.logic.ltl import Formula
 
 
 def random_formula(seed: int, depth: int = 5, *, letters: str = "abc", length: int = 12, mod: bool = True) -> Formula:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vitrify.spec import SUFFIXES
+from vitrify.spec.kinds import suffixes
 from vitrify.web.examples import examples
 
 ODD = [b"\x00", b"\xff\xfe", b"-1", b"1e999", b"NaN", b"{", b"[[", b'"', b"\n\n", b"()" * 2000, "∞".encode(), b"*" * 50]
@@ -16,11 +16,11 @@ def malformed(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
     """Names and contents; most are no specs, some may still be one."""
     rng = np.random.default_rng(seed)
     given = [(name, path.read_bytes()) for name, path in examples().items()]
-    suffixes = list(SUFFIXES)
+    ends = list(suffixes())
     for number in range(count):
         if number % 5 == 4:
             noise = rng.integers(256, size=int(rng.integers(400))).astype(np.uint8).tobytes()
-            yield f"noise{suffixes[number // 5 % len(suffixes)]}", noise
+            yield f"noise{ends[number // 5 % len(ends)]}", noise
             continue
         name, data = given[number % len(given)]
         for _ in range(int(rng.integers(1, 4))):

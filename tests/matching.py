@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
-from vitrify.spec.tasks._matching import Matching
+from vitrify.spec.computation.matching import Matching
 from vitrify.spec.tasks.match2 import Match2
 from vitrify.spec.tasks.match3_bigram import Match3Bigram
 from vitrify.spec.tasks.match3_local import Match3Local

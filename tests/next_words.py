@@ -6,8 +6,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from vitrify.net import Weights, batch_logits
-from vitrify.spec.grammar import END, Grammar
+from vitrify.net.inference import batch_logits
+from vitrify.net.weights import Weights
+from vitrify.spec.grammars.grammar import END, Grammar
 
 
 def by_listing(grammar: Grammar) -> dict[tuple[str, ...], set[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from programs import three_arguments, usual_programs
-from vitrify.spec.program_file import Program
+from vitrify.spec.programs.program import Program
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from vitrify.spec import programs as library
-from vitrify.spec.program import (
+from vitrify.spec.programs import families as library
+from vitrify.spec.programs.expression import (
     Expr,
     Selector,
     after,
@@ -26,7 +26,7 @@ from vitrify.spec.program import (
     upto,
     width,
 )
-from vitrify.spec.program_file import Program, program
+from vitrify.spec.programs.program import Program, program
 
 
 def random_program(seed: int, *, letters: int = 3, length: int = 6, causal: bool | None = None) -> Program:

@@ -17,13 +17,13 @@ def serving(**settings: Any) -> Iterator[str]:
     import uvicorn
 
     from vitrify.web.app import application
-    from vitrify.web.site import Settings
+    from vitrify.web.site import ServerSettings
 
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:  # or else answers wait for an acknowledgement
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)
         port = listening.getsockname()[1]
-        app = application(Settings(port=port, **settings))
+        app = application(ServerSettings(port=port, **settings))
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
@@ -63,10 +63,12 @@ class Visitor:
                     return event, json.loads(line.removeprefix("data: "))
         raise AssertionError("the job ended without a word")
 
-    def build(self, name: str, data: bytes | str, shape: str | None = None, **options: Any) -> dict[str, Any]:
+    def build(self, name: str, data: bytes | str, construction: str | None = None, **options: Any) -> dict[str, Any]:
         """A built net."""
         spec = self.give(name, data).raise_for_status().json()["spec"]
-        answer = self.http.post("/api/glass/nets", json={"spec": spec, "shape": shape, "options": options})
+        answer = self.http.post(
+            "/api/glass/nets", json={"spec": spec, "construction": construction, "options": options}
+        )
         event, found = self.wait(answer.raise_for_status().json()["job"])
         assert event == "done", found
         return found

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from built import random_words
-from vitrify.spec.automaton import Automaton
+from vitrify.spec.automata.automaton import Automaton
 
 Permutation = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from vitrify.kit.assembly import assemble
 from vitrify.kit.margins import Arithmetic
 from vitrify.kit.network import Builder, Network, Readout, Space
 from vitrify.net.architecture import Output
-from vitrify.net.run import logits, trace
+from vitrify.net.inference import logits, trace
 from vitrify.net.spaces import Kind, Reals
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
@@ -51,7 +51,7 @@ def network(net: Builder, *read: Space, need: float = NEED, reuse: bool = False)
         parts.append((space, np.eye(size)[at : at + space.size]))
         at += space.size
     output = Output("transducer", tuple(f"{space.name}{name}" for space in read for name in space.kind.names))
-    return net.network(output, Readout(tuple(parts), np.zeros(size), dict.fromkeys(read, need)), {}, reuse=reuse)
+    return net.network(output, Readout(tuple(parts), np.zeros(size), dict.fromkeys(read, need)), reuse=reuse)
 
 
 def built(
@@ -69,7 +69,7 @@ def held(weights: Weights, some: Sequence[Word]) -> list[Floats]:
 def where(net: Builder) -> Space:
     """A space that tells positions apart: the token's number over T, and -1 at BOS. It shows where a head looked."""
     table = np.arange(1.0, net.max_length + 1)[:, None] / net.max_length
-    return net.place("where", Reals(("where",), -1.0, 1.0), table, pads=np.array([[-1.0]]))
+    return net.embed_position("where", Reals(("where",), -1.0, 1.0), table, pads=np.array([[-1.0]]))
 
 
 def seen_at(net: Builder | Weights, word: Word) -> Floats:

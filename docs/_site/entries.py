@@ -1,7 +1,8 @@
-"""Pages that follow from the catalogues: claims with their evidence and figures, and the modules of each room."""
+"""Pages that follow from the catalogues: claims with their evidence and figures, and the modules of each package."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,86 +15,135 @@ from sphinx.util.docutils import SphinxDirective
 
 import vitrify
 from vitrify import registry
-from vitrify.certify import certify
-from vitrify.claims._kept import kept
-from vitrify.claims.catalogue import listing
+from vitrify.claims.catalogue import SECTIONS, listing
 from vitrify.registry import Headline
-from vitrify.report.readme import in_order
+from vitrify.report.evidence import in_order
+from vitrify.report.tables import criteria
 
 DOCS = Path(__file__).parents[1]
 EVIDENCE = DOCS / "evidence"
-PARTS = ("Statement", "Why", "Checked", "Source", "Saboteur")
+SOURCES = DOCS.parent / "src" / "vitrify"
+PAGE = """---
+orphan: true
+---
+# {name}
+
+```{{eval-rst}}
+.. automodule:: {name}
+   :ignore-module-all:
+```
+"""
 
 
 class Claims(SphinxDirective):
-    """`{claims} R`: a section for each claim whose row begins with this letter."""
+    """`{claims} R`: a section for each claim whose id begins with this letter."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(EVIDENCE))
-        chosen = [h for h in in_order(listing()) if str(h.fields["row"]).startswith(self.arguments[0])]
+        chosen = [h for h in in_order(listing()) if str(h.fields["id"]).startswith(self.arguments[0])]
         text = "\n\n".join(line for headline in chosen for line in claim(headline))
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
 def claim(headline: Headline) -> Iterator[str]:
-    """A claim as Markdown: what it says, why, how it is checked, what is kept of it."""
+    """Return a claim as Markdown: its sections, its criteria and its figure, where there is recorded evidence."""
     yield f"({headline.name})="
-    yield f"## {headline.fields['row']}: {headline.title}"
-    yield f"{headline.fields['status']} · {verdict(headline)} · `vitrify check {headline.name}`"
-    for part in PARTS:
-        said = headline.section(part)
-        if said:
-            yield f"**{part}.** {said[0].upper() + said[1:]}"
+    yield f"## {headline.fields['id']}: {headline.title}"
+    yield f"{headline.fields['standing']} · {verdict(headline)} · `vitrify check {headline.name}`"
+    for word, title in SECTIONS.items():
+        text = headline.section(word)
+        if text:
+            yield f"**{title}.** {text[0].upper() + text[1:]}"
+        if word == "Checked" and (EVIDENCE / f"{headline.name}.json").exists():
+            yield table(criteria(headline.recorded(EVIDENCE).evidence))
     if (EVIDENCE / f"{headline.name}.svg").exists():
         yield f"```{{figure}} /evidence/{headline.name}.svg\n:alt: {alt(headline)}\n:class: evidence\n```"
 
 
+def table(lines: list[dict[str, Any]]) -> str:
+    """Return criteria as a Markdown table."""
+    columns = "name", "threshold", "measured"
+    cells = [" | ".join(str(each[column]).replace("|", r"\|") for column in columns) for each in lines]
+    marks = ["✓" if each["all"] else "✗" for each in lines]
+    rows = [f"| {row} | {mark} {each['met'] or ''} |" for row, mark, each in zip(cells, marks, lines, strict=True)]
+    return "\n".join(["| criterion | threshold | measured | met |", "| --- | --- | --- | --- |", *rows])
+
+
 def verdict(headline: Headline) -> str:
-    """What was found, where and when."""
+    """Return the recorded verdict of a claim, with the machine and the date."""
     if not (EVIDENCE / f"{headline.name}.json").exists():
         return "holds, and is checked by every run of the tests"
-    found = kept(headline, EVIDENCE)
-    place = found["measured on"]
-    said = f"**{found['verdict']}** at {found['scale']} scale on {place['device']}, {place['date']}"
-    return f"{said} ({{download}}`evidence </evidence/{headline.name}.json>`)"
+    outcome = headline.recorded(EVIDENCE)
+    machine = outcome.measured_on
+    text = f"**{outcome.verdict}** at {outcome.scale} scale on {machine['device']}, {machine['date']}"
+    return f"{text} ({{download}}`evidence </evidence/{headline.name}.json>`)"
 
 
 def alt(headline: Headline) -> str:
     return "What was measured for the claim: " + re.sub(r"[$\\{}]", "", headline.title)
 
 
-class Room(SphinxDirective):
-    """`{room} spec`: a section for each module of a room, with all that is public in it."""
+class Modules(SphinxDirective):
+    """`{modules} spec`: a table of the modules of a package, or of some files, each with a page of its own."""
 
     required_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        room = self.arguments[0]
-        text = "\n\n".join(module(name) for name in modules(room))
-        return self.parse_text_to_nodes(text, allow_section_headings=True)
+        shown = [name for package in self.arguments[0].split() for name in modules(package)]
+        lines = ["| module | what is in it |", "| --- | --- |"]
+        lines += [f"| [{name}](modules/{name}.md) | {summary(name)} |" for name in shown]
+        return self.parse_text_to_nodes("\n".join(lines))
 
 
-def modules(room: str) -> list[str]:
-    """The modules of a room that are no machinery, by name."""
-    root = DOCS.parent / "src" / "vitrify"
-    files = sorted((root / room).rglob("*.py")) if (root / room).is_dir() else [root / f"{room}.py"]
+def modules(package: str) -> list[str]:
+    """Return the names of the public modules of a package, or of a file."""
+    files = sorted((SOURCES / package).rglob("*.py")) if (SOURCES / package).is_dir() else [SOURCES / f"{package}.py"]
     shown = [path for path in files if path.name == "__init__.py" or not path.stem.startswith("_")]
-    return [".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__") for path in shown]
+    named = [path.relative_to(SOURCES.parent).with_suffix("").parts for path in shown if docstring(path)]
+    return [".".join(parts).removesuffix(".__init__") for parts in named]
 
 
-def module(name: str) -> str:
-    return f"## {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n   :ignore-module-all:\n```"
+def docstring(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def summary(name: str) -> str:
+    """Return the first line of a module's docstring, as a cell of a table."""
+    path = SOURCES.parent.joinpath(*name.split("."))
+    text = docstring(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
+    return text.splitlines()[0].replace("|", r"\|")
+
+
+def write_pages(_app: Sphinx) -> None:
+    """Write a page for every public module, and remove those of modules that are gone.
+
+    They are in no toctree: the sidebar, which every page carries, would have a line for each of them.
+    """
+    folder = DOCS / "reference" / "modules"
+    folder.mkdir(exist_ok=True)
+    pages = {}
+    for path in sorted((DOCS / "reference").glob("*.md")):
+        packages = re.findall(r"^```\{modules\} (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for name in (name for package in " ".join(packages).split() for name in modules(package)):
+            pages[f"{name}.md"] = PAGE.format(name=name)
+    for path in folder.glob("*.md"):
+        if path.name not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != text:
+            (folder / name).write_text(text, encoding="utf-8")
 
 
 class Door(SphinxDirective):
     """`{door}`: every public name, with its signature and what it does."""
 
     def run(self) -> list[nodes.Node]:
-        found = {name: getattr(vitrify, name) for name in vitrify.PUBLIC} | {"certify": certify}
+        public = {name: getattr(vitrify, name) for name in vitrify.PUBLIC}
         lines = ["| name | does |", "| --- | --- |"]
-        for name, it in found.items():
+        for name, it in public.items():
             said = str(it.__doc__).splitlines()[0].replace("|", r"\|")
             lines.append(f"| {{py:obj}}`v.{name} <{it.__module__}.{it.__qualname__}>` | {said} |")
         return self.parse_text_to_nodes("\n".join(lines))
@@ -119,8 +169,14 @@ def shorten(_app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    directives: dict[str, type[Directive]] = {"claims": Claims, "room": Room, "door": Door, "catalogue": Catalogue}
+    directives: dict[str, type[Directive]] = {
+        "claims": Claims,
+        "modules": Modules,
+        "door": Door,
+        "catalogue": Catalogue,
+    }
     for name, directive in directives.items():
         app.add_directive(name, directive)
+    app.connect("builder-inited", write_pages)
     app.connect("doctree-read", shorten)
     return {"parallel_read_safe": True}

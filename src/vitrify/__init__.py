@@ -1,13 +1,13 @@
-"""Sandboxes become glass boxes: specs compiled to exact, labelled network weights, certified and checked.
+"""Compile automata, grammars, n-gram models and programs into networks with exact, labelled weights; verify them.
 
-This is the one door to the library; `docs/library.md` has it on one page. What stands behind a name is imported when
-the name is first used, so that the door costs nothing.
+All public names of the library; `docs/library.md` has them on one page. `import vitrify` is cheap: each name is
+imported from its module when it is first used.
 
 >>> import vitrify as v
 >>> spec = v.read("cyclic:3")
 >>> net = v.build(spec, max_length=8)
->>> v.answer(net, ["1", "1", "0"])["states"]
-['0', '1', '2', '2']
+>>> v.run(net, ["1", "1", "0"]).states
+('0', '1', '2', '2')
 >>> v.certify(net, spec, max_length=6).verdict
 'holds'
 """
@@ -18,65 +18,105 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vitrify.certify import campaign as campaign
-    from vitrify.certify import certify as certify
-    from vitrify.certify import mutations as mutations
-    from vitrify.claims._kept import kept as kept
+    from vitrify.bounds.calculators.catalogue import bound as bound
+    from vitrify.certification import certify as certify
+    from vitrify.certification import mutants as mutants
+    from vitrify.certification import mutation_test as mutation_test
+    from vitrify.certification.evidence import Evidence as Evidence
+    from vitrify.claims.catalogue import Outcome as Outcome
     from vitrify.claims.catalogue import find, run_claim
     from vitrify.constructions.catalogue import build as build
     from vitrify.errors import VitrifyError as VitrifyError
     from vitrify.interop.data import write_data as write_data
+    from vitrify.interop.export import export as export
     from vitrify.learn.models import catalogue as models
     from vitrify.learn.recipe import Recipe as Recipe
+    from vitrify.learn.runs import Run as Run
     from vitrify.learn.train import train as train
-    from vitrify.net import Ledger as Ledger
-    from vitrify.net import load as load
-    from vitrify.net import save as save
-    from vitrify.net.answers import answer as answer
-    from vitrify.net.decode import decode as decode
+    from vitrify.net.answers import Answer as Answer
+    from vitrify.net.answers import run as run
     from vitrify.net.explain import explain as explain
-    from vitrify.net.run import trace as trace
+    from vitrify.net.folder import load as load
+    from vitrify.net.folder import save as save
+    from vitrify.net.generate import generate as generate
+    from vitrify.net.inference import trace as trace
+    from vitrify.net.trace import Trace as Trace
+    from vitrify.net.weights import Sizes as Sizes
+    from vitrify.net.weights import Weights as Weights
+    from vitrify.rechecking import recheck as recheck
     from vitrify.sandboxes import catalogue as sandboxes
-    from vitrify.sandboxes.catalogue import rows as rows
+    from vitrify.sandboxes.catalogue import examples as examples
     from vitrify.spec import find_spec
-    from vitrify.spec.automaton import Automaton as Automaton
-    from vitrify.spec.estimate import estimate as estimate
-    from vitrify.spec.grammar import Grammar as Grammar
-    from vitrify.spec.ngram import NGramModel as NGramModel
+    from vitrify.spec.automata.analysis import analyze as analyze
+    from vitrify.spec.automata.automaton import Automaton as Automaton
+    from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton as ProbabilisticAutomaton
+    from vitrify.spec.computation.circuit import Circuit as Circuit
+    from vitrify.spec.computation.connectivity import Connectivity as Connectivity
+    from vitrify.spec.computation.turing import TuringMachine as TuringMachine
+    from vitrify.spec.geometry.maxout import Maxout as Maxout
+    from vitrify.spec.geometry.scene import Scene as Scene
+    from vitrify.spec.grammars.grammar import Grammar as Grammar
+    from vitrify.spec.languages.dyck import Dyck as Dyck
+    from vitrify.spec.languages.word_patterns import WordPatterns as WordPatterns
+    from vitrify.spec.logic.crasp import Crasp as Crasp
+    from vitrify.spec.logic.ltl import Formula as Formula
+    from vitrify.spec.memory.associations import Associations as Associations
+    from vitrify.spec.memory.facts import Facts as Facts
+    from vitrify.spec.memory.knowledge import Knowledge as Knowledge
+    from vitrify.spec.ngrams.model import NGramModel as NGramModel
+    from vitrify.spec.programs.program import Program as Program
+    from vitrify.spec.tasks.catalogue import Task as Task
 
     claim, check, read, model, sandbox = find, run_claim, find_spec, models.make, sandboxes.make
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-# Every public name: the module that it stands in, and its name there.
-PUBLIC = {
-    "Automaton": ("spec.automaton", "Automaton"),
-    "Grammar": ("spec.grammar", "Grammar"),
-    "Ledger": ("net", "Ledger"),
-    "NGramModel": ("spec.ngram", "NGramModel"),
-    "Recipe": ("learn.recipe", "Recipe"),
-    "VitrifyError": ("errors", "VitrifyError"),
-    "answer": ("net.answers", "answer"),
-    "build": ("constructions.catalogue", "build"),
-    "campaign": ("certify", "campaign"),
-    "certify": ("certify", "certify"),
-    "check": ("claims.catalogue", "run_claim"),
-    "claim": ("claims.catalogue", "find"),
-    "decode": ("net.decode", "decode"),
-    "estimate": ("spec.estimate", "estimate"),
-    "explain": ("net.explain", "explain"),
-    "kept": ("claims._kept", "kept"),
-    "load": ("net", "load"),
-    "model": ("learn.models.catalogue", "make"),
-    "mutations": ("certify", "mutations"),
-    "read": ("spec", "find_spec"),
-    "rows": ("sandboxes.catalogue", "rows"),
-    "sandbox": ("sandboxes.catalogue", "make"),
-    "save": ("net", "save"),
-    "trace": ("net.run", "trace"),
-    "train": ("learn.train", "train"),
-    "write_data": ("interop.data", "write_data"),
+# Public names by module; `check=run_claim` has another name in its module.
+MODULES = {
+    "bounds.calculators.catalogue": "bound",
+    "certification": "certify mutants mutation_test",
+    "certification.evidence": "Evidence",
+    "claims.catalogue": "Outcome check=run_claim claim=find",
+    "constructions.catalogue": "build",
+    "errors": "VitrifyError",
+    "interop.data": "write_data",
+    "interop.export": "export",
+    "learn.models.catalogue": "model=make",
+    "learn.recipe": "Recipe",
+    "learn.runs": "Run",
+    "learn.train": "train",
+    "net.answers": "Answer run",
+    "net.explain": "explain",
+    "net.folder": "load save",
+    "net.generate": "generate",
+    "net.inference": "trace",
+    "net.trace": "Trace",
+    "net.weights": "Sizes Weights",
+    "rechecking": "recheck",
+    "sandboxes.catalogue": "examples sandbox=make",
+    "spec": "read=find_spec",
+    "spec.automata.analysis": "analyze",
+    "spec.automata.automaton": "Automaton",
+    "spec.automata.probabilistic": "ProbabilisticAutomaton",
+    "spec.computation.circuit": "Circuit",
+    "spec.computation.connectivity": "Connectivity",
+    "spec.computation.turing": "TuringMachine",
+    "spec.geometry.maxout": "Maxout",
+    "spec.geometry.scene": "Scene",
+    "spec.grammars.grammar": "Grammar",
+    "spec.languages.dyck": "Dyck",
+    "spec.languages.word_patterns": "WordPatterns",
+    "spec.logic.crasp": "Crasp",
+    "spec.logic.ltl": "Formula",
+    "spec.memory.associations": "Associations",
+    "spec.memory.facts": "Facts",
+    "spec.memory.knowledge": "Knowledge",
+    "spec.ngrams.model": "NGramModel",
+    "spec.programs.program": "Program",
+    "spec.tasks.catalogue": "Task",
 }
+PAIRS = [(module, *name.partition("=")[::2]) for module, names in MODULES.items() for name in names.split()]
+PUBLIC = {name: (module, inside or name) for module, name, inside in PAIRS}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,31 +8,59 @@ Axes, by the letter that shape strings use:
     unit    hidden units of one MLP          out     output symbols (next tokens or states)
 
 The forward pass is written once for NumPy and JAX: it asks its arrays for their namespace and never imports JAX itself.
+
+Shapes are written `Float[Array, "batch pos model"]`. jaxtyping takes 60 ms to import, so they are plain annotations
+unless it is there before this module: then they are its types, and whoever checks calls by them (our tests do) sees a
+wrong shape where it crosses a border.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+if TYPE_CHECKING or "jaxtyping" not in sys.modules:
+    from typing import Annotated as Bool  # a plain annotation: the shape is left unread
+    from typing import Annotated as Float
+    from typing import Annotated as Int
+    from typing import Annotated as Num
+else:
+    from jaxtyping import Bool, Float, Int, Num
 
-    Tokens: TypeAlias = Int[Any, "batch pos"]
-    Residual: TypeAlias = Float[Any, "batch pos model"]
-    Attention: TypeAlias = Float[Any, "batch head query key"]
-    Logits: TypeAlias = Float[Any, "batch pos out"]
-    Array: TypeAlias = Any  # a NumPy or JAX array: the two share no base class
-    Matrix: TypeAlias = Any  # a NumPy or JAX array, or a SciPy sparse array
-else:  # jaxtyping costs 60 ms to import; annotations are strings and never evaluated
-    Tokens = Residual = Attention = Logits = Array = Matrix = Any
+__all__ = ["Array", "Arrays", "Attention", "Bool", "Bools", "Float", "Floats", "Int", "Ints", "Logits", "Matrix"]
+__all__ += ["Namespace", "Num", "Residual", "Tokens", "Tree", "namespace"]
+
+Array: TypeAlias = Any  # a NumPy or JAX array: the two share no base class
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+Tokens: TypeAlias = Int[Array, "batch pos"]
+Residual: TypeAlias = Float[Array, "batch pos model"]
+Attention: TypeAlias = Float[Array, "batch head query key"]
+Logits: TypeAlias = Float[Array, "batch pos out"]
+Matrix: TypeAlias = Any  # an array, or mostly zeros in a SciPy CSR array or a `Stack` of them (net/sparse.py)
+Arrays: TypeAlias = Mapping[str, Matrix]
+Tree: TypeAlias = Any  # arrays in dictionaries, tuples, lists and dataclasses that JAX knows: a pytree
 
 
-def namespace(array: Array) -> Any:
-    """The module (`numpy` or `jax.numpy`) whose functions work on this array.
+class Namespace(Protocol):
+    """NumPy or `jax.numpy`: functions that take and return arrays."""
+
+    inf: float
+    int32: type[np.int32]
+
+    def __getattr__(self, name: str) -> Callable[..., Array]: ...
+
+
+def namespace(array: Array) -> Namespace:
+    """Return the module (`numpy` or `jax.numpy`) whose functions work on this array.
 
     >>> namespace(np.zeros(2)).__name__
     'numpy'
     """
-    return np if isinstance(array, np.ndarray) else array.__array_namespace__()
+    return cast(Namespace, np if isinstance(array, np.ndarray) else array.__array_namespace__())

@@ -1,4 +1,4 @@
-"""HTML for notebooks, made of small pieces: everything said is escaped, and a piece needs no script and no other file.
+"""HTML for notebooks, made of small pieces: all text is escaped, and a piece needs no script and no other file.
 
 Colours are mixed from the page's own text colour, so that a piece can be read on light and on dark pages.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
 
 ROWS = 40  # of a table; the rest is counted
 TEXT = 400  # characters of one cell
@@ -36,23 +35,23 @@ class Html(str):
     __slots__ = ()
 
 
-def tag(name: str, *inside: Any, **attributes: Any) -> Html:
+def tag(name: str, *inside: object, **attributes: object) -> Html:
     """An element; `class_` is written as `class`, and an attribute that is True as its name alone.
 
     >>> tag("td", "a < b", class_="number")
     '<td class="number">a &lt; b</td>'
     """
-    said = [(key.rstrip("_"), value) for key, value in attributes.items() if value not in (None, False)]
-    words = "".join(f" {key}" if value is True else f' {key}="{escape(str(value))}"' for key, value in said)
+    present = [(key.rstrip("_"), value) for key, value in attributes.items() if value not in (None, False)]
+    words = "".join(f" {key}" if value is True else f' {key}="{escape(str(value))}"' for key, value in present)
     return Html(f"<{name}{words}>{''.join(map(html, inside))}</{name}>")
 
 
-def html(value: Any) -> Html:
+def html(value: object) -> Html:
     """A value as HTML: escaped, unless it is HTML already."""
     return value if isinstance(value, Html) else Html(escape(text(value)))
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """A value in a few characters: numbers with thousands marked or in six digits, long texts cut."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -66,31 +65,31 @@ def text(value: Any) -> str:
         return text(", ".join(f"{key}: {text(part)}" for key, part in value.items()))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return text(", ".join(map(text, value)))
-    said = str(value)
-    return said if len(said) <= TEXT else f"{said[:TEXT]}…"
+    string = str(value)
+    return string if len(string) <= TEXT else f"{string[:TEXT]}…"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], rest: str = "rows", most: int = ROWS) -> Html:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], rest: str = "rows", most: int = ROWS) -> Html:
     """A table whose numbers stand on the right; of many rows the first, and how many more there are."""
-    found = list(rows)
+    entries = list(rows)
     head = tag("thead", tag("tr", *(tag("th", column, scope="col") for column in columns))) if columns else ""
-    body = tag("tbody", *(tag("tr", *map(cell, row)) for row in found[:most]))
-    left = len(found) - most
+    body = tag("tbody", *(tag("tr", *map(cell, row)) for row in entries[:most]))
+    left = len(entries) - most
     more = tag("div", f"… and {left:,} more {rest}", class_="said") if left > 0 else Html("")
     return Html(tag("table", Html(head), body) + more)
 
 
-def facts(said: Mapping[str, Any]) -> Html:
-    """A table of names and what is said of each."""
-    return table([], [(name, text(value)) for name, value in said.items()])
+def facts(values: Mapping[str, object]) -> Html:
+    """Return a table of names and values."""
+    return table([], [(name, text(value)) for name, value in values.items()])
 
 
-def verbatim(said: str) -> Html:
-    """Lines as they are, none of them cut."""
-    return tag("pre", Html(escape(said)))
+def verbatim(lines: str) -> Html:
+    """Return lines as they are, none of them cut."""
+    return tag("pre", Html(escape(lines)))
 
 
-def cell(value: Any) -> Html:
+def cell(value: object) -> Html:
     """A cell of a table."""
     if isinstance(value, Html) and value.startswith("<td"):
         return value
@@ -103,22 +102,22 @@ def shade(weight: float, title: str = "") -> Html:
     strength = min(max(float(weight), 0.0), 1.0)
     if strength < 0.005:
         return tag("td", class_="shade")
-    told = f"{strength:.2f}".lstrip("0") if strength < 0.995 else "1"
+    label = f"{strength:.2f}".lstrip("0") if strength < 0.995 else "1"
     style = f"background:rgba(70,110,220,{0.75 * strength:.2f})"
-    return tag("td", told, class_="shade", style=style, title=title or None)
+    return tag("td", label, class_="shade", style=style, title=title or None)
 
 
-def folded(title: Any, *inside: Any, unfolded: bool = False) -> Html:
+def folded(title: object, *inside: object, unfolded: bool = False) -> Html:
     """A part that can be folded away."""
     return tag("details", tag("summary", title), *inside, open=unfolded)
 
 
 def badge(verdict: str) -> Html:
-    """A verdict on its colour, with a sign, so that it can be told without colours too."""
+    """Return a verdict on its colour, with a sign for readers who do not see colours."""
     sign, kind = VERDICTS.get(verdict, ("", "open"))
     return tag("span", f"{sign} {verdict}".strip(), class_=f"badge {kind}")
 
 
-def card(title: Any, *inside: Any) -> str:
+def card(title: object, *inside: object) -> str:
     """The whole piece: a frame with a title, and its own style."""
     return tag("div", Html(STYLE), tag("div", tag("strong", title)), *inside, class_="vitrify")

@@ -1,33 +1,155 @@
 """Catalogues: folders in which every file is one entry, found by looking, so that a new entry is one new file.
 
 Files whose name begins with an underscore, and `catalogue.py`, are machinery and not entries.
+
+Other packages may add entries. A package `mine` that is named by the environment variable `VITRIFY_PLUGINS` (several
+are separated by commas), or by an entry point of the group `vitrify.plugins`, adds the files of `mine.constructions` to
+those of `vitrify.constructions`, and so on for every catalogue.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
+import os
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
+from functools import cache
+from importlib.util import find_spec, resolve_name
+from inspect import cleandoc
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
+
+from vitrify.errors import InputError
+
+PLUGINS, GROUP = "VITRIFY_PLUGINS", "vitrify.plugins"
+
+
+@cache
+def plugins() -> tuple[str, ...]:
+    """Return the packages that add entries: named in the environment variable, or by entry points."""
+    text = os.environ.get(PLUGINS, "")
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    packages = tuple(dict.fromkeys([*wanted, *_entry_points()]))
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        raise InputError(f"{PLUGINS} names packages that can't be imported: {', '.join(missing)}")
+    return packages
+
+
+def _entry_points() -> list[str]:
+    """Return the packages that installed distributions name; `importlib.metadata` is slow to import without need."""
+    tables = (path for folder in sys.path for path in Path(folder or ".").glob("*.dist-info/entry_points.txt"))
+    if not any(f"[{GROUP}]" in path.read_text(encoding="utf-8") for path in tables):
+        return []
+    from importlib.metadata import entry_points
+
+    return [point.value for point in entry_points(group=GROUP)]
 
 
 def names(package: str) -> list[str]:
-    """The entries of a catalogue package, in alphabetical order, without importing them."""
-    return sorted(path.stem for path in _files(package))
+    """Return the names of the entries of a catalogue package, in alphabetical order, without importing them."""
+    return sorted(_entries(package))
 
 
 def load(package: str, name: str) -> ModuleType:
-    """Import one entry."""
-    return importlib.import_module(f"{package}.{name}")
+    """Import one entry, of the catalogue itself or of a plugin."""
+    root, _ = _entries(package).get(name, (package, None))
+    return importlib.import_module(f"{root}.{name}")
+
+
+class Declaration(NamedTuple):
+    """A top-level statement of a module, read without importing the module."""
+
+    module: str
+    node: ast.stmt
+    source: str = ""
+
+    def origin(self, name: str) -> tuple[str, str]:
+        """Return the module that a name of this one is imported from, or itself, and the name there."""
+        for module, several, one in _IMPORT.findall(self.source):
+            for part in re.sub(r"#.*", "", several or one).split(","):
+                words = part.split()
+                if words and words[-1] == name:
+                    return resolve_name(module, self.module.rpartition(".")[0]), words[0]
+        return self.module, name
+
+    def value(self, node: ast.expr) -> Any:
+        """Return the value of an expression; only the modules that its names are imported from are imported."""
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - set(vars(builtins))
+        values = {}
+        for name in names:
+            module, original = self.origin(name)
+            values[name] = getattr(importlib.import_module(module), original)
+        return eval(compile(ast.Expression(node), self.module, "eval"), values)  # as an import of the module would
+
+    @property
+    def doc(self) -> str:
+        """The docstring of the module."""
+        return _docstring(self.source)
+
+
+_IMPORT = re.compile(r"^[ \t]*from (\S+) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
+
+
+def declared(package: str, opening: str) -> Iterator[Declaration]:
+    """Return the top-level statements that begin with a text, in all modules below a package and in plugins.
+
+    `opening` is the beginning of a line: `KIND = ` or `@construction`. Only these statements are parsed: looking
+    through a hundred files takes milliseconds.
+    """
+    for root in _roots(package):
+        for path, module in _modules(root):
+            text = path.read_text(encoding="utf-8") + "\n"
+            for node in _statements(text, opening):
+                yield Declaration(module, node, text)
+
+
+def _roots(package: str) -> tuple[str, ...]:
+    """Return a package and its counterparts in plugins: `vitrify.spec` and `mine.spec`."""
+    return (package, *(package.replace("vitrify", plugin, 1) for plugin in plugins()))
+
+
+def _folders(package: str) -> list[Path]:
+    """Return the folders of a package; none if a plugin has no such package."""
+    try:
+        spec = find_spec(package)
+    except ModuleNotFoundError as error:
+        if not package.startswith(f"{error.name}"):  # something that the package itself imports is missing
+            raise
+        spec = None
+    return [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
+
+
+def _modules(package: str) -> Iterator[tuple[Path, str]]:
+    """Return the source files below a package, with the names of their modules."""
+    for folder in _folders(package):
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            yield path, ".".join((package, *(part for part in parts if part != "__init__")))
+
+
+def _entries(package: str) -> dict[str, tuple[str, Path]]:
+    """Return the package and the file of every entry of a catalogue and of plugins, by name."""
+    entries: dict[str, tuple[str, Path]] = {}
+    for root in _roots(package):
+        for path in (path for folder in _folders(root) for path in folder.glob("*.py")):
+            if path.stem.startswith("_") or path.stem == "catalogue":
+                continue
+            if path.stem in entries:
+                other = entries[path.stem][0]
+                raise InputError(f"{root} and {other} both have an entry {path.stem!r}: rename one of the files")
+            entries[path.stem] = (root, path)
+    return entries
 
 
 @dataclass(frozen=True)
 class Headline:
-    """What an entry's source says about it: its name, its docstring, and the literal keywords of its one value."""
+    """An entry as its source text declares it: its name, its docstring, and the literal keywords of its one value."""
 
     name: str
     doc: str
@@ -39,17 +161,12 @@ class Headline:
         return self.doc.splitlines()[0].rstrip(".")
 
     def section(self, word: str) -> str:
-        """A part of the docstring that begins with a word and a colon, up to the next such part."""
-        found: list[str] = []
-        inside = False
-        for line in self.doc.splitlines()[1:]:
-            first = line.strip().split(" ", 1)[0]
-            if first.endswith(":") and first[:-1].isalpha() and first[0].isupper():
-                inside = first == f"{word}:"
-                line = line.strip().removeprefix(first)
-            if inside and line.strip():
-                found.append(line.strip())
-        return " ".join(found)
+        """Return the part of the docstring that begins with a word and a colon, up to the next such part."""
+        _, *parts = _SECTION.split("\n".join(self.doc.splitlines()[1:]))
+        return " ".join(dict(zip(parts[::2], parts[1::2], strict=True)).get(word, "").split())
+
+
+_SECTION = re.compile(r"^(Not checked|[A-Z][a-z]+):(?=\s)", re.MULTILINE)  # at the start of a line
 
 
 def headlines(package: str, value: str, only: str | None = None) -> Iterator[Headline]:
@@ -57,41 +174,33 @@ def headlines(package: str, value: str, only: str | None = None) -> Iterator[Hea
 
     Listing a catalogue must not cost the import of all that its entries need, nor finding one the reading of all.
     """
-    for name, doc, calls in _values(package, value, only):
-        yield Headline(name, doc, _literals(calls[0], ()) if calls else {})
+    for name, (_, path) in sorted(_entries(package).items()):
+        if only in (None, name):
+            text = path.read_text(encoding="utf-8") + "\n"
+            calls = [node.value for node in _statements(text, f"{value} = ") if isinstance(node, ast.Assign)]
+            words = [word for call in calls if isinstance(call, ast.Call) for word in call.keywords]
+            fields = {word.arg: word.value.value for word in words if word.arg and isinstance(word.value, ast.Constant)}
+            yield Headline(name, _docstring(text), fields)
 
 
-def listed(package: str, value: str, first: tuple[str, ...]) -> Iterator[tuple[dict[str, Any], Headline]]:
-    """The same of files that list several values, `VALUES = (Something(…), …)`: the literals of each, and its file.
-
-    `first` names the leading arguments, which may also be names of types.
-    """
-    for name, doc, calls in _values(package, value):
-        for call in calls:
-            yield _literals(call, first), Headline(name, doc, {})
-
-
-def _values(package: str, value: str, only: str | None = None) -> Iterator[tuple[str, str, list[ast.Call]]]:
-    """Of every file, or one only, its name, its docstring and the calls that make its value."""
-    for path in sorted(path for path in _files(package) if only in (None, path.stem)):
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-        made = [node.value for node in tree.body if isinstance(node, ast.Assign) and _assigns(node, value)]
-        calls = [call for node in made for call in (node.elts if isinstance(node, ast.Tuple) else [node])]
-        yield path.stem, ast.get_docstring(tree) or "", [call for call in calls if isinstance(call, ast.Call)]
+def _statements(text: str, opening: str) -> Iterator[ast.stmt]:
+    """Return the top-level statements of a source text that begin with an opening, functions without their bodies."""
+    lines = text.splitlines(keepends=True) if opening in text else []
+    goes_on = (" ", "\t", "\n", ")", "]", "}") + (("@", "#", "def ", "class ") if opening.startswith("@") else ())
+    for start in (number for number, line in enumerate(lines) if line.startswith(opening)):
+        taken, named = [lines[start]], False
+        for line in lines[start + 1 :]:
+            if not line.startswith(goes_on):
+                break
+            taken.append(line)
+            named = named or line.startswith(("def ", "class "))
+            if named and line[0] not in " \t\n" and line.partition("#")[0].rstrip().endswith((":", ": ...")):
+                taken.append("    ...\n" if line.partition("#")[0].rstrip().endswith(":") else "")
+                break
+        yield ast.parse("".join(taken)).body[0]
 
 
-def _assigns(node: ast.Assign, value: str) -> bool:
-    return value in map(ast.unparse, node.targets)
-
-
-def _literals(call: ast.Call, first: tuple[str, ...]) -> dict[str, Any]:
-    given = [*zip(first, call.args, strict=False), *((word.arg, word.value) for word in call.keywords if word.arg)]
-    plain = {key: node.value for key, node in given if isinstance(node, ast.Constant)}
-    return plain | {key: node.id for key, node in given if key in first and isinstance(node, ast.Name)}
-
-
-def _files(package: str) -> list[Path]:
-    found = find_spec(package)
-    folders = (found.submodule_search_locations if found else None) or []
-    paths = [path for folder in folders for path in Path(folder).glob("*.py")]
-    return [path for path in paths if not path.stem.startswith("_") and path.stem != "catalogue"]
+def _docstring(text: str) -> str:
+    """Return the docstring of a source text, which is parsed no further."""
+    match = re.match(r'(?:\s*|#.*\n)*(r?"""(?:[^\\]|\\.)*?""")', text)
+    return cleandoc(ast.literal_eval(match[1])) if match else ""

@@ -20,8 +20,8 @@ def atlas(tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("atlas")
     rows, drawings = of_every_kind(), Drawings(out / "store" / "figures")
     for row in rows:
-        if row.name in (AUTOMATA, DEPTH, TABLE) and row.data:
-            drawings.draw(row.headline, row.data)
+        if row.name in (AUTOMATA, DEPTH, TABLE) and row.outcome:
+            drawings.draw(row.headline, row.outcome)
     Site(out, [row for row in rows if row.origin != "waiting"], drawings).write()
     return out.as_uri()
 

@@ -14,8 +14,8 @@ from serving import serving
 
 pytest.importorskip("fastapi")
 
-from vitrify.spec import SUFFIXES
-from vitrify.web.examples import examples, suffix_of
+from vitrify.spec.kinds import suffix_of, suffixes
+from vitrify.web.examples import examples
 
 Visit = Callable[..., Any]
 WAIT = 60_000  # milliseconds
@@ -163,13 +163,13 @@ def test_typing_does_not_wait_for_a_check(visit: Visit, app: str) -> None:
 
 @pytest.mark.slow
 def test_a_keystroke_is_answered_at_once_by_a_net_of_a_million_weights(visit: Visit, app: str, tmp_path: Path) -> None:
-    from vitrify.spec.estimate import estimate
+    from vitrify.spec.ngrams.model import NGramModel
 
     rng = np.random.default_rng(0)
     chances = 1 / np.arange(1, 3001) ** 0.9
     drawn = rng.choice(3000, size=(4800, 12), p=chances / chances.sum())
     path = tmp_path / "million.arpa.gz"
-    estimate([[f"w{word}" for word in sentence] for sentence in drawn], 3).write(path)
+    NGramModel.fit([[f"w{word}" for word in sentence] for sentence in drawn], 3).write(path)
     page = opened(visit, app, "door.ltl")
     page.set_input_files("#file", str(path))
     page.wait_for_selector(f"#spec-text[data-name='{path.name}']")
@@ -178,8 +178,8 @@ def test_a_keystroke_is_answered_at_once_by_a_net_of_a_million_weights(visit: Vi
     page.evaluate("delete document.getElementById('stage').dataset.ms")
     page.click("#build")
     page.wait_for_selector("#stage[data-ms]")
-    ledger = page.locator("#ledger").inner_text().replace(",", "")
-    assert max(int(part) for part in ledger.split() if part.isdigit()) > 1_000_000
+    sizes = page.locator("#sizes").inner_text().replace(",", "")
+    assert max(int(part) for part in sizes.split() if part.isdigit()) > 1_000_000
     for _ in range(3):  # the machine may be busy with other things
         times = typed(page, [f"w{word}" for word in drawn[0][:6]])
         if np.median(times) < 150:
@@ -211,7 +211,7 @@ def upload_of(name: str, folder: Path) -> Path:
         return examples()[name]
     path = folder / name
     if name.endswith(".arpa.gz"):
-        from vitrify.spec.ngram import NGramModel
+        from vitrify.spec.ngrams.model import NGramModel
 
         NGramModel.read(examples()["weather.arpa"]).write(path)
     else:
@@ -236,4 +236,4 @@ def test_every_example_is_given_built_walked_through_and_broken(
 
 def test_every_kind_of_spec_has_an_example() -> None:
     with_examples = {suffix_of(name) for name in examples()}
-    assert set(SUFFIXES) - with_examples == {".arpa.gz", ".maxout.safetensors"}  # .arpa and .maxout.json, packed
+    assert set(suffixes()) - with_examples == {".arpa.gz", ".maxout.safetensors"}  # .arpa and .maxout.json, packed

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from serving import serving
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 from vitrify.report.landscape import EDGE, path
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("live") / "runs")
+def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    return RunStore(tmp_path_factory.mktemp("live") / "runs")
 
 
 @pytest.fixture(scope="module")
-def address(browser: Any, store: Store) -> Iterator[str]:
+def address(browser: Any, store: RunStore) -> Iterator[str]:
     del browser  # where there is none, nothing is served
     with serving(workers=0, tracers=0, store=store.path) as found:
         yield found
@@ -111,7 +111,7 @@ def test_a_start_can_be_dragged_and_colours_follow_the_theme(visit: Any, address
     assert page.locator("html").evaluate("(root) => root.scrollWidth") <= 390
 
 
-def test_curves_of_a_sweep_grow_while_it_is_trained(visit: Any, address: str, store: Store) -> None:
+def test_curves_of_a_sweep_grow_while_it_is_trained(visit: Any, address: str, store: RunStore) -> None:
     page = visit(f"{address}/curves")
     expects(page, "#said").to_contain_text("no run store")
     chains = [

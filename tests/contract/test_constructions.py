@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from functools import cache
+from inspect import signature
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from samples import ENTRIES, LENGTH, SAMPLES, built
-from vitrify.certify import certify
-from vitrify.cli.render_lists import shapes
-from vitrify.constructions.catalogue import KINDS, Attention, Construction, Method, Settings, build, constructions
+from built import ATTENTIONS
+from cases import each
+from samples import ENTRIES, LENGTH, SAMPLES, SOFT_AND_ANOTHER, built, common
+from vitrify.certification import certify
+from vitrify.constructions.catalogue import Attention, Construction, Method, build, constructions
 from vitrify.errors import BuildRefused
 from vitrify.net.explain import explain
 from vitrify.net.transformer import Transformer
-from vitrify.registry import headlines, load, names
+from vitrify.net.weights import Weights
+from vitrify.parameters import described
 
-PACKAGE = "vitrify.constructions"
 EXACT, WHOLE = 1e-9, 0.5  # what rounding may do to an answer; numbers that are rounded to whole ones
 APPROXIMATE = {  # not exact by design, and why; everything else is, up to rounding. Their certificates state the error
     "maxout": "soft attention takes a maximum up to the asked-for tolerance",
@@ -28,34 +31,37 @@ APPROXIMATE = {  # not exact by design, and why; everything else is, up to round
 }
 
 
-@pytest.fixture(params=ENTRIES)
-def entry(request: pytest.FixtureRequest) -> Construction:
-    return ENTRIES[request.param]
+each_entry = each("entry", ENTRIES.values(), ids=lambda entry: entry.name)
 
 
+@cache
+def nets(name: str, attention: Attention) -> list[Weights[Any] | None]:
+    """What an entry makes of its samples, made once for all tests."""
+    return [built(ENTRIES[name], spec, attention) for spec in SAMPLES[ENTRIES[name].kind]]
+
+
+@each_entry
 def test_shapes_are_named_once_and_say_what_they_do(entry: Construction) -> None:
     assert len(ENTRIES) == len(constructions()) >= 5
     assert len(entry.summary.split()) >= 4
-    assert entry.spec in SAMPLES
+    assert entry.kind in SAMPLES
+    assert entry.spec == entry.kind.__name__
 
 
-def test_files_are_documented() -> None:
-    documented = {headline.name: headline.doc for headline in headlines(PACKAGE, "CONSTRUCTIONS")}
-    assert list(documented) == names(PACKAGE)
-    for name, doc in documented.items():
-        assert doc.splitlines()[0].endswith("."), name
-        assert load(PACKAGE, name).CONSTRUCTIONS, name
-        assert "arXiv" in doc, name
+@each_entry
+def test_files_are_documented(entry: Construction) -> None:
+    assert entry.declaration.doc.splitlines()[0].endswith(".")
+    assert "arXiv" in entry.declaration.doc
 
 
 def test_every_type_of_spec_has_one_default() -> None:
-    for spec in {entry.spec for entry in ENTRIES.values()}:
-        assert sum(entry.default for entry in ENTRIES.values() if entry.spec is spec) == 1
+    for kind in {entry.kind for entry in ENTRIES.values()}:
+        assert sum(entry.default for entry in ENTRIES.values() if entry.kind is kind) == 1
 
 
-def strongest(method: str) -> Method:
+def strongest(methods: tuple[str, ...]) -> Method:
     """What a certificate rests on, in one word."""
-    return next(name for name in get_args(Method) if name in method.split("+"))
+    return next(name for name in get_args(Method) if name in methods)
 
 
 def test_at_least_15_shapes_are_proved_and_the_rest_certified() -> None:
@@ -63,52 +69,61 @@ def test_at_least_15_shapes_are_proved_and_the_rest_certified() -> None:
     assert set(APPROXIMATE) <= set(ENTRIES)
 
 
-def test_what_is_listed_without_importing_is_what_is_imported() -> None:
-    listing = [(s.name, s.spec, s.summary, s.certified, s.unproved) for s in shapes()]
-    assert listing == [(e.shape, e.spec.__name__, e.summary, e.certified, e.unproved) for e in constructions()]
+@each_entry
+def test_what_is_read_without_importing_is_what_is_imported(entry: Construction) -> None:
+    assert entry.parameters == described(entry.function)
+    assert entry.declaration.origin(entry.spec) == (entry.kind.__module__, entry.kind.__name__)
+    assert get_type_hints(entry.function)[next(iter(signature(entry.function).parameters))] is entry.kind
+    assert all(parameter.help for parameter in entry.parameters)
 
 
-@pytest.mark.parametrize("attention", KINDS)
-def test_it_builds_right_or_refuses(entry: Construction, attention: Attention) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "attention"), SOFT_AND_ANOTHER)
+def test_it_builds_right_or_refuses(name: str, attention: Attention) -> None:
     """Every sample that it builds is certified; under soft attention, at least by the method that is declared."""
-    seen: list[Method] = []
-    for spec in SAMPLES[entry.spec]:
-        weights = built(entry, spec, attention)
+    entry, seen = ENTRIES[name], list[Method]()
+    for spec, weights in zip(SAMPLES[entry.kind], nets(name, attention), strict=True):
         if weights is None:
             continue
         net = weights.architecture
         assert weights.about["source"]
-        if entry.sequences:
+        if "max_length" in entry.choices:
             assert net.max_length == LENGTH
         if isinstance(net, Transformer):
-            assert weights.about["attention"] == KINDS[attention]
-            assert {head.attention for block in net.blocks for head in block.heads} <= {KINDS[attention]}
-        evidence = certify(weights, spec, work=1e7, prove=attention == "soft")
+            assert weights.about["attention"] == attention
+            assert {head.attention for block in net.blocks for head in block.heads} <= {attention}
+        evidence = certify(weights, spec, work=1e7, prove=attention == "softmax")
         assert evidence.verdict == "holds", evidence
         assert evidence.cases > 0
-        assert evidence.domain
-        seen.append(strongest(evidence.method))
-        off = evidence.declared["largest error"]
-        assert off <= EXACT or off == WHOLE or entry.shape in APPROXIMATE, off
+        assert evidence.domains
+        seen.append(strongest(evidence.methods))
+        error = evidence.quantity("largest error")
+        assert error is not None
+        off = error.declared
+        assert off <= EXACT or off == WHOLE or entry.name in APPROXIMATE, off
         if evidence.proof is not None:
             assert evidence.proof["holds"] == (seen[-1] == "proved")
             assert seen[-1] == "proved" or (entry.unproved or "margins are") in evidence.proof["reason"]
-    if attention == "soft":
+    if attention == "softmax":
         weakest = max(seen, key=get_args(Method).index)
         assert entry.certified == weakest, f"declare certified={weakest!r}"
         assert not entry.unproved or weakest != "proved"
 
 
+@pytest.mark.long
+@each_entry
 def test_something_is_built_and_by_default_everything(entry: Construction) -> None:
-    nets = [built(entry, spec, "soft") for spec in SAMPLES[entry.spec]]
-    assert any(nets)
-    assert all(nets) or not entry.default
+    found = nets(entry.name, "softmax")
+    assert any(found)
+    assert all(found) or not entry.default
 
 
-@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.long
+@each("attention", ATTENTIONS)
+@each_entry
 def test_it_is_deterministic(entry: Construction, attention: Attention) -> None:
-    for spec in SAMPLES[entry.spec]:
-        one, two = built(entry, spec, attention), built(entry, spec, attention)
+    for spec, one in zip(SAMPLES[entry.kind], nets(entry.name, attention), strict=True):
+        two = built(entry, spec, attention)
         if one is None or two is None:
             assert one is two
             continue
@@ -117,10 +132,11 @@ def test_it_is_deterministic(entry: Construction, attention: Attention) -> None:
         assert one.about == two.about
 
 
+@pytest.mark.long
+@each_entry
 def test_every_part_is_named(entry: Construction) -> None:
     """Every dimension belongs to a space, every head and every unit to a label."""
-    for spec in SAMPLES[entry.spec]:
-        weights = built(entry, spec, "soft")
+    for weights in nets(entry.name, "softmax"):
         if weights is None:
             continue
         if not isinstance(weights.architecture, Transformer):
@@ -144,22 +160,26 @@ def test_every_part_is_named(entry: Construction) -> None:
             }
 
 
+@each_entry
 def test_it_is_found_by_its_shape(entry: Construction) -> None:
-    for spec in SAMPLES[entry.spec]:
-        settings = Settings(max_length=LENGTH if entry.sequences else None)
+    for spec in SAMPLES[entry.kind]:
         if entry.default:
-            assert build(spec, None, settings).digest == build(spec, entry.shape, settings).digest
+            assert build(spec, **common(entry)).digest == build(spec, entry.name, **common(entry)).digest
 
 
+@pytest.mark.long
+@each_entry
 def test_a_shape_of_another_spec_is_refused(entry: Construction) -> None:
     for kind, samples in SAMPLES.items():
-        if kind is not entry.spec:
-            with pytest.raises(BuildRefused, match=f"not {entry.shape!r}"):
-                build(samples[0], entry.shape)
+        if kind is not entry.kind:
+            with pytest.raises(BuildRefused, match=f"not {entry.name!r}"):
+                build(samples[0], entry.name)
 
 
+@pytest.mark.long
+@each_entry
 def test_every_net_is_explained(entry: Construction) -> None:
-    weights = next(filter(None, (built(entry, spec, attention) for spec in SAMPLES[entry.spec] for attention in KINDS)))
+    weights = next(filter(None, (net for attention in ATTENTIONS for net in nets(entry.name, attention))))
     page = str(explain(weights, shown=None))
     assert max(map(len, page.splitlines())) <= 100
     for head in weights.labels.heads:

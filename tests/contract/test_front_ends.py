@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from built import all_words, answers, random_words
 from programs import usual_programs
-from vitrify.certify.formats import FORMATS
-from vitrify.certify.oracles import oracle_for
-from vitrify.certify.rounding import bounded_logits, decided, supports
-from vitrify.constructions.catalogue import KINDS, Attention, Settings, build
-from vitrify.net.run import batch_logits
+from vitrify.certification.oracles.catalogue import oracle_for
+from vitrify.certification.precision.formats import FORMATS
+from vitrify.certification.precision.rounding import bounded_logits, decided, supports
+from vitrify.constructions.catalogue import Attention, build
+from vitrify.net.inference import batch_logits
 from vitrify.net.weights import Weights
-from vitrify.spec import counting_languages as counting
-from vitrify.spec.automata import gridworld, permutation_group, symmetric_group
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.crasp import Crasp
-from vitrify.spec.dyck import Dyck
-from vitrify.spec.ltl import Formula
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import gridworld, permutation_group, symmetric_group
+from vitrify.spec.languages.dyck import Dyck
+from vitrify.spec.logic import crasp as counting
+from vitrify.spec.logic.crasp import Crasp
+from vitrify.spec.logic.ltl import Formula
 
 Ids = NDArray[np.int64]
 
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def attentions(self) -> list[Attention]:
-        return ["soft"] if self.shape == "parity" else ["soft", "hard"]
+        return ["softmax"] if self.shape == "parity" else ["softmax", "hard"]
 
     def __str__(self) -> str:
         return f"{self.front_end}: {self.name}"
@@ -113,7 +113,9 @@ def check(case: Case, attention: Attention, most: int, count: int, proved: int) 
     Of each length, `proved` words are followed with a bound on rounding.
     """
     sequences = isinstance(case.spec, Automaton)
-    weights = build(case.spec, case.shape, Settings(KINDS[attention], case.length if sequences else None))
+    length = case.length if sequences else None
+    kind = None if case.shape == "parity" else attention
+    weights = build(case.spec, case.shape, attention=kind, max_length=length)
     total, shares = 0, []
     for words in asked(case, weights, most, count):
         assert not wrong(case, weights, words)
@@ -142,7 +144,11 @@ def in_float32(weights: Weights, words: Ids) -> float:
 QUICK, FULL = ([(case, kind) for case in cases(letters) for kind in case.attentions] for letters in (2, 4))
 
 
-@pytest.mark.parametrize(("case", "attention"), QUICK, ids=str)
+IN_TURN = [(case, case.attentions[place % len(case.attentions)]) for place, case in enumerate(cases(2))]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("case", "attention"), IN_TURN, ids=str)
 def test_two_letters(case: Case, attention: Attention) -> None:
     total, _ = check(case, attention, most=256, count=100, proved=2)
     assert total >= 100

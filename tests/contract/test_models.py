@@ -13,41 +13,64 @@ import numpy as np
 import optax
 import pytest
 
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family, kind_of, make, names
 from vitrify.learn.models.memory import CODES
 from vitrify.learn.plan import plan
-from vitrify.learn.program import Program
+from vitrify.learn.program import TrainingProgram
 from vitrify.learn.recipe import Recipe
 from vitrify.net.folder import load, save
 from vitrify.net.weights import Weights
-from vitrify.sandboxes.catalogue import Sandbox, rows
+from vitrify.sandboxes.catalogue import Sandbox, examples
 from vitrify.sandboxes.catalogue import make as make_sandbox
-from vitrify.spec.ngram import NGramModel
+from vitrify.spec.ngrams.model import NGramModel
 
 ROWS, STEPS, RATE = 64, 30, 0.03
 FALL = 0.1  # nats; the chain's entropy rate is 0.37 below what is paid for knowing nothing
 CLOSE = 1e-4  # two forward passes in single precision
 
+LEAST = "must be a whole number of at least"
 BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "built": ({"noise": -1.0}, ("folder must name", "noise must be at least 0, not -1")),
-    "disentangled": ({"heads": "0,1", "pads": -1}, ("numbers from 1", "pads must be at least 0")),
-    "experts": ({"experts": 2, "top": 3, "heads": 3}, ("top must be from 1 to 2", "multiple of heads 3")),
-    "frozen_memories": ({"d_model": 0, "draw": -1}, ("d_model must be at least 1", "draw must be at least 0, not -1")),
-    "hierarchical": ({"s": 1, "channels": 0}, ("s must be at least 2, not 1", "channels must be at least 1")),
-    "hybrid": ({"layers": 1, "heads": 3}, ("layers must be at least 2", "multiple of heads 3")),
-    "linear_head": ({"start": 0.0, "spread": -1.0}, ("start must be positive, not 0", "spread must not be negative")),
-    "memory": ({"d_model": 0, "part": 2.0}, ("d_model must be at least 1, not 0", "part must lie in (0, 1], not 2")),
-    "mlp": ({"context": 0, "d_out": 0}, ("context must be at least 1", "d_out must be at least 1, not 0")),
-    "one_hot_head": ({"d_head": 0, "scale": -1.0}, ("scale must be at least 0, not -1", "d_head must be at least 1")),
-    "recurrent": ({"state": 0, "d_embed": 0}, ("state must be at least 1", "d_embed must be at least 1")),
-    "scalar": ({"d_model": 0, "tied": 2.0}, ("d_model must be at least 1", "tied must lie in [0, 1], not 2")),
-    "ssm": ({"kind": "householder", "factors": 0, "layers": 0}, ("factors must be at least 1", "layers must be at")),
-    "transformer": ({"layers": 0, "heads": 3}, ("layers must be at least 1", "multiple of heads 3")),
+    "built": ({"noise": -1.0}, ("noise must be a number of at least 0, not -1",)),
+    "built nothing": ({}, ("folder must name",)),
+    "disentangled": ({"heads": "0,1", "pads": -1}, (f"heads.0 {LEAST} 1, not ", f"pads {LEAST} 0, not -1")),
+    "experts": (
+        {"experts": 2, "top": 3, "heads": 3},
+        ("top must be at most the number of experts, 2", "multiple of heads 3"),
+    ),
+    "frozen_memories": ({"d_model": 0, "draw": -1}, (f"d_model {LEAST} 1, not 0", f"draw {LEAST} 0, not -1")),
+    "hierarchical": ({"s": 1, "channels": 0}, (f"s {LEAST} 2, not 1", f"channels {LEAST} 1, not 0")),
+    "hybrid": ({"layers": 1, "factors": 0}, (f"layers {LEAST} 2, not 1", f"factors {LEAST} 1, not 0")),
+    "hybrid heads": ({"heads": 3}, ("multiple of heads 3",)),
+    "linear_head": (
+        {"start": 0.0, "spread": -1.0},
+        ("start must be a number above 0, not 0", "spread must be a number of"),
+    ),
+    "memory": (
+        {"d_model": 0, "part": 2.0},
+        (f"d_model {LEAST} 1, not 0", "part must be a number above 0 and at most 1, not 2"),
+    ),
+    "mlp": ({"context": 0, "d_out": 0}, (f"context {LEAST} 1, not 0", f"d_out {LEAST} 1 or none, not 0")),
+    "one_hot_head": (
+        {"d_head": 0, "scale": -1.0},
+        ("scale must be a number of at least 0, not -1", f"d_head {LEAST} 1 or none"),
+    ),
+    "recurrent": ({"state": 0, "d_embed": 0}, (f"state {LEAST} 1, not 0", f"d_embed {LEAST} 1, not 0")),
+    "scalar": ({"d_model": 0, "tied": 2.0}, (f"d_model {LEAST} 1, not 0", "tied must be a number from 0 to 1, not 2")),
+    "ssm": (
+        {"kind": "householder", "factors": 0, "layers": 0},
+        (f"factors {LEAST} 1, not 0", f"layers {LEAST} 1, not 0"),
+    ),
+    "transformer": ({"layers": 0, "heads": -1}, (f"layers {LEAST} 1, not 0", f"heads {LEAST} 0, not -1")),
+    "transformer heads": (
+        {"heads": 3, "d_head": 5, "positions": "rotary"},
+        ("d_head must be even, as rotary positions turn pairs of numbers, not 5",),
+    ),
+    "transformer width": ({"heads": 3}, ("d_model 32 must be a multiple of heads 3, or give d_head",)),
     "two_attentions": (
-        {"least": 0, "scale": -1},
-        ("least must be positive, not 0", "scale must be at least 0, not -1"),
+        {"epsilon": 0, "scale": -1},
+        ("epsilon must be a number above 0, not 0", "scale must be a number of at least 0, not -1"),
     ),
 }
 MORE: dict[str, dict[str, Any]] = {  # other choices than the small sizes of a family
@@ -79,7 +102,7 @@ def chain() -> Weights[Any]:
         for last in ("0", "1", "</s>"):
             share = 0.1 if last == "</s>" else leave[words[-1], last] if words else 0.45
             found[*words, last] = (float(np.log10(share)), 0.0)
-    return build(NGramModel.from_ngrams(found), None, Settings(max_length=8))
+    return build(NGramModel.from_ngrams(found), max_length=8)
 
 
 @cache
@@ -102,12 +125,12 @@ class Trained(NamedTuple):
 
 @cache
 def compiled(name: str) -> Any:
-    program = Program(plan(sandbox(), family(name), Recipe(), {})[0])
+    program = TrainingProgram(plan(sandbox(), family(name), Recipe(), {})[0])
     rule = optax.adam(RATE)
 
     def go(seed: Any) -> Trained:
         values = {**program.lanes[0], "seed": seed}
-        batch = rows(sandbox(), 0, "train", 0, ROWS)
+        batch = examples(sandbox(), 0, "train", 0, ROWS)
         first = program._begin(values).parameters
         slopes = jax.value_and_grad(lambda p: program.loss(values, p, batch))
 
@@ -195,8 +218,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(name: str) -> N
 @each(ALL)
 def test_members_side_by_side_and_half_precision_keep_their_shapes(name: str) -> None:
     """Traced and not compiled: what a GPU would run."""
-    recipe = Recipe(steps=2, batch=4, precision="bfloat16", test_rows=4)
-    program = Program(plan(sandbox(), family(name), recipe, {}, members=2)[0], width=2)
+    recipe = Recipe(steps=2, batch=4, precision="bfloat16", test_examples=4)
+    program = TrainingProgram(plan(sandbox(), family(name), recipe, {}, members=2)[0], width=2)
     before = jax.eval_shape(program._begin, program.lanes[0])
     after = jax.eval_shape(program._advance, before, program.lanes[0], np.int32(0), np.int32(2))
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), before) == jax.tree.map(
@@ -211,19 +234,23 @@ def test_a_family_is_told_from_others_by_json_data(name: str) -> None:
     assert [other for other in ALL if told[other] == told[name] and family(other).name == family(name).name] == [name]
 
 
-@pytest.mark.parametrize("name", names())
-def test_bad_sizes_are_refused_all_at_once(name: str) -> None:
-    sizes, messages = BAD[name]
+def test_every_family_has_bad_sizes_to_refuse() -> None:
+    assert {case.split()[0] for case in BAD} == {*names()}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_sizes_are_refused_all_at_once(case: str) -> None:
+    (sizes, messages), name = BAD[case], case.split()[0]
     with pytest.raises(InputError) as refused:
         make(name, sizes)
-    assert str(refused.value).startswith(f"no such {name}: ")
+    assert str(refused.value).startswith((f"no such {name}: ", f"model {name}: "))
     for message in messages:
         assert message in str(refused.value)
-    with pytest.raises(InputError, match=r"unknown parameter 'depht'.*it has:"):
+    with pytest.raises(InputError, match="depht is not a parameter; there are: "):
         make(name, {"depht": 3})
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name != "built"])
 def test_rows_of_another_kind_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=r"this model reads tokens, and a row of scenes .*: image"):
+    with pytest.raises(InputError, match=r"this model reads tokens, and a sequence of scenes .*: image"):
         family(name).architecture(make_sandbox("scenes"))

@@ -65,6 +65,7 @@ def test_an_export_carries_all_that_is_known(monkeypatch: pytest.MonkeyPatch, tm
     assert "certificate.json" in card
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stored", ["float32", "float64"])
 def test_a_certificate_comes_back_with_the_weights_that_it_is_about(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stored: Any
@@ -125,6 +126,7 @@ def test_the_difference_is_the_largest_one_and_relative_to_large_answers() -> No
     assert set(LIMITS) == {"float32", "float64"}
 
 
+@pytest.mark.long
 def test_inputs_are_those_of_a_certificate_or_random() -> None:
     weights, spec = net("n-gram, softmax")
     assert "random words" in asked(weights, spec).names[-1]

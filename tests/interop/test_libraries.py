@@ -241,14 +241,14 @@ def test_a_gpt2_with_relu_units_that_we_never_saw_is_read(tmp_path: Path) -> Non
 
 def test_a_trained_run_goes_out_and_comes_back(tmp_path: Path) -> None:
     needs("torch", "transformer_lens", "transformers", "onnxruntime")
-    from vitrify.interop.trained import trained
+    from vitrify.interop.export import trained
     from vitrify.learn.experiment import in_words
-    from vitrify.learn.keep import train_kept
-    from vitrify.learn.store import Store
+    from vitrify.learn.store import RunStore
+    from vitrify.learn.train import train_groups
 
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     words = ["steps=20", "d_model=8", "heads=2", "layers=1", "units=8"]
-    (record,) = train_kept(in_words("markov", "transformer", words).groups(), store)
+    (record,) = train_groups(in_words("markov", "transformer", words).groups(), store)
     run = store.path / record.id
     for target in CASES:
         found = export(run, target, tmp_path / "out").equality

@@ -11,14 +11,13 @@ import pytest
 
 from exported import AHEAD, NETS, UNIFORM, net
 from vitrify.errors import BuildRefused, FolderError
-from vitrify.interop import hf_custom, hf_stock, huggingface, onnx, transformer_lens
+from vitrify.interop import hf_stock, huggingface, onnx, transformer_lens
 from vitrify.interop.equality import asked
 from vitrify.interop.folders import read_json, tensors
-from vitrify.interop.gathered import as_large
 from vitrify.interop.imports import imported
-from vitrify.interop.uniform import obstacles, spread
+from vitrify.interop.uniform import as_large, obstacles, spread
 from vitrify.net.disentangle import apart
-from vitrify.net.run import batch_logits
+from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 
@@ -34,6 +33,7 @@ def same(one: Weights[Any], two: Weights[Any], spec: object) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", UNIFORM)
 def test_blocks_that_are_alike_say_the_same(name: str) -> None:
     weights, spec = net(name)
@@ -145,7 +145,7 @@ def test_what_a_library_lacks_is_named(name: str, feature: str) -> None:
     assert any(feature in reason for reason in obstacles(weights.architecture))
     with pytest.raises(BuildRefused):
         spread(weights)
-    assert bool(hf_custom.refusal(weights)) == (weights.architecture.reads != "tokens")
+    assert bool(huggingface.refusal(weights)) == (weights.architecture.reads != "tokens")
     assert not onnx.refusal(weights)
 
 

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SEEN = {
-    "build_a_grammar": ("after 'the dog': ['sleeps', 'sees']", "dog: ['NP']", "{'dog': 0.7, 'cat': 0.3}", "holds on"),
-    "certify_a_net": ("abba is accepted: True", "holds (3,197 cases)", "exhaustive+sampled+proved", "to the bit: True"),
+    "build_a_grammar": ("after 'the dog': ('sleeps', 'sees')", "dog: ['NP']", "{'dog': 0.7, 'cat': 0.3}", "holds on"),
+    "certify_a_net": ("abba is accepted: True", "holds (3,197 cases)", "exhaustive sampled proved", "to the bit: True"),
     "train_twins": ("built: holds", "step   0: nearest to uniform", "step 300: nearest to optimal"),
-    "read_a_claim": ("R24 (proved)", "holds; the saboteur was rejected: True", "holds (paper scale"),
+    "read_a_claim": ("R24 (theorem)", "holds; the saboteur was rejected: True", "holds (paper scale"),
     "break_a_net": ("fails {'word': ['1', '1', '1']", "hook_logits                      differs", "200 of 200"),
     "bring_your_own_data": ("equal when read again: True", "cat | █     | → the", "train-00000-of-00001.parquet"),
     "patching": (),
@@ -27,6 +29,7 @@ def said(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     return capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem not in ELSEWHERE], ids=lambda script: script.stem)
 def test_a_script_prints_what_a_newcomer_should_see(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -45,7 +48,7 @@ def test_twins_come_near_the_optimum(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert all(float(excess) < 0.05 for excess in last.split()[1:])
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+@each("script", SCRIPTS, ids=lambda script: script.stem)
 def test_a_script_is_short_and_has_cells(script: Path) -> None:
     text = script.read_text(encoding="utf-8")
     assert script.stem in SEEN

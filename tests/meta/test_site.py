@@ -25,6 +25,7 @@ def part(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Mod
     return importlib.import_module(request.param)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["mathematics"], indirect=True)
 def test_every_formula_of_the_claims_and_the_docs_can_be_drawn(part: ModuleType) -> None:
     pages = [re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL) for page in PAGES]

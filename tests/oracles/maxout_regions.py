@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from vitrify.spec.maxout import Maxout
+from vitrify.spec.geometry.maxout import Maxout
 
 Floats = NDArray[np.float64]
 Constraint = tuple[Floats, float]  # g, h: the half space g·x ≤ h

@@ -8,7 +8,7 @@ import numpy as np
 
 from vitrify.net.conv import Convolutional
 from vitrify.net.weights import Weights
-from vitrify.spec.scene import Scene
+from vitrify.spec.geometry.scene import Scene
 
 
 def present(scene: Scene, image: Any, grid: Any, row: int, column: int) -> bool:

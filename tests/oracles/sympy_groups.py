@@ -9,7 +9,7 @@ from sympy.combinatorics import Permutation as SympyPermutation
 from sympy.combinatorics import PermutationGroup
 
 from small_automata import closure, compose
-from vitrify.spec.automaton import Automaton
+from vitrify.spec.automata.automaton import Automaton
 
 Permutation = tuple[int, ...]
 

@@ -7,15 +7,18 @@ import tempfile
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from automata.fa.dfa import DFA
+from automata.fa.nfa import NFA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from vitrify.errors import SpecError
-from vitrify.spec.automata import product as side_by_side
-from vitrify.spec.automaton import Automaton
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import product as side_by_side
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4).filter(
     lambda name: not any(character.isspace() for character in name)
@@ -92,7 +95,7 @@ def as_dfa(automaton: Automaton) -> DFA:
 
 
 @given(automata())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_automata_lib_accepts_the_same_words(automaton: Automaton) -> None:
     dfa = as_dfa(automaton)
     for word in words(automaton, 4):
@@ -100,21 +103,21 @@ def test_automata_lib_accepts_the_same_words(automaton: Automaton) -> None:
 
 
 @given(automata())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_smaller_automata_accept_the_same_words(automaton: Automaton) -> None:
-    small, trimmed = automaton.minimised(), automaton.reachable()
+    small, trimmed = automaton.minimized(), automaton.reachable()
     for word in words(automaton):
         assert small.accepts(word) == trimmed.accepts(word) == automaton.accepts(word)
         assert trimmed.run(word) == automaton.run(word)
     assert len(small.states) <= len(trimmed.states) <= len(automaton.states)
-    assert small.minimised() == small
+    assert small.minimized() == small
 
 
 @given(automata())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_minimised_states_are_told_apart_by_a_word(automaton: Automaton) -> None:
     """Moore's refinement, run to its fixed point, puts every state of the minimal automaton in a class of its own."""
-    small = automaton.minimised()
+    small = automaton.minimized()
     labels: dict[int, int] = {state: int(state in small.accepting) for state in range(len(small.states))}
     for _ in small.states:
         views = {state: (labels[state], *(labels[target] for target in small.transitions[state])) for state in labels}
@@ -127,7 +130,7 @@ PLAIN = st.sampled_from("pqrstu")  # a product of names with commas may name two
 
 
 @given(automata(letters=("a", "b"), names=PLAIN), automata(letters=("c",), names=PLAIN))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_product_is_its_factors_on_their_own_letters(left: Automaton, right: Automaton) -> None:
     both = side_by_side(left, right)
     for word in words(both, 4):
@@ -157,28 +160,52 @@ def all_words(letters: str, longest: int) -> tuple[str, ...]:
 
 
 @given(REGEXES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_regexes_agree_with_re(expression: str) -> None:
     automaton, pattern = Automaton.from_regex(expression, "abc"), re.compile(expression)
-    assert automaton.minimised() == automaton
+    assert automaton.minimized() == automaton
     for word in all_words("abc", 6):
         assert automaton.accepts(word) == (pattern.fullmatch(word) is not None), word
 
 
 @given(st.text("ab()[]{}|&^*+?.\\-,12 $#é", max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_text_is_a_regex_or_a_spec_error(text: str) -> None:
     try:
         automaton = Automaton.from_regex(text)
     except SpecError:
         return
-    assert automaton.minimised() == automaton
+    assert automaton.minimized() == automaton
 
 
 @given(REGEXES, REGEXES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_intersection_is_both(left: str, right: str) -> None:
     automaton = Automaton.from_regex(f"({left})&({right})", "abc")
     first, second = re.compile(left), re.compile(right)
     for word in all_words("abc", 5):
         assert automaton.accepts(word) == bool(first.fullmatch(word) and second.fullmatch(word)), word
+
+
+def expressions(depth: int = 3) -> st.SearchStrategy[str]:
+    """Expressions with every operator, over the letters a, b and c."""
+    if depth == 0:
+        return st.sampled_from(["a", "b", "c", ".", "[ab]", "[^a]", "()"])
+    inner = expressions(depth - 1)
+    repeated = st.builds("({}){}".format, inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{2,}", "{,2}"]))
+    joined = st.builds("(({}){}({}))".format, inner, st.sampled_from("|&^"), inner)
+    return st.one_of(inner, repeated, joined, st.builds("{}{}".format, inner, inner))
+
+
+@given(expressions())
+@settings(max_examples=examples(200), deadline=None)
+def test_automata_lib_makes_the_same_automaton_of_an_expression(expression: str) -> None:
+    plain = expression.replace("[ab]", "(a|b)").replace("[^a]", "(b|c)")  # its own classes widen the alphabet
+    theirs: Any = DFA.from_nfa(NFA.from_regex(plain, input_symbols={*"abc"}), minify=True)
+
+    def step(state: int | None, letter: str) -> int | None:
+        target: int | None = None if state is None else theirs.transitions[state].get(letter)
+        return target
+
+    same = Automaton.explore(theirs.initial_state, "abc", step, lambda state: state in theirs.final_states)
+    assert Automaton.from_regex(expression, "abc") == same

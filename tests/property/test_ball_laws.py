@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from any_nets import any_net, said
-from vitrify.certify.ball import RealNet
-from vitrify.certify.ball_steps import Open
+from cases import each
+from vitrify.certification.reals.nets import RealNet
+from vitrify.certification.reals.steps import OpenComparison
 from vitrify.errors import InputError
 
 FLOAT64 = 2.0**-53
@@ -27,7 +28,7 @@ def agreement(seed: int) -> str:
     try:
         true = net.logits(given, precision=212)
         bound = net.logits(given, precision=212, roundoff=FLOAT64)
-    except Open:
+    except OpenComparison:
         return "open"
     except InputError:
         assert np.allclose(net.logits(given, precision=212).mid, found, rtol=1e-9, atol=1e-9), seed
@@ -52,13 +53,13 @@ def test_float_and_real_arithmetic_agree_on_a_thousand_random_nets() -> None:
     check(range(300, 1300))
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 3))
+@each("seed", range(0, 60, 3))
 def test_on_a_grid_ties_are_seen_by_both(seed: int) -> None:
     """Multiples of 1/2 are added and multiplied without rounding, so floating point sees most ties as they are."""
     weights, given = any_net(seed)
     try:
         true = RealNet(weights).logits(given, precision=212)
-    except Open:
+    except OpenComparison:
         assert not exactly_computable(weights)
         return
     found = said(weights, given)

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from oracles.sympy_groups import derived_orders, groups_inside, sympy_group
 from small_automata import has_a_counter, minimal_automata, solvable_by_monoid
-from vitrify.spec.analysis import analyse
-from vitrify.spec.automata import alternating_group, product, symmetric_group
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.cascade import Cascade, cascade
-from vitrify.spec.holonomy import Holonomy
-from vitrify.spec.monoids import transition_monoid
+from vitrify.spec.automata.analysis import analyze, transition_monoid
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.cascade import Cascade, cascade
+from vitrify.spec.automata.families import alternating_group, product, symmetric_group
+from vitrify.spec.automata.holonomy import Holonomy
 
 
 @st.composite
@@ -60,11 +60,11 @@ def follow(plan: Cascade, word: list[int]) -> list[int]:
     coordinates = [level.start for level in plan.levels]
     passed = [machine.initial]
     for letter in word:
-        context = plan.first[letter]
+        context = plan.first_contexts[letter]
         for place, level in enumerate(plan.levels):
             if context is None:
                 break
-            before, to = coordinates[place], level.nexts[context]
+            before, to = coordinates[place], level.next_contexts[context]
             coordinates[place] = level.moves[context](before)
             context = to.get(before) if isinstance(to, dict) else to  # type: ignore[arg-type]
         passed.append(machine.initial if context is None else machine.states.index(plan.states[context]))
@@ -79,13 +79,13 @@ def check_cascade(machine: Automaton, word: list[int]) -> None:
 
 
 @given(automata())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_the_holonomy_product_simulates_the_automaton(machine: Automaton) -> None:
     check_holonomy(machine)
 
 
 @given(automata(), st.lists(st.integers(0, 2), min_size=30, max_size=60))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_the_cascade_simulates_the_automaton(machine: Automaton, letters: list[int]) -> None:
     check_cascade(machine, [letter % len(machine.alphabet) for letter in letters])
 
@@ -117,7 +117,7 @@ def check_by_sympy(machine: Automaton) -> None:
     plan = cascade(machine)
     inside = groups_inside(machine)
     assert (plan.unsolvable is None) == all(group.is_solvable for group in inside)
-    assert analyse(machine).solvable == all(group.is_solvable for group in groups_inside(machine.minimised()))
+    assert analyze(machine).solvable == all(group.is_solvable for group in groups_inside(machine.minimized()))
     for _, group in plan.holonomy.groups():
         assert [part.order for part in group.derived_series] == derived_orders(group.degree, group.generators)
         assert group.is_solvable == sympy_group(group.degree, group.generators).is_solvable
@@ -125,7 +125,7 @@ def check_by_sympy(machine: Automaton) -> None:
 
 
 @given(automata(most=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_classes_of_random_automata(machine: Automaton) -> None:
     check_classes(machine)
     check_by_sympy(machine)
@@ -133,7 +133,7 @@ def test_classes_of_random_automata(machine: Automaton) -> None:
 
 @pytest.mark.slow
 @given(automata(most=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_classes_of_larger_random_automata(machine: Automaton) -> None:
     if len(transition_monoid(machine.reachable())) <= 2_000:
         check_classes(machine)

@@ -11,23 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from built import ATTENTIONS, PROMISED, SHAPES, Ids, answers, expected, probabilities, walked
+from examples import examples
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.log_depth import log_depth
-from vitrify.constructions.ngram import Code, Shape, ngram
+from vitrify.constructions.ngram import Code, Variant, ngram
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
 from vitrify.kit.network import Network
 from vitrify.net.folder import load, save, spec_path
-from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.ngram import NGramModel
-from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.ngrams.families import random_ngram
+from vitrify.spec.ngrams.model import NGramModel
 
-EXAMPLES = settings(max_examples=80, deadline=None)
+EXAMPLES = settings(max_examples=examples(80), deadline=None)
 attentions = st.sampled_from(ATTENTIONS)
 codes: st.SearchStrategy[Code] = st.sampled_from(["auto", "onehot", "bits"])
-shapes: st.SearchStrategy[Shape] = st.sampled_from(SHAPES)
+shapes: st.SearchStrategy[Variant] = st.sampled_from(SHAPES)
 
 
 @st.composite
@@ -87,7 +88,7 @@ def words(draw: st.DrawFn, letters: int, length: int) -> Ids:
 @EXAMPLES
 @given(automata(), attentions, st.integers(1, 20), st.data())
 def test_log_depth_runs_the_automaton(
-    machine: Automaton, attention: AttentionKind, length: int, data: st.DataObject
+    machine: Automaton, attention: Attention, length: int, data: st.DataObject
 ) -> None:
     weights = assemble(log_depth(machine, attention=attention, max_length=length))
     some = data.draw(words(len(machine.alphabet), length))
@@ -97,7 +98,7 @@ def test_log_depth_runs_the_automaton(
 @EXAMPLES
 @given(commuting() | automata(), st.sampled_from(["softmax", "sparsemax"]), st.integers(1, 20), st.data())
 def test_commutative_runs_the_automaton_or_says_why_not(
-    machine: Automaton, attention: AttentionKind, length: int, data: st.DataObject
+    machine: Automaton, attention: Attention, length: int, data: st.DataObject
 ) -> None:
     if not machine.reachable().is_commutative():
         with pytest.raises(BuildRefused, match="must commute"):
@@ -113,14 +114,14 @@ def test_commutative_runs_the_automaton_or_says_why_not(
 @given(models(), shapes, attentions, codes, st.booleans(), st.integers(1, 20), st.data())
 def test_ngram_nets_give_the_model_s_probabilities(
     model: NGramModel,
-    shape: Shape,
-    attention: AttentionKind,
+    shape: Variant,
+    attention: Attention,
     code: Code,
     snap: bool,
     length: int,
     data: st.DataObject,
 ) -> None:
-    weights = assemble(ngram(model, shape=shape, attention=attention, code=code, snap=snap, max_length=length))
+    weights = assemble(ngram(model, variant=shape, attention=attention, code=code, snap=snap, max_length=length))
     some = data.draw(words(len(model.readable), length))
     assert np.abs(probabilities(weights, some) - expected(model, some)).max() <= PROMISED[attention]
 
@@ -134,7 +135,7 @@ def built_twice(draw: st.DrawFn) -> tuple[NGramModel | Automaton, Network, Netwo
         one, two = (log_depth(machine, attention=attention, max_length=length) for _ in range(2))
         return machine, one, two
     model, shape = draw(models()), draw(shapes)
-    one, two = (ngram(model, shape=shape, attention=attention, max_length=length) for _ in range(2))
+    one, two = (ngram(model, variant=shape, attention=attention, max_length=length) for _ in range(2))
     return model, one, two
 
 

@@ -6,18 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from tiny_nets import KINDS, NEED, Floats, Word, held, letters, network
 from vitrify.kit.assembly import assemble
-from vitrify.kit.gadgets import ANY, digits, gate, int_lookup, snap, table
-from vitrify.kit.heads import last_marked, recent_match, shift
-from vitrify.kit.layout import layout
+from vitrify.kit.gadgets.gate import gate
+from vitrify.kit.gadgets.steps import digits, int_lookup, snap
+from vitrify.kit.gadgets.table import ANY, table
+from vitrify.kit.heads.match import last_marked, recent_match
+from vitrify.kit.heads.shift import shift
+from vitrify.kit.layout import lay_out
 from vitrify.kit.network import Builder, Network, Space
 from vitrify.kit.positions import CodeName, PositionCode, position_code
 from vitrify.kit.schedule import schedule
-from vitrify.net.run import trace
+from vitrify.net.inference import trace
 from vitrify.net.spaces import Flag, Integers, Kind, OneHot, Reals
 
 LENGTH = 5
@@ -86,7 +91,7 @@ def drawings(draw: st.DrawFn) -> tuple[Drawing, list[Space]]:
     made.keep(net.embed("number", NUMBERS, counts), _of_letters(counts))
     made.keep(net.embed("mark", Flag(), marks), _of_letters(marks))
     code = position_code(draw(st.sampled_from(CODES)), LENGTH, [1, 2])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     for number in range(draw(st.integers(1, 9))):
         step = draw(st.sampled_from([_shift, _table, _gate, _int_lookup, _snap, _digits, _marked, _match]))
         step(draw, made, f"s{number}", (code, place))
@@ -183,13 +188,14 @@ def alive(made: Network) -> dict[Space, range]:
 some_words = st.lists(st.lists(st.integers(1, LETTERS), max_size=LENGTH).map(tuple), min_size=1, max_size=4)
 
 
+@pytest.mark.long
 @given(drawings())
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=examples(100))
 def test_spaces_that_live_at_once_never_share_a_dimension(drawn: tuple[Drawing, list[Space]]) -> None:
     drawing, read = drawn
     made = network(drawing.net, *read, reuse=True)
     plan, lives = schedule(made), alive(made)
-    reused, single = layout(plan), layout(plan, reuse=False)
+    reused, single = lay_out(plan), lay_out(plan, reuse=False)
     for moment in range(plan.end):
         dims = [dim for space, life in lives.items() if moment in life for dim in reused.dims[space]]
         assert len(dims) == len(set(dims))
@@ -200,8 +206,9 @@ def test_spaces_that_live_at_once_never_share_a_dimension(drawn: tuple[Drawing, 
     assert sorted(dim for dims in single.dims.values() for dim in dims) == list(range(single.width))
 
 
+@pytest.mark.long
 @given(drawings(), some_words)
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=examples(100))
 def test_the_assembled_net_is_the_interpreted_one(drawn: tuple[Drawing, list[Space]], some: list[Word]) -> None:
     drawing, read = drawn
     meanings = [drawing.interpret(word) for word in some]
@@ -212,8 +219,9 @@ def test_the_assembled_net_is_the_interpreted_one(drawn: tuple[Drawing, list[Spa
             assert np.abs(found - expected).max() <= NEED
 
 
+@pytest.mark.long
 @given(drawings(), some_words)
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=examples(100))
 def test_every_space_holds_what_it_means_for_as_long_as_its_label_says(
     drawn: tuple[Drawing, list[Space]], some: list[Word]
 ) -> None:
@@ -228,7 +236,7 @@ def test_every_space_holds_what_it_means_for_as_long_as_its_label_says(
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 def test_the_same_drawing_gives_the_same_bytes(data: st.DataObject) -> None:
     drawing, read = data.draw(drawings())
     made = network(drawing.net, *read, reuse=True)

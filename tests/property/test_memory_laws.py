@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from built import answers
+from examples import examples
 from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused
-from vitrify.net.run import encode
-from vitrify.spec.associations import Associations
-from vitrify.spec.facts import Facts
+from vitrify.net.inference import encode
+from vitrify.spec.memory.associations import Associations
+from vitrify.spec.memory.facts import Facts
 
 WORDS = st.text("abc:é", min_size=1, max_size=3).filter(lambda word: word.split() == [word])
 
@@ -35,7 +36,7 @@ def some_facts(draw: st.DrawFn) -> Facts:
 
 
 @given(some_associations(), st.sampled_from(["fitted", "least-squares", "hebbian", "mlp-memory"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_words_are_recalled_as_a_dictionary_does(spec: Associations, shape: str) -> None:
     known = dict(spec.pairs)
     try:
@@ -48,7 +49,7 @@ def test_words_are_recalled_as_a_dictionary_does(spec: Associations, shape: str)
 
 
 @given(some_facts(), st.sampled_from(["facts", "facts-heads"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_facts_are_recalled_as_a_dictionary_does(spec: Facts, shape: str) -> None:
     try:
         weights = build(spec, shape)
@@ -63,7 +64,7 @@ def test_facts_are_recalled_as_a_dictionary_does(spec: Facts, shape: str) -> Non
 
 
 @given(some_associations() | some_facts())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_files_read_back(spec: Associations | Facts) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"some{spec.suffix}"

@@ -6,21 +6,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from cases import each
+from examples import examples
 from nets import mixed, networks, random_arrays, words
 from oracles import naive_transformer
 from vitrify.net.architecture import from_json, to_json
-from vitrify.net.run import batch_of, log_probabilities, logits
+from vitrify.net.inference import batch_of, log_probabilities, logits
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Weights
 
-EXAMPLES = settings(max_examples=120, deadline=None)
+EXAMPLES = settings(max_examples=examples(120), deadline=None)
 
 
 def same(one: Any, other: Any) -> None:
@@ -113,8 +114,8 @@ def test_probabilities_sum_to_one(weights: Weights, data: st.DataObject) -> None
     np.testing.assert_allclose(log_p - log_p[:, :1], 40 * (rows - rows[:, :1]), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("residual", ["add", "concatenate"])
-@pytest.mark.parametrize("eps", [None, 0.0, 1e-5])
+@each("residual", ["add", "concatenate"])
+@each("eps", [None, 0.0, 1e-5])
 def test_every_kind_of_head_in_one_net(residual: str, eps: float | None) -> None:
     net: Transformer = mixed(residual=residual, norm=eps is not None, eps=eps or 0.0)
     arrays = random_arrays(net, seed=5)

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.arpa_evaluator import ArpaEvaluator
-from vitrify.spec.estimate import estimate
-from vitrify.spec.ngram import NGramModel
+from vitrify.spec.ngrams.model import NGramModel
 
 Ngrams = dict[tuple[str, ...], tuple[float, float]]
 
@@ -79,7 +78,7 @@ def test_evaluation_is_the_recursion(ngrams: Ngrams, data: st.DataObject) -> Non
 @given(normalised())
 @settings(deadline=None)
 def test_the_defect_is_small_where_all_is_normalised(ngrams: Ngrams) -> None:
-    assert NGramModel.from_ngrams(ngrams).normalisation_defect()[0] < ONE
+    assert NGramModel.from_ngrams(ngrams).normalization_defect()[0] < ONE
 
 
 @given(normalised(), st.data())
@@ -119,7 +118,7 @@ def test_the_trie_holds_what_was_listed(ngrams: Ngrams) -> None:
 )
 @settings(deadline=None)
 def test_estimates_sum_to_one(sentences: list[list[str]], order: int, discount: float, unk: bool) -> None:
-    model = estimate(sentences, order, discount=discount, unk=unk)
-    assert model.normalisation_defect()[0] < 1e-12
+    model = NGramModel.fit(sentences, order, discount=discount, unk=unk)
+    assert model.normalization_defect()[0] < 1e-12
     histories = [sentence[:i] for sentence in sentences for i in range(len(sentence) + 1)]
     assert np.abs(np.exp(model.next_log_probs(histories)).sum(axis=1) - 1).max() < 1e-12

@@ -10,12 +10,13 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from oracles import naive_scene
 from vitrify.constructions.scenes import binary_cnn, scene_cnn
 from vitrify.errors import SpecError
 from vitrify.net.conv import image_planes
-from vitrify.net.run import outputs
-from vitrify.spec.scene import Scene
+from vitrify.net.inference import outputs
+from vitrify.spec.geometry.scene import Scene
 
 NUMBERS = st.sampled_from([0.0, 0.5, 1.0])
 
@@ -63,7 +64,7 @@ def wanted(scene: Scene, image: Any) -> list[float]:
     return [1.0 - naive_scene.missing(scene, image, label) for label, _ in scene.classes] + [0.5]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data(), scenes())
 def test_every_image_with_a_gap_gets_its_classes(data: Any, scene: Scene) -> None:
     image = images(data.draw, NUMBERS, scene)
@@ -78,7 +79,7 @@ def test_every_image_with_a_gap_gets_its_classes(data: Any, scene: Scene) -> Non
     assert reading.label == (full[0] if len(full) == 1 else None)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data(), scenes(st.sampled_from([0.0, 1.0])))
 def test_every_bitmap_gets_its_classes_from_one_convolution(data: Any, scene: Scene) -> None:
     image = images(data.draw, st.sampled_from([0.0, 1.0]), scene)
@@ -88,7 +89,7 @@ def test_every_bitmap_gets_its_classes_from_one_convolution(data: Any, scene: Sc
     np.testing.assert_allclose(found, outputs(scene_cnn(scene), image[None, None])[0], atol=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(scenes())
 def test_reading_undoes_writing(scene: Scene) -> None:
     with TemporaryDirectory() as folder:

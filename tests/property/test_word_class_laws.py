@@ -11,16 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from built import ATTENTIONS, mistakes
+from examples import examples
 from vitrify.constructions import word_memory as memory
 from vitrify.constructions import word_register as register
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.word_classes import sizes, word_classes
 from vitrify.kit import assemble
-from vitrify.net import Ledger, encode, logits
-from vitrify.net.transformer import AttentionKind
+from vitrify.net.inference import encode, logits
 from vitrify.net.weights import Weights
-from vitrify.spec.patterns import WordPatterns
+from vitrify.spec.languages.word_patterns import WordPatterns
 
-EXAMPLES = settings(max_examples=60, deadline=None)
+EXAMPLES = settings(max_examples=examples(60), deadline=None)
 attentions = st.sampled_from(ATTENTIONS)
 
 
@@ -66,26 +67,21 @@ def is_exact(spec: WordPatterns, weights: Weights[Any]) -> bool:
 
 @EXAMPLES
 @given(languages(), attentions, st.integers(-2, 2))
-def test_the_net_is_exact_iff_its_window_is_large_enough(
-    spec: WordPatterns, attention: AttentionKind, more: int
-) -> None:
+def test_the_net_is_exact_iff_its_window_is_large_enough(spec: WordPatterns, attention: Attention, more: int) -> None:
     n = max(2, spec.window() + more)
     weights = assemble(word_classes(spec, window=n, attention=attention))
     assert is_exact(spec, weights) == (n >= spec.window())
-    assert Ledger.of(weights).units == sizes(spec, n)["units"] == len(spec.contexts(n))
-    assert Ledger.of(weights).heads == sizes(spec, n)["heads"]
+    assert not sizes(spec, window=n).problems(weights.sizes)
+    assert weights.sizes.units == len(spec.contexts(n))
 
 
 @EXAMPLES
 @given(languages(), attentions, st.integers(-2, 2))
-def test_memory_answers_the_same_from_one_number_per_word(
-    spec: WordPatterns, attention: AttentionKind, more: int
-) -> None:
+def test_memory_answers_the_same_from_one_number_per_word(spec: WordPatterns, attention: Attention, more: int) -> None:
     n = max(2, spec.window() + more)
     weights = assemble(memory.word_memory(spec, window=n, attention=attention))
     assert is_exact(spec, weights) == (n >= spec.window())
-    assert Ledger.of(weights).units == memory.sizes(spec, n)["units"]
-    assert Ledger.of(weights).heads == memory.sizes(spec, n)["heads"]
+    assert not memory.sizes(spec, window=n).problems(weights.sizes)
 
 
 @EXAMPLES
@@ -94,10 +90,9 @@ def test_a_register_answers_as_the_heads_do_and_forgets_the_rest(spec: WordPatte
     n = max(2, spec.window() + more)
     weights = register.word_register(spec, window=n)
     assert is_exact(spec, weights) == (n >= spec.window())
-    promised, size = register.sizes(spec, n), Ledger.of(weights)
-    assert (size.units, size.d_model) == (promised["units"], promised["state"])
+    assert not register.sizes(spec, window=n).problems(weights.sizes)
     transition = weights.arrays["blocks.0.rec.W_A"]
-    assert transition.sum() == np.count_nonzero(transition) == promised["transition"]
+    assert transition.sum() == np.count_nonzero(transition) == register.count_shifts(spec, n)
     assert not np.linalg.matrix_power(transition, min(n - 1, spec.longest)).any()
     prefixes = [encode(weights.architecture, prefix) for prefix in spec.prefixes()]
     heads = assemble(word_classes(spec, window=n, attention="hard"))

@@ -9,19 +9,20 @@ import html5lib
 import numpy as np
 import pytest
 
+from cases import each
 from samples import ENTRIES, SAMPLES, built
-from vitrify.certify.evidence import Evidence
+from vitrify.certification import Criterion, Domain, Evidence, Method, Quantity
 from vitrify.constructions.log_depth import log_depth
 from vitrify.kit import assemble
 from vitrify.markup import ROWS, card, shade, table, tag, text
-from vitrify.net import trace
 from vitrify.net.display import TOKENS
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec import SUFFIXES
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.connectivity import Connectivity
-from vitrify.spec.ngrams import random_ngram
-from vitrify.spec.scene import Scene
+from vitrify.net.inference import trace
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.computation.connectivity import Connectivity
+from vitrify.spec.geometry.scene import Scene
+from vitrify.spec.kinds import suffixes
+from vitrify.spec.ngrams.families import random_ngram
 
 SPECS = [spec for specs in SAMPLES.values() for spec in specs[:1]]
 EVIL = "<script>alert('&')</script>"
@@ -49,10 +50,10 @@ def net() -> Weights[Any]:
     return assemble(log_depth(Automaton.from_regex("(ab|ba)*"), max_length=8))
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: type(spec).__name__)
+@each("spec", SPECS, ids=lambda spec: type(spec).__name__)
 def test_every_spec_shows_its_kind_and_how_its_file_begins(spec: Any, tmp_path: Any) -> None:
     told = words(parsed(spec))
-    assert SUFFIXES[spec.suffix][0] in told
+    assert suffixes()[spec.suffix].description in told
     assert type(spec).__name__ in told
     spec.write(tmp_path / f"x{spec.suffix}")
     lines = (tmp_path / f"x{spec.suffix}").read_text().splitlines()
@@ -69,13 +70,13 @@ def test_sizes_of_specs_are_counts_of_what_they_hold() -> None:
 
 def test_a_large_model_is_not_written_to_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_ngram(2, 3, seed=1)
-    monkeypatch.setattr("vitrify.spec.ngram.DRAWN", 3)
+    monkeypatch.setattr("vitrify.spec.ngrams.model.MAX_DRAWN", 3)
     monkeypatch.setattr(type(model), "write", lambda *_: pytest.fail("written"))
     assert repr(model) in words(parsed(model))
 
 
-def test_weights_show_their_ledger_arrays_and_labels(net: Weights[Any]) -> None:
-    tree, size = parsed(net), Ledger.of(net)
+def test_weights_show_their_sizes_arrays_and_labels(net: Weights[Any]) -> None:
+    tree, size = parsed(net), net.sizes
     rows = cells(tree)
     assert [text(value) for value in (size.layers, size.heads, size.d_model, size.units, size.nonzero, size.dense)] == (
         rows[1][:6]
@@ -106,7 +107,7 @@ def test_a_trace_shows_what_every_space_says_at_every_token(net: Weights[Any]) -
     [("features", Scene, "conv.0.hook_post"), ("elman", Automaton, "state"), ("loop", Connectivity, "a")],
 )
 def test_nets_of_every_architecture_and_their_runs_are_shown(shape: str, kind: type, said: str) -> None:
-    weights = built(ENTRIES[shape], SAMPLES[kind][0], "soft")
+    weights = built(ENTRIES[shape], SAMPLES[kind][0], "softmax")
     assert weights is not None
     net = weights.architecture
     given = {
@@ -120,22 +121,40 @@ def test_nets_of_every_architecture_and_their_runs_are_shown(shape: str, kind: t
 
 def test_evidence_shows_its_verdict_declared_and_measured_and_the_witness() -> None:
     evidence = Evidence(
-        "fails", "exhaustive", "all words", 12_345, {"word": "a b"}, {"width": 8}, {"width": 9}, 3, 0.5, ("a note",)
+        "fails",
+        12_345,
+        (Domain("words", Method.EXHAUSTIVE, 12_345, 0, 9),),
+        (Quantity("width", 9, 8, "="),),
+        (Criterion.judged("loss", [0.5, 0.25], at_most=0.3),),
+        {"word": "a b"},
+        3,
+        0.5,
+        ("a note",),
     )
     tree = parsed(evidence)
     badge = next(span for span in tree.iter("span") if "badge" in span.get("class", ""))
     assert (badge.text, badge.get("class")) == ("✗ fails", "badge bad")
-    assert ["width", "8", "9"] in cells(tree)
+    assert ["width", "=", "8", "9"] in cells(tree)
+    assert any(row[:1] == ["loss"] and row[-2:] == ["1/2", "fails"] for row in cells(tree))
+    assert ["words", "exhaustive", "12,345", "0", "9"] in cells(tree)
     assert ["word", "a b"] in cells(tree)
     told = words(tree)
-    assert all(part in told for part in ("12,345 cases", "all words", "seed 3", "a note"))
+    assert all(part in told for part in ("12,345 cases", "words", "seed 3", "a note"))
 
 
 def test_nothing_that_is_said_becomes_an_element(net: Weights[Any]) -> None:
     spec = Automaton((EVIL,), ("a",), ((0,),), 0, frozenset({0}))
     about = Weights(net.architecture, net.arrays, net.labels, {EVIL: EVIL})
     evidence = Evidence(
-        "holds", EVIL, EVIL, 1, {EVIL: EVIL}, {EVIL: EVIL}, {EVIL: EVIL}, notes=(EVIL,), proof={EVIL: 1}
+        "holds",
+        1,
+        (Domain(EVIL, Method.SAMPLED, 1, settings={EVIL: EVIL}),),
+        (Quantity(EVIL, EVIL, EVIL, "="),),
+        (Criterion.judged(EVIL, [1.0]),),
+        {EVIL: EVIL},
+        notes=(EVIL,),
+        proof={EVIL: 1},
+        parts={EVIL: Evidence("holds", notes=(EVIL,))},
     )
     odd = trace(net, "ab")
     run = type(odd)(odd.weights, (EVIL, EVIL, EVIL), odd.activations)

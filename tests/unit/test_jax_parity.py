@@ -16,14 +16,14 @@ from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.run import log_probabilities
+from vitrify.net.inference import log_probabilities
 from vitrify.net.sparse import dense
 from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Weights
-from vitrify.spec.automata import cyclic, divisibility, product, symmetric_group
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.ngram import NGramModel
-from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import cyclic, divisibility, product, symmetric_group
+from vitrify.spec.ngrams.families import random_ngram
+from vitrify.spec.ngrams.model import NGramModel
 
 CLOSE = 1e-12  # relative to the largest logit: two orders of summation
 MARGIN = 1e-3  # of the two likeliest next symbols, above which single precision must agree
@@ -54,7 +54,7 @@ def nets() -> dict[str, tuple[NGramModel | Automaton, Weights]]:
     for attention in ATTENTIONS:
         for shape in SHAPES:
             for code in CODES:
-                net = ngram(MODEL, shape=shape, attention=attention, code=code, max_length=LENGTH)
+                net = ngram(MODEL, variant=shape, attention=attention, code=code, max_length=LENGTH)
                 found[f"{shape}, {code}, {attention}"] = (MODEL, assemble(net))
         for name, machine in {"S5": symmetric_group(5), "div 7": divisibility(7)}.items():
             net = log_depth(machine, attention=attention, max_length=LENGTH)

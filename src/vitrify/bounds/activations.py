@@ -1,52 +1,54 @@
-r"""What can stand where in a net with hard attention: exact activations, and sets of them.
+r"""Exact activations of a net with hard attention, and the sets of activations that may occur at each position.
 
-A head that picks one key copies one of finitely many values, so what stands at a position is one of finitely many
-vectors, its *types*, however long the word is. `ExactNet` computes them in rational arithmetic from the stored weights
-and numbers them; `possible` follows the sets of types that may stand at every position when some letters are fixed and
-others are free. The sets are sound: they contain everything that happens in a run, and may contain more.
+A head that picks one key copies one of finitely many values, so the vector at a position is one of finitely many,
+called *types*, however long the word is. `ExactNet` computes them in rational arithmetic from the stored weights
+and numbers them; `possible` computes the sets of types that may occur at every position when some letters are fixed and
+others are free. The sets are sound: they contain every type of every run, and may contain more.
 
 **Contests.** Let a query of a head see the keys $j$, with sets $K_j$ of possible key types, and let $s(u)$ be the score
 of type $u$ and $r$ the head's resolution. Type $u$ at $j$ never wins if some other key $j'$ scores more than $s(u) + r$
 with each of its types. Scores of the others must fall into groups that are less than $r$ wide and more than $r$ apart
-(else the net is refused: what is tied would depend on what else is there), so that each has a *rank*; and $u$ at $j$
+(else the net is refused: ties would depend on the other keys), so that each has a *rank*; and $u$ at $j$
 never wins either if some key on the side that ties are broken to always has at least its rank.
 
-Heads that average over ties are followed as long as all that may be tied have the same value; an average of different
-values counts, and has no place here.
+Heads that average over ties are supported if all tied keys have the same value; averaging different values can count,
+which is beyond finitely many types, and is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from vitrify.bounds.plain import plain_arrays
+from vitrify.arrays import Array, Arrays
+from vitrify.bounds.supported import plain_arrays
 from vitrify.errors import BuildRefused
 from vitrify.net.attention import allowed_keys
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
 
+V = TypeVar("V", bound=Hashable)
 Vector = tuple[Fraction, ...]
 Answer = Hashable
-Asked = tuple[int, int]  # numbers of a query and of a key, in one head
+QueryKey = tuple[int, int]  # indices of a query and of a key, in one head
 
 SLACK = Fraction(1, 10**9)  # scores this close to a head's resolution would be decided by rounding
-MOST_TYPES = 20_000  # at one position
+MAX_TYPES = 20_000  # at one position
 
 
-class Numbered:
-    """Values under numbers: equal ones have the same."""
+class Numbered(Generic[V]):
+    """Values with indices; equal values share one."""
 
     def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._numbers: dict[Any, int] = {}
+        self.values: list[V] = []
+        self._numbers: dict[V, int] = {}
 
-    def number(self, value: Any) -> int:
+    def number(self, value: V) -> int:
         if value not in self._numbers:
             self._numbers[value] = len(self.values)
             self.values.append(value)
@@ -54,93 +56,95 @@ class Numbered:
 
 
 class ExactNet:
-    """A net with hard attention in rational arithmetic; types, queries, keys and values are numbered as they turn up.
+    """A net with hard attention in rational arithmetic; types, queries, keys and values get indices on first use.
 
-    A *type* is a vector of the residual stream, a *key* what a head scores and copies there: its key and its value, as
-    it is written to the stream.
+    A *type* is a vector of the residual stream. A *key* is the pair of a head's key and value there, the value as it is
+    written to the residual stream.
     """
 
-    def __init__(self, weights: Weights[Any]) -> None:
+    def __init__(self, weights: Weights) -> None:
         net = self.net = weights.architecture
         arrays = plain_arrays(weights, "hard", "can be followed exactly")
         self._embed = [_exact(row) for row in arrays["embed.W_E"]]
-        self._place = [_exact(row) for row in arrays["pos_embed.W_pos"]]
+        self._position = [_exact(row) for row in arrays["pos_embed.W_pos"]]
         self._unembed = _linear(arrays["unembed.W_U"], arrays["unembed.b_U"])
         self._heads = [
-            [_ExactHead(arrays, f"blocks.{index}.attn.", place) for place in range(len(block.heads))]
+            [_ExactHead(arrays, f"blocks.{index}.attn.", head) for head in range(len(block.heads))]
             for index, block in enumerate(net.blocks)
         ]
         self._mlps = [
             _mlp(arrays, f"blocks.{index}.mlp.") if block.units else None for index, block in enumerate(net.blocks)
         ]
-        self.types = Numbered()
+        self.types: Numbered[Vector] = Numbered()
         self._next: dict[tuple[int, int, tuple[int, ...]], int] = {}
         self._answers: dict[int, Answer] = {}
 
     def embedded(self, token: int, position: int) -> int:
-        """The type of a token at a position, pads counted."""
-        return self.types.number(_plus(self._embed[token], self._place[position]))
+        """Return the type of a token at a position, pads counted."""
+        return self.types.number(_plus(self._embed[token], self._position[position]))
 
-    def head(self, block: int, place: int) -> _ExactHead:
-        """One head."""
-        return self._heads[block][place]
+    def head(self, block: int, head: int) -> _ExactHead:
+        """Return one head."""
+        return self._heads[block][head]
 
-    def asked(self, block: int, place: int, kind: int) -> Asked:
-        """The query, and the key, that a type has in a head."""
-        return self._heads[block][place].asked(kind, self.types.values[kind])
+    def query_key(self, block: int, head: int, kind: int) -> QueryKey:
+        """Return the indices of the query and the key of a type in a head."""
+        return self._heads[block][head].query_key(kind, self.types.values[kind])
 
-    def after(self, block: int, kind: int, brought: tuple[int, ...]) -> int:
-        """The type that a block makes of a type when its heads bring the values of these numbers."""
-        case = (block, kind, brought)
+    def after(self, block: int, kind: int, copied: tuple[int, ...]) -> int:
+        """Return the type after a block, from the type before it and the values that its heads copy."""
+        case = (block, kind, copied)
         if case not in self._next:
-            x: Vector = self.types.values[kind]
-            for head, value in zip(self._heads[block], brought, strict=True):
+            x = self.types.values[kind]
+            for head, value in zip(self._heads[block], copied, strict=True):
                 x = _plus(x, head.values.values[value])
             mlp = self._mlps[block]
             self._next[case] = self.types.number(_plus(x, mlp(x)) if mlp else x)
         return self._next[case]
 
     def logits(self, kind: int) -> Vector:
-        """The logits at a position whose last type is this."""
+        """Return the logits at a position whose last type is this."""
         return self._unembed(self.types.values[kind])
 
     def answer(self, kind: int) -> Answer:
-        """What the net says there: the likeliest symbol, the symbols that may come next, or all logits."""
+        """Return the answer there: the likeliest symbol, the symbols that may come next, or all logits."""
         if kind not in self._answers:
             self._answers[kind] = read_answer(self.net.output.kind, self.net.output.symbols, self.logits(kind))
         return self._answers[kind]
 
 
-def read_answer(kind: str, symbols: Sequence[str], logits: Sequence[Any]) -> Answer:
-    """What logits say, by the kind of output."""
+def read_answer(kind: str, symbols: Sequence[str], logits: Sequence[Fraction | float]) -> Answer:
+    """Return the answer that logits give, by the kind of output."""
     if kind in ("recogniser", "transducer", "class"):
-        return symbols[max(range(len(symbols)), key=lambda place: logits[place])]
+        return symbols[max(range(len(symbols)), key=lambda index: logits[index])]
     if kind == "next":
         return " ".join(symbol for symbol, logit in zip(symbols, logits, strict=True) if logit > 0)
     return tuple(float(logit) for logit in logits)
 
 
 class _ExactHead:
-    """One head's matrices, with what they make of the types that turned up."""
+    """Matrices of one head, with the queries, keys and values of the types met so far."""
 
-    def __init__(self, arrays: dict[str, Any], prefix: str, place: int) -> None:
+    def __init__(self, arrays: Arrays, prefix: str, head: int) -> None:
         self._q, self._k, self._v = (
-            _linear(arrays[f"{prefix}W_{name}"][place], arrays[f"{prefix}b_{name}"][place]) for name in "QKV"
+            _linear(arrays[f"{prefix}W_{name}"][head], arrays[f"{prefix}b_{name}"][head]) for name in "QKV"
         )
-        out = arrays[f"{prefix}W_O"][place]
+        out = arrays[f"{prefix}W_O"][head]
         self._o = _linear(out, np.zeros(out.shape[1]))
-        self._beta = Fraction(float(arrays[f"{prefix}beta"][place]))
-        self.bias = _exact(arrays[f"{prefix}b_rel"][place]) if f"{prefix}b_rel" in arrays else ()
-        self.queries, self.keys, self.values = Numbered(), Numbered(), Numbered()
-        self.nothing = self.values.number((Fraction(0),) * out.shape[1])  # what a query without keys gets
-        self._asked: dict[int, Asked] = {}
+        self._beta = Fraction(float(arrays[f"{prefix}beta"][head]))
+        self.bias = _exact(arrays[f"{prefix}b_rel"][head]) if f"{prefix}b_rel" in arrays else ()
+        self.queries: Numbered[Vector] = Numbered()
+        self.keys: Numbered[tuple[Vector, int]] = Numbered()
+        self.values: Numbered[Vector] = Numbered()
+        self.nothing = self.values.number((Fraction(0),) * out.shape[1])  # the value of a query without keys
+        self._query_keys: dict[int, QueryKey] = {}
         self._scores: dict[tuple[int, int], Fraction] = {}
 
-    def asked(self, kind: int, x: Vector) -> Asked:
-        if kind not in self._asked:
+    def query_key(self, kind: int, x: Vector) -> QueryKey:
+        if kind not in self._query_keys:
             key = (self._k(x), self.values.number(self._o(self._v(x))))
-            self._asked[kind] = (self.queries.number(self._q(x)), self.keys.number(key))
-        return self._asked[kind]
+            self._query_keys[kind] = (self.queries.number(self._q(x)), self.keys.number(key))
+        return self._query_keys[kind]
 
     def score(self, query: int, key: int) -> Fraction:
         if (query, key) not in self._scores:
@@ -149,11 +153,10 @@ class _ExactHead:
         return self._scores[query, key]
 
     def value(self, key: int) -> int:
-        number: int = self.keys.values[key][1]
-        return number
+        return self.keys.values[key][1]
 
 
-def _exact(row: Any) -> Vector:
+def _exact(row: Iterable[float]) -> Vector:
     return tuple(Fraction(float(number)) for number in row)
 
 
@@ -161,8 +164,8 @@ def _plus(left: Vector, right: Vector) -> Vector:
     return tuple(a + b if b else a for a, b in zip(left, right, strict=True))
 
 
-def _linear(matrix: Any, bias: Any) -> Callable[[Vector], Vector]:
-    """The affine map of a matrix and a bias."""
+def _linear(matrix: Array, bias: Array) -> Callable[[Vector], Vector]:
+    """Return the affine map of a matrix and a bias."""
     columns = [[(int(row), Fraction(float(column[row]))) for row in np.flatnonzero(column)] for column in matrix.T]
     start = _exact(bias)
 
@@ -175,7 +178,7 @@ def _linear(matrix: Any, bias: Any) -> Callable[[Vector], Vector]:
     return image
 
 
-def _mlp(arrays: dict[str, Any], prefix: str) -> Callable[[Vector], Vector]:
+def _mlp(arrays: Arrays, prefix: str) -> Callable[[Vector], Vector]:
     into, out = (_linear(arrays[f"{prefix}W_{name}"], arrays[f"{prefix}b_{name}"]) for name in ("in", "out"))
 
     def image(x: Vector) -> Vector:
@@ -186,7 +189,7 @@ def _mlp(arrays: dict[str, Any], prefix: str) -> Callable[[Vector], Vector]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A key that may win: its position, its number in the head, its rank, and its place in the order of preference."""
+    """A key that may win: its position, its index in the head, its rank, and its preference among ties."""
 
     position: int
     key: int
@@ -196,80 +199,86 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Contest:
-    """What a head may bring to a query at a position: the candidates, none of which need exist in every run.
+    """Keys that may win a query at a position; none of them need occur in every run.
 
-    `values` are the values that they bring. Where there is only one, the contest need not be held.
+    `values` are their values. If there is only one, it does not matter which key wins.
     """
 
     candidates: tuple[Candidate, ...]
     values: tuple[int, ...]
 
 
-Stands = list[tuple[int, ...]]  # for each position the types that may stand there
+TypeSets = list[tuple[int, ...]]  # per position, the types that may occur there
 
 
 @dataclass(frozen=True)
-class Layer:
-    """One block: what may stand before it, where it works, and each head's contests by what is asked there."""
+class BlockContests:
+    """One block: the types before it, the positions it is computed at, and each head's contests."""
 
-    before: Stands
+    before: TypeSets
     asking: range
-    contests: list[list[dict[Asked, Contest]]]  # [head][position][query and key of the position itself]
+    contests: list[list[dict[QueryKey, Contest]]]  # [head][position][query and key of the position]
 
 
-def possible(exact: ExactNet, choices: Sequence[Sequence[int]]) -> tuple[list[Layer], Stands]:
-    """What may stand before and happen in each block, and what may stand at the end, for words with these tokens.
+def possible(exact: ExactNet, choices: Sequence[Sequence[int]]) -> tuple[list[BlockContests], TypeSets]:
+    """Return the contests of each block, and the types that may occur at the end, for words with these tokens.
 
-    `choices` are the tokens that may stand at each position, pads included. Of the last block nothing is followed but
-    what happens at the last position, where the answer is.
+    `choices` are the tokens allowed at each position, pads included. The last block is computed only at the last
+    position, where the answer is.
     """
     net, last = exact.net, len(choices) - 1
-    stands: Stands = [
+    types: TypeSets = [
         tuple(dict.fromkeys(exact.embedded(token, position) for token in tokens))
         for position, tokens in enumerate(choices)
     ]
     layers = []
     for index, block in enumerate(net.blocks):
         asking = range(len(choices)) if index + 1 < len(net.blocks) else range(last, last + 1)
-        contests = [_contests(exact, index, place, head, stands, asking) for place, head in enumerate(block.heads)]
-        layers.append(Layer(stands, asking, contests))
-        stands = [
-            tuple(dict.fromkeys(new for kind in kinds for _, new in outcomes(exact, layers[-1], index, position, kind)))
+        contests = [_contests(exact, index, number, head, types, asking) for number, head in enumerate(block.heads)]
+        layers.append(BlockContests(types, asking, contests))
+        types = [
+            tuple(dict.fromkeys(new for kind in here for _, new in outcomes(exact, layers[-1], index, position, kind)))
             if position in asking
             else ()
-            for position, kinds in enumerate(stands)
+            for position, here in enumerate(types)
         ]
-        if max(map(len, stands)) > MOST_TYPES:
-            raise BuildRefused(f"more than {MOST_TYPES} vectors may stand at one position: take a smaller net")
-    return layers, stands
+        if max(map(len, types)) > MAX_TYPES:
+            raise BuildRefused(f"more than {MAX_TYPES} vectors may occur at one position: take a smaller net")
+    return layers, types
 
 
-def outcomes(exact: ExactNet, layer: Layer, block: int, position: int, kind: int) -> list[tuple[tuple[int, ...], int]]:
-    """The values that the heads may bring to a type at a position, and the type that each combination makes of it."""
-    brought = [
-        contests[position][exact.asked(block, place, kind)].values for place, contests in enumerate(layer.contests)
+def outcomes(
+    exact: ExactNet, layer: BlockContests, block: int, position: int, kind: int
+) -> list[tuple[tuple[int, ...], int]]:
+    """Return the values that the heads may copy to a type at a position, with the type that results from each."""
+    copied = [
+        contests[position][exact.query_key(block, head, kind)].values for head, contests in enumerate(layer.contests)
     ]
-    combinations = np.prod([len(values) for values in brought], initial=1.0)
-    if combinations * len(layer.before[position]) > MOST_TYPES:
-        raise BuildRefused(f"the heads of block {block} bring more than {MOST_TYPES} combinations: take a smaller net")
-    return [(values, exact.after(block, kind, values)) for values in product(*brought)]
+    combinations = np.prod([len(values) for values in copied], initial=1.0)
+    if combinations * len(layer.before[position]) > MAX_TYPES:
+        raise BuildRefused(
+            f"the heads of block {block} copy more than {MAX_TYPES} combinations of values: take a smaller net"
+        )
+    return [(values, exact.after(block, kind, values)) for values in product(*copied)]
 
 
 def _contests(
-    exact: ExactNet, block: int, place: int, head: Head, stands: Stands, asking: range
-) -> list[dict[Asked, Contest]]:
-    """The contests of a head, for each position that asks and what may be asked there."""
-    asked = [tuple(dict.fromkeys(exact.asked(block, place, kind) for kind in kinds)) for kinds in stands]
-    keys = [tuple(dict.fromkeys(key for _, key in pairs)) for pairs in asked]
-    positions = np.arange(len(stands))
+    exact: ExactNet, block: int, number: int, head: Head, types: TypeSets, asking: range
+) -> list[dict[QueryKey, Contest]]:
+    """Return the contests of a head, by position and by query and key there."""
+    query_keys = [tuple(dict.fromkeys(exact.query_key(block, number, kind) for kind in kinds)) for kinds in types]
+    keys = [tuple(dict.fromkeys(key for _, key in pairs)) for pairs in query_keys]
+    positions = np.arange(len(types))
     allowed = allowed_keys(head, positions, positions)
-    found: list[dict[Asked, Contest]] = [{} for _ in stands]
+    contests: list[dict[QueryKey, Contest]] = [{} for _ in types]
     for here in asking:
-        for query, own in asked[here]:
-            visible = {int(there): keys[there] if there != here else (own,) for there in np.flatnonzero(allowed[here])}
-            name = f"block {block} head {place}"
-            found[here][query, own] = _contest(exact.head(block, place), head, here, query, visible, name)
-    return found
+        for query, own_key in query_keys[here]:
+            visible = {
+                int(there): keys[there] if there != here else (own_key,) for there in np.flatnonzero(allowed[here])
+            }
+            name = f"block {block} head {number}"
+            contests[here][query, own_key] = _contest(exact.head(block, number), head, here, query, visible, name)
+    return contests
 
 
 def _contest(
@@ -284,26 +293,26 @@ def _contest(
         for key in kinds
     }
     resolution = Fraction(head.resolution)
-    surely = max(min(scores[there, key] for key in kinds) for there, kinds in keys.items())
-    left = {pair: score for pair, score in scores.items() if score + resolution + SLACK >= surely}
-    ranks = _ranks(sorted(set(left.values())), resolution, name)
-    towards = {"left": 1, "right": -1, "average": 0}[head.ties]
-    floor: dict[int, int] = {}  # the least rank of the keys that surely stay in the contest
+    guaranteed = max(min(scores[there, key] for key in kinds) for there, kinds in keys.items())
+    remaining = {pair: score for pair, score in scores.items() if score + resolution + SLACK >= guaranteed}
+    ranks = _ranks(sorted(set(remaining.values())), resolution, name)
+    direction = {"left": 1, "right": -1, "average": 0}[head.ties]
+    floors: dict[int, int] = {}  # least rank of the positions all of whose keys remain
     for there, kinds in keys.items():
-        if all((there, key) in left for key in kinds):
-            floor[there] = min(ranks[left[there, key]] for key in kinds)
+        if all((there, key) in remaining for key in kinds):
+            floors[there] = min(ranks[remaining[there, key]] for key in kinds)
     candidates = [
-        Candidate(there, key, ranks[score], towards * there)
-        for (there, key), score in left.items()
-        if not any(towards * other < towards * there and least >= ranks[score] for other, least in floor.items())
+        Candidate(there, key, ranks[score], direction * there)
+        for (there, key), score in remaining.items()
+        if not any(direction * other < direction * there and least >= ranks[score] for other, least in floors.items())
     ]
-    if not towards:
+    if not direction:
         _refuse_averages(exact, candidates, name)
     return Contest(tuple(candidates), tuple(dict.fromkeys(exact.value(entry.key) for entry in candidates)))
 
 
 def _ranks(scores: list[Fraction], resolution: Fraction, name: str) -> dict[Fraction, int]:
-    """The group of each score, counted from the lowest; groups are narrower than the resolution and further apart."""
+    """Return the group of each score, from the lowest; groups are narrower than the resolution and farther apart."""
     ranks, rank, lowest = {}, 0, scores[0]
     for before, score in pairwise([scores[0], *scores]):
         if score - before > resolution:

@@ -1,4 +1,4 @@
-r"""The published map: which model is inside which class, which problem is where, and what follows for each pair.
+r"""Known results: which model lies inside which circuit class, which problem lies where, and what follows.
 
 Three lists are written down, each entry with its source; every cell of the map is derived from them.
 
@@ -6,8 +6,8 @@ Three lists are written down, each entry with its source; every cell of the map 
 - `BUILT`: a model solves a problem (a lower bound), by a claim of the catalogue, under a stated assumption.
 - `OUTSIDE`: a problem is not in a class, unconditionally, or if two classes differ, which nobody has proved.
 
-AC⁰ ⊂ ACC⁰ ⊆ TC⁰ ⊆ NC¹: what is outside of a class is outside of the smaller ones. That the first inclusion is strict is
-known (PARITY); of the others it is not. All of it is asymptotic: it is said of one net, or one size, for all lengths.
+AC⁰ ⊂ ACC⁰ ⊆ TC⁰ ⊆ NC¹: a problem outside a class is outside the smaller ones. The first inclusion is known to be strict
+(PARITY); for the others this is open. All statements are asymptotic: one net, or one size, for all lengths.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ CHAIN = ("AC⁰", "ACC⁰", "TC⁰", "NC¹")  # each inside the next
 
 @dataclass(frozen=True)
 class Contained:
-    """A model is inside a class, by a claim (row and name)."""
+    """A model is inside a class, by a claim (`row` is its id)."""
 
     model: str
     inside: str
-    row: str
+    claim_id: str
     claim: str
     source: str
 
 
 @dataclass(frozen=True)
 class Built:
-    """A model solves a problem, by a claim; `assumption` says at what price."""
+    """A model solves a problem, by a claim, under an `assumption`."""
 
     model: str
     problem: str
-    row: str
+    claim_id: str
     claim: str
     assumption: str
     kind: Kind = "unconditional"
@@ -47,7 +47,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Outside:
-    """A problem is outside of a class; `unless` names the equation that would have to hold otherwise."""
+    """A problem is outside a class; `unless` names the equation under which it need not be."""
 
     problem: str
     outside: str
@@ -85,7 +85,7 @@ BUILT = (
     Built(FIXED, "bounded Dyck", "R10", BRACKETS, "two layers, a net per length"),
     Built(FIXED, "MAJORITY", "R9", COUNTING, "margin 1/n, a net per length"),
     Built(FIXED, "Dyck-1", "R9", COUNTING, "margin 1/n, a net per length"),
-    Built(FIXED, "PARITY", "R11", PARITY, "positions j/n; the lead falls like 1/n², below the 1/n of B7", "rate"),
+    Built(FIXED, "PARITY", "R11", PARITY, "positions j/n; the margin falls like 1/n², below the 1/n of B7", "rate"),
     Built(DEEP, "star-free", "R14", AUTOMATA, "⌈log₂ n⌉ layers, a net per length"),
     Built(DEEP, "bounded Dyck", "R14", AUTOMATA, "⌈log₂ n⌉ layers, a net per length"),
     Built(DEEP, "PARITY", "R14", AUTOMATA, "⌈log₂ n⌉ layers, a net per length"),
@@ -103,7 +103,7 @@ OUTSIDE = (
 
 @dataclass(frozen=True)
 class Map:
-    """The three lists."""
+    """The three lists of results."""
 
     contained: Sequence[Contained] = CONTAINED
     built: Sequence[Built] = BUILT
@@ -111,24 +111,24 @@ class Map:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Whether a model solves a problem, why, and on what it rests."""
+class MapCell:
+    """Verdict on whether a model solves a problem, with the claims and the reason."""
 
     model: str
     problem: str
     verdict: Verdict
-    rows: tuple[str, ...] = ()
+    claim_ids: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     kind: Kind = "unconditional"
     reason: str = ""
 
     def __str__(self) -> str:
-        rests = f" ({', '.join(self.rows)}; {self.kind}: {self.reason})" if self.rows else ""
+        rests = f" ({', '.join(self.claim_ids)}; {self.kind}: {self.reason})" if self.claim_ids else ""
         return f"{self.verdict}{rests}"
 
 
 def inside(smaller: str, larger: str) -> bool:
-    """Whether one class of the chain is known to be inside another one.
+    """Return True if one class of the chain is known to be inside another.
 
     >>> inside("AC⁰", "TC⁰"), inside("TC⁰", "ACC⁰")
     (True, False)
@@ -136,58 +136,59 @@ def inside(smaller: str, larger: str) -> bool:
     return CHAIN.index(smaller) <= CHAIN.index(larger)
 
 
-def cells(facts: Map, model: str, problem: str) -> Iterator[Cell]:
-    """Everything that follows about a model and a problem.
+def cells(facts: Map, model: str, problem: str) -> Iterator[MapCell]:
+    """Yield everything that follows about a model and a problem.
 
-    What a special case does, the general case does; what the general case is inside of, the special case is, too.
+    A problem that a special case solves is solved by the general case; a class that contains the general case contains
+    the special case.
     """
     special = {model} | {small for small, large in WITHIN.items() if large == model}
     general = {model, WITHIN.get(model)}
     for fact in facts.built:
         if fact.model in special and fact.problem == problem:
-            yield Cell(model, problem, "yes", (fact.row,), (fact.claim,), fact.kind, fact.assumption)
+            yield MapCell(model, problem, "yes", (fact.claim_id,), (fact.claim,), fact.kind, fact.assumption)
     for bound in facts.contained:
         for out in facts.outside:
             if bound.model in general and out.problem == problem and inside(bound.inside, out.outside):
                 reason = f"inside {bound.inside} [{bound.source}], {problem} is not [{out.source}]"
-                row, claim = (bound.row,), (bound.claim,)
+                claim_id, claim = (bound.claim_id,), (bound.claim,)
                 if out.unless:
-                    yield Cell(model, problem, "no, if", row, claim, "conditional", f"unless {out.unless}: {reason}")
+                    yield MapCell(
+                        model, problem, "no, if", claim_id, claim, "conditional", f"unless {out.unless}: {reason}"
+                    )
                 else:
-                    yield Cell(model, problem, "no", row, claim, "unconditional", reason)
+                    yield MapCell(model, problem, "no", claim_id, claim, "unconditional", reason)
 
 
-def published_map(facts: Map | None = None) -> list[Cell]:
-    """The map: one cell for each model and problem, models first."""
+def published_map(facts: Map | None = None) -> list[MapCell]:
+    """Return one cell for each model and problem, models first."""
     facts = facts or Map()
     order: tuple[Verdict, ...] = ("yes", "no", "no, if")
-    found = []
+    best = []
     for model in MODELS:
         for problem in PROBLEMS:
             known = sorted(cells(facts, model, problem), key=lambda cell: order.index(cell.verdict))
-            found.append(known[0] if known else Cell(model, problem, "not known here"))
-    return found
+            best.append(known[0] if known else MapCell(model, problem, "not known here"))
+    return best
 
 
-def contradictions(facts: Map) -> list[tuple[Cell, Cell]]:
-    """Pairs of cells of which one says yes and the other no; under a condition, too: that would settle it."""
-    found = []
-    for model in MODELS:
-        for problem in PROBLEMS:
-            known = list(cells(facts, model, problem))
-            found += [(a, b) for a in known for b in known if a.verdict == "yes" and b.verdict.startswith("no")]
-    return found
+def contradictions(facts: Map) -> list[tuple[MapCell, MapCell]]:
+    """Return pairs of cells of which one says yes and the other no, even under a condition."""
+    known = (list(cells(facts, model, problem)) for model in MODELS for problem in PROBLEMS)
+    return [(a, b) for some in known for a in some for b in some if a.verdict == "yes" and b.verdict.startswith("no")]
 
 
-def markdown(table: Sequence[Cell]) -> str:
-    """The map as a table: models down, problems across; `?` where no claim here speaks about it."""
+def markdown(table: Sequence[MapCell]) -> str:
+    """Return the map as a table: models down, problems across; `?` where no claim applies."""
     lines = ["| | " + " | ".join(PROBLEMS) + " |", "| --- " * (len(PROBLEMS) + 1) + "|"]
     for model in MODELS:
-        said = {cell.problem: cell for cell in table if cell.model == model}
+        by_problem = {cell.problem: cell for cell in table if cell.model == model}
         marks = []
         for problem in PROBLEMS:
-            cell = said[problem]
+            cell = by_problem[problem]
             note = {"unconditional": "", "conditional": ", conditional", "rate": ", a rate"}[cell.kind]
-            marks.append(f"{cell.verdict.replace(', if', '')} ({', '.join(cell.rows)}{note})" if cell.rows else "?")
+            marks.append(
+                f"{cell.verdict.replace(', if', '')} ({', '.join(cell.claim_ids)}{note})" if cell.claim_ids else "?"
+            )
         lines.append(f"| {model} | " + " | ".join(marks) + " |")
     return "\n".join(lines)

@@ -1,16 +1,16 @@
 r"""Circuits of gates that read any number of wires: AND, OR, weighted threshold gates, and free negation.
 
 A *literal* is $2v$ for the variable $v$ and $2v + 1$ for its negation, as in AIGER files; literal 0 is false and 1 is
-true. Variables $1 \dots I$ are the inputs, and the gates follow. A threshold gate says whether $\sum_k w_k x_k \ge
-\theta$, for whole $w_k$ and $\theta$. Depth counts gates on the longest way from an input to an output; a negation adds
-nothing to it, but its gates are counted: one for each variable that some gate reads negated.
+true. Variables $1 \dots I$ are the inputs, and the gates follow. A threshold gate is true iff $\sum_k w_k x_k \ge
+\theta$, for integers $w_k$ and $\theta$. Depth counts gates on the longest path from an input to an output; a negation
+adds nothing to it, but its gates are counted: one for each variable that some gate reads negated.
 
 Circuits without threshold gates, of constant depth and polynomial size, are those of AC⁰; with them, those of TC⁰.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Literal
@@ -18,20 +18,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.arrays import Bools, Ints
 from vitrify.errors import BuildRefused, InputError
 
 Kind = Literal["and", "or", "threshold"]
-Bools = NDArray[np.bool_]
-Bits = list[dict[int, int]]  # for each position the literal of every type, or key, that may stand there
+Bits = list[dict[int, int]]  # per position, the literal of every type, or key, that may occur there
 
 FALSE, TRUE = 0, 1
-LARGEST = 1 << 53  # sums of weights below it are exact in floating-point numbers
-BATCH = 1 << 12  # inputs that are evaluated together
+MAX_WEIGHT_SUM = 1 << 53  # sums of weights below it are exact in float64
+BATCH = 1 << 12  # inputs evaluated together
 
 
 @dataclass(frozen=True)
-class Gate:
-    """One gate: its kind and the literals that it reads; a threshold gate has a weight for each, and the least sum."""
+class WideGate:
+    """One gate: its kind and the literals it reads; a threshold gate also has weights and the threshold `least`."""
 
     kind: Kind
     wires: tuple[int, ...]
@@ -41,7 +41,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Size:
-    """What a circuit costs; `weight_bits` is the length of its largest weight or threshold, in binary digits."""
+    """Size of a circuit; `weight_bits` is the length of its largest weight or threshold in bits."""
 
     ands: int
     ors: int
@@ -53,11 +53,11 @@ class Size:
 
     @property
     def gates(self) -> int:
-        """Gates of all kinds."""
+        """Number of gates of all kinds."""
         return self.ands + self.ors + self.nots + self.thresholds
 
     def to_json(self) -> dict[str, int]:
-        """The costs by name, the number of gates first."""
+        """Return the sizes by name, the number of gates first."""
         return {"gates": self.gates, **asdict(self)}
 
 
@@ -66,19 +66,19 @@ class WideCircuit:
     """Named inputs, gates of any fan-in, and outputs as names with literals."""
 
     inputs: tuple[str, ...]
-    gates: tuple[Gate, ...]
+    gates: tuple[WideGate, ...]
     outputs: tuple[tuple[str, int], ...]
 
     def evaluate(self, bits: Bools) -> Bools:
-        """The outputs [..., output] for input bits [input case, input], all cases at once."""
-        given = np.asarray(bits, dtype=bool)
-        if given.ndim != 2 or given.shape[1] != len(self.inputs):
-            raise InputError(f"the circuit reads rows of {len(self.inputs)} bits, got an array of shape {given.shape}")
-        parts = [self._batch(given[start : start + BATCH]) for start in range(0, len(given), BATCH)]
+        """Return the outputs [case, output] for input bits [case, input]."""
+        bits = np.asarray(bits, dtype=bool)
+        if bits.ndim != 2 or bits.shape[1] != len(self.inputs):
+            raise InputError(f"the circuit reads rows of {len(self.inputs)} bits, got an array of shape {bits.shape}")
+        parts = [self._batch(bits[start : start + BATCH]) for start in range(0, len(bits), BATCH)]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.outputs)), dtype=bool)
 
     def _batch(self, bits: Bools) -> Bools:
-        """Rows of packed bits, one for each literal in turn; threshold gates with the same wires are one product."""
+        """Evaluate packed bits, one row per literal; threshold gates with the same wires are one matrix product."""
         first, cases = 1 + len(self.inputs), len(bits)
         packed = np.zeros((first + len(self.gates), -(-cases // 8)), dtype=np.uint8)
         packed[1:first] = np.packbits(bits.T, axis=1)
@@ -126,13 +126,13 @@ class WideCircuit:
         )
 
 
-class Wiring:
-    """Gates under construction: equal gates are one, and constants and single wires cost nothing.
+class GateWiring:
+    """Builder of a circuit: equal gates are shared, and constants and single wires cost nothing.
 
-    >>> made = Wiring(["a", "b", "c"])
-    >>> a, b, c = made.literals
-    >>> two = made.at_least([1, 1, 1], [a, b, c], 2)
-    >>> circuit = made.circuit([("exactly two", made.all_of([two, made.all_of([a, b, c]) ^ 1]))])
+    >>> wiring = GateWiring(["a", "b", "c"])
+    >>> a, b, c = wiring.literals
+    >>> two = wiring.at_least([1, 1, 1], [a, b, c], 2)
+    >>> circuit = wiring.circuit([("exactly two", wiring.all_of([two, wiring.all_of([a, b, c]) ^ 1]))])
     >>> circuit.evaluate(np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0]]))[:, 0].tolist()
     [True, False, False]
     >>> circuit.size
@@ -142,110 +142,118 @@ class Wiring:
     def __init__(self, inputs: Sequence[str]) -> None:
         self.inputs = tuple(inputs)
         self.literals = tuple(2 * variable for variable in range(1, len(self.inputs) + 1))
-        self.gates: list[Gate] = []
-        self._known: dict[Gate, int] = {}
+        self.gates: list[WideGate] = []
+        self._known: dict[WideGate, int] = {}
 
     def all_of(self, literals: Iterable[int]) -> int:
-        """The literal that is true iff all of these are."""
-        wires = set(literals) - {TRUE}
-        if FALSE in wires or any(wire ^ 1 in wires for wire in wires):
-            return FALSE
-        if len(wires) < 2:
-            return next(iter(wires), TRUE)
-        return self._gate(Gate("and", tuple(sorted(wires))))
+        """Return the literal that is true iff all of these are."""
+        return self._join("and", set(literals), TRUE)
 
     def any_of(self, literals: Iterable[int]) -> int:
-        """The literal that is true iff one of these is."""
-        wires = set(literals) - {FALSE}
-        if TRUE in wires or any(wire ^ 1 in wires for wire in wires):
-            return TRUE
+        """Return the literal that is true iff one of these is."""
+        return self._join("or", set(literals), FALSE)
+
+    def _join(self, kind: Kind, literals: set[int], neutral: int) -> int:
+        wires = literals - {neutral}
+        if neutral ^ 1 in wires or any(wire ^ 1 in wires for wire in wires):
+            return neutral ^ 1
         if len(wires) < 2:
-            return next(iter(wires), FALSE)
-        return self._gate(Gate("or", tuple(sorted(wires))))
+            return next(iter(wires), neutral)
+        return self._gate(WideGate(kind, tuple(sorted(wires))))
 
     def at_least(self, weights: Sequence[int], literals: Sequence[int], least: int) -> int:
-        """The literal that is true iff the weights of the true ones among these literals sum to `least` or more."""
-        if sum(map(abs, weights)) + abs(least) >= LARGEST:
+        """Return the literal that is true iff the weights of the true literals sum to `least` or more."""
+        if sum(map(abs, weights)) + abs(least) >= MAX_WEIGHT_SUM:
             raise BuildRefused("a threshold gate has weights of 53 bits or more in sum: take fewer bits for the scores")
         least -= sum(weight for weight, literal in zip(weights, literals, strict=True) if literal == TRUE)
-        kept = [(weight, literal) for weight, literal in zip(weights, literals, strict=True) if literal > TRUE]
-        weights, literals = [weight for weight, _ in kept], [literal for _, literal in kept]
+        pairs = [(weight, literal) for weight, literal in zip(weights, literals, strict=True) if literal > TRUE]
+        weights, literals = [weight for weight, _ in pairs], [literal for _, literal in pairs]
         low, high = (sum(sign * max(sign * weight, 0) for weight in weights) for sign in (-1, 1))
         if low >= least or high < least:
             return TRUE if low >= least else FALSE
-        return self._gate(Gate("threshold", tuple(literals), tuple(weights), least))
+        return self._gate(WideGate("threshold", tuple(literals), tuple(weights), least))
 
-    def _gate(self, gate: Gate) -> int:
+    def _gate(self, gate: WideGate) -> int:
         if gate not in self._known:
             self.gates.append(gate)
             self._known[gate] = 2 * (len(self.inputs) + len(self.gates))
         return self._known[gate]
 
     def circuit(self, outputs: Sequence[tuple[str, int]]) -> WideCircuit:
-        """The circuit with these outputs, without the gates that none of them needs."""
+        """Return the circuit with these outputs, without gates that no output needs."""
         first = 1 + len(self.inputs)
         needed = {literal >> 1 for _, literal in outputs}
         for variable in range(first + len(self.gates) - 1, first - 1, -1):
             if variable in needed:
                 needed |= {wire >> 1 for wire in self.gates[variable - first].wires}
-        kept = [variable for variable in range(first, first + len(self.gates)) if variable in needed]
+        used = [variable for variable in range(first, first + len(self.gates)) if variable in needed]
         number = {variable: variable for variable in range(first)}
-        number |= {variable: place for place, variable in enumerate(kept, start=first)}
+        number |= {variable: index for index, variable in enumerate(used, start=first)}
 
         def renumbered(literal: int) -> int:
             return 2 * number[literal >> 1] + (literal & 1)
 
-        gates = (self.gates[variable - first] for variable in kept)
+        gates = (self.gates[variable - first] for variable in used)
         return WideCircuit(
             self.inputs,
-            tuple(Gate(g.kind, tuple(map(renumbered, g.wires)), g.weights, g.least) for g in gates),
+            tuple(WideGate(g.kind, tuple(map(renumbered, g.wires)), g.weights, g.least) for g in gates),
             tuple((name, renumbered(literal)) for name, literal in outputs),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class NetCircuit:
-    """A net on words of one length as a circuit: an input for each place and letter, an output for each answer."""
+    """A net on words of one length as a circuit: an input per position and letter, an output per answer."""
 
     circuit: WideCircuit
     answers: tuple[Hashable, ...]
     letters: int
-    types: int  # the most that may stand at one position
+    types: int  # largest number of types at one position
 
-    def say(self, words: NDArray[np.int64]) -> list[Hashable]:
-        """The answer to every word [word, place] of tokens from 1; None where not exactly one output is true."""
-        found = self.circuit.evaluate(input_bits(words, self.letters))
-        return [self.answers[int(row.argmax())] if row.sum() == 1 else None for row in found]
+    def run(self, words: Ints) -> list[Hashable]:
+        """Return the answer to every word [word, position] of tokens from 1; None unless exactly one output is true."""
+        outputs = self.circuit.evaluate(input_bits(words, self.letters))
+        return [self.answers[int(row.argmax())] if row.sum() == 1 else None for row in outputs]
 
 
-def merged(wiring: Wiring, parts: Sequence[Sequence[tuple[int, int]]]) -> Bits:
-    """For each position the types with the literals that say so, gathered by type."""
-    found: Bits = []
+def merged(wiring: GateWiring, parts: Sequence[Sequence[tuple[int, int]]]) -> Bits:
+    """Return for each position its types, each with the literal that it occurs there."""
+    positions: Bits = []
     for here in parts:
         literals: dict[int, list[int]] = {}
         for kind, literal in here:
             literals.setdefault(kind, []).append(literal)
-        found.append({kind: wiring.any_of(those) for kind, those in literals.items()})
-    return found
+        positions.append({kind: wiring.any_of(alternatives) for kind, alternatives in literals.items()})
+    return positions
 
 
-def letters_wired(symbols: Sequence[str], length: int) -> tuple[Wiring, list[Mapping[int, int]]]:
-    """A wiring with one input for each place of a word and letter, and for each place the literal of every letter.
+def letters_wired(symbols: Sequence[str], length: int, pads: int) -> tuple[GateWiring, Bits]:
+    """Return a wiring with one input per position and letter, and per position the literal of every token.
 
-    Letters are numbered from 1, as a net's tokens are. Of the inputs of a place exactly one is true.
+    Letters are numbered from 1, as a net's tokens are; the pads in front hold token 0. Exactly one
+    input of a position is true.
     """
-    wiring = Wiring([f"{symbol}@{place}" for place in range(1, length + 1) for symbol in symbols])
+    wiring = GateWiring([f"{symbol}@{position}" for position in range(1, length + 1) for symbol in symbols])
     width = len(symbols)
-    places = [wiring.literals[width * place : width * (place + 1)] for place in range(length)]
-    return wiring, [dict(enumerate(literals, start=1)) for literals in places]
+    positions = [wiring.literals[width * position : width * (position + 1)] for position in range(length)]
+    return wiring, [{0: TRUE}] * pads + [dict(enumerate(literals, start=1)) for literals in positions]
 
 
-def input_bits(words: NDArray[np.int64], letters: int) -> Bools:
-    """The input bits [word, place × letter] of words of tokens from 1 to `letters`."""
+def answering(wiring: GateWiring, answers: Iterable[tuple[Hashable, int]], letters: int, types: int) -> NetCircuit:
+    """Return the circuit with one output per answer, true where one of its literals is."""
+    literals: dict[Hashable, list[int]] = {}
+    for answer, literal in answers:
+        literals.setdefault(answer, []).append(literal)
+    outputs = [(str(answer) or "nothing", wiring.any_of(alternatives)) for answer, alternatives in literals.items()]
+    return NetCircuit(wiring.circuit(outputs), tuple(literals), letters, types)
+
+
+def input_bits(words: Ints, letters: int) -> Bools:
+    """Return the input bits [word, position × letter] of words of tokens from 1 to `letters`."""
     bits: Bools = (words[:, :, None] == np.arange(1, letters + 1)).reshape(len(words), -1)
     return bits
 
 
-def all_words(letters: int, length: int) -> NDArray[np.int64]:
-    """All words of one length, as tokens from 1 [word, place]."""
+def all_words(letters: int, length: int) -> Ints:
+    """Return all words of one length, as tokens from 1 [word, position]."""
     return np.indices((letters,) * length).reshape(length, letters**length).T.astype(np.int64) + 1

@@ -1,9 +1,9 @@
-r"""The kernel refuter: a fully connected net whose first layer is too narrow can't do sparse averaging.
+r"""Kernel refuter: a fully connected net whose first layer is too narrow can't compute sparse averages.
 
 The net reads $N$ vectors $z_j$ of the unit ball of $\mathbb{R}^{d'}$ side by side, and after them a pointer set $y$ of
-$q$ places as $N$ numbers 0 or 1; it is to give the mean of $z_j$ over $y$. If the part of the first layer that reads
-$z$ has a rank below $N d'$, some $v \ne 0$ leaves the layer as it is. Scaled so that its largest block has norm 1, the
-inputs $z = v$ and $z = -v$ look alike to the net under every pointer set, but their means differ by $2|\sum_y v_j|/q$.
+$q$ indices as $N$ numbers 0 or 1; it must return the mean of $z_j$ over $y$. If the part of the first layer that reads
+$z$ has a rank below $N d'$, some $v \ne 0$ is in its kernel. Scaled so that its largest block has norm 1, the
+inputs $z = v$ and $z = -v$ give the same output under every pointer set, but their means differ by $2|\sum_y v_j|/q$.
 
 Some $y$ makes this larger than $1/q$, so that the net is off by more than $1/(2q)$ on one of the two. Let $a_j$ be the
 product of $v_j$ with the largest block, whose own is 1, and $N \ge 2q + 1$. If $q$ of the $a_j$ are at least 0, take
@@ -18,18 +18,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.bounds.quantised import Floats
+from vitrify.arrays import Floats
 from vitrify.errors import InputError
-from vitrify.spec.maxout import Maxout
+from vitrify.spec.geometry.maxout import Maxout
 
-RANK = 1e-9  # singular values below this share of the largest count as zero
+RANK_TOLERANCE = 1e-9  # singular values below this fraction of the largest count as zero
 
 
 @dataclass(frozen=True, eq=False)
 class KernelSearch:
-    """What was found: the rank of what reads $z$ against the `needed` one, and if it is lower, the refutation.
+    """Result: the rank of the matrix that reads $z$, the `needed` rank, and the refutation if it is lower.
 
-    `z` [place, coordinate] and `-z` under the `pointers` give the `outputs`; `errors` are their distances from the true
+    `z` [index, coordinate] and `-z` under the `pointers` give the `outputs`; `errors` are their distances from the true
     means, the larger of which is above `allowed`.
     """
 
@@ -51,27 +51,31 @@ class KernelSearch:
 
 
 def refute_averaging(net: Maxout, places: int, width: int, pointers: int) -> KernelSearch:
-    """Refute a fully connected net of ReLU or maxout units that reads $Nd' + N$ numbers; all pieces of a unit count."""
+    """Refute a net of ReLU or maxout units that reads $Nd' + N$ numbers; every affine piece of a unit counts."""
     if places < 2 * pointers + 1 or pointers < 1 or width < 1:
-        raise InputError(f"the argument needs N ≥ 2q + 1 places: {places} places, {pointers} pointers")
+        raise InputError(f"the argument needs N ≥ 2q + 1 vectors: {places} vectors, {pointers} pointers")
     size = places * width
     if (net.inputs, net.outputs) != (size + places, width):
         raise InputError(
-            f"the net must read {places} × {width} numbers and {places} marks and say {width}; "
-            f"it reads {net.inputs} and says {net.outputs}"
+            f"the net must read {places} × {width} numbers and {places} marks and output {width}; "
+            f"it reads {net.inputs} and outputs {net.outputs}"
         )
     first = net.layers[0].weights.reshape(-1, net.inputs)[:, :size]
-    _, found, directions = np.linalg.svd(first, full_matrices=True)
-    rank = int((found > RANK * found.max(initial=0.0)).sum()) if found.max(initial=0.0) > 0 else 0
+    _, singular_values, directions = np.linalg.svd(first, full_matrices=True)
+    rank = (
+        int((singular_values > RANK_TOLERANCE * singular_values.max(initial=0.0)).sum())
+        if singular_values.max(initial=0.0) > 0
+        else 0
+    )
     allowed = 1 / (2 * pointers)
     if rank == size:
         return KernelSearch(rank, size, allowed)
     z = directions[-1].reshape(places, width)
     z = z / np.linalg.norm(z, axis=1).max()
     chosen = _exposing(z, pointers)
-    given = np.zeros(places)
-    given[list(chosen)] = 1
-    outputs = np.asarray(net(np.array([[*z.ravel(), *given], [*(-z).ravel(), *given]])))
+    marks = np.zeros(places)
+    marks[list(chosen)] = 1
+    outputs = np.asarray(net(np.array([[*z.ravel(), *marks], [*(-z).ravel(), *marks]])))
     mean = z[list(chosen)].mean(axis=0)
     errors = float(np.linalg.norm(outputs[0] - mean)), float(np.linalg.norm(outputs[1] + mean))
     if max(errors) <= allowed:
@@ -80,14 +84,14 @@ def refute_averaging(net: Maxout, places: int, width: int, pointers: int) -> Ker
 
 
 def _exposing(z: Floats, pointers: int) -> tuple[int, ...]:
-    """Places over which a vector sums to more than ½: those that go most with or most against its largest block."""
+    """Return pointers whose vectors sum to more than ½: those most aligned with, or most against, the largest block."""
     order = np.argsort(z @ z[np.linalg.norm(z, axis=1).argmax()], kind="stable")
     choices = [tuple(sorted(map(int, order[-pointers:]))), tuple(sorted(map(int, order[:pointers])))]
     return max(choices, key=lambda places: float(np.linalg.norm(z[list(places)].sum(axis=0))))
 
 
 def averaging_net(places: int, width: int, pointers: int) -> Maxout:
-    r"""A fully connected net that is exact: $N d' + N$ units, $z y = \mathrm{relu}(z + 2y - 1) - y$ for a mark $y$."""
+    r"""Return an exact fully connected net: $N d' + N$ units, $z y = \mathrm{relu}(z + 2y - 1) - y$ for a mark $y$."""
     size = places * width
     marks = np.repeat(np.eye(places), width, axis=0)  # which mark belongs to which number
     first = np.block([[np.eye(size), 2 * marks], [np.zeros((places, size)), np.eye(places)]])

@@ -1,17 +1,17 @@
-"""Messages between parties, bit by bit, and the ledger that counts them."""
+"""Messages between two parties, bit by bit, and their count."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from vitrify.arrays import Array
 from vitrify.errors import InputError
 
 
 @dataclass(frozen=True)
 class Message:
-    """What one party tells another: a string of zeros and ones, and in words what it says."""
+    """A message: its sender, a description of its content, and its bits as a string."""
 
     sender: str
     what: str
@@ -27,45 +27,45 @@ class Message:
 
 @dataclass(frozen=True)
 class Transcript:
-    """All messages of one run of a protocol, and what came out."""
+    """All messages of one run of a protocol, and its output."""
 
     messages: tuple[Message, ...]
-    output: Any
+    output: Array
 
     @property
     def bits(self) -> int:
-        """The ledger: bits sent by everybody together."""
+        """Bits sent by all parties together."""
         return sum(map(len, self.messages))
 
     def sent_by(self, party: str) -> int:
-        """Bits sent by one party."""
+        """Return the bits sent by one party."""
         return sum(len(message) for message in self.messages if message.sender == party)
 
 
 def write(numbers: Iterable[int], width: int) -> str:
-    """Integers side by side, each in so many bits, negative ones as their two's complement.
+    """Return integers as a string of bits, `width` bits each, negative ones in two's complement.
 
     >>> write([3, -1], 4)
     '00111111'
     """
-    found = []
+    parts = []
     for number in numbers:
         if not -(1 << (width - 1)) <= number < 1 << width:
             raise InputError(f"{number} does not fit {width} bits")
-        found.append(format(number % (1 << width), f"0{width}b"))
-    return "".join(found)
+        parts.append(format(number % (1 << width), f"0{width}b"))
+    return "".join(parts)
 
 
 def read(bits: str, width: int, signed: Sequence[bool]) -> list[int]:
-    """The integers that `write` wrote; it must be known which of them may be negative.
+    """Return the integers that `write` wrote; `signed` says which of them may be negative.
 
     >>> read("00111111", 4, [True, True]), read("00111111", 4, [True, False])
     ([3, -1], [3, 15])
     """
     if len(bits) != width * len(signed):
         raise InputError(f"{len(signed)} numbers of {width} bits do not make {len(bits)} bits")
-    found = []
-    for place, negative in enumerate(signed):
-        number = int(bits[place * width : (place + 1) * width], 2)
-        found.append(number - (1 << width) if negative and number >> (width - 1) else number)
-    return found
+    numbers = []
+    for index, negative in enumerate(signed):
+        number = int(bits[index * width : (index + 1) * width], 2)
+        numbers.append(number - (1 << width) if negative and number >> (width - 1) else number)
+    return numbers

@@ -1,4 +1,4 @@
-"""Refuting a net of a folder: the game of a task in the net's own symbols, the net at a few bits, and the search.
+"""Refutation of a saved net: a two-party game in the net's own symbols, the net at a few bits, and the search.
 
 | task | net | game |
 | --- | --- | --- |
@@ -11,31 +11,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from vitrify.arrays import Floats
 from vitrify.bounds.games import Game, copy_game, index_game, recall_game
-from vitrify.bounds.protocols import Cut, Sums
-from vitrify.bounds.quantise import attention_block, quantise
-from vitrify.bounds.quantised import Floats
-from vitrify.bounds.quantised_recurrent import quantise_recurrent
+from vitrify.bounds.protocols import Cut, PartialSums
+from vitrify.bounds.quantize import attention_block, quantize
+from vitrify.bounds.quantized_recurrent import quantize_recurrent
 from vitrify.bounds.refute import Search, refute
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
-from vitrify.net.architecture import Output
+from vitrify.net.architecture import Output, SequenceArchitecture
+from vitrify.net.inference import logits
 from vitrify.net.recurrent import Recurrent
-from vitrify.net.run import logits
-from vitrify.net.weights import Weights
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights, has_architecture
 
 TASKS = ("induction", "copy")
-MOST = 64  # pairs or letters, unless said
+MAX_GAME_SIZE = 64  # pairs or letters, by default
 
 
 @dataclass(frozen=True)
 class NetSearch:
-    """What a refuter found about a net: the search, the bits it has, and what it says to both inputs.
+    """Result of a refuter on a net: the search, its bits, and the answers of the net to both inputs.
 
-    `size` counts pairs, or letters to copy; `quantised` is what the net says to both, `unrounded` what it says itself.
+    `size` counts pairs, or letters to copy; `quantised` is the answer of the quantised net to both inputs, `unrounded`
+    the answers of the net itself.
     """
 
     net: str
@@ -45,20 +47,15 @@ class NetSearch:
     quantised: str = ""
     unrounded: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        found, search = self.search.refutation, self.search
-        pair = None
-        if found is not None:
-            rows = zip((found.first, found.second), found.answers, self.unrounded, strict=True)
+    def to_json(self) -> JsonObject:
+        """Return plain JSON data."""
+        refutation, search, pair = self.search.refutation, self.search, None
+        if refutation is not None:
+            triples = zip((refutation.first, refutation.second), refutation.answers, self.unrounded, strict=True)
             pair = [
-                {
-                    "input": list(word),
-                    "answer": right if isinstance(right, str) else " ".join(right),
-                    "quantised": self.quantised,
-                    "net": itself,
-                }
-                for word, right, itself in rows
+                {"input": list(word), "answer": right if isinstance(right, str) else " ".join(right)}
+                | {"quantised": self.quantised, "net": unrounded}
+                for word, right, unrounded in triples
             ]
         return {
             "net": self.net,
@@ -75,93 +72,94 @@ class NetSearch:
 
 
 def refute_net(
-    weights: Weights[Any], task: str, *, bits: int = 8, size: int | None = None, tries: int = 1 << 16, seed: int = 0
+    weights: Weights[SequenceArchitecture],
+    task: str,
+    *,
+    bits: int = 8,
+    size: int | None = None,
+    tries: int = 1 << 16,
+    seed: int = 0,
 ) -> NetSearch:
-    """Try to break a net with one attention layer, or a recurrent one, at some bits on a task."""
+    """Search for two inputs that a net with one attention layer, or a recurrent net, confuses at `bits` bits."""
     net = weights.architecture
     if task not in TASKS:
         raise InputError(f"no task is called {task!r}; there are: {', '.join(TASKS)}")
-    protocol: Sums | Cut
+    protocol: PartialSums | Cut
     if isinstance(net, Recurrent):
-        game = (_recall if task == "induction" else _copying)(weights, size)
-        protocol = Cut(quantise_recurrent(weights, game.symbols, bits), game)
+        game = _game(net, task, size)
+        protocol = Cut(quantize_recurrent(weights, game.symbols, bits), game)
     else:
         attention_block(weights)
+        assert has_architecture(weights, Transformer)
         if task != "induction":
-            raise InputError(f"{task} is asked of recurrent nets; a net with one attention layer takes induction")
-        game = _index(weights, size)
-        protocol = Sums(quantise(weights, game.symbols, game.length, bits), game)
+            raise InputError(f"{task} is a task for recurrent nets; for a net with one attention layer use induction")
+        game = _game(net, task, size)
+        protocol = PartialSums(quantize(weights, game.symbols, game.length, bits), game)
     search = refute(protocol, tries, seed)
-    found = search.refutation
-    if found is None:
+    refutation = search.refutation
+    if refutation is None:
         return NetSearch(net.name, bits, game.size, search)
-    said = " ".join(game.spell(map(int, found.output))) if game.repeats else answer(net.output, np.array(found.output))
-    own = tuple(unrounded(weights, word, game.repeats) for word in (found.first, found.second))
-    return NetSearch(net.name, bits, game.size, search, said, own)
+    quantized = (
+        " ".join(game.spell(map(int, refutation.output)))
+        if game.repeats
+        else answer(net.output, np.array(refutation.output))
+    )
+    full = tuple(unrounded(weights, word, game.repeats) for word in (refutation.first, refutation.second))
+    return NetSearch(net.name, bits, game.size, search, quantized, full)
 
 
-def _index(weights: Weights[Any], size: int | None) -> Game:
-    """INDEX with two values; the filler is one of them if the net reads but three symbols."""
-    values, others = _symbols(weights, "induction")
-    filler = others[1] if len(others) > 1 else values[0]
-    rest = values if len(others) > 1 else values[1:]
-    return index_game(_room(weights, size, (weights.architecture.max_length - 1) // 2), (filler, others[0], *rest))
+def _game(net: SequenceArchitecture, task: str, size: int | None) -> Game:
+    """Return the game of a task in a net's symbols, by default as large as fits.
 
-
-def _recall(weights: Weights[Any], size: int | None) -> Game:
-    """Recall with two values; every other symbol may be a key."""
-    values, others = _symbols(weights, "induction")
-    room = min((weights.architecture.max_length - 1) // 2, len(others))
-    return recall_game(others[: _room(weights, size, room)], values)
-
-
-def _copying(weights: Weights[Any], size: int | None) -> Game:
-    """Copying of two letters; any third symbol is the mark."""
-    values, others = _symbols(weights, "copy")
-    return copy_game(_room(weights, size, (weights.architecture.max_length - 1) // 2), values, others[0])
-
-
-def _room(weights: Weights[Any], size: int | None, room: int) -> int:
-    """How many pairs or letters: as many as there is room for, unless said."""
-    chosen = min(room, MOST) if size is None else size
-    if not 1 <= chosen <= room:
-        net = weights.architecture
+    INDEX and recall have two values. In recall every other symbol may be a key. In INDEX the filler is one of the
+    values if the net reads only three symbols. Copying uses two letters, and a third symbol as the mark.
+    """
+    values, others = _symbols(net, task)
+    recall = isinstance(net, Recurrent) and task == "induction"
+    largest = min((net.max_length - 1) // 2, len(others) if recall else net.max_length)
+    chosen = min(largest, MAX_GAME_SIZE) if size is None else size
+    if not 1 <= chosen <= largest:
         raise InputError(
             f"the net reads {len(net.inputs) - 1} different symbols, {net.max_length} at most: "
-            f"there is room for a size of 1 to {room}, not {chosen}"
+            f"the size must be from 1 to {largest}, not {chosen}"
         )
-    return chosen
+    if recall:
+        return recall_game(others[:chosen], values)
+    if task == "copy":
+        return copy_game(chosen, values, others[0])
+    filler, digits = (others[1], values) if len(others) > 1 else (values[0], values[1:])
+    return index_game(chosen, (filler, others[0], *digits))
 
 
-def _symbols(weights: Weights[Any], task: str) -> tuple[list[str], list[str]]:
-    """Two symbols that the net reads and says, and all others that it reads."""
-    reads, says = weights.architecture.inputs[1:], weights.architecture.output.symbols
-    both = [symbol for symbol in reads if symbol in says and not symbol.startswith("<")][:2]
+def _symbols(net: SequenceArchitecture, task: str) -> tuple[list[str], list[str]]:
+    """Return two symbols that the net both reads and outputs, and all others that it reads."""
+    reads, outputs = net.inputs[1:], net.output.symbols
+    both = [symbol for symbol in reads if symbol in outputs and not symbol.startswith("<")][:2]
     if len(both) < 2 or len(reads) < 3:
-        shown = " ".join(says[:8]) + (" …" if len(says) > 8 else "")
+        shown = " ".join(outputs[:8]) + (" …" if len(outputs) > 8 else "")
         raise InputError(
-            f"{task} asks for symbols of the input: the net must read three symbols and say two of them, "
-            f"but it says: {shown}"
+            f"{task} answers with input symbols: the net must read three symbols and output two of them, "
+            f"but it outputs: {shown}"
         )
     return both, [symbol for symbol in reads if symbol not in both]
 
 
-def answer(output: Output, row: Floats) -> str:
-    """The symbol, or the set of symbols, that logits say."""
+def answer(output: Output, logits: Floats) -> str:
+    """Return the symbol, or the set of symbols, that logits stand for."""
     if output.kind == "next":
-        said = [symbol for symbol, logit in zip(output.symbols, row, strict=True) if logit > 0]
-        return " ".join(said) or "(nothing)"
-    return output.symbols[int(np.argmax(row))]
+        legal = [symbol for symbol, logit in zip(output.symbols, logits, strict=True) if logit > 0]
+        return " ".join(legal) or "(nothing)"
+    return output.symbols[int(np.argmax(logits))]
 
 
-def unrounded(weights: Weights[Any], word: Sequence[str], repeats: int = 0) -> str:
-    """What the net itself says at the end of a word, in float64; or what it goes on with, its likeliest symbol each."""
-    net, said = weights.architecture, list[str]()
+def unrounded(weights: Weights[SequenceArchitecture], word: Sequence[str], repeats: int = 0) -> str:
+    """Return the answer of the net itself at the end of a word, in float64, or `repeats` greedily generated symbols."""
+    net, generated = weights.architecture, list[str]()
     while True:
-        ids = [net.input_ids[symbol] for symbol in (*word, *said)]
-        (found,) = logits(weights, [ids])
+        ids = [net.input_ids[symbol] for symbol in (*word, *generated)]
+        (rows,) = logits(weights, [ids])
         if not repeats:
-            return answer(net.output, found[-1])
-        said.append(net.output.symbols[int(np.argmax(found[-1]))])
-        if len(said) == repeats or said[-1] not in net.input_ids:
-            return " ".join(said)
+            return answer(net.output, rows[-1])
+        generated.append(net.output.symbols[int(np.argmax(rows[-1]))])
+        if len(generated) == repeats or generated[-1] not in net.input_ids:
+            return " ".join(generated)

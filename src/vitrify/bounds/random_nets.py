@@ -1,4 +1,4 @@
-"""Random transformers: what bounds for every net are tried on."""
+"""Random transformers, on which bounds that hold for every net are tested."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def random_net(
     scale: float | None = None,
     output: OutputKind = "class",
 ) -> Weights:
-    """A net over the letters 0 and 1 whose heads are all of one kind.
+    """Return a net over the letters 0 and 1 whose heads are all of one kind.
 
-    Weights are normal numbers of the given scale, the same for every `max_length` unless there are positions; without
-    a scale they are multiples of 1/2 from -1 to 1, which make ties and which floating-point numbers hold exactly.
+    Weights are normal numbers of the given scale, the same for every `max_length` unless there are positions. Without a
+    scale they are multiples of 1/2 from -1 to 1, which produce ties and are exact in floating point.
     """
     net = Transformer(
         inputs=("<s>", "0", "1"),

@@ -1,38 +1,38 @@
-r"""The pigeonhole refuter: two inputs that a small net can't tell apart although they have different answers.
+r"""Pigeonhole refuter: two inputs that a small net can't tell apart although their right answers differ.
 
-Alice's message decides what the net says. She has $2^{\text{needed}}$ inputs; if her message has fewer bits, two of
+Alice's message determines the net's output. She has $2^{\text{needed}}$ inputs; if her message has fewer bits, two of
 them collide, and a question that tells them apart makes two words with one output and two right answers. A collision
-may well come sooner, so the search goes on where none is forced.
+may also exist where none is forced, so the search runs in any case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from vitrify.arrays import Ints
+from vitrify.bounds.games import Label
 from vitrify.bounds.protocols import TwoParty
-from vitrify.bounds.quantised import Ints
 
-TRIES = 1 << 16  # inputs that are tried, unless said
-CHUNK = 1024
+MAX_TRIES = 1 << 16  # inputs tried by default
+CHUNK = 1024  # inputs per batch
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """Two words with the same output and different right answers, found after so many tries, and checked by the net."""
+    """Two words with the same output and different right answers, confirmed by running the net."""
 
     first: tuple[str, ...]
     second: tuple[str, ...]
-    answers: tuple[Any, Any]
+    answers: tuple[Label, Label]
     output: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a refuter found: `message` bits against `needed` ones, how many inputs it tried, a refutation or none."""
+    """Result of a refuter: `message` bits against `needed` ones, the number of inputs tried, a refutation or None."""
 
     task: str
     message: int
@@ -42,7 +42,7 @@ class Search:
 
     @property
     def forced(self) -> bool:
-        """Whether two inputs must collide."""
+        """Return True if two inputs must collide by counting."""
         return self.message < self.needed
 
     def __str__(self) -> str:
@@ -55,21 +55,21 @@ class Search:
         return f"{sizes}: {how}, after {self.tries} inputs"
 
 
-def refute(protocol: TwoParty, tries: int = TRIES, seed: int = 0) -> Search:
-    """Look for two of Alice's inputs with one message, and check by the net itself that they refute it."""
+def refute(protocol: TwoParty, tries: int = MAX_TRIES, seed: int = 0) -> Search:
+    """Search for two of Alice's inputs with one message, and confirm with the net itself that they refute it."""
     game, seen, tried = protocol.game, dict[bytes, Ints](), 0
     for batch in _inputs(protocol, tries, seed):
-        for row, said in zip(batch, protocol.numbers(batch), strict=True):
+        for alice, message in zip(batch, protocol.numbers(batch), strict=True):
             tried += 1
-            before = seen.setdefault(said.tobytes(), row)
-            if not np.array_equal(before, row):
-                found = _checked(protocol, before.tolist(), row.tolist())
-                return Search(game.name, protocol.bits, game.needed, tried, found)
+            before = seen.setdefault(message.tobytes(), alice)
+            if not np.array_equal(before, alice):
+                refutation = _checked(protocol, before.tolist(), alice.tolist())
+                return Search(game.name, protocol.bits, game.needed, tried, refutation)
     return Search(game.name, protocol.bits, game.needed, tried, None)
 
 
 def _checked(protocol: TwoParty, first: list[int], second: list[int]) -> Refutation:
-    """The refutation that two inputs make, after the net has been run on both words."""
+    """Return the refutation by two inputs, after running the net on both words."""
     game = protocol.game
     question = game.question(first, second)
     words = game.words([first, second], question)
@@ -82,7 +82,7 @@ def _checked(protocol: TwoParty, first: list[int], second: list[int]) -> Refutat
 
 
 def _inputs(protocol: TwoParty, tries: int, seed: int) -> Iterator[Ints]:
-    """Alice's inputs, each once: all of them, or as many as must collide, or random ones if these are too many."""
+    """Yield Alice's inputs, each once: all, or as many as must collide, or random ones if these are too many."""
     game = protocol.game
     enough = min(game.inputs, (1 << min(protocol.bits, 62)) + 1)
     if enough <= tries:

@@ -1,72 +1,199 @@
-"""Checks that several claims about built nets share."""
+"""Shared parts of claims about built nets: sweeps of nets, checks of a net against its spec and formulas, saboteurs.
+
+A claim about a construction is a sweep (`in_turn`), a check (`check_net`, or `checking` where nothing else is measured)
+and a saboteur that changes part of one array (`zeroing`, `edited`). Checks that go through cases of their own end in
+`witnessed`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial, wraps
+from itertools import cycle
+from types import MappingProxyType
+from typing import Any, TypedDict, Unpack
 
-import numpy as np
+from vitrify.certification.checking import net_check
+from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity, combine, quantities
+from vitrify.claims.catalogue import Claim, Subject
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, build, chosen
+from vitrify.constructions.ngram import Variant
+from vitrify.errors import BuildRefused
+from vitrify.net.sparse import nonzeros
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights
+from vitrify.spec.ngrams.families import random_ngram
 
-from vitrify.certify.evidence import Evidence
-from vitrify.certify.words import WordExamination
-from vitrify.claims.catalogue import Subject
-from vitrify.constructions.ngram import Shape, ngram, sizes
-from vitrify.kit import assemble
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.ngrams import random_ngram
+# A file of a claim about built nets imports these from here.
+__all__ = ["ATTENTIONS", "SOFT", "CaseKind", "Claim", "Domain", "Evidence", "Method", "Quantity", "Subject"]
+__all__ += ["Weights", "built", "check_net", "check_ngram", "checking", "combine", "divided", "edited", "in_turn"]
+__all__ += ["ngram_subjects", "quantities", "refused", "sized", "timed", "without_norms", "witnessed", "zeroed"]
+__all__ += ["zeroing"]
 
-ATTENTIONS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
+Index = object  # of an array: a number, a slice, a list, or a tuple of these
+Check = Callable[[Subject], Evidence]
+Sabotage = Callable[[Subject], Subject]
+
+ATTENTIONS: tuple[Attention, ...] = ("softmax", "sparsemax", "hard")
+SOFT = ATTENTIONS[:2]
+EVERYTHING = slice(None)
 
 
-def ngram_subjects(shape: Shape) -> Iterator[Subject]:
-    """Random models of 2 to 4 symbols and orders 2 to 4, under each kind of attention."""
+# Sweeps
+
+
+def built(
+    name: str,
+    spec: object,
+    construction: str | None = None,
+    data: Mapping[str, object] = MappingProxyType({}),
+    **choices: Any,
+) -> Subject:
+    """Return the net of a spec by a construction of the catalogue; `data` gets the sizes that its formulas declare."""
+    sizes = chosen(spec, construction).sizes(spec, **choices)
+    return Subject(name, spec, build(spec, construction, **choices), {"sizes": sizes, **data})
+
+
+def in_turn(
+    specs: Mapping[str, object],
+    construction: str | None = None,
+    attentions: tuple[Attention, ...] = ATTENTIONS,
+    **choices: Any,
+) -> Iterator[Subject]:
+    """Yield a net for each spec; the kinds of attention take turns, and names say which it is."""
+    for (name, spec), attention in zip(specs.items(), cycle(attentions), strict=False):
+        yield built(f"{name}, {attention}", spec, construction, attention=attention, **choices)
+
+
+def ngram_subjects(shape: Variant) -> Iterator[Subject]:
+    """Yield nets of random models of 2 to 4 symbols and orders 2 to 4, under each kind of attention."""
     for words, order in ((2, 2), (3, 3), (4, 4)):
         model = random_ngram(words, order, seed=10 * words + order)
         for attention in ATTENTIONS:
-            weights = assemble(ngram(model, shape=shape, attention=attention, max_length=24))
-            yield Subject(f"{order}-gram over {words} symbols, {attention}", model, weights)
+            name = f"{order}-gram over {words} symbols, {attention}"
+            yield built(name, model, shape, attention=attention, max_length=24)
 
 
-def examined(subject: Subject, max_length: int, declared: Mapping[str, Any], measured: Mapping[str, Any]) -> Evidence:
-    """The net against its spec on all words to a length and random long ones, and its sizes against the formulas."""
-    evidence = WordExamination(subject.weights.architecture, subject.spec, max_length=max_length).run(subject.weights)
-    return with_sizes(evidence, declared, measured)
+def refused(construct: Callable[[], object]) -> bool:
+    """Return whether a construction is refused."""
+    try:
+        construct()
+    except BuildRefused:
+        return True
+    return False
 
 
-def with_sizes(evidence: Evidence, declared: Mapping[str, Any], measured: Mapping[str, Any]) -> Evidence:
-    """The same evidence with declared sizes beside measured ones; any difference is a failure."""
-    wrong = {name: (declared[name], measured[name]) for name in declared if declared[name] != measured[name]}
-    found = replace(evidence, declared={**evidence.declared, **declared}, measured={**evidence.measured, **measured})
-    if wrong and evidence.verdict == "holds":
-        witness = {name: f"declared {a}, measured {b}" for name, (a, b) in wrong.items()}
-        return replace(found, verdict="fails", witness=witness)
-    return found
+# Checks
 
 
-def check_ngram(subject: Subject, shape: Shape) -> Evidence:
-    """Weak equivalence on every string to length 8, and the sizes of the published shape."""
-    size = Ledger.of(subject.weights)
-    table = [units for units in subject.weights.labels.units if units.name == "listed contexts"]
-    rows = sum(units.stop - units.start for units in table)
-    out = sum(_nonzeros(subject.weights, units.block, units.start, units.stop) for units in table)
-    measured = {
-        "attention_layers": size.attention_layers,
-        "heads": size.heads,
-        "table_units": rows,
-        "table_weights": out,
-    }
-    return examined(subject, 8, sizes(subject.spec, shape), measured)
+class Effort(TypedDict, total=False):
+    """Extent of a check: all words to a length, random ones beyond it, multiplications for all else."""
+
+    max_length: int | None
+    samples: int | None
+    work: float
 
 
-def _nonzeros(weights: Weights, block: int, start: int, stop: int) -> int:
-    matrix = weights.arrays[f"blocks.{block}.mlp.W_out"][start:stop]
-    return int(np.count_nonzero(matrix) if isinstance(matrix, np.ndarray) else matrix.count_nonzero())
+def check_net(
+    subject: Subject,
+    declared: Mapping[str, object] | None = None,
+    measured: Mapping[str, object] | None = None,
+    **effort: Unpack[Effort],
+) -> Evidence:
+    """Return the check of a net against its spec, and its sizes against what is declared.
+
+    The subject's data may hold `sizes`, which are declared as well, and an effort, which comes first.
+    """
+    own = {name: subject.data[name] for name in Effort.__annotations__ if name in subject.data}
+    questions = net_check(subject.weights.architecture, subject.spec, **{**effort, **own})
+    return questions.run(subject.weights).adding(*sized(subject, declared, measured))
 
 
-def zeroed(subject: Subject, name: str, index: Any) -> Subject:
-    """The subject with a part of one array set to zero."""
+def checking(**effort: Unpack[Effort]) -> Check:
+    """Return the check that a net is right and has the sizes declared for it."""
+    return lambda subject: check_net(subject, **effort)
+
+
+def sized(
+    subject: Subject, declared: Mapping[str, object] | None = None, measured: Mapping[str, object] | None = None
+) -> tuple[Quantity, ...]:
+    """Return the sizes of a net against those of its data and others: equal to exact ones, at most as large as bounds.
+
+    Whatever `measured` does not hold is measured on the net.
+    """
+    size, sizes = subject.weights.sizes, subject.data.get("sizes", DeclaredSizes())
+    exact = {**sizes.exact, **(declared or {})}
+    counted = {name: getattr(size, name) for name in exact if name not in (measured or {})}
+    bounded = {name: getattr(size, name) for name in sizes.at_most}
+    return *quantities(exact, {**counted, **(measured or {})}), *quantities(sizes.at_most, bounded, "<=")
+
+
+def witnessed(
+    witness: Mapping[str, object] | None,
+    cases: int,
+    *domains: Domain,
+    seed: int | None = None,
+    notes: tuple[str, ...] = (),
+) -> Evidence:
+    """Return evidence that holds unless there is a witness."""
+    return Evidence("fails" if witness else "holds", cases, domains, witness=witness, seed=seed, notes=notes)
+
+
+def timed(check: Check) -> Check:
+    """Return a check whose evidence says how long it took."""
+
+    @wraps(check)
+    def run(subject: Subject) -> Evidence:
+        start = time.perf_counter()
+        evidence = check(subject)
+        return replace(evidence, seconds=time.perf_counter() - start)
+
+    return run
+
+
+def check_ngram(subject: Subject) -> Evidence:
+    """Return weak equivalence on every string to length 8, and the sizes of the published shape."""
+    model, weights = subject.spec, subject.weights
+    table = [units for units in weights.labels.units if units.name == "listed contexts"]
+    rows = [weights.arrays[f"blocks.{units.block}.mlp.W_out"][units.start : units.stop] for units in table]
+    listed, units = sum(map(len, model.contexts())), sum(units.stop - units.start for units in table)
+    declared = {"table_units": listed, "table_weights": sum(map(len, model.levels[1:]))}
+    measured = {"table_units": units, "table_weights": sum(map(nonzeros, rows))}
+    return check_net(subject, declared, measured, max_length=8)
+
+
+# Saboteurs
+
+
+def edited(subject: Subject, name: str, index: Index = EVERYTHING, *, times: float = 1.0, plus: float = 0.0) -> Subject:
+    """Return the subject with a part of one array multiplied by a number and moved by another."""
     array = subject.weights.arrays[name].copy()
-    array[index] = 0.0
+    array[index] = times * array[index] + plus if times else plus
     return replace(subject, weights=subject.weights.with_array(name, array))
+
+
+def zeroed(subject: Subject, name: str, index: Index = EVERYTHING) -> Subject:
+    """Return the subject with a part of one array set to zero."""
+    return edited(subject, name, index, times=0.0)
+
+
+def zeroing(name: str, index: Index = EVERYTHING) -> Sabotage:
+    """Return the saboteur that sets a part of one array to zero."""
+    return partial(zeroed, name=name, index=index)
+
+
+def divided(weights: Weights[Transformer], ending: str, by: float) -> Weights[Transformer]:
+    """Return the net with all arrays whose names end so divided by a number."""
+    for name in [name for name in weights.arrays if name.endswith(ending)]:
+        weights = weights.with_array(name, weights.arrays[name] / by)
+    return weights
+
+
+def without_norms(subject: Subject) -> Subject:
+    """Return the subject with every norm taken out."""
+    net: Weights[Transformer] = subject.weights
+    arrays = {name: array for name, array in net.arrays.items() if ".ln" not in name}
+    plain = replace(net.architecture, norm=False, groups=())
+    return replace(subject, weights=replace(net, architecture=plain, arrays=arrays))

@@ -1,29 +1,37 @@
-"""Checks that claims about protocols share: played, a net's answers; counted, the bits; refuted, the nets too small."""
+"""Shared checks of claims about protocols: outputs, bits sent, and refutations of networks below the bound."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from vitrify.bounds.games import Game
+from vitrify.arrays import Array, Ints
+from vitrify.bounds.games import Game, Label, Question
 from vitrify.bounds.messages import Message
 from vitrify.bounds.protocols import TwoParty, play
-from vitrify.bounds.quantised import Ints
-from vitrify.bounds.refute import refute
-from vitrify.certify.evidence import Evidence
+from vitrify.bounds.quantized import OneLayer
+from vitrify.bounds.refute import Refutation, refute
+from vitrify.certification.evidence import Domain, Evidence, Method, quantities
+from vitrify.claims._nets import witnessed
 from vitrify.claims.catalogue import Subject
 
 ALL = 256  # instances, if there are no more; else SOME
 SOME = 64
 TRIES = 1024  # inputs that a refuter may try: more than enough for the small nets here
 
-Says = Callable[[Any], Any]  # an output -> the answer that it is
+Says = Callable[[Array], Label]  # an output -> the answer that it is
 
 
-def subject(name: str, protocol: TwoParty, bits: int, says: Says | None = None, right: Any = None) -> Subject:
+def sums_formula(model: OneLayer, count: int) -> int:
+    r"""Return $H(m+1)(p + \lceil\log_2 n\rceil)$, from the sizes of a layer and the number of Alice's positions."""
+    return model.heads * (model.value_size + 1) * (model.bits + int(count - 1).bit_length())
+
+
+def subject(
+    name: str, protocol: TwoParty, bits: int, says: Says | None = None, right: TwoParty | None = None
+) -> Subject:
     """A net on a game: one that must win it, if `says` reads its outputs, or else one that must be refuted.
 
     `bits` is the formula. `right` is a protocol that wins the game: what the saboteur puts in a small net's place.
@@ -32,7 +40,7 @@ def subject(name: str, protocol: TwoParty, bits: int, says: Says | None = None, 
 
 
 def check_game(subject: Subject) -> Evidence:
-    """The protocol says what the net says, in as many bits as the formula has; then right answers, or a refutation."""
+    """Compare protocol and net, and bits with the formula; then check the answers, or refute the net."""
     protocol: TwoParty = subject.data["protocol"]
     game, says = protocol.game, subject.data["says"]
     cases, sent, witness = 0, set[int](), None
@@ -46,36 +54,30 @@ def check_game(subject: Subject) -> Evidence:
             break
         truth = game.truth(word[0].tolist())
         if says and says(run.output) != truth:
-            witness = {"input": " ".join(game.spell(word[0])), "right": str(truth), "said": str(says(run.output))}
+            witness = {"input": " ".join(game.spell(word[0])), "expected": str(truth), "found": str(says(run.output))}
             break
     search = refute(protocol, TRIES)
-    found = None if search.refutation is None else _verified(protocol, search.refutation)
+    refuted = None if search.refutation is None else _verified(protocol, search.refutation)
     declared = {"bits": subject.data["bits"], "refuted": says is None}
-    measured = {"bits": max(sent) if len(sent) == 1 else sorted(sent), "refuted": bool(found)}
-    if declared != measured and witness is None:
-        witness = {"declared": str(declared), "measured": str(measured)}
-    return Evidence(
-        "fails" if witness else "holds",
-        "exhaustive" if game.inputs * len(game.questions) <= ALL else "sampled",
-        f"{cases} instances of {game.name}, {game.size} numbers of {game.choices}",
-        cases,
-        witness,
-        declared,
-        measured | {"needed": game.needed, "tries": search.tries},
-        seed=0,
-        notes=(str(search),),
-    )
+    measured = {"bits": max(sent) if len(sent) == 1 else sorted(sent), "refuted": bool(refuted)}
+    method = Method.EXHAUSTIVE if game.inputs * len(game.questions) <= ALL else Method.SAMPLED
+    size = {"numbers": game.size, "choices of each": game.choices}
+    domain = Domain(f"instances of {game.name}", method, cases, settings=size)
+    evidence = witnessed(witness, cases, domain, seed=0, notes=(str(search),))
+    return evidence.adding(*quantities(declared, measured | {"needed": game.needed, "tries": search.tries}))
 
 
-def _verified(protocol: TwoParty, found: Any) -> bool:
-    """Whether two words have the same output and different answers by the task's definition: run once more, here."""
+def _verified(protocol: TwoParty, refutation: Refutation) -> bool:
+    """Run two words again; return whether outputs are equal and the answers by the task's definition differ."""
     game = protocol.game
-    words = np.array([[game.symbols.index(symbol) for symbol in word] for word in (found.first, found.second)])
+    words = np.array(
+        [[game.symbols.index(symbol) for symbol in word] for word in (refutation.first, refutation.second)]
+    )
     one, other = (np.asarray(protocol.direct(word[None])) for word in words)
     return np.array_equal(one, other) and game.truth(words[0].tolist()) != game.truth(words[1].tolist())
 
 
-def instances(game: Game) -> Iterator[tuple[Sequence[int], Any]]:
+def instances(game: Game) -> Iterator[tuple[Sequence[int], Question]]:
     """All instances, or some random ones."""
     if game.inputs * len(game.questions) <= ALL:
         for alice in game.numbered(0, game.inputs).tolist():
@@ -93,31 +95,29 @@ def sabotage_game(subject: Subject) -> Subject:
     return replace(subject, data={**subject.data, "protocol": Short(protocol) if subject.data["says"] else right})
 
 
-class Short:
+class Short(TwoParty):
     """A protocol in which every number of the message is without its last bit, and read with a 0 instead."""
 
     def __init__(self, protocol: TwoParty) -> None:
-        self.protocol, self.game = protocol, protocol.game
-        self.count = protocol.numbers(self.game.numbered(0, 1)).size
-        self.width, self.bits = protocol.bits // self.count, protocol.bits
+        self.protocol, self.game, self.width, self.signed = protocol, protocol.game, protocol.width, protocol.signed
 
     def numbers(self, alice: Ints) -> Ints:
-        """What Alice would say in full."""
+        """Return Alice's full message."""
         return self.protocol.numbers(alice)
 
-    def direct(self, words: Ints) -> Any:
+    def direct(self, words: Ints) -> Array:
         """The net itself."""
         return self.protocol.direct(words)
 
     def send(self, alice: Sequence[int]) -> Message:
         """The shorter message."""
-        whole = self.protocol.send(alice)
-        return replace(whole, bits="".join(group[:-1] for group in self._numbers(whole.bits, self.width)))
+        full = self.protocol.send(alice)
+        return replace(full, bits="".join(group[:-1] for group in self._numbers(full.bits, self.width)))
 
-    def finish(self, message: Message, bob: Any) -> Any:
+    def finish(self, message: Message, bob: Question) -> Array:
         """Read it as if all last bits were 0."""
         filled = "".join(group + "0" for group in self._numbers(message.bits, self.width - 1))
         return self.protocol.finish(replace(message, bits=filled), bob)
 
     def _numbers(self, bits: str, width: int) -> list[str]:
-        return [bits[number * width : (number + 1) * width] for number in range(self.count)]
+        return [bits[number * width : (number + 1) * width] for number in range(len(self.signed))]

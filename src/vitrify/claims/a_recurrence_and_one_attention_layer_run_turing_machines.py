@@ -1,18 +1,19 @@
 r"""A recurrent layer of two numbers and one attention layer run any Turing machine step by step.
 
-Statement: for every Turing machine of one tape and every number $T$ of positions there is a net of a diagonal linear
+Statement: For every one-tape Turing machine and every number $T$ of positions there is a network of one diagonal linear
 recurrence with two numbers, followed by one attention layer with one head, that writes the steps of the machine as its
-chain of thought, as many steps as the machine takes. It has $8T + 1$ and $Q'G$ units and a width of
-$Q + Q' + 3G + M + 2B + 7$, for $Q'$ states with rules, $Q$ to which rules go, $G$ symbols, $M$ moves, $B$ bits for
-$2T + 1$ cells.
-Why: the recurrence adds up the moves, which is where the head stands, and the places of the letters of the input; the
-one head finds the last position that wrote to that cell. Neither holds the tape: it is in the sequence.
-Checked: 200 random machines of 2 to 6 states and 2 to 4 symbols, 200 steps each: the next step after every beginning of
-an input and its thought, so that what is written is right at every step; binary increment and palindromes on all inputs
-to length 6, and the busy beaver of four states, decoded step by step to the end; layers, heads, state, units and width.
-Source: Wen, Dang & Lyu 2024, arXiv 2402.18510 [A]: one attention layer closes the gap that chains of thought leave for
-recurrent nets; the weights here are our own derivation, and the machines that they simulate are not ours.
-Saboteur: the recurrence forgets everything at every position.
+chain of thought. It has $8T + 1$ and $Q'G$ units and width $Q + Q' + 3G + M + 2B + 7$, for $Q'$ states with rules, $Q$
+to which rules lead, $G$ symbols, $M$ moves and $B$ bits for $2T + 1$ cells.
+Why: The recurrence sums the moves, which gives the cell of the head, and the positions of the input letters. The head
+finds the last position that wrote to that cell. The tape is in the sequence, not in the state.
+Checked: 200 random machines of 2 to 6 states and 2 to 4 symbols, one input and 200 steps each: the next step at every
+prefix of the input and its correct chain of thought. Binary increment and palindromes on all inputs to length 6, and
+the four-state busy beaver, generated step by step to the end. Layers, heads, state, units and width are compared with
+the formulas.
+Not checked: More than $T$ positions: units and the position table grow with $T$. The source speaks of all
+polynomial-time machines and proves that recurrent networks alone need more state; neither is checked.
+Source: Wen, Dang & Lyu 2024, arXiv 2402.18510 [A]; the weights are our own derivation.
+Saboteur: The recurrence resets its state at every position.
 """
 
 from __future__ import annotations
@@ -21,18 +22,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vitrify.certify.evidence import Evidence
-from vitrify.certify.oracles import oracle_for
-from vitrify.certify.thought_oracle import Thoughts
-from vitrify.claims._nets import with_sizes
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.certification.oracles.catalogue import oracle_for
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, quantities, witnessed
 from vitrify.constructions.hybrid_turing import hybrid_turing, sizes
 from vitrify.kit import assemble
-from vitrify.net.decode import decode
-from vitrify.net.run import batch_logits
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.turing import TuringMachine
-from vitrify.spec.turing_machines import busy_beaver, increment, palindrome, random_machine
+from vitrify.net.generate import generate
+from vitrify.net.inference import batch_logits
+from vitrify.net.weights import Weights
+from vitrify.spec.computation.turing import TuringMachine, busy_beaver, increment, palindrome, random_machine
 
 MACHINES, STEPS, LETTERS = 200, 200, 6
 SCALE = "blocks.0.rec.W_A"
@@ -64,51 +61,50 @@ def check(subject: Subject) -> Evidence:
         weights = assemble(hybrid_turing(machine))
         if subject.data["forgets"]:
             weights = weights.with_array(SCALE, np.zeros_like(weights.arrays[SCALE]))
-        size, promised = Ledger.of(weights), {**sizes(machine), "state": 2}
+        size = weights.sizes
+        promised: dict[str, object] = {**sizes(machine, max_length=None).exact, "state": 2}
         cell = weights.architecture.blocks[0].cell
-        found = {name: getattr(size, name, None) for name in promised} | {"state": cell.state if cell else 0}
-        if known or found != promised:
-            declared, measured = promised, found
+        sizes_measured = {name: getattr(size, name, None) for name in promised} | {"state": cell.state if cell else 0}
+        if known or sizes_measured != promised:
+            declared, measured = promised, sizes_measured
         taken, witness = _decoded(machine, weights) if known else _followed(machine, weights, number)
         steps += taken
-        if witness or found != promised:
+        if witness or sizes_measured != promised:
             break
-    evidence = Evidence(
-        verdict="fails" if witness else "holds",
-        method="exhaustive" if known else "sampled",
-        domain="all inputs, to the end" if known else f"{len(machines)} machines, one input each, {STEPS} steps",
-        cases=steps,
-        witness=witness,
-        declared={},
-        measured={"answers": steps},
-        seed=0,
-    )
-    return with_sizes(evidence, declared, measured)
+    if known:
+        domain = Domain("inputs, to the end", Method.EXHAUSTIVE, len(list(machines[0].prompts())))
+    else:
+        domain = Domain("machines, one input each", Method.SAMPLED, len(machines), settings={"steps": STEPS})
+    evidence = witnessed(witness, steps, domain, seed=0)
+    return evidence.adding(Quantity("answers", steps), *quantities(declared, measured))
 
 
 def _decoded(machine: TuringMachine, weights: Weights) -> tuple[int, dict[str, object] | None]:
-    """What the net writes after every input, and what the machine does; both stop at its limit."""
+    """Generate from every input; return the steps compared with the machine, and the first difference."""
     taken = 0
-    for thought in decode(weights, list(machine.prompts()), machine.limit):
+    for thought in generate(weights, list(machine.prompts()), machine.limit):
         right = machine.thought(thought.prompt, machine.limit)
         taken += len(right)
         if thought.symbols != right:
             pairs = enumerate(zip(thought.symbols, right, strict=False), start=1)
-            step, (found, wanted) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (0, ("an end", "none")))
-            return taken, {"input": thought.prompt, "step": step, "expected": wanted, "found": found}
+            step, (written, wanted) = next(
+                (pair for pair in pairs if pair[1][0] != pair[1][1]), (0, ("an end", "none"))
+            )
+            return taken, {"input": thought.prompt, "step": step, "expected": wanted, "found": written}
     return taken, None
 
 
 def _followed(machine: TuringMachine, weights: Weights, seed: int) -> tuple[int, dict[str, object] | None]:
-    """The next step after every beginning of a random input and its thought."""
+    """Compare the next step after every prefix of a random input and its chain of thought."""
     net = weights.architecture
     oracle = oracle_for(machine, net)
-    word = np.array(Thoughts(machine, net).draw(np.random.default_rng(seed)))
-    found = batch_logits(weights, np.pad(word, (1, 0))[None])
-    wrong = np.flatnonzero(oracle.errors(word[None], found)[0])
+    assert oracle.language is not None
+    word = np.array(oracle.language.draw(np.random.default_rng(seed)))
+    logits = batch_logits(weights, np.pad(word, (1, 0))[None])
+    wrong = np.flatnonzero(oracle.errors(word[None], logits)[0])
     if wrong.size:
         end = int(wrong[0])
-        return len(word), {"machine": seed, **oracle.witness(word[:end], found[0, : end + 1])}
+        return len(word), {"machine": seed, **oracle.witness(word[:end], logits[0, : end + 1])}
     return len(word) + 1, None
 
 
@@ -117,4 +113,4 @@ def sabotage(subject: Subject) -> Subject:
     return Subject(subject.name, data={**subject.data, "forgets": True})
 
 
-CLAIM = Claim(row="R25", status="proved", certified="exhaustive", subjects=subjects, check=check, sabotage=sabotage)
+CLAIM = Claim(subjects, check, sabotage, id="R25", standing="theorem", certified="exhaustive")

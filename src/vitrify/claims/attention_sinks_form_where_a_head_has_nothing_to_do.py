@@ -1,174 +1,136 @@
-r"""On bigrams with back-copying a head looks at BOS wherever it has nothing to copy, and the value there drains.
+r"""On bigrams with back-copying a head attends to BOS where it has nothing to copy, and the value at BOS shrinks.
 
-Statement: after a trigger the token before it comes again, after any other token a usual one. One layer with one head
-learns to be active at triggers, where it looks at the token before, and dormant elsewhere, where it looks at BOS; and
-the value of BOS, which dormant queries read, becomes small beside those of other tokens.
-Why: the next token after a usual one is known from that token alone, so whatever the head adds there is noise. Softmax
-must put its weight somewhere: BOS is always there and is asked for by nobody, so its value can go to zero, and each of
-the two makes the other worth more.
-Checked: for at least 7 seeds of 8, the accuracy after triggers; the weight on BOS at usual tokens, and how many times
-that at triggers it is; the norm of the value at BOS over the mean norm elsewhere, at the end and beside what it was at
-the start. Sizes were chosen on the seeds 0 to 23, and are judged on others; on shorter rows the ratio is met less often
-(72 tokens: 10 of 16 seeds, 96: 15 of 16). Where training goes on for long, sinks recede in some seeds: at d = 256 after
-3,000 steps 3 of 8 were left.
-Source: Guo, Pai, Bai, Jiao, Jordan, Mei 2024, arXiv 2410.13835 [S]; the bigrams are random here, not those of a text.
-Saboteur: the same networks, judged with other tokens of the language named as triggers.
+Statement: After a trigger token the token before it is repeated; after any other token the next one follows a fixed
+bigram distribution. One layer with one head learns to be active at triggers, where it attends to the previous token,
+and dormant elsewhere, where it attends to BOS (an attention sink). The value vector at BOS becomes small compared with
+those of other tokens.
+Why: After an ordinary token the bigram alone gives the next one, so whatever the head adds is noise. Softmax weights
+must sum to 1: BOS is always present and nothing needs its value, which can therefore go to zero. A small value makes
+attending to BOS cheaper, and attention to BOS makes a small value more useful.
+Checked: Eight seeds, of which 7 must pass: accuracy after triggers; attention to BOS at ordinary tokens, alone and
+divided by that at triggers; the norm of the value at BOS over the mean norm elsewhere, at the end and relative to its
+start. Quick scale has 32 tokens, sequences of 96, width 64 and 300 steps; paper scale has 64 tokens, sequences of 128,
+width 128 and 800 steps.
+Not checked: The authors' sizes (65 characters, sequences of 256, width 256, batch 512, about 10,000 steps), their
+bigrams of a text (random here), three layers, SGD and ReLU attention. That sinks last: at width 256 after 3,000 steps 3
+of 8 seeds still had one. Sizes were chosen on seeds 0 to 23 and judged on others; on shorter sequences fewer seeds
+reach the ratio (10 of 16 at 72 tokens, 15 of 16 at 96).
+Source: Guo, Pai, Bai, Jiao, Jordan and Mei 2024, arXiv 2410.13835 [S].
+Saboteur: The same networks, judged with other tokens named as triggers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.certify.evidence import Evidence
-from vitrify.claims._learned import Asked, decided
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import value_at_sink
-from vitrify.learn.recipe import Recipe
-from vitrify.learn.train import Run, train
+from vitrify.net.transformer import Transformer
 from vitrify.sandboxes.back_copy import BackCopy
-from vitrify.sandboxes.catalogue import Row
+from vitrify.sandboxes.catalogue import Example
 
-COPIES = 0.95  # accuracy after triggers
-DORMANT = 0.2  # weight on BOS at usual tokens
-TIMES = 20.0  # that, over the weight on BOS at triggers
-DRAINED = 0.5  # norm of the value at BOS over those elsewhere
-SHRUNK = 0.6  # the same, over what it was at the start
-SHARE = 7 / 8  # of the seeds: now and then one finds another place to look at
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is trained, and whether the right tokens are called triggers."""
-
-    sandbox: BackCopy
-    family: TransformerFamily
-    recipe: Recipe
-    seeds: tuple[int, ...] = tuple(range(24, 32))
-    misnamed: bool = False
-
-    @property
-    def trigger(self) -> Array:
-        """Which tokens are called triggers [token]."""
-        right = self.sandbox.trigger
-        return np.roll(right, 1) & ~right if self.misnamed else right
+MIN_ACCURACY = 0.95  # after triggers
+MIN_DORMANT = 0.2  # attention to BOS at ordinary tokens
+MIN_RATIO = 20.0  # that, over the attention to BOS at triggers
+MAX_DRAIN = 0.5  # norm of the value at BOS over those elsewhere
+MAX_SHRUNK = 0.6  # the same, over what it was at the start
+MIN_SEEDS = 7 / 8  # a seed may attend to another position than BOS
+SEEDS = range(24, 32)
 
 
 def subjects() -> Iterator[Subject]:
-    family = TransformerFamily(layers=1, heads=1, d_model=64)
-    recipe = Recipe(steps=300, batch=64, lr=2e-3, test_rows=64, marks=1)
-    yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=32, length=96), family, recipe)})
+    recipe = Recipe(steps=300, batch=64, lr=2e-3, test_examples=64, evals_per_doubling=1)
+    yield _subject(BackCopy(vocabulary=32, length=96), 64, recipe)
 
 
 def paper() -> Iterator[Subject]:
-    family = TransformerFamily(layers=1, heads=1, d_model=128)
-    recipe = Recipe(steps=800, batch=128, lr=1e-3, weight_decay=0.3, test_rows=128)
-    yield Subject("back-copying", data={"setting": Setting(BackCopy(vocabulary=64, length=128), family, recipe)})
+    recipe = Recipe(steps=800, batch=128, lr=1e-3, weight_decay=0.3, test_examples=128)
+    yield _subject(BackCopy(vocabulary=64, length=128), 128, recipe)
+
+
+def _subject(sandbox: BackCopy, d_model: int, recipe: Recipe) -> Subject:
+    family, probes = (
+        TransformerFamily(layers=1, heads=1, d_model=d_model),
+        {"by_token": by_token, "drain": value_at_sink},
+    )
+    data = {"vocabulary": sandbox.vocabulary, "length": sandbox.length, "d_model": d_model, "misnamed": False}
+    return Subject("back-copying", data=data, trials={"sinks": Trial(sandbox, family, recipe, SEEDS, probes=probes)})
 
 
 def sabotage(subject: Subject) -> Subject:
-    return Subject(subject.name, data={"setting": replace(subject.data["setting"], misnamed=True)})
+    return replace(subject, data={**subject.data, "misnamed": True})
 
 
-def by_token(net: Any, arrays: Any, row: Row, seen: Any) -> Array:
-    """Of every token as query: how often it came, the weight on BOS, the weight on the token before, and right answers.
+def by_token(net: Transformer, arrays: object, row: Example, seen: Mapping[str, Array]) -> Array:
+    """Return by query token: its count, sums of attention to BOS and to the previous token, and right predictions.
 
-    [4, token], from the second token of a row on.
+    [4, token], from the second token of a sequence on.
     """
     del arrays
     pattern = seen["blocks.0.attn.hook_pattern"][:, 0, 2:]  # of tokens from the second on
-    places = jnp.arange(pattern.shape[1])
+    positions = jnp.arange(pattern.shape[1])
     right = seen["hook_logits"][:, 2:].argmax(axis=-1) == row.targets[:, 2:]
-    each = jnp.stack([jnp.ones(right.shape), pattern[:, :, 0], pattern[:, places, places + 1], right])
+    each = jnp.stack([jnp.ones(right.shape), pattern[:, :, 0], pattern[:, positions, positions + 1], right])
     return jnp.einsum("xbt,btv->xv", each, jax.nn.one_hot(row.tokens[:, 1:], len(net.inputs) - 1))
 
 
-@lru_cache(maxsize=2)
-def _trained(sandbox: BackCopy, family: TransformerFamily, recipe: Recipe, seeds: tuple[int, ...]) -> list[Run]:
-    """All members; training does not know what tokens are called, so a saboteur need not train again."""
-    probes: Any = {"by_token": by_token, "drain": value_at_sink}
-    return train(family, sandbox, axes={"seed": seeds}, recipe=recipe, probes=probes)
-
-
-def shares(runs: list[Run], chosen: Array) -> Array:
-    """Weight on BOS, weight on the token before and accuracy, at the chosen tokens: [3, member, mark]."""
-    found = np.array([[point["by_token"] for point in run.curve] for run in runs])[..., chosen].sum(axis=-1)
-    return np.moveaxis(found[..., 1:] / found[..., :1], -1, 0)
-
-
 def check(subject: Subject) -> Evidence:
-    setting: Setting = subject.data["setting"]
-    runs = _trained(setting.sandbox, setting.family, setting.recipe, setting.seeds)
-    trigger = setting.trigger
-    active, dormant = shares(runs, trigger), shares(runs, ~trigger)
-    drain = np.array([[point["drain"] for point in run.curve] for run in runs])[..., 0]
-    excess = np.array([[point["excess"] for point in run.curve] for run in runs])
-    ratio = dormant[0] / active[0]
-    asked = [
-        Asked("accuracy after triggers", active[2, :, -1].tolist(), least=COPIES, share=SHARE),
-        Asked("weight on BOS at usual tokens", dormant[0, :, -1].tolist(), least=DORMANT, share=SHARE),
-        Asked("that, over the weight on BOS at triggers", ratio[:, -1].tolist(), least=TIMES, share=SHARE),
-        Asked("|v| at BOS / |v| elsewhere", drain[:, -1].tolist(), most=DRAINED, share=SHARE),
-        Asked("that, over its first value", (drain[:, -1] / drain[:, 0]).tolist(), most=SHRUNK, share=SHARE),
+    nets = trained(subject)["sinks"]
+    right = nets.trial.sandbox.trigger  # [token]
+    trigger = np.roll(right, 1) & ~right if subject.data["misnamed"] else right
+    counts = nets.curves("by_token")  # [seed, step, 4, token]
+    sums = (counts[..., own].sum(axis=-1) for own in (trigger, ~trigger))
+    active, dormant = (np.moveaxis(each[..., 1:] / each[..., :1], -1, 0) for each in sums)  # [3, seed, step]
+    drain, excess = nets.curves("drain")[..., 0], nets.curves("excess")
+    judged = partial(Criterion.judged, share=MIN_SEEDS)
+    criteria = [
+        judged("accuracy after triggers", active[2, :, -1], at_least=MIN_ACCURACY),
+        judged("attention to BOS at ordinary tokens", dormant[0, :, -1], at_least=MIN_DORMANT),
+        judged("attention to BOS, ordinary tokens over triggers", (dormant[0] / active[0])[:, -1], at_least=MIN_RATIO),
+        judged("|v| at BOS / |v| elsewhere", drain[:, -1], at_most=MAX_DRAIN),
+        judged("|v| at BOS / |v| elsewhere, over its initial value", drain[:, -1] / drain[:, 0], at_most=MAX_SHRUNK),
     ]
-    length = setting.sandbox.length
-    shown = {
-        "steps": [point["step"] for point in runs[0].curve],
+    figure = {
+        "steps": nets.steps,
         "active": active,
         "dormant": dormant,
         "drain": drain,
         "excess": excess,
-        "uniform": float(np.mean(1 / np.arange(3, length + 1))),
-        "members": len(setting.seeds),
+        "uniform": float(np.mean(1 / np.arange(3, subject.data["length"] + 1))),
+        "members": len(nets.trial.seeds),
     }
-    notes = [f"loss above the optimum in the end: {excess[:, -1].mean():.3g} nats per token"]
-    where = f"{setting.sandbox.identity()}, one layer of one head, d_model {setting.family.d_model}"
-    return decided(
-        asked, domain=f"{len(setting.seeds)} seeds on {where}", seed=setting.seeds[0], shown=shown, notes=notes
-    )
+    above = Quantity("loss above the optimum at the end, nats per token", excess[:, -1].mean())
+    return evidence(subject, criteria, figure, [above])
 
 
-def draw(shown: Mapping[str, Any]) -> Any:
-    from vitrify.learn.figures import band, by_step, level, sheet
+def draw(figures: Figures) -> Figure:
+    from vitrify.learn.figures import band, panel, sheet
 
-    (found,) = shown.values()
-    figure, planes = sheet(1, 4, "Attention sinks on bigrams with back-copying", width=3.9, height=3.5)
-    sink, copy, drain, loss = planes[0]
-    for part, label, colour in (("dormant", "at usual tokens", "C0"), ("active", "at triggers", "C3")):
-        band(sink, found["steps"], found[part][0], label, colour)
-        band(copy, found["steps"], found[part][1], label, colour)
-    band(copy, found["steps"], found["active"][2], "accuracy after triggers", "C2", linestyle="--")
-    level(sink, found["uniform"], "uniform attention", at=0.01)
-    level(sink, DORMANT, "asked at usual tokens", at=0.01)
-    sink.set(ylabel="weight on BOS", title="where a dormant head looks")
-    copy.set(ylabel="weight on the token before", title="an active head copies")
-    band(drain, found["steps"], found["drain"], f"{found['members']} seeds", "C4")
-    level(drain, 1.0, "BOS as large as others", at=0.01)
-    level(drain, DRAINED, "asked in the end", at=0.01)
-    drain.set(ylabel="|value of BOS| / mean |value|", title="the value of BOS drains", ylim=(0, None))
-    band(loss, found["steps"], found["excess"], f"{found['members']} seeds", "C1")
-    loss.set(ylabel="loss above the optimum (nats per token)", title="loss", yscale="log")
-    for plane in planes[0]:
-        by_step(plane)
-        plane.legend(fontsize=8)
+    (data,) = figures.values()
+    figure, ((sink, copy, drain, loss),) = sheet(1, 4, "Attention sinks on bigrams with back-copying", 3.9, 3.5)
+    bos, before = ({"at ordinary tokens": data["dormant"][at], "at triggers": data["active"][at]} for at in (0, 1))
+    seeds, draw = f"{data['members']} seeds", partial(panel, x=data["steps"], steps=True, at=0.01)
+    band(copy, data["steps"], data["active"][2], "accuracy after triggers", "C2", linestyle="--")
+    lines = {"uniform attention": data["uniform"], "threshold at ordinary tokens": MIN_DORMANT}
+    title = "where a dormant head attends"
+    draw(sink, groups=bos, lines=lines, colors=("C0", "C3"), ylabel="attention to BOS", title=title)
+    label, title = "attention to the previous token", "an active head copies"
+    draw(copy, groups=before, colors=("C0", "C3"), ylabel=label, title=title)
+    lines, label = {"BOS as large as others": 1.0, "threshold at the end": MAX_DRAIN}, "|value at BOS| / mean |value|"
+    draw(drain, groups={seeds: data["drain"]}, lines=lines, colors=("C4",), ylabel=label, ylim=(0, None))
+    label = "loss above the optimum (nats per token)"
+    draw(loss, groups={seeds: data["excess"]}, colors=("C1",), ylabel=label, title="loss", yscale="log")
+    drain.set_title("the value at BOS shrinks")
     return figure
 
 
-CLAIM = Claim(
-    row="L8",
-    status="empirical",
-    learned=True,
-    subjects=subjects,
-    paper=paper,
-    check=check,
-    sabotage=sabotage,
-    draw=draw,
-)
+CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L8", standing="experiment", learned=True, budget_seconds=180)

@@ -1,25 +1,51 @@
-"""What a claim is and how one is run; the files beside this one are the claims, one each."""
+"""Definition of a claim and how to run one; every other file of this folder is one claim."""
 
 from __future__ import annotations
 
-import math
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from vitrify.certify.evidence import Evidence, combine
-from vitrify.claims._certificates import certificate, summary
-from vitrify.constructions.catalogue import Method
+from vitrify.certification import certify
+from vitrify.certification.checking import with_proof
+from vitrify.certification.evidence import Evidence, JsonData, Method, combine
+from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.errors import InputError
-from vitrify.registry import Headline, headlines, load, names
+from vitrify.net.architecture import Architecture
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights, has_architecture
+from vitrify.registry import Headline, headlines, load
+
+if TYPE_CHECKING:
+    from matplotlib import figure as matplotlib_figure
+
+    from vitrify.claims.trials.trial import Trial
+    from vitrify.learn.store import RunStore
 
 PACKAGE = "vitrify.claims"
-Status = Literal["proved", "cited", "empirical", "conjectured"]
+CHECKOUT = Path(__file__).parents[3]
+Standing = Literal["theorem", "experiment", "conjecture"]  # of the statement in its source, not of the check here
 Scale = Literal["quick", "paper"]  # two CPU cores, a minute or so; one GPU, some minutes
 Progress = Callable[[str], None]
+Figures: TypeAlias = Mapping[str, Mapping[str, Any]]  # the data that a claim's figure is drawn from, by subject
+Figure: TypeAlias = "matplotlib_figure.Figure"
+SECTIONS = {  # of a claim's docstring, with their titles on pages
+    "Statement": "Statement",
+    "Why": "Why",
+    "Checked": "What is checked here",
+    "Not checked": "What is not",
+    "Source": "Source",
+    "Saboteur": "Saboteur",
+}
+STRENGTH = (Method.PROVED, Method.EXHAUSTIVE, Method.SAMPLED)  # of certificates, the strongest first
+WORK = 1e4  # multiplications of a check where the claim's own check is none of this net
+HEADS, PAIRS = 20, 20_000  # of nets whose margins are worked out here: heads, and pairs of positions that they compare
+MAX_CANDIDATES = 12  # claims listed where words match several
+LEFT = "margins not tried here, the net is too large: 'vitrify certify' does it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +53,8 @@ class Subject:
     """One thing that a claim speaks about: usually a spec and the net built from it; `data` holds anything else.
 
     A net with a spec is certified beside the check, unless it is not `exact`: not meant to answer as its spec does.
+    Claims about training have `trials` instead, by name.
+    `store` is where they are saved and resumed, if anywhere; `run_claim` sets it.
     """
 
     name: str
@@ -34,80 +62,137 @@ class Subject:
     weights: Any = None
     data: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = True
+    trials: Mapping[str, Trial] = field(default_factory=dict, metadata={"later": True})
+    store: RunStore | None = field(default=None, metadata={"later": True})  # no part of the settings' digest
 
 
 @dataclass(frozen=True, eq=False)
 class Claim:
     """A published statement that can be run.
 
-    `row` is its place in the atlas. `check` measures what the statement declares, on one subject; `sabotage` breaks a
-    subject in a way that `check` must notice. `certified` is how its exact nets are certified at least, if it has any.
-    A claim that trains networks is `learned`. `paper` gives subjects at the size of the papers, where `subjects` are
-    smaller; `draw` makes the claim's figure, a matplotlib one, of what its evidence shows, by subject.
+    `id` is its number in the atlas, like R14; claims about one theorem share it. `standing` is what the source gives
+    for the statement: a theorem, an experiment or a conjecture. `check` measures on one subject what is stated;
+    `sabotage` breaks a subject so that `check` must fail. `certified` is the weakest method that certifies its exact
+    nets, if it has any. A claim that trains networks is `learned`. `paper` gives subjects of the size in the papers,
+    `subjects` smaller ones. `draw` makes a matplotlib figure from the figure data of the evidence, by subject.
+    Checking all `subjects` takes at most `budget_seconds` of one core. `uncertified` says why there is no exact net.
     """
 
-    row: str
-    status: Status
     subjects: Callable[[], Iterable[Subject]]
     check: Callable[[Subject], Evidence]
     sabotage: Callable[[Subject], Subject]
-    certified: Method | None = None
-    learned: bool = False
     paper: Callable[[], Iterable[Subject]] | None = None
-    draw: Callable[[Mapping[str, Any]], Any] | None = None
+    draw: Callable[[Figures], Figure] | None = None
+    _: KW_ONLY
+    id: str
+    standing: Standing
+    certified: Literal["proved", "exhaustive", "sampled"] | None = None
+    learned: bool = False
+    budget_seconds: float = 10.0
+    uncertified: str | None = None
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A claim's evidence, whether its saboteur was caught on every subject, and the certificates of its exact nets.
+class Outcome(JsonData):
+    """The evidence of a claim, with a part for every subject, and what stands beside it.
 
-    `subjects` has of each what was examined, and how the check rejected what the saboteur made of it.
+    `certificates` are of its exact nets and `saboteurs` of what its saboteur made, both by subject. An outcome that was
+    recorded has a digest of the claim's `settings`, and says where and when it was `measured_on`.
     """
 
     name: str
-    row: str
-    status: str
+    id: str
+    standing: str
     title: str
+    scale: Scale
     evidence: Evidence
     saboteur_rejected: bool
-    certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    scale: Scale = "quick"
-    subjects: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    certificates: Mapping[str, Evidence] = field(default_factory=dict)
+    saboteurs: Mapping[str, Evidence] = field(default_factory=dict)
+    settings: str | None = None
+    measured_on: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the claim: undecided where its saboteur passes, as its check then proves nothing."""
+        return self.evidence.verdict if self.saboteur_rejected else "undecided"
 
     @property
     def methods(self) -> Counter[Method]:
-        """How many nets are certified by each method, the strongest of its certificate."""
-        used = [shown["method"].split("+") for shown in self.certificates.values()]
-        return Counter(next(method for method in get_args(Method) if method in methods) for methods in used)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        head = {"name": self.name, "row": self.row, "status": self.status, "title": self.title, "scale": self.scale}
-        return (
-            head
-            | self.evidence.to_json()
-            | {
-                "saboteur_rejected": self.saboteur_rejected,
-                "certificates": {name: dict(shown) for name, shown in self.certificates.items()},
-                "subjects": {name: dict(shown) for name, shown in self.subjects.items()},
-            }
+        """The number of nets that are certified by each method, the strongest of its certificate."""
+        return Counter(
+            next(method for method in STRENGTH if method in certificate.methods)
+            for certificate in self.certificates.values()
         )
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the outcome that `to_json` was called on."""
+        trees = {name: _evidence(data.get(name, {})) for name in ("certificates", "saboteurs")}
+        return super().from_json({**data, "evidence": Evidence.from_json(data.get("evidence", {})), **trees})
 
-def listing() -> list[Headline]:
-    """All claims, by name, without importing them."""
-    return list(headlines(PACKAGE, "CLAIM"))
+
+def _evidence(data: Mapping[str, Any]) -> dict[str, Evidence]:
+    return {name: Evidence.from_json(each) for name, each in data.items()}
 
 
-def find(name: str) -> Headline:
-    """The claim of that name; a unique beginning is enough."""
-    known = names(PACKAGE)
-    found = [name] if name in known else [one for one in known if one.startswith(name)]
-    if len(found) != 1:
-        what = "no claim is called" if not found else "several claims begin with"
-        raise InputError(f"{what} {name!r}; there are: {', '.join(found or known)}")
-    (headline,) = headlines(PACKAGE, "CLAIM", found[0])
-    return headline
+@dataclass(frozen=True)
+class ClaimPage(Headline):
+    """The name, docstring and literal fields of a claim, read without importing it; `claim_of` imports it."""
+
+    def recorded(self, folder: Path | str | None = None) -> Outcome:
+        """Return the outcome that `vitrify check --keep` recorded in a folder, by default `docs/evidence`."""
+        return read_outcome(self, Path(folder or evidence_folder() or "docs/evidence") / f"{self.name}.json")
+
+
+def evidence_folder() -> Path | None:
+    """Return `docs/evidence` of the working directory, or else of the checkout that this code runs from."""
+    folders = (root / "docs" / "evidence" for root in (Path.cwd(), CHECKOUT))
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def read_outcome(page: Headline, path: Path) -> Outcome:
+    """Return the outcome of a claim that a file holds."""
+    again = f"'vitrify check {page.name} --keep {path.parent}'"
+    if not path.exists():
+        raise InputError(f"{path} is not there: {again} makes it")
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} must be JSON that 'vitrify check --keep' wrote: {error}") from None
+    if not isinstance(data, dict) or data.get("name") != page.name:
+        raise InputError(f"{path} must be the evidence of {page.name}: 'vitrify check --keep' writes it")
+    if not isinstance(data.get("evidence"), dict):
+        raise InputError(f"{path} is of an earlier version: {again} renews it")
+    return Outcome.from_json(data)
+
+
+def listing() -> list[ClaimPage]:
+    """Return all claims, by name, without importing them."""
+    return [ClaimPage(each.name, each.doc, each.fields) for each in headlines(PACKAGE, "CLAIM")]
+
+
+def find(name: str) -> ClaimPage:
+    """Return the claim of a name, a unique beginning of one, an id such as R14, or words of its name or title."""
+    pages = listing()
+    words = name.lower().replace("_", " ").split()
+    matches = (
+        [page for page in pages if page.name == name]
+        or [page for page in pages if page.fields["id"] == name.upper()]
+        or [page for page in pages if name and page.name.startswith(name)]
+        or [page for page in pages if words and all(word in _searched(page) for word in words)]
+    )
+    if len(matches) != 1:
+        what = "no claim has the name, id or words" if not matches else f"{len(matches)} claims match"
+        lines = [f"  {page.fields['id']:<4} {page.name}" for page in matches[:MAX_CANDIDATES]]
+        more = [f"  and {len(matches) - MAX_CANDIDATES} more"] if len(matches) > MAX_CANDIDATES else []
+        hint = "" if matches else ": 'vitrify list' shows all"
+        raise InputError("\n".join([f"{what} {name!r}{hint}", *lines, *more]))
+    return matches[0]
+
+
+def _searched(page: ClaimPage) -> str:
+    return f"{page.name} {page.title}".lower().replace("_", " ")
 
 
 def claim_of(headline: Headline) -> Claim:
@@ -117,85 +202,84 @@ def claim_of(headline: Headline) -> Claim:
 
 
 def run_claim(
-    claimed: Headline | str,
-    progress: Progress | None = None,
-    scale: Scale = "quick",
-    trainings: Path | None = None,
+    claimed: Headline | str, progress: Progress | None = None, scale: Scale = "quick", trainings: Path | None = None
 ) -> Outcome:
     """Check every subject of a claim, and its saboteur on each; certify its exact nets.
 
     A claim whose saboteur passes is undecided: its check proves nothing. One with an exact net that is not fails. With
-    a folder for its `trainings`, a check that was interrupted goes on from there; its time is that of both.
+    a folder for its `trainings`, a run store, a check that was interrupted resumes them; its time is that of both.
     """
     headline = find(claimed) if isinstance(claimed, str) else claimed
     claim = claim_of(headline)
     if scale == "paper" and claim.paper is None:
         raise InputError(f"{headline.name} has one scale only: leave --scale away")
-    start = time.perf_counter()
-    if trainings is None or not claim.learned:
-        outcome, before = _examined(headline, claim, progress, scale), 0.0
-    else:
-        from vitrify.learn.keep import resuming
+    store = None
+    if trainings is not None and claim.learned:
+        from vitrify.learn.store import RunStore
 
-        with resuming(trainings) as earlier:
-            outcome = _examined(headline, claim, progress, scale)
-        before = earlier.seconds
-    seconds = before + time.perf_counter() - start
-    return replace(outcome, evidence=replace(outcome.evidence, seconds=seconds))
+        store = RunStore(trainings)
+    start, before = time.perf_counter(), store.seconds() if store else 0.0
+    outcome = _examined(headline, claim, progress, scale, store)
+    return replace(outcome, evidence=replace(outcome.evidence, seconds=before + time.perf_counter() - start))
 
 
-def _examined(headline: Headline, claim: Claim, progress: Progress | None, scale: Scale) -> Outcome:
+def _examined(
+    headline: Headline, claim: Claim, progress: Progress | None, scale: Scale, store: RunStore | None
+) -> Outcome:
     parts: dict[str, Evidence] = {}
-    unnoticed, certificates, subjects = [], {}, {}
+    certificates: dict[str, Evidence] = {}
+    saboteurs: dict[str, Evidence] = {}
     for subject in claim.paper() if claim.paper and scale == "paper" else claim.subjects():
         if progress:
             progress(f"{headline.name}: {subject.name}")
-        found = claim.check(subject)
-        if found.verdict == "holds" and subject.exact and subject.spec is not None and subject.weights is not None:
-            shown = certificate(subject.weights, subject.spec, found)
-            certificates[subject.name] = summary(shown)
-            found = found if shown.verdict == "holds" else shown
-        parts[subject.name] = replace(found, of=None)  # the net may go
-        broken = claim.check(claim.sabotage(subject))
-        if broken.verdict == "holds":
-            unnoticed.append(subject.name)
-        subjects[subject.name] = summary_of(found, broken)
+        evidence = claim.check(replace(subject, store=store))
+        if evidence.verdict == "holds" and subject.exact and subject.spec is not None and subject.weights is not None:
+            certified = certificate(subject.weights, subject.spec, evidence)
+            certificates[subject.name] = compact(certified)
+            evidence = evidence if certified.verdict == "holds" else certified
+        parts[subject.name] = replace(evidence, checked=None)  # the net may go
+        saboteurs[subject.name] = rejection(claim.check(replace(claim.sabotage(subject), store=store)))
     evidence = combine(parts)
+    unnoticed = [name for name, broken in saboteurs.items() if broken.verdict == "holds"]
     if unnoticed and evidence.verdict == "holds":
         evidence = replace(
             evidence, verdict="undecided", notes=(*evidence.notes, f"the saboteur passed on {unnoticed}")
         )
-    said = headline.name, claim.row, claim.status, headline.title
-    return Outcome(*said, evidence, not unnoticed, certificates, scale, subjects)
+    identity = headline.name, claim.id, claim.standing, headline.title
+    return Outcome(*identity, scale, evidence, not unnoticed, certificates, saboteurs)
 
 
-def summary_of(found: Evidence, broken: Evidence) -> dict[str, Any]:
-    """What was examined of one subject, and what the check said when the saboteur had been there, as plain data."""
-    declared, measured = plain(broken.declared), plain(broken.measured)
-    differs = {
-        name: {"declared": value, "measured": measured.get(name)}
-        for name, value in declared.items()
-        if value != measured.get(name) and broken.witness is None
-    }
-    rejected = {"verdict": broken.verdict, "witness": broken.witness, "differs": differs, "notes": broken.notes}
-    examined = {"verdict": found.verdict, "method": found.method, "domain": found.domain, "cases": found.cases}
-    return {**examined, "saboteur": plain(rejected)}
+def rejection(broken: Evidence) -> Evidence:
+    """Return how a check judged what the saboteur made: the verdict, the witness, and what is not as declared."""
+    return Evidence(
+        broken.verdict,
+        broken.cases,
+        quantities=tuple(each for each in broken.quantities if each.met is False),
+        criteria=tuple(each for each in broken.criteria if not each.met),
+        witness=broken.witness,
+        notes=broken.notes,
+    )
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON can say it: numbers that JSON does not have, and what it does not know, in words.
+def certificate(weights: Weights[Architecture], spec: object, evidence: Evidence) -> Evidence:
+    """Return the check of a net, the claim's own where it was of this very net; with margins if it is small."""
+    checked = evidence.checked
+    if checked is not None and checked[0] is weights and checked[1] is spec:
+        certified = checked[2]
+    else:
+        certified = certify(weights, spec, work=WORK)
+    if certified.verdict != "holds" or not has_architecture(weights, Transformer):
+        return certified
+    net = weights.architecture
+    if net.reads != "tokens":
+        return certified
+    heads = sum(len(block.heads) for block in net.blocks)
+    if heads > HEADS or heads * net.max_length**2 > PAIRS:
+        return replace(certified, notes=(LEFT,))
+    return with_proof(certified, weights, oracle_for(spec, net))
 
-    >>> plain({"lead": float("nan"), "places": (1, 2)})
-    {'lead': 'nan', 'places': [1, 2]}
-    """
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    return str(value)
+
+def compact(certified: Evidence) -> Evidence:
+    """Return a certificate without the margins of every head and space, and without times."""
+    proof = {key: value for key, value in (certified.proof or {}).items() if key not in ("heads", "spaces", "seconds")}
+    return replace(certified, proof=proof, seconds=0.0, checked=None)

@@ -1,39 +1,29 @@
 r"""One head in each of $n-1$ layers runs any n-gram language model, with hard, sparse or soft attention.
 
-Statement: for every n-gram model there is a transformer with $n-1$ layers of one head each that gives every string
-the same probability.
-Why: the first layer copies a position's own symbol, layer $i$ copies the previous position's slot $i-1$; after $n-1$
-layers a position holds the last $n-1$ symbols. ($n-2$ copying layers would do, since a position knows its own
-symbol.)
-Checked: all strings to length 8 and random ones of length 24, every prefix: the largest difference of two
-probabilities; heads, layers, units and output weights against the formulas.
-Source: Svete & Cotterell 2024, arXiv 2404.14994, theorem 3.2 [T]; soft attention is not claimed there and is here
-within 1e-9.
-Saboteur: the last layer copies nothing.
+Statement: For every n-gram language model $p$ over $\Sigma$ there is a transformer with $n-1$ layers of one head each
+such that $q(y) = p(y)$ for every string $y \in \Sigma^*$.
+Why: The first layer copies the symbol of the position itself, layer $i$ copies slot $i-1$ of the previous position.
+After $n-1$ layers a position holds the last $n-1$ symbols. ($n-2$ copying layers would be enough.)
+Checked: Random models with $(\lvert\Sigma\rvert, n)$ = (2, 2), (3, 3) and (4, 4), each under softmax, sparsemax and
+hard attention. Next-symbol probabilities are compared at every prefix of all strings to length 8 and of random strings
+of length 24. Heads, layers, table units and output weights are compared with the formulas.
+Not checked: Strings longer than 24, larger alphabets, the paper's own weights. The theorem is for hard attention in
+real arithmetic; softmax is not in the paper and agrees here within 1e-9.
+Source: Svete & Cotterell 2024, arXiv 2404.14994, theorem 3.2 [T].
+Saboteur: The last layer copies nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
-from vitrify.certify.evidence import Evidence
-from vitrify.claims._nets import check_ngram, ngram_subjects, zeroed
-from vitrify.claims.catalogue import Claim, Subject
-
-
-def subjects() -> Iterator[Subject]:
-    """Random models under each kind of attention."""
-    return ngram_subjects("layers")
-
-
-def check(subject: Subject) -> Evidence:
-    """Weak equivalence and sizes."""
-    return check_ngram(subject, "layers")
+from vitrify.claims._nets import Claim, Subject, check_ngram, ngram_subjects, zeroed
 
 
 def sabotage(subject: Subject) -> Subject:
     """The last layer copies nothing."""
-    return zeroed(subject, f"blocks.{subject.spec.order - 2}.attn.W_O", slice(None))
+    return zeroed(subject, f"blocks.{subject.spec.order - 2}.attn.W_O")
 
 
-CLAIM = Claim(row="R1", status="proved", certified="proved", subjects=subjects, check=check, sabotage=sabotage)
+subjects = partial(ngram_subjects, "layers")
+CLAIM = Claim(subjects, check_ngram, sabotage, id="R1", standing="theorem", certified="proved", budget_seconds=60)

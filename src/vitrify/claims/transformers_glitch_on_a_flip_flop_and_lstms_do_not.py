@@ -1,267 +1,147 @@
-r"""Transformers that have learned to read a flip-flop's bit go wrong on rarer sequences; LSTMs never do.
+r"""Transformers that have learned a flip-flop make errors on sparser and denser sequences; LSTMs make none.
 
-Statement: a text writes bits, ignores bits and reads the bit that was written last. Nets are trained on texts that
-ignore four times of five, until they are nearly always right there. Where texts are much denser (ignoring once in ten)
-or much sparser (49 times in 50), transformers glitch: a share of their reads is wrong, which differs from seed to seed.
-An LSTM makes no error on either. Rows from the tails among the training rows mend most of it.
-
-Why: one bit of state is all that a gate needs to keep. A transformer must find the latest write among all: its
-attention is trained where writes are ten pairs apart, and nothing there says how it weighs writes that are next to each
-other, or a write that is far away against hundreds of ignored bits.
-
-Checked: wrong reads over all reads, for each seed on 0.8 and both tails, on rows that no net was trained on, after the
-last step. Two transformers in three must have learned 0.8: at most 0.001 of their reads are wrong, at quick scale 0.05.
-Of those, four in five must be wrong ten times as often on the worse tail (where no read of 0.8 was wrong, as often as
-if one had been), at quick scale two in three three times as often on the dense tail; and two in three on at least 0.01
-of the reads of the dense tail. The LSTM must make no error in at least 10⁵ reads of each tail by all seeds. With a
-fifth of the training rows from the tails, the mean rate on the judged tails must fall to less than half. A linear
-recurrence with gates (two layers) stands beside them; nothing is asked of it. Sizes were chosen on other seeds, after
-an earlier choice with a stricter premise (0.005) and ratio (10) was undecided on the seeds 0 to 9: 2 of 10 had learned.
-How large the glitches are depends on the net: with rotary places 4 of 5 that had learned were wrong on at most 0.0025
-of the dense reads, and more steps make them rarer.
-
-Source: B. Liu, Ash, Goel, Krishnamurthy and C. Zhang 2023, "Exposing Attention Glitches with Flip-Flop Language
-Modeling", arXiv 2306.00946 [A], settings [S]: 6 layers of width 512, 10,000 steps and rows of 512 there. Smaller nets
-here, with a learned number per distance at quick scale, where the sparse tail does not show in rows of 64.
-
-Saboteur: transformers that were trained with rows of the tails among the others are called ordinary.
+Statement: In flip-flop language modeling a sequence writes bits, ignores bits and reads the bit written last. Networks
+are trained on $P(\text{ignore}) = 0.8$ until they are nearly always right there. On sparse sequences, $P(\text{ignore})
+= 0.98$, and dense ones, $P(\text{ignore}) = 0.1$, transformers glitch: a fraction of their reads is wrong, which varies
+between seeds. An LSTM makes no error on either. Adding such sequences to the training data removes most of the errors.
+Why: A gate needs to keep one bit. A transformer must find the latest write among all of them: its attention is trained
+where writes are about ten instructions apart, which does not determine how it weighs adjacent writes, or one distant
+write against hundreds of ignored bits.
+Checked: Error rate (wrong reads over reads) of each seed on the training distribution and on both tails, on fresh
+sequences after the last step; 10 seeds, and 5 with a fifth of the training data from the tails. Quick scale has
+sequences of 64 tokens and a transformer of 2 layers and width 32, and judges the dense tail; paper scale has 512
+tokens, 4 layers and width 256, and judges both. That enough transformers fit the training distribution is a premise.
+The LSTM must make no error in $10^5$ reads of each tail. A gated linear recurrence is reported. At paper scale 5 of 10
+transformers fit well enough, so the verdict is undecided.
+Not checked: The authors' 6 layers of width 512 and 10,000 steps. The sparse tail at quick scale, where it shows no
+effect in 64 tokens. The size of the effect depends on the network: with rotary positions 4 of 5 transformers were wrong
+on at most 0.25 % of the dense reads, and more steps make errors rarer. Sizes were chosen on other seeds, after a choice
+with a stricter premise was undecided (2 of 10 had fitted).
+Source: B. Liu, Ash, Goel, Krishnamurthy and C. Zhang 2023, arXiv 2306.00946 [A], settings [S].
+Saboteur: Transformers trained with sequences of the tails are presented as ordinary ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from vitrify.certify.evidence import Evidence
-from vitrify.claims._learned import Asked, decided, interval
-from vitrify.claims.catalogue import Claim, Subject
-from vitrify.learn.afterwards import afterwards
-from vitrify.learn.models.catalogue import Family
+from vitrify.claims.trials.flip_flop import (
+    DENSE_TAIL,
+    SEEDS,
+    SPARSE_TAIL,
+    TAILS,
+    TRAINING,
+    Net,
+    counted,
+    flip_flop_subject,
+)
+from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Recipe, Subject, evidence, trained
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.ssm import StateSpaceFamily
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.learn.recipe import Recipe
-from vitrify.learn.train import train
-from vitrify.sandboxes.flip_flop import DENSE, SPARSE, FlipFlop
 
-USUAL = 0.8  # how likely an instruction ignores, in training
-LEARN = 2 / 3  # of the transformers, those that must have learned the task
-MENDED = 0.5  # of the rate on a tail, what rows of the tails in training leave at most
-READS = 1e5  # of each tail, for an LSTM
-TAILS = {"0.8": USUAL, "sparse 0.98": SPARSE, "dense 0.1": DENSE}
-Counts = dict[str, dict[str, list[float]]]  # of nets, by test set: wrong reads, reads
-
-
-@dataclass(frozen=True)
-class Nets:
-    """A family, how it is trained, and how many rows of 0.8, of the sparse and of the dense tail it is asked."""
-
-    family: Family
-    recipe: Recipe
-    rows: tuple[int, int, int]
-    piece: int = 256
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is trained and judged; `tails` is the part of the rows that mends, for the first `mended` of the seeds.
-
-    `misnamed` swaps who is mended.
-    """
-
-    length: int
-    transformer: Nets
-    lstm: Nets
-    recurrence: Nets
-    seeds: tuple[int, ...]
-    mended: int
-    judged: tuple[str, ...]
-    learned: float  # the rate of wrong reads of 0.8 at which the task is learned
-    times: float  # how many times the rate on 0.8 a rate in a tail is, if it is a glitch rate
-    glitch: float  # the least rate on the dense tail
-    share: float  # of the seeds that learned the task, those that glitch
-    tails: float = 0.2
-    misnamed: bool = False
+MIN_CONVERGED = 2 / 3  # share of the transformers that must fit the training distribution
+MIN_GLITCHING = 2 / 3  # share of the converged ones with an error rate of at least MIN_RATE on the dense tail
+MIN_RATE = 0.01  # wrong reads over reads, dense tail
+MAX_RATE_RATIO = 0.5  # error rate with tail sequences in training, over that without
+MIN_READS = 1e5  # of each tail, by the LSTMs of all seeds
 
 
 def subjects() -> Iterator[Subject]:
     by_distance = TransformerFamily(layers=2, heads=2, d_model=32, positions="relative", gain=10.0)
-    recipe = Recipe(steps=600, batch=16, lr=3e-3, schedule="linear", warmup=50, test_rows=64, marks=0)
-    gated = RecurrentFamily(kind="lstm", state=32, d_embed=8)
-    linear = StateSpaceFamily(layers=2, d_model=16, state=16)
-    setting = Setting(
-        length=64,
-        transformer=Nets(by_distance, recipe, (512, 512, 256)),
-        lstm=Nets(gated, replace(recipe, steps=1000, lr=5e-3), (512, 8192, 1024), piece=1024),
-        recurrence=Nets(linear, recipe, (512, 512, 256)),
-        seeds=tuple(range(20, 30)),
-        mended=5,
-        judged=("dense 0.1",),
-        learned=0.05,
-        times=3.0,
-        glitch=0.01,
-        share=2 / 3,
-    )
-    yield Subject("rows of 64", data={"setting": setting})
+    recipe = Recipe(steps=600, batch=16, lr=3e-3, schedule="linear", warmup=50, test_examples=64, evals_per_doubling=0)
+    lstm, linear = RecurrentFamily(kind="lstm", state=32, d_embed=8), StateSpaceFamily(layers=2, d_model=16, state=16)
+    nets: dict[str, Net] = {
+        "transformer": (by_distance, recipe, (512, 512, 256), 256),
+        "LSTM": (lstm, replace(recipe, steps=1000, lr=5e-3), (512, 8192, 1024), 1024),
+        "linear recurrence": (linear, recipe, (512, 512, 256), 256),
+    }
+    thresholds = {"judged": (DENSE_TAIL,), "max_wrong": 0.05, "min_ratio": 3.0, "share": 2 / 3}
+    yield flip_flop_subject("sequences of 64 tokens", nets, 64, thresholds)
 
 
 def paper() -> Iterator[Subject]:
-    places = TransformerFamily(layers=4, heads=8, d_model=256)
-    recipe = Recipe(
-        steps=6000,
-        batch=16,
-        lr=1e-3,
-        weight_decay=0.1,
-        beta2=0.999,
-        schedule="linear",
-        warmup=50,
-        test_rows=64,
-        marks=0,
-        precision="bfloat16",
-    )
-    brief = replace(recipe, steps=1000, lr=3e-3, weight_decay=0.0, beta2=0.99, precision="float32")
-    gated = RecurrentFamily(kind="lstm", state=128, d_embed=64)
-    linear = StateSpaceFamily(layers=2, d_model=64, state=64)
-    setting = Setting(
-        length=512,
-        transformer=Nets(places, recipe, (1024, 2048, 512), piece=16),
-        lstm=Nets(gated, brief, (4096, 32_768, 4096), piece=256),
-        recurrence=Nets(linear, brief, (1024, 2048, 512)),
-        seeds=tuple(range(20, 30)),
-        mended=5,
-        judged=("sparse 0.98", "dense 0.1"),
-        learned=0.001,
-        times=10.0,
-        glitch=0.01,
-        share=0.8,
-    )
-    yield Subject("rows of 512", data={"setting": setting})
+    brief = Recipe(steps=1000, batch=16, lr=3e-3, schedule="linear", warmup=50, test_examples=64, evals_per_doubling=0)
+    recipe = replace(brief, steps=6000, lr=1e-3, weight_decay=0.1, beta2=0.999, precision="bfloat16")
+    lstm, linear = RecurrentFamily(kind="lstm", state=128, d_embed=64), StateSpaceFamily(layers=2, d_model=64, state=64)
+    nets: dict[str, Net] = {
+        "transformer": (TransformerFamily(layers=4, heads=8, d_model=256), recipe, (1024, 2048, 512), 16),
+        "LSTM": (lstm, brief, (4096, 32_768, 4096), 256),
+        "linear recurrence": (linear, brief, (1024, 2048, 512), 256),
+    }
+    thresholds = {"judged": (SPARSE_TAIL, DENSE_TAIL), "max_wrong": 0.001, "min_ratio": 10.0, "share": 0.8}
+    yield flip_flop_subject("sequences of 512 tokens", nets, 512, thresholds)
 
 
 def sabotage(subject: Subject) -> Subject:
-    return Subject(subject.name, data={"setting": replace(subject.data["setting"], misnamed=True)})
-
-
-@lru_cache(maxsize=4)
-def counted(nets: Nets, length: int, members: tuple[tuple[float, int], ...]) -> Counts:
-    """Wrong reads and reads on every test set of members, each with its part of rows from the tails and its seed."""
-    sandbox = FlipFlop.ffl(USUAL, length)
-    runs = train(nets.family, sandbox, axes={"tails,seed": members}, recipe=nets.recipe)
-    found = {}
-    for (name, ignore), rows in zip(TAILS.items(), nets.rows, strict=True):
-        each = afterwards(nets.family, runs, [FlipFlop.ffl(ignore, length)], rows, nets.piece, apart=True)[0]
-        found[name] = {what: [one[what] for one in each] for what in ("wrong", "asked")}
-    return found
-
-
-def part(counts: Counts, chosen: slice) -> Counts:
-    """The counts of some members."""
-    return {name: {what: values[chosen] for what, values in one.items()} for name, one in counts.items()}
-
-
-def rates(counts: Counts) -> dict[str, Any]:
-    """The share of wrong reads of each seed, by test set."""
-    return {name: np.array(one["wrong"]) / np.array(one["asked"]) for name, one in counts.items()}
+    return replace(subject, data={**subject.data, "misnamed": True})
 
 
 def check(subject: Subject) -> Evidence:
-    setting: Setting = subject.data["setting"]
-    seeds = setting.seeds
-    alone = tuple((0.0, seed) for seed in seeds)
-    helped = tuple((setting.tails, seed) for seed in seeds[: setting.mended])
-    both = counted(setting.transformer, setting.length, alone + helped)
-    plain, mended = part(both, slice(len(seeds))), part(both, slice(len(seeds), None))
-    if setting.misnamed:
-        plain, mended = mended, plain
-    lstm = counted(setting.lstm, setting.length, alone)
-    linear = counted(setting.recurrence, setting.length, alone)
-    wrong, repaired = rates(plain), rates(mended)
-    usual = np.maximum(wrong["0.8"], 1 / np.array(plain["0.8"]["asked"]))
-    able = wrong["0.8"] <= setting.learned
-    able = able if able.any() else ~able  # the premise is not met
-    ratio = (np.max([wrong[name] for name in setting.judged], axis=0) / usual)[able].tolist()
-    dense = wrong["dense 0.1"][able].tolist()
-    left = [float(repaired[name].mean() / max(wrong[name].mean(), 1e-12)) for name in setting.judged]
-    tails = [name for name in TAILS if name != "0.8"]
-    asked = [
-        Asked("transformer: wrong reads, 0.8", wrong["0.8"].tolist(), most=setting.learned, share=LEARN, premise=True),
-        Asked(
-            f"having learned, worst of {', '.join(setting.judged)} over 0.8", ratio, setting.times, share=setting.share
-        ),
-        Asked("having learned, wrong reads, dense 0.1", dense, setting.glitch, share=2 / 3),
-        Asked("transformer: wrong reads, dense 0.1", wrong["dense 0.1"].tolist()),
-        Asked("transformer: wrong reads, sparse 0.98", wrong["sparse 0.98"].tolist()),
-        *(Asked(f"LSTM: number of wrong reads, {name}", lstm[name]["wrong"], most=0) for name in TAILS),
-        *(Asked(f"LSTM: reads of all seeds, {name}", [sum(lstm[name]["asked"])], least=READS) for name in tails),
-        Asked("what rows of the tails in training leave of the mean rate", left, most=MENDED),
-        *(Asked(f"so mended: wrong reads, {name}", repaired[name].tolist()) for name in TAILS),
-        *(Asked(f"linear recurrence: wrong reads, {name}", rates(linear)[name].tolist()) for name in TAILS),
-    ]
-    groups = {"transformer": plain, "with rows of the tails": mended, "LSTM": lstm, "linear recurrence": linear}
-    shown = {name: {"rates": rates(one), "reads": _asked(one)} for name, one in groups.items()}
-    recipe = setting.transformer.recipe
-    domain = f"{len(seeds)} seeds of each net, {subject.name}, transformers {recipe.steps} steps of {recipe.batch} rows"
-    return decided(asked, domain=domain, seed=seeds[0], shown={"nets": shown, "learned": setting.learned})
-
-
-def _asked(counts: Counts) -> dict[str, float]:
-    """Reads of a seed, by test set."""
-    return {name: float(np.mean(one["asked"])) for name, one in counts.items()}
-
-
-def draw(shown: Mapping[str, Any]) -> Any:
-    from vitrify.learn.figures import level, sheet
-
-    figure, planes = sheet(
-        len(shown),
-        len(TAILS),
-        "Reading the bit that was written last (bars: mean and 95 % interval; numbers: reads of each seed)",
-        width=4.4,
-        height=3.8,
+    data, judged = subject.data, Criterion.judged
+    reads = {net: counted(nets, *data["tests"][net]) for net, nets in trained(subject).items()}
+    alone, mended = slice(len(SEEDS)), slice(len(SEEDS), None)
+    plain, repaired = (
+        {name: {what: values[part] for what, values in one.items()} for name, one in reads["transformer"].items()}
+        for part in ((mended, alone) if data["misnamed"] else (alone, mended))
     )
-    for row, (subject, found) in zip(planes, shown.items(), strict=True):
-        for plane, test in zip(row, TAILS, strict=True):
-            floor = min(0.3 / net["reads"][test] for net in found["nets"].values())
-            for at, net in enumerate(found["nets"].values()):
-                _column(plane, at, net["rates"][test], floor, f"C{at}")
-                plane.text(at, floor * 0.55, f"{net['reads'][test]:,.0f}", fontsize=7, ha="center", va="top")
-            plane.axhspan(floor / 4, floor * 1.5, color="0.92", linewidth=0, zorder=0)
-            plane.text(0.01, floor * 1.55, "none wrong", transform=plane.get_yaxis_transform(), fontsize=8)
-            if test == "0.8":
-                level(plane, found["learned"], f"learned: {found['learned']:g}", at=0.99)
-            level(plane, 0.5, "guessing", at=0.99)
-            plane.set(yscale="log", ylim=(floor / 4, 1), xlim=(-0.6, 3.6), title=f"{subject}, ignoring: {test}")
-            plane.set_xticks(range(len(found["nets"])), [_folded(name) for name in found["nets"]], fontsize=8)
-        row[0].set_ylabel("wrong reads over reads, a dot per seed")
+    groups = {"transformer": plain, "with tail sequences": repaired} | {net: reads[net] for net in list(reads)[1:]}
+    rates = {group: {name: one["wrong"] / one["asked"] for name, one in each.items()} for group, each in groups.items()}
+    wrong, lstm, tails = rates["transformer"], reads["LSTM"], list(TAILS)[1:]
+    training = np.maximum(wrong[TRAINING], 1 / plain[TRAINING]["asked"])
+    able = wrong[TRAINING] <= data["max_wrong"]
+    able = able if able.any() else ~able  # the premise is not met
+    ratio = (np.max([wrong[name] for name in data["judged"]], axis=0) / training)[able]
+    left = [rates["with tail sequences"][name].mean() / max(wrong[name].mean(), 1e-12) for name in data["judged"]]
+    worst = f"converged: worst of {', '.join(data['judged'])}, over {TRAINING}"
+    criteria = [
+        judged(
+            f"transformer: error rate, {TRAINING}",
+            wrong[TRAINING],
+            at_most=data["max_wrong"],
+            share=MIN_CONVERGED,
+            premise=True,
+        ),
+        judged(worst, ratio, at_least=data["min_ratio"], share=data["share"]),
+        judged(f"converged: error rate, {DENSE_TAIL}", wrong[DENSE_TAIL][able], at_least=MIN_RATE, share=MIN_GLITCHING),
+        judged(f"transformer: error rate, {DENSE_TAIL}", wrong[DENSE_TAIL]),
+        judged(f"transformer: error rate, {SPARSE_TAIL}", wrong[SPARSE_TAIL]),
+        *(judged(f"LSTM: number of wrong reads, {name}", lstm[name]["wrong"], at_most=0) for name in TAILS),
+        *(
+            judged(f"LSTM: reads of all seeds, {name}", [lstm[name]["asked"].sum()], at_least=MIN_READS)
+            for name in tails
+        ),
+        judged("mean error rate with tail sequences in training, over that without", left, at_most=MAX_RATE_RATIO),
+        *(judged(f"with tail sequences: error rate, {name}", rates["with tail sequences"][name]) for name in TAILS),
+        *(judged(f"linear recurrence: error rate, {name}", rates["linear recurrence"][name]) for name in TAILS),
+    ]
+    counts = {group: {name: one["asked"].mean() for name, one in each.items()} for group, each in groups.items()}
+    nets = {group: {"rates": rates[group], "reads": counts[group]} for group in groups}
+    return evidence(subject, criteria, {"nets": nets, "learned": data["max_wrong"]})
+
+
+def draw(figures: Figures) -> Figure:
+    from vitrify.learn.figures import interval, level, sheet
+
+    title = "Flip-flop: reading the bit written last (bars: mean and 95 % interval; numbers: reads of each seed)"
+    figure, axes = sheet(len(figures), len(TAILS), title, width=4.4, height=3.8)
+    for row, (subject, data) in zip(axes, figures.items(), strict=True):
+        for own, test in zip(row, TAILS, strict=True):
+            floor = min(0.3 / net["reads"][test] for net in data["nets"].values())
+            for at, net in enumerate(data["nets"].values()):
+                interval(own, at, net["rates"][test], f"C{at}", floor)
+                own.text(at, floor * 0.55, f"{net['reads'][test]:,.0f}", fontsize=7, ha="center", va="top")
+            own.axhspan(floor / 4, floor * 1.5, color="0.92", linewidth=0, zorder=0)
+            own.text(0.01, floor * 1.55, "no error", transform=own.get_yaxis_transform(), fontsize=8)
+            level(own, 0.5, "guessing", at=0.99)
+            own.set(yscale="log", ylim=(floor / 4, 1), xlim=(-0.6, 3.6), title=f"{subject}, {test}")
+            own.set_xticks(range(len(data["nets"])), [name.replace(" ", "\n", 1) for name in data["nets"]], fontsize=8)
+        level(row[0], data["learned"], f"converged: {data['learned']:g}", at=0.99)
+        row[0].set_ylabel("error rate (wrong reads over reads), a dot per seed")
     return figure
 
 
-def _column(plane: Any, at: int, values: Sequence[float], floor: float, colour: str) -> None:
-    """The rates of all seeds as dots, their mean with its 95 % interval beside them."""
-    numbers = np.array(values)
-    spread = at + np.linspace(-0.22, 0.22, len(numbers))
-    plane.scatter(spread, np.maximum(numbers, floor), s=18, color=colour, alpha=0.8, linewidth=0)
-    if numbers.any():
-        low, high = np.maximum(interval(values), floor)
-        plane.plot([at + 0.33] * 2, [low, high], color=colour, linewidth=1.5)
-        plane.plot([at + 0.33], [numbers.mean()], marker="_", color=colour, markersize=9)
-
-
-def _folded(name: str) -> str:
-    return name.replace(" ", "\n", 1)
-
-
-CLAIM = Claim(
-    row="G3",
-    status="empirical",
-    learned=True,
-    subjects=subjects,
-    paper=paper,
-    check=check,
-    sabotage=sabotage,
-    draw=draw,
-)
+CLAIM = Claim(subjects, check, sabotage, paper, draw, id="G3", standing="experiment", learned=True, budget_seconds=180)

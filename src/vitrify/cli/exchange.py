@@ -1,67 +1,76 @@
-"""The commands that exchange networks with other libraries; `app.py` registers them."""
+"""The commands that exchange networks with other libraries."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+from vitrify.cli.options import AsJson, ModelOut
+from vitrify.cli.render import TextTable, show, status
+
+if TYPE_CHECKING:
+    from vitrify.interop.equality import Difference
+
+Library = Literal["torch", "hf", "transformer-lens", "onnx"]
+Precision = Literal["float32", "float64"]
 Seed = Annotated[int, typer.Option(help="seed of the random inputs on which answers are compared")]
-
-
-class TargetChoice(StrEnum):
-    """Libraries, as users say them."""
-
-    torch = "torch"
-    hf = "hf"
-    lens = "transformer-lens"
-    onnx = "onnx"
-
-
-class PrecisionChoice(StrEnum):
-    """Precisions of the numbers in a file."""
-
-    float32 = "float32"
-    float64 = "float64"
 
 
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="a model folder, or the folder of a run in a store")],
-    to: Annotated[TargetChoice, typer.Option(help="the library")],
+    to: Annotated[Library, typer.Option(help="the library")],
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="the folder to write; DIR-LIBRARY here, unless said"),
     ] = None,
-    dtype: Annotated[PrecisionChoice, typer.Option(help="the precision of the weights")] = PrecisionChoice.float32,
+    dtype: Annotated[Precision, typer.Option(help="the precision of the weights")] = "float32",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Write a network for another library, load it there, and compare its answers with ours; or refuse, and say why."""
-    from vitrify.cli import render, render_exchange
     from vitrify.interop.export import export as exported
 
-    place = out or Path(f"{folder.resolve().name}-{to.value}")
-    with render.status(f"reading {folder}") as say:
-        found = exported(folder, to.value, place, precision=dtype.value, seed=seed, say=say)
-    render_exchange.exported(found, place, as_json)
+    place = out or Path(f"{folder.resolve().name}-{to}")
+    with status(f"reading {folder}") as say:
+        written = exported(folder, to, place, precision=dtype, seed=seed, say=say)
+    report = written.equality
+    show(
+        as_json,
+        {"folder": str(place), "files": list(written.files), **report.to_json()},
+        f"{report.layout} in {report.stored} → {place}",
+        *report.notes,
+        _differences(report.rows, f"{report.inputs} inputs, as for a certificate"),
+    )
 
 
 def import_entries(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that `vitrify export` wrote, or a GPT-2")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")],
+    out: ModelOut,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Read a network back from another library's format, trained further or not, into a model folder."""
-    from vitrify.cli import render, render_exchange
     from vitrify.interop.imports import import_folder
 
-    with render.status(f"reading {folder}"):
-        found = import_folder(folder, out, seed=seed)
-    render_exchange.imported(found, out, as_json)
+    with status(f"reading {folder}"):
+        net = import_folder(folder, out, seed=seed)
+    what = "the network that was exported" if net.whole else "a network of the sizes in the file"
+    about = {"format": net.format, "stored": net.stored, "whole": net.whole, "note": net.note}
+    show(
+        as_json,
+        {"folder": str(out), **about, "difference": None if net.row is None else asdict(net.row)},
+        f"{net.format} in {net.stored}: {what} → {out}",
+        net.note or None,
+        None if net.row is None else _differences((net.row,), "our answers and the library's"),
+    )
+
+
+def _differences(rows: tuple[Difference, ...], title: str) -> TextTable:
+    cells = [(row.precision, *(f"{x:.2g}" for x in (row.difference, row.absolute, row.from_float64))) for row in rows]
+    return TextTable(("precision", "difference", "absolute", "from our float64"), cells, title)
 
 
 COMMANDS = (export, import_entries)

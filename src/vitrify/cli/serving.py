@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vitrify.cli.learning import StoreFolder
+from vitrify.cli.options import StoreFolder
 from vitrify.errors import InputError
 
 
@@ -26,12 +26,12 @@ def serve(
 ) -> None:
     """Serve the atlas and the glass box to a browser, on this machine."""
     try:
-        from vitrify.web.server import address, guarded
-        from vitrify.web.server import serve as served
-        from vitrify.web.site import Settings
+        from vitrify.web.app import address, guarded
+        from vitrify.web.app import serve as served
+        from vitrify.web.site import ServerSettings
     except ImportError as error:
         raise InputError(f"the app needs {error.name}: install vitrify[web]") from None
-    settings = guarded(Settings(host=host, port=port, atlas=atlas, store=store, token=token))
+    settings = guarded(ServerSettings(host=host, port=port, atlas=atlas, store=store, token=token))
     typer.echo(f"open {address(settings)} (Ctrl+C ends)", err=True)
     served(settings)
 

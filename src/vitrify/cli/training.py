@@ -1,47 +1,50 @@
-"""The commands that draw data and train; `app.py` registers them."""
+"""The commands that train, and what they print: progress while they run, then a table."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.learning import StoreFolder
+from vitrify.cli.options import AsJson, AskParameters, KeyValues, StoreFolder
+from vitrify.cli.render import TextTable, console, json_line, parameters, tell
 from vitrify.errors import InputError
 
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="KEY=VALUE…", help="parameters; several values (lr=1e-3,3e-3 or seed=0..7) make an axis"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
-SHOWN = 1000  # rows, at most
+if TYPE_CHECKING:
+    from vitrify.learn.plan import MemberGroup
+    from vitrify.learn.records import Record
+    from vitrify.learn.store import RunStore
+    from vitrify.learn.sweep import Report, WorkerPool
+    from vitrify.learn.trainer import TrainEvent
+
 Retry = Annotated[bool, typer.Option("--retry", help="train again what has failed")]
-
-
-class LayoutChoice(StrEnum):
-    """How rows are laid out on disk."""
-
-    parquet = "parquet"
-    datasets = "datasets"
+MAX_COMBINATIONS = 24  # of a table
 
 
 def train(
     sandbox: Annotated[str, typer.Argument(help="a sandbox: `vitrify data` lists them")],
     model: Annotated[str, typer.Argument(help="a model family, for example transformer")],
-    words: Words = None,
+    words: KeyValues = None,
     members: Annotated[int, typer.Option(min=1, help="seeds of every combination")] = 1,
     devices: Annotated[int, typer.Option(min=1, help="devices that share every batch, for one large model")] = 1,
     store: StoreFolder = None,
     retry: Retry = False,
+    ask_parameters: AskParameters = False,
     as_json: AsJson = False,
 ) -> None:
     """Train many members at once on a sandbox, against its exact optimum; what a store holds is not trained again."""
-    from vitrify.cli import render_training
-    from vitrify.learn.experiment import in_words
+    from vitrify.learn.experiment import in_words, kinds_of
+    from vitrify.learn.store import RunStore
 
-    render_training.trained([in_words(sandbox, model, words or [], members)], store, retry, as_json, devices)
+    if ask_parameters:
+        parameters(kinds_of(sandbox, model), as_json)
+        return
+    groups = in_words(sandbox, model, words or [], members).groups()
+    _train_here(groups, RunStore(store), retry, as_json, devices)
 
 
 def sweep(
@@ -59,68 +62,211 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Train what a file describes, here or elsewhere; a sweep that was interrupted goes on where it was."""
-    from vitrify.cli import render_sweep, render_training
     from vitrify.learn.experiment import read_sweep
+    from vitrify.learn.store import RunStore
 
     if workers is not None and on is None:
         raise InputError("--workers is for --on: say who they are, for example --on processes")
-    experiments = read_sweep(file)
+    groups = [group for experiment in read_sweep(file) for group in experiment.groups()]
     if dry_run:
-        render_sweep.planned(experiments, store, retry, on, workers)
+        _plan(groups, RunStore(store), retry, on, workers)
     elif on is None:
-        render_training.trained(experiments, store, retry, as_json)
+        _train_here(groups, RunStore(store), retry, as_json)
     else:
-        render_sweep.spread(experiments, store, retry, as_json, on, workers)
+        _train_on_workers(groups, RunStore(store), retry, as_json, on, workers)
 
 
-def data(
-    sandbox: Annotated[str | None, typer.Argument(help="a sandbox; without one, all are listed")] = None,
-    words: Words = None,
-    rows: Annotated[int, typer.Option(min=1, help="rows to show, or to write of each split")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="data seed")] = 0,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="write rows to this folder instead")
-    ] = None,
-    layout: Annotated[
-        LayoutChoice, typer.Option("--format", help="parquet: files; datasets: a folder that `load_dataset` takes")
-    ] = LayoutChoice.parquet,
-    split: Annotated[
-        list[str] | None, typer.Option(metavar="NAME[=ROWS]", help="with --out: train (by default), test, probe")
-    ] = None,
-    as_json: AsJson = False,
+def _train_here(groups: Sequence[MemberGroup], store: RunStore, retry: bool, as_json: bool, devices: int = 1) -> None:
+    """Train in this process, with a line of progress and then a table."""
+    from vitrify.learn.program import remember_programs
+    from vitrify.learn.train import train_groups
+
+    remember_programs()
+    with _training_progress(groups, as_json) as callback:
+        records = train_groups(groups, store, callback=callback, retry=retry, devices=devices)
+    _show_records(records, store, as_json)
+
+
+def _train_on_workers(
+    groups: Sequence[MemberGroup], store: RunStore, retry: bool, as_json: bool, on: str, workers: int | None
 ) -> None:
-    """Show rows of a sandbox with their states, the optimal answers and the entropy rate; write them; or list all."""
-    from vitrify.cli import render_training
+    """Train by workers, with a line for each shard and one for all, and then the table of `train`."""
+    from vitrify.interop.pools import stay_off_gpus, worker_pool
+    from vitrify.learn.sweep import train_on_workers
 
-    if sandbox is None:
-        render_training.sandboxes(as_json)
-    elif out is not None:
-        render_training.written(sandbox, words or [], split or ["train"], rows, seed, out, layout.value, as_json)
-    elif split or rows > SHOWN:
-        raise InputError(f"at most {SHOWN:,} rows of the training split are shown: --out DIR writes any number")
+    stay_off_gpus()  # this process only writes to the store
+    try:
+        with worker_pool(on, workers) as pool, _sweep_progress(groups, pool, as_json) as callback:
+            records = train_on_workers(groups, store, pool, callback=callback, retry=retry)
+    except KeyboardInterrupt:
+        err = console(stderr=True)
+        err.print(f"interrupted; what was reached is in {store.path}, and the same command goes on from there")
+        raise typer.Exit(1) from None
+    _show_records(records, store, as_json)
+
+
+def _plan(groups: Sequence[MemberGroup], store: RunStore, retry: bool, on: str | None, workers: int | None) -> None:
+    """Print the shards that a sweep would have, and what each costs; nothing is trained."""
+    from vitrify.interop.pools import stay_off_gpus, worker_pool
+    from vitrify.learn.sweep import shards_in_words, to_do
+
+    stay_off_gpus()  # this process only writes to the store
+    with worker_pool(on, workers) if on else nullcontext() as pool:
+        left = to_do(groups, store, retry)
+        counts = [sum(len(group.members) for group in some) for some in (left, groups)]
+        tell(f"{counts[0]} of {counts[1]} runs are to be trained", *shards_in_words(left, pool))
+
+
+@contextmanager
+def _training_progress(groups: Sequence[MemberGroup], silent: bool) -> Iterator[Callable[[TrainEvent], None]]:
+    """Print what the training of some groups costs, and yield a callback that shows its events.
+
+    On a terminal it is one line that changes: step, loss and floor, speed, time left; elsewhere a line per measurement.
+    """
+    from vitrify.learn.cost import estimate
+
+    err = console(stderr=True)
+    if silent:
+        yield lambda _event: None
+        return
+    err.print(estimate(groups), markup=False)
+    if err.is_terminal:
+        with err.status("compiling …") as spinner:
+            yield lambda event: spinner.update(_event_line(event))
+        return
+
+    def print_points(event: TrainEvent) -> None:
+        if event.point is not None:
+            err.print(_event_line(event), markup=False)
+
+    yield print_points
+
+
+@contextmanager
+def _sweep_progress(
+    groups: Sequence[MemberGroup], pool: WorkerPool, silent: bool
+) -> Iterator[Callable[[Report], None]]:
+    """Print what a sweep costs, and yield a callback that shows its reports.
+
+    On a terminal there is a line for each shard that changes; elsewhere a new line for each measurement.
+    """
+    from rich.live import Live
+    from rich.text import Text
+
+    from vitrify.learn.cost import estimate
+
+    err, count = console(stderr=True), pool.size()
+    if silent:
+        yield lambda _report: None
+        return
+    err.print(estimate(groups, f"{count} worker{'s' * (count != 1)} with {pool.device} each"), markup=False)
+    if err.is_terminal:
+        with Live(Text("workers are starting …"), console=err, refresh_per_second=4, transient=True) as live:
+
+            def update(report: Report) -> None:
+                if report.event:
+                    live.console.print(report.event, markup=False)
+                lines = [
+                    f"shard {task.piece.number} on {task.worker.name}: "
+                    + (_event_line(task.event) if task.event else "compiling …")
+                    for task in report.tasks
+                ]
+                live.update(Text("\n".join([*lines, _all_shards(report)])))
+
+            yield update
+        return
+    seen: set[tuple[int, int]] = set()
+
+    def print_points(report: Report) -> None:
+        if report.event:
+            err.print(report.event, markup=False, soft_wrap=True)
+        for task in report.tasks:
+            event, number = task.event, task.piece.number
+            if event and event.measured and (number, event.measured["step"]) not in seen:
+                seen.add((number, event.measured["step"]))
+                err.print(f"shard {number}: {_event_line(event)}; {_all_shards(report)}", markup=False, soft_wrap=True)
+
+    yield print_points
+
+
+def _event_line(event: TrainEvent) -> str:
+    """Return the line of progress: the members' mean loss *and* the floor, member-steps per second, time left."""
+    import numpy as np
+
+    text = f"step {event.step:,}/{event.steps:,}"
+    if event.measured:
+        loss, floor = (float(np.nanmean(event.measured[name])) for name in ("loss", "floor"))
+        text += f"  loss {loss:.4f}  floor {floor:.4f}  excess {loss - floor:.2g}"
+        broken = int((np.asarray(event.measured["broken"]) >= 0).sum())
+        text += f"  {broken} broken" if broken else ""
+    if event.rate:
+        text += f"  {event.rate:,.0f} member-steps/s"
+        text += f"  {math.ceil(event.seconds_left):,} s left" if math.isfinite(event.seconds_left) else ""
+    return text + f"  (compiled in {event.compile_seconds:.1f} s)"
+
+
+def _all_shards(report: Report) -> str:
+    """Return all shards in one line: how many are done, the share of all steps, member-steps per second, time left."""
+    text = f"{report.done} of {report.total} shards done, {report.steps_done / max(report.steps, 1):.0%} of all steps"
+    if report.rate:
+        text += f", {report.rate:,.0f} member-steps/s"
+        text += f", {math.ceil(report.left):,} s left" if math.isfinite(report.left) else ""
+    return text
+
+
+def _show_records(records: Sequence[Record], store: RunStore, as_json: bool) -> None:
+    """Print what has been trained, as a table or as lines of JSON; exit code 1 if some of it failed."""
+    if as_json:
+        for record in records:
+            json_line(record.to_json())
     else:
-        render_training.rows_of(sandbox, words or [], rows, seed, as_json)
+        _results(records)
+        console(stderr=True).print(f"{len(records)} runs in {store.path}: `vitrify runs`, `vitrify plot`", markup=False)
+    if any(record.state == "failed" for record in records):
+        raise typer.Exit(1)
 
 
-def plot(
-    query: Annotated[
-        list[str] | None, typer.Argument(metavar="QUERY…", help="which runs, as in `vitrify runs`")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="the figure: .svg, .png or .pdf")] = Path(
-        "curves.svg"
-    ),
-    quantity: Annotated[str, typer.Option(help="what is drawn: loss, excess, kl, accuracy …")] = "loss",
-    store: StoreFolder = None,
-) -> None:
-    """Draw curves of runs against steps, with the floor and the known predictors as lines, seeds as a band."""
-    from vitrify.cli import render_training
-    from vitrify.learn.figures import curves
-    from vitrify.learn.store import Store
+def _results(records: Sequence[Record]) -> None:
+    from vitrify.learn.records import combinations
 
-    opened = Store(store)
-    found = opened.runs(" ".join(query or []))
-    curves(opened, found, quantity, out)
-    render_training.drawn(found, out)
+    axes, groups = combinations(records)
+    rows = []
+    for combination, own in list(groups.items())[:MAX_COMBINATIONS]:
+        done = [record for record in own if record.state == "finished"]
+        failed = f" ({len(own) - len(done)} failed)" if len(done) < len(own) else ""
+        steps = sorted({record.step for record in done if record.step is not None})
+        ends = "–".join(map(str, dict.fromkeys([*steps[:1], *steps[-1:]])))
+        spread = [_spread([record.values[name] for record in done]) for name in ("loss", "floor", "excess", "accuracy")]
+        rows.append((*combination, f"{len(own)}{failed}", ends, *spread, _nearest(done)))
+    columns = (*axes, "runs", "step", "loss", "floor", "excess", "accuracy", "nearest known predictor")
+    more = len(groups) - MAX_COMBINATIONS
+    tell(
+        TextTable(columns, rows, "mean ± deviation over seeds, in nats"),
+        f"… and {more} more: `vitrify runs` has them all" if more > 0 else None,
+        *(f"{record.id} {record.state}: {record.message}" for record in records if record.message),
+    )
 
 
-COMMANDS = (train, sweep, data, plot)
+def _spread(values: Sequence[float]) -> str:
+    import numpy as np
+
+    if not values:
+        return "–"
+    return f"{np.mean(values):.4f}" + (f" ± {np.std(values, ddof=1):.4f}" if len(values) > 1 else "")
+
+
+def _nearest(records: Sequence[Record]) -> str:
+    """Return the known predictor that most members end nearest to, by the divergence from it."""
+    names = []
+    for record in records:
+        far = {name: value for name, value in record.values.items() if name == "kl" or name.startswith("kl.")}
+        best = min(far, key=far.__getitem__)
+        names.append(("optimal" if best == "kl" else best.removeprefix("kl."), far[best]))
+    if not names:
+        return "–"
+    common = max({name for name, _ in names}, key=[name for name, _ in names].count)
+    own = [value for name, value in names if name == common]
+    return f"{common} in {len(own)} of {len(names)} (KL {sum(own) / len(own):.2g})"
+
+
+COMMANDS = (train, sweep)

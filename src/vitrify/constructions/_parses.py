@@ -1,7 +1,7 @@
-"""What a parse over shapes asks of the words read so far: complete children so far back, and the child that is open.
+"""Parses of a grammar by tree shape, as conditions on earlier positions, and their bit programs.
 
-A shape has a fixed width, so its children end at fixed distances before its own end; and once so many of its words
-have been read, the child that holds the next word, and how many of its words have been read, are fixed too.
+A tree shape has a fixed width in words, so its children end at fixed distances before its own end. Once the number of
+its words that have been read is known, so are the child that holds the next word and how much of that child was read.
 """
 
 from __future__ import annotations
@@ -12,32 +12,30 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions._programs import PLACES, WORDS, Bit, Group, Literal, Program, build, inputs
+from vitrify.arrays import Floats
+from vitrify.constructions._programs import POSITIONS, WORDS, Bit, BitGroup, BitProgram, Literal, build, inputs
 from vitrify.errors import BuildRefused
-from vitrify.kit.network import Builder, Network, Readout
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import MultiHot
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import BEGIN, END, Grammar
-from vitrify.spec.grammar_levels import LevelRule
-from vitrify.spec.grammar_shapes import Shapes
+from vitrify.kit.network import AttentionKind, Builder, MultiHot, Network, Output, Readout
+from vitrify.spec.grammars.grammar import BEGIN, END, Grammar
+from vitrify.spec.grammars.levels import LevelRule
+from vitrify.spec.grammars.shapes import Shapes
 
-SHAPES = 2_000  # more shapes in a level than this make nets that are too wide to be read
-ANSWERS = Group(1 << 30, "next words", sums=True)  # computed last
+MAX_SHAPES = 2_000  # per level; more make nets too wide to be inspected
+ANSWERS = BitGroup(1 << 30, "next words", sums=True)  # computed last
+SOURCE = "in the spirit of Nandakumar et al. 2026, arXiv 2606.17522"
 
 
 class Dotted(NamedTuple):
-    """A node of a level and a shape of which so many words have been read."""
+    """A node: its level, its shape, and the number of its words that have been read."""
 
     level: int
     shape: int
     read: int
 
 
-class Part(NamedTuple):
-    """A symbol of a level that is complete in a shape, so many places back."""
+class ParsePart(NamedTuple):
+    """A symbol of a level that is complete, in a shape, `back` positions back."""
 
     level: int
     shape: int
@@ -45,10 +43,10 @@ class Part(NamedTuple):
     back: int
 
 
-class Step(NamedTuple):
-    """A rule at an open node: what it demands of elder children, and the child that holds the next word."""
+class ParseStep(NamedTuple):
+    """A rule at an open node: the elder children it requires to be complete, and the child with the next word."""
 
-    elders: tuple[Part, ...]
+    elders: tuple[ParsePart, ...]
     child: Dotted
     symbol: int
     name: str
@@ -56,13 +54,13 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Parses:
-    """The parses of a levelled grammar with the end of the sentence, by shape."""
+    """The parses of a leveled grammar with the end of the sentence, by shape."""
 
     shapes: Shapes
 
     @classmethod
-    def of(cls, grammar: Grammar, limit: int = SHAPES) -> Parses:
-        return cls(grammar.levelled().with_end().shapes(limit))
+    def of(cls, grammar: Grammar, limit: int = MAX_SHAPES) -> Parses:
+        return cls(grammar.leveled().with_end().shapes(limit))
 
     @property
     def depth(self) -> int:
@@ -70,7 +68,7 @@ class Parses:
 
     @property
     def longest(self) -> int:
-        """The words of the longest sentence."""
+        """The length of the longest sentence, in words."""
         return max(self.shapes.widths[-1]) - 1
 
     @property
@@ -82,46 +80,46 @@ class Parses:
         return self.shapes.levels.symbols[level][symbol]
 
     def roots(self) -> Iterator[Dotted]:
-        """Whole sentences, with every number of words read: the start symbol has number 0."""
+        """Yield the root nodes of all sentences, with every number of words read; the start symbol has index 0."""
         top = self.depth
-        return (Dotted(top, k, p) for k in self.shapes.whole for p in range(self.shapes.widths[top][k]))
+        return (Dotted(top, k, p) for k in self.shapes.of_start for p in range(self.shapes.widths[top][k]))
 
     def usable(self, level: int, shape: int, symbol: int) -> Iterator[LevelRule]:
-        """The rules of a symbol that can stand at a node of a shape."""
+        """Yield the rules of a symbol that fit a node of a shape."""
         rules = self.shapes.levels.rules_of[level][symbol]
         return (rule for rule in rules if self.shapes.usable(level, rule, shape))
 
-    def whole(self, level: int, shape: int, symbol: int) -> Iterator[tuple[tuple[Part, ...], str]]:
-        """For each rule of a symbol at a node that ends here: the children that must be complete, and its name."""
+    def complete_rules(self, level: int, shape: int, symbol: int) -> Iterator[tuple[tuple[ParsePart, ...], str]]:
+        """Yield, per rule of a symbol at a node that ends here, the children that must be complete, and its name."""
         tree, widths = self.shapes.trees[level][shape], self.shapes.widths[level - 1]
         for rule in self.usable(level, shape, symbol):
-            back, found = 0, list[Part]()
+            back, parts = 0, list[ParsePart]()
             for child, part in zip(reversed(tree), reversed(rule.rhs), strict=True):
-                found.append(Part(level - 1, child, part, back))
+                parts.append(ParsePart(level - 1, child, part, back))
                 back += widths[child]
-            yield tuple(found), self._text(level, rule)
+            yield tuple(parts), self._text(level, rule)
 
-    def steps(self, dot: Dotted, symbol: int) -> Iterator[Step]:
-        """For each rule of a symbol at an open node: what it demands, and the child that holds the next word."""
+    def steps(self, dot: Dotted, symbol: int) -> Iterator[ParseStep]:
+        """Yield a step for each rule of a symbol at an open node."""
         level, shape, inside = dot
         tree, widths = self.shapes.trees[level][shape], self.shapes.widths[level - 1]
-        place = 0
-        while inside >= widths[tree[place]]:
-            inside -= widths[tree[place]]
-            place += 1
+        child_index = 0
+        while inside >= widths[tree[child_index]]:
+            inside -= widths[tree[child_index]]
+            child_index += 1
         for rule in self.usable(level, shape, symbol):
-            back, found = inside, list[Part]()
-            for i in reversed(range(place)):
-                found.append(Part(level - 1, tree[i], rule.rhs[i], back))
+            back, elders = inside, list[ParsePart]()
+            for i in reversed(range(child_index)):
+                elders.append(ParsePart(level - 1, tree[i], rule.rhs[i], back))
                 back += widths[tree[i]]
-            child = Dotted(level - 1, tree[place], inside)
-            yield Step(tuple(found), child, rule.rhs[place], self._text(level, rule))
+            child = Dotted(level - 1, tree[child_index], inside)
+            yield ParseStep(tuple(elders), child, rule.rhs[child_index], self._text(level, rule))
 
     def _text(self, level: int, rule: LevelRule) -> str:
         return f"{self.name(level, rule.lhs)} → {' '.join(self.name(level - 1, child) for child in rule.rhs)}"
 
     def builder(self, grammar: Grammar, name: str, attention: AttentionKind, max_length: int | None) -> Builder:
-        """An empty net that reads the words of the grammar."""
+        """Return an empty net that reads the words of the grammar."""
         if max_length is not None and max_length < self.longest:
             raise BuildRefused(
                 f"sentences have up to {self.longest} words: --max-length must be at least that, or left out"
@@ -133,113 +131,109 @@ class Parses:
             attention=attention,
         )
 
-    def about(self, grammar: Grammar, construction: str, attention: AttentionKind) -> dict[str, object]:
-        """What a net built over shapes says of itself."""
-        return {
-            "construction": construction,
-            "attention": attention,
-            "rules": len(grammar.rules),
-            "depth": self.depth,
-            "shapes": len(self.shapes),
-            "longest sentence": self.longest,
-            "source": "in the spirit of Nandakumar et al. 2026, arXiv 2606.17522",
-        }
+    def facts(self, grammar: Grammar) -> dict[str, object]:
+        """Return the sizes of a grammar and its shapes, by name."""
+        sizes = {"depth": self.depth, "shapes": len(self.shapes), "longest sentence": self.longest}
+        return {"rules": len(grammar.rules), **sizes}
 
 
 # Bits over parses
 
 
-def where(read: int) -> Literal:
-    """So many words have been read."""
-    return Bit(PLACES, read, str(read)), 0
+def words_read(read: int) -> Literal:
+    """Return the literal that is 1 after `read` words."""
+    return Bit(POSITIONS, read, str(read)), 0
 
 
 def answer(parses: Parses, word: int) -> Bit:
-    """A word may come next."""
+    """Return the bit that is 1 where a word may come next."""
     return Bit(ANSWERS, word, parses.name(0, word))
 
 
-def recognised(program: Program, parses: Parses, part: Part) -> Literal:
-    """A part is complete; its rows, and those of what it is made of, are added to the program when they are new."""
+def recognised(program: BitProgram, parses: Parses, part: ParsePart) -> Literal:
+    """Return the literal that is 1 where a part is complete; new rows for it and its parts are added to the program."""
     level, shape, symbol, back = part
     if level == 0:
         return Bit(WORDS, symbol, parses.name(0, symbol)), back
-    bit = Bit(Group(level, f"complete {level}.{shape}"), symbol, parses.name(level, symbol))
+    bit = Bit(BitGroup(level, f"complete {level}.{shape}"), symbol, parses.name(level, symbol))
     if bit not in program.rows:
-        for children, name in parses.whole(level, shape, symbol):
+        for children, name in parses.complete_rules(level, shape, symbol):
             program.put(bit, [recognised(program, parses, child) for child in children], name)
     return bit, back
 
 
-Found = dict[
+NextWords = dict[
     int, Literal | int
-]  # by word: the bit that says whether it can come next, or in how many ways it always can
+]  # by word: the bit that is 1 where it can come next, or the number of ways in which it always can
 
 
-def one_pass_program(parses: Parses) -> Program:
-    r"""Bottom-up, with every word: $F_{h,k,p}[A, w]$ of the child that is open, where the children before are complete.
+def one_pass_program(parses: Parses) -> BitProgram:
+    r"""Return the bottom-up program of $F_{h,k,p}[A, w]$ (see `grammar_one_pass.py`).
 
-    Taken as sets, the rows say what can come next; taken as sums of products, in how many ways. $F$ of a node of which
-    nothing has been read is a constant.
+    As disjunctions, its rows give the words that can come next; as sums of products, in how many ways. $F$ of a node of
+    which nothing has been read is a constant.
     """
-    program = Program(parses.longest)
-    known: dict[tuple[Dotted, int], Found] = {}
+    program = BitProgram(parses.longest)
+    known: dict[tuple[Dotted, int], NextWords] = {}
     for dot in parses.roots():
         for step in parses.steps(dot, 0):
             elders = [recognised(program, parses, part) for part in step.elders]
             for word, literal in _next(program, parses, known, step.child, step.symbol).items():
-                given, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
-                program.put(answer(parses, word), [where(dot.read), *elders, *given], step.name, ways)
+                literals, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
+                program.put(answer(parses, word), [words_read(dot.read), *elders, *literals], step.name, ways)
     return program
 
 
-def _next(program: Program, parses: Parses, known: dict[tuple[Dotted, int], Found], dot: Dotted, symbol: int) -> Found:
-    """What can come next in a node of which so many words have been read; rows are added when they are new."""
+def _next(
+    program: BitProgram, parses: Parses, known: dict[tuple[Dotted, int], NextWords], dot: Dotted, symbol: int
+) -> NextWords:
+    """Return the words that can come next in a partly read node; new rows for them are added to the program."""
     if dot.level == 0:
         return {symbol: 1}
     if (dot, symbol) in known:
         return known[dot, symbol]
-    found: Found = {}
+    by_word: NextWords = {}
     constant: Counter[int] = Counter()
-    group = Group(dot.level, f"next {dot.level}.{dot.shape}.{dot.read}", sums=True)
+    group = BitGroup(dot.level, f"next {dot.level}.{dot.shape}.{dot.read}", sums=True)
     for step in parses.steps(dot, symbol):
         elders = [recognised(program, parses, part) for part in step.elders]
         for word, literal in _next(program, parses, known, step.child, step.symbol).items():
-            given, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
+            literals, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
             if dot.read == 0:
                 constant[word] += ways
                 continue
             name = f"{parses.name(dot.level, symbol)} … {parses.name(0, word)}"
             bit = Bit(group, symbol * len(parses.shapes.levels.words) + word, name)
-            program.put(bit, [*elders, *given], step.name, ways)
-            found[word] = bit, 0
-    known[dot, symbol] = found or dict(constant)
+            program.put(bit, [*elders, *literals], step.name, ways)
+            by_word[word] = bit, 0
+    known[dot, symbol] = by_word or dict(constant)
     return known[dot, symbol]
 
 
 def next_words_net(
     grammar: Grammar,
     parses: Parses,
-    program: Program,
+    program: BitProgram,
     name: str,
     way: str,
     attention: AttentionKind,
     max_length: int | None,
 ) -> Network:
-    """The net of a program whose answers are the words that may come next."""
+    """Return the net of a program whose answers are the words that may come next."""
     net = parses.builder(grammar, name, attention, max_length)
     counts = build(net, program, inputs(net, MultiHot(parses.words), parses.longest), ANSWERS)
     symbols, matrix = spread(grammar, program)
     readout = Readout(((counts, matrix),), np.full(len(symbols), -0.5), {counts: 0.25})
+    facts = parses.facts(grammar)
     return net.network(
-        Output("next", symbols), readout, parses.about(grammar, f"bounded-depth grammar {way}", attention), reuse=False
+        Output("next", symbols), readout, f"bounded-depth grammar {way}", facts, source=SOURCE, reuse=False
     )
 
 
-def spread(grammar: Grammar, program: Program) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """What a net may answer, and which of its answers each count is for [count, symbol]."""
+def spread(grammar: Grammar, program: BitProgram) -> tuple[tuple[str, ...], Floats]:
+    """Return the output symbols, and a 0/1 matrix [count, symbol]: which symbol each count is for."""
     symbols = (*grammar.vocabulary, END)
     matrix = np.zeros((len(program.groups[ANSWERS]), len(symbols)))
-    for place, bit in enumerate(program.groups[ANSWERS]):
-        matrix[place, symbols.index(bit.name)] = 1.0
+    for index, bit in enumerate(program.groups[ANSWERS]):
+        matrix[index, symbols.index(bit.name)] = 1.0
     return symbols, matrix

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
-from vitrify.constructions._program_stream import Floats, Form, Stream, classes_of, kind_of, numbers_of, same, total_of
-from vitrify.kit.gadgets import steps
-from vitrify.kit.network import Affine, Space, Units
-from vitrify.net.spaces import Flag, Integers, Reals
-from vitrify.spec.program import Expr, function_of
+from vitrify.arrays import Bools, Floats
+from vitrify.constructions._program_stream import Form, Stream, classes_of, kind_of, numbers_of, same, total_of
+from vitrify.kit.gadgets.steps import steps
+from vitrify.kit.network import Affine, Flag, Integers, Reals, Space, Units
+from vitrify.spec.programs.expression import Expr, Value, function_of
 
-FEW = 8  # numbers with more values than this travel as one number
-MOST_UNITS = 1 << 14  # of one table
+MAX_CODE_VALUES = 8  # numbers with more values are stored as one number instead of a one-hot
+MAX_TABLE_UNITS = 1 << 14
 CONNECTIVES = ("and", "or", "not", "==", "!=", "if")
-MOST_LEAVES = 8  # of a truth function that is made in one layer
+MAX_LEAVES = 8  # of a truth function computed in one layer
 
 
 class Functions(Stream):
-    """What is made by units."""
+    """Compiles element-wise functions into units."""
 
-    def _made(self, node: Expr) -> Form:
+    def _new_form(self, node: Expr) -> Form:
         if node.op != "apply":
-            return super()._made(node)
+            return super()._new_form(node)
         if node.data in ("+", "-", "neg"):
             return self._sum(node)
         if self._connects(node):
@@ -35,22 +35,22 @@ class Functions(Stream):
             differences = np.unique(np.subtract.outer(numbers_of(self.values[left]), numbers_of(self.values[right])))
             holds = function_of(node.data)
             total = self.number(left) + self.number(right) * -1.0
-            return self._flag(node, total, differences, lambda x: holds(x, 0.0))
+            return self._flag(node, total, differences, [bool(holds(x, 0.0)) for x in differences])
         if node.data in ("min", "max") and numeric and len(node.args) == 2:
             return self._extreme(node)
-        if node.data == "if" and self.values.numeric(node) and len(self.values[node]) > FEW:
+        if node.data == "if" and self.values.numeric(node) and len(self.values[node]) > MAX_CODE_VALUES:
             return self._either(node)
         return self._table(node)
 
     def _connects(self, node: Expr) -> bool:
-        """Whether this is a connective of truth values."""
+        """Return whether an expression is a connective of truth values."""
         named = node.op == "apply" and isinstance(node.data, str) and node.data in CONNECTIVES
         return named and all(self.values.boolean(arg) for arg in node.args)
 
     def _connected(self, node: Expr) -> Form:
-        """A truth function of few others in one layer, however its connectives are nested: two units for and, or."""
+        """Return a truth function of few leaves in one layer, however nested; two units for a conjunction."""
         leaves = self._leaves(node)
-        if len(leaves) > MOST_LEAVES:
+        if len(leaves) > MAX_LEAVES:
             return self._wide(node)
         rows = list(product((False, True), repeat=len(leaves)))
         truth = np.array([self._truth(node, dict(zip(map(id, leaves), row, strict=True))) for row in rows])
@@ -62,31 +62,32 @@ class Functions(Stream):
                 total = total_of([self.number(leaf) * sign for leaf, sign in zip(leaves, signs, strict=True)])
                 top = float((signs > 0).sum())
                 points = np.arange(top - len(leaves), top + 1)
-                return self._flag(node, total, points, lambda x, v=value, t=top: (x >= t) == v)
+                return self._flag(node, total, points, (points >= top) == value)
         return self._table(node, leaves)
 
     def _wide(self, node: Expr) -> Form:
-        """A conjunction or disjunction of many."""
+        """Return a conjunction or disjunction of many arguments."""
         if node.data not in ("and", "or"):
             return self._table(node)
         total = total_of([self.number(arg) for arg in node.args])
         least = len(node.args) if node.data == "and" else 1
-        return self._flag(node, total, np.arange(len(node.args) + 1.0), lambda x: x >= least)
+        points = np.arange(len(node.args) + 1.0)
+        return self._flag(node, total, points, points >= least)
 
     def _leaves(self, node: Expr) -> list[Expr]:
-        """The truth values that a nest of connectives is made of; constants are none."""
-        found: dict[int, Expr] = {}
+        """Return the non-constant truth values that a nest of connectives combines."""
+        leaves: dict[int, Expr] = {}
         stack = [node]
         while stack:
             part = stack.pop()
             if part is node or (self._connects(part) and id(part) not in self.forms):
                 stack.extend(part.args)
             elif len(self.values[part]) > 1:
-                found[id(part)] = part
-        return list(found.values())
+                leaves[id(part)] = part
+        return list(leaves.values())
 
-    def _truth(self, node: Expr, known: dict[int, Any]) -> bool:
-        """A truth function, given its leaves; what has one value only has that."""
+    def _truth(self, node: Expr, known: dict[int, Value]) -> bool:
+        """Return the value of a truth function, given its leaves; constants have their only value."""
         if id(node) in known:
             return bool(known[id(node)])
         if len(self.values[node]) == 1:
@@ -98,29 +99,36 @@ class Functions(Stream):
         total = total_of([self.number(arg) * sign for arg, sign in zip(node.args, signs, strict=True)])
         return Form(total, numbers_of(self.values[node]))
 
-    def _flag(self, node: Expr, total: Affine, points: Floats, holds: Any) -> Form:
+    def _flag(self, node: Expr, total: Affine, points: Floats, holds: Sequence[bool] | Bools) -> Form:
+        """Return a flag that is a function of the total, which takes one of some points."""
         domain = self.values[node]
-        says = np.array([[float(bool(holds(point)))] for point in points])
+        says = np.array(holds, dtype=float)[:, None]
         space = Space(self.name(node), Flag())
         steps(self.net, total, points, [(space, says)], name=f"decide: {space.name}")
         return Form(Affine.copy(space), np.array([float(bool(value)) for value in domain]))
 
     def _extreme(self, node: Expr) -> Form:
-        """max(a, b) = a + relu(b - a), min(a, b) = a - relu(a - b)."""
+        """Return max(a, b) = a + relu(b - a) or min(a, b) = a - relu(a - b)."""
         a, b = (self.number(arg) for arg in node.args)
         sign = 1.0 if node.data == "max" else -1.0
-        lead = (b + a * -1.0) * sign
-        space = Space(self.name(node), Reals(("lead",), 0.0, float(lead.bound[0])))
-        gain = {s: lead.gain(s) for s in lead.spaces}
-        self.net.add(Units(f"lead: {space.name}", lead.parts, lead.bias, ((space, np.eye(1)),), gain=gain))
+        excess = (b + a * -1.0) * sign
+        space = Space(self.name(node), Reals(("lead",), 0.0, float(excess.bound[0])))
+        gain = {s: excess.gain(s) for s in excess.spaces}
+        self.net.add(Units(f"lead: {space.name}", excess.parts, excess.bias, ((space, np.eye(1)),), gain=gain))
         return Form(a + Affine.copy(space) * sign, numbers_of(self.values[node]))
 
     def _either(self, node: Expr) -> Form:
-        """A number that passes where the condition holds, and another where it does not: two units each."""
+        """Return one number where the condition holds, another where it does not: two units each.
+
+        At BOS the program has no value, but the range of the space includes every value of either number.
+        """
         yes, condition, no = node.args
         flag = self.number(condition)
         numbers = numbers_of(self.values[node])
-        limit = 2.0 * float(np.abs(numbers).max()) + 2.0
+        ranges = [self.number(arg).range for arg in (yes, no)]
+        least = min(0.0, numbers.min(), *(float(low[0]) for low, _ in ranges))
+        largest = max(0.0, numbers.max(), *(float(high[0]) for _, high in ranges))
+        limit = 2.0 * max(-least, largest) + 2.0
         units = []
         for arg, gate in ((yes, flag), (no, Affine.constant(1.0) + flag * -1.0)):
             shut = gate * limit + Affine.constant(-limit)
@@ -128,7 +136,7 @@ class Functions(Stream):
         read = units[0]
         for unit in units[1:]:
             read = read.beside(unit)
-        space = Space(self.name(node), Integers(("value",), float(min(numbers.min(), 0)), float(max(numbers.max(), 0))))
+        space = Space(self.name(node), Integers(("value",), float(least), float(largest)))
         gain = {s: 2.0 * read.gain(s) for s in read.spaces}
         self.net.add(
             Units(
@@ -143,7 +151,7 @@ class Functions(Stream):
         return Form(Affine.copy(space), numbers)
 
     def _table(self, node: Expr, leaves: list[Expr] | None = None) -> Form:
-        """One unit per combination of classes of arguments, or of leaves, but for the commonest result."""
+        """Return a lookup table: a unit per combination of argument (or leaf) classes, except the commonest result."""
         args = leaves or list({id(arg): arg for arg in node.args if self.sources(arg)}.values())
         domains = [self.values[arg] for arg in args]
         where = {same(value): row for row, value in enumerate(self.values[node])}
@@ -153,13 +161,13 @@ class Functions(Stream):
             if leaves:
                 grid[index] = where[same(self._truth(node, known))]
                 continue
-            given = (known.get(id(arg), self.values[arg][0]) for arg in node.args)
-            grid[index] = where[same(function_of(node.data)(*given))]
+            arguments = (known.get(id(arg), self.values[arg][0]) for arg in node.args)
+            grid[index] = where[same(function_of(node.data)(*arguments))]
         classes = [classes_of(np.moveaxis(grid, axis, 0).reshape(grid.shape[axis], -1)) for axis in range(grid.ndim)]
         reduced = grid[np.ix_(*(firsts for firsts, _ in classes))]
         common = int(np.bincount(reduced.ravel()).argmax())
         rows = np.argwhere(reduced != common)
-        if len(rows) > MOST_UNITS:
+        if len(rows) > MAX_TABLE_UNITS:
             sizes = " × ".join(str(len(firsts)) for firsts, _ in classes)
             line = f"line {self.values.lines[node]}: " if node in self.values.lines else ""
             self.refused.append(
@@ -175,7 +183,7 @@ class Functions(Stream):
             wanted[rows[:, axis], np.arange(len(rows))] = 2.0
             read = read + code @ wanted
         domain = self.values[node]
-        as_line = self.values.numeric(node) and len(domain) > FEW
+        as_line = self.values.numeric(node) and len(domain) > MAX_CODE_VALUES
         images = numbers_of(domain)[:, None] if as_line else np.eye(len(domain))
         space = Space(self.name(node), kind_of(images, domain))
         outputs = images[reduced[tuple(rows.T)]] - images[common]

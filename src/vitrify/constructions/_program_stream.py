@@ -1,38 +1,34 @@
-"""How the values of a program stand in the stream: a code or a line of points, and what readers take from either."""
+"""Values of a program in the residual stream: a one-hot code or a line of points, and how readers use either."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.kit.gadgets import snap, steps
-from vitrify.kit.network import Affine, Builder, Space
-from vitrify.net.spaces import Flag, Kind, OneHot, Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.program import Expr, Table, Value, evaluate, function_of, parts
-from vitrify.spec.program_file import BEGIN, Program
-from vitrify.spec.program_values import Domain
-
-Floats = NDArray[np.float64]
+from vitrify.arrays import Floats, Ints
+from vitrify.kit.gadgets.steps import snap, steps
+from vitrify.kit.network import Affine, AttentionKind, Builder, Flag, Kind, OneHot, Reals, Space
+from vitrify.spec.programs.expression import Expr, Table, Value, evaluate, function_of, parts
+from vitrify.spec.programs.program import BEGIN, Program
+from vitrify.spec.programs.values import Domain, symbols_of
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """How an expression stands in the stream: a one-hot over its values, or a number with a point for each value."""
+    """Representation of an expression: a one-hot over its values, or a number with a point for each value."""
 
     affine: Affine
     points: Floats | None = None  # None: a one-hot
 
 
 class Stream:
-    """The spaces of a program, made when somebody asks for them."""
+    """The spaces of a program, created on demand."""
 
     def __init__(self, program: Program, attention: AttentionKind, *, letters: bool = True) -> None:
-        self.letters = letters  # whether the token stands in the stream, or only what is asked about it
+        self.letters = letters  # whether the token's one-hot is embedded, or only the functions of it that are read
         self.token_tables: dict[bytes, Floats] = {}
         self.program, self.values, self.attention = program, program.values, attention
         self.net = Builder(program.name, (BEGIN, *program.alphabet), program.length, attention, void=True)
@@ -45,7 +41,7 @@ class Stream:
         self.refused: list[str] = []  # reasons why the net can't be built
 
     def sources(self, node: Expr) -> frozenset[str]:
-        """What a value depends on: the token, the place, what stands elsewhere."""
+        """Return what a value depends on: the token, the position, other positions."""
         if id(node) not in self._sources:
             for part in parts(node):
                 own = {part.op} if part.op in ("tokens", "indices") else set()
@@ -55,13 +51,13 @@ class Stream:
         return self._sources[id(node)]
 
     def number(self, node: Expr, *, clean: bool = False) -> Affine:
-        """The value itself, as one number."""
+        """Return the value itself, as one number."""
         return self.vector(node, numbers_of(self.values[node])[:, None], clean=clean)
 
     def vector(self, node: Expr, table: Floats, *, clean: bool = False) -> Affine:
-        """For each value of an expression a vector of one's choice, as an affine map of the stream.
+        """Return an affine map of the residual stream to a chosen vector (row of `table`) for each value.
 
-        What is `clean` has no error and depends, at BOS, on nothing but its bias.
+        With `clean`, it has no error and is its bias at BOS.
         """
         source, rows = self.source(node)
         table = np.ascontiguousarray(table[rows], dtype=float)
@@ -74,7 +70,7 @@ class Stream:
 
     def _made_vector(self, node: Expr, table: Floats, clean: bool) -> Affine:
         if node.op == "indices":
-            return self._placed(table)
+            return self._positional(table)
         if node.op == "tokens":
             self.token_tables[table.tobytes()] = table
             if not self.letters:
@@ -94,31 +90,31 @@ class Stream:
         steps(self.net, form.affine, form.points[order], [(space, table[order])], name=f"values of {space.name}")
         return Affine.copy(space)
 
-    def _placed(self, table: Floats) -> Affine:
+    def _positional(self, table: Floats) -> Affine:
         slope = slope_of(np.arange(len(table), dtype=float), table)
         if slope is not None:
             return Affine.of({self.net.index: slope[None, :]}, table[0] - slope)
-        space = self.net.place(self.named("place"), kind_of(table, tuple(range(len(table)))), table)
+        space = self.net.embed_position(self.named("place"), kind_of(table, tuple(range(len(table)))), table)
         return Affine.copy(space)
 
     def cleaned(self, affine: Affine) -> Affine:
-        """The same with every one-hot that a head wrote made exact, and zero at BOS."""
-        found = Affine.constant(affine.bias)
+        """Return the same map with every one-hot that a head wrote made exact, and zero at BOS."""
+        clean = Affine.constant(affine.bias)
         for space, matrix in affine.parts:
             if space in self.from_heads and isinstance(space.kind, OneHot | Flag):
                 if space not in self._snapped:
                     self._snapped[space] = snap(self.net, space, name=self.named(f"{space.name}, exact"), void=True)
                 space = self._snapped[space]
-            found = found + Affine.of({space: matrix})
-        return found
+            clean = clean + Affine.of({space: matrix})
+        return clean
 
-    def source(self, node: Expr) -> tuple[Expr | None, NDArray[np.int64]]:
-        """The one expression that a value depends on, with the row of the value for each value of that; or itself."""
+    def source(self, node: Expr) -> tuple[Expr | None, Ints]:
+        """Return the one expression that a value is a function of (or itself), and that function as row indices."""
         sources, domain = self.sources(node), self.values[node]
         where = {same(value): row for row, value in enumerate(domain)}
         if not sources:
-            (found,) = evaluate(node, [self.program.alphabet[0]])
-            return None, np.array([where[same(found)]])
+            (constant,) = evaluate(node, [self.program.alphabet[0]])
+            return None, np.array([where[same(constant)]])
         if sources == {"tokens"}:
             each = [evaluate(node, [letter])[0] for letter in self.program.alphabet]
             return leaf(node, "tokens"), np.array([where[same(value)] for value in each])
@@ -140,20 +136,20 @@ class Stream:
         return node, np.arange(len(domain))
 
     def form(self, node: Expr) -> Form:
-        """How an expression that is nobody's function stands in the stream."""
+        """Return the form of an expression that is no function of a single other one."""
         if id(node) not in self.forms:
-            self.forms[id(node)] = self._made(node)
+            self.forms[id(node)] = self._new_form(node)
         return self.forms[id(node)]
 
-    def _made(self, node: Expr) -> Form:
-        """The form of an expression that is nobody's function: here the token, elsewhere what units and heads make."""
+    def _new_form(self, node: Expr) -> Form:
+        """Return a new form: here of the token; subclasses add those that units and heads compute."""
         assert node.op == "tokens"
         size = len(self.program.alphabet)
         table = np.vstack([np.zeros(size), np.eye(size)])
         return Form(Affine.copy(self.net.embed("token", OneHot(self.program.alphabet, void=True), table)))
 
     def at_tokens(self, key: Affine) -> Affine:
-        """The same with nothing at BOS."""
+        """Return the same map with 0 at BOS."""
         return key + Affine.of({self.net.bos: -key.bias[None, :]}) if key.bias.any() else key
 
     def name(self, node: Expr) -> str:
@@ -175,13 +171,8 @@ def numbers_of(domain: Domain) -> Floats:
     return np.array([float(value) for value in domain])  # type: ignore[arg-type]
 
 
-def symbols_of(domain: Domain) -> tuple[str, ...]:
-    plain = tuple("none" if value is None else str(value) for value in domain)
-    return plain if len(set(plain)) == len(plain) else tuple(repr(value) for value in domain)
-
-
-def same(value: Value) -> Any:
-    """Truth values count as the numbers 0 and 1."""
+def same(value: Value) -> Value:
+    """Return the value, with truth values as the numbers 0 and 1."""
     return int(value) if isinstance(value, bool) else value
 
 
@@ -193,7 +184,7 @@ def total_of(parts_of: Sequence[Affine]) -> Affine:
 
 
 def slope_of(points: Floats, table: Floats) -> Floats | None:
-    """The slope with which a table is an affine function of its points, if it is one."""
+    """Return the slope with which a table is an affine function of its points, or None if it is none."""
     if len(points) == 1:
         return np.zeros(table.shape[1])
     far = int(np.abs(points - points[0]).argmax())
@@ -202,8 +193,8 @@ def slope_of(points: Floats, table: Floats) -> Floats | None:
     return slope if np.abs(line - table).max() <= 1e-12 * max(1.0, float(np.abs(table).max())) else None
 
 
-def classes_of(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first of each class of equal rows, and the class of every row, in order of appearance."""
+def classes_of(rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
+    """Return the first of each class of equal rows, and the class of every row, in order of appearance."""
     _, firsts, member = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(firsts)
     rank = np.empty(len(order), dtype=np.int64)
@@ -212,7 +203,7 @@ def classes_of(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def kind_of(table: Floats, domain: Domain) -> Kind:
-    """What a space of such vectors is."""
+    """Return the kind of a space that holds the rows of a table."""
     size = table.shape[1]
     binary = bool(np.isin(table, (0.0, 1.0)).all())
     if size == 1 and binary:

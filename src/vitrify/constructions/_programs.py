@@ -1,16 +1,17 @@
-r"""Programs of bits: each is 1 where some row of literals holds, a literal being a bit so many places back.
+r"""Bit programs: formulas in disjunctive normal form over earlier positions, and the nets that compute them.
 
-A program is made *smaller* before it is built, without a change in what it says anywhere it is asked:
+A bit is 1 at a position iff one of its *rows* holds there. A row is a conjunction of *literals* (bit, $b$): the bit is
+1 $b$ positions back. Before a program is built, it is simplified without changing any answer:
 
-- a bit with one row of one literal is that literal, two bits with the same rows are one, and a row that asks for a bit
-  without rows can't hold;
-- a row that implies another row of its bit goes;
-- bits that no answer depends on go; and a bit is fetched only where some answer may ask for it, its *times*: forwards
-  a row can hold only where all its literals can, backwards a literal is read only where its row may be asked for.
+- a bit with one row of one literal is replaced by that literal; two bits with the same rows become one; a row that
+  needs a bit without rows is dropped;
+- a row that implies another row of its bit is dropped;
+- bits that no answer depends on are dropped. A bit is fetched only at the *times* (numbers of words read) at which an
+  answer may need it: a row can hold only where all its literals can, and a literal is read only where its row is.
 
 Sizes follow from the program alone. A group of bits, held by one space, takes one block of units if each of its bits
-has one row (two units per row: the second cuts noise), and else two: one unit per row counts, two per bit turn a count
-into a bit. Heads: one for each group and distance.
+has one row (two units per row: the second removes noise), and else two blocks: one unit per row counts the rows that
+hold, two per bit turn the count into a bit. Heads: one for each group and distance.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vitrify.kit.gadgets import Asked, Clause, clauses, steps
-from vitrify.kit.heads import shift
-from vitrify.kit.network import Builder, Space
-from vitrify.kit.positions import Places
-from vitrify.net.spaces import Circle, Integers, MultiHot, OneHot
+from vitrify.kit.gadgets.clauses import Clause, Conditions, clauses
+from vitrify.kit.gadgets.steps import steps
+from vitrify.kit.heads.shift import shift
+from vitrify.kit.network import Builder, Circle, Integers, MultiHot, OneHot, Space
+from vitrify.kit.positions import ChosenPositions
 
-WORD, WHERE = "word", "words read"  # the spaces that the input sets
+WORD, WORDS_READ = "word", "words read"  # the spaces that the input sets
 
 
-class Group(NamedTuple):
-    """Bits that one space holds: groups of lower rank are computed first.
+class BitGroup(NamedTuple):
+    """Bits that one space holds; groups of lower rank are computed first.
 
-    The rows of `sums` may also be added up, as products of their literals, where a number is wanted and not a bit.
+    The rows of a group with `sums` may also be added up as products of their literals, to a count instead of a bit.
     """
 
     rank: int
@@ -44,25 +45,25 @@ class Group(NamedTuple):
 
 
 class Bit(NamedTuple):
-    """A coordinate of a group, with its name."""
+    """A bit of a group: its index there, and its name."""
 
-    group: Group
-    place: int
+    group: BitGroup
+    number: int
     name: str
 
 
-Literal = tuple[Bit, int]  # a bit so many places back
+Literal = tuple[Bit, int]  # a bit, and how many positions back it is read
 Row = frozenset[Literal]
 
-COMPARED = 64  # rows of one bit up to which each is compared with each other
-WORDS, PLACES = Group(-1, WORD), Group(-1, WHERE)
+MAX_COMPARED_ROWS = 64  # with more rows, a bit's rows are not compared for implications
+WORDS, POSITIONS = BitGroup(-1, WORD), BitGroup(-1, WORDS_READ)
 
 
 @dataclass(eq=False)
-class Program:
-    """Rows of literals by bit, each with a name and how often it was put there.
+class BitProgram:
+    """Rows of literals by bit, each with a name and a weight: how often it was added.
 
-    `answers` is, in what follows, the group that is read at the end, as counts.
+    The methods take `answers`, the group that the readout reads, as counts.
     """
 
     longest: int
@@ -75,21 +76,24 @@ class Program:
         self.rows.setdefault(bit, {}).setdefault(row, name)
         self.weights[bit, row] += weight
 
-    def smaller(self, answers: Group) -> Program:
-        """The program with aliases replaced, and without rows and bits that change no answer."""
-        before, found = None, self
-        while before is None or before.rows != found.rows:
-            before, found = found, found._without_aliases(answers)._without_the_unasked(answers)._without_the_implied()
-        return found
+    def smaller(self, answers: BitGroup) -> BitProgram:
+        """Return the program with aliases replaced, and without rows and bits that change no answer."""
+        before, program = None, self
+        while before is None or before.rows != program.rows:
+            before, program = (
+                program,
+                program._without_aliases(answers)._without_unused_rows(answers)._without_implied_rows(),
+            )
+        return program
 
-    def _without_aliases(self, answers: Group) -> Program:
+    def _without_aliases(self, answers: BitGroup) -> BitProgram:
         alias: dict[Bit, Literal] = {}
         same: dict[frozenset[Row], Bit] = {}
-        kept = Program(self.longest)
+        smaller = BitProgram(self.longest)
         for bit in sorted(self.rows, key=lambda bit: bit.group.rank):
             rows: dict[Row, str] = {}
             for row, name in self.rows[bit].items():
-                if all(part.group.rank < 0 or part in alias or part in kept.rows for part, _ in row):
+                if all(part.group.rank < 0 or part in alias or part in smaller.rows for part, _ in row):
                     rows.setdefault(frozenset(_moved(alias, literal) for literal in row), name)
             only = next(iter(rows)) if len(rows) == 1 else frozenset()
             if len(only) == 1 and bit.group != answers:
@@ -97,27 +101,27 @@ class Program:
             elif bit.group != answers and frozenset(rows) in same:
                 alias[bit] = same[frozenset(rows)], 0
             elif rows:
-                kept.rows[bit] = rows
+                smaller.rows[bit] = rows
                 same[frozenset(rows)] = bit
-        return kept
+        return smaller
 
-    def _without_the_implied(self) -> Program:
-        kept = Program(self.longest)
+    def _without_implied_rows(self) -> BitProgram:
+        smaller = BitProgram(self.longest)
         for bit, rows in self.rows.items():
             left = list(rows)
-            if len(left) <= COMPARED:
+            if len(left) <= MAX_COMPARED_ROWS:
                 for row in rows:
                     others = [other for other in left if other is not row]
-                    if any(all(kept.implies(row, literal) for literal in other) for other in others):
+                    if any(all(smaller.implies(row, literal) for literal in other) for other in others):
                         left = others
-            kept.rows[bit] = {row: rows[row] for row in left}
-        return kept
+            smaller.rows[bit] = {row: rows[row] for row in left}
+        return smaller
 
     def implies(self, row: Row, literal: Literal, *, split: bool = True) -> bool:
-        """Whether a literal certainly holds where a row does: False may also mean that it was not found out.
+        """Return True if a literal was shown to hold wherever a row does; False proves nothing.
 
         It is in the row; or it has a row of its own whose literals are implied; or some literal of the row is a bit
-        each of whose rows, put in its place, implies it.
+        each of whose rows, substituted for it, implies it.
         """
         if literal in row:
             return True
@@ -130,72 +134,55 @@ class Program:
             if part in self.rows
         )
 
-    def _without_the_unasked(self, answers: Group) -> Program:
-        kept = Program(self.longest)
+    def _without_unused_rows(self, answers: BitGroup) -> BitProgram:
+        smaller = BitProgram(self.longest)
         for bit, row, name, times in self.uses(answers):
             if times:
-                kept.put(bit, row, name)
-        kept.rows = {bit: kept.rows[bit] for bit in self.rows if bit in kept.rows}
-        return kept
+                smaller.put(bit, row, name)
+        smaller.rows = {bit: smaller.rows[bit] for bit in self.rows if bit in smaller.rows}
+        return smaller
 
-    def uses(self, answers: Group) -> list[tuple[Bit, Row, str, set[int]]]:
-        """Every row, readers first, with the numbers of words after which it may hold and be asked for."""
+    def uses(self, answers: BitGroup) -> list[tuple[Bit, Row, str, set[int]]]:
+        """Return every row, readers first, with the numbers of words after which it may hold and is needed."""
         can: dict[Bit, set[int]] = {}
         for bit, rows in self.rows.items():
             can[bit] = set().union(*(self._times(row, can) for row in rows))
-        asked: defaultdict[Bit, set[int]] = defaultdict(set)
-        found = []
+        needed_after: defaultdict[Bit, set[int]] = defaultdict(set)
+        uses = []
         for bit in reversed(list(self.rows)):
             for row, name in self.rows[bit].items():
                 times = self._times(row, can)
-                times = times if bit.group == answers else times & asked[bit]
+                times = times if bit.group == answers else times & needed_after[bit]
                 for part, back in row:
-                    asked[part] |= {t - back for t in times}
-                found.append((bit, row, name, times))
-        return found
+                    needed_after[part] |= {t - back for t in times}
+                uses.append((bit, row, name, times))
+        return uses
 
     def _times(self, row: Row, can: Mapping[Bit, set[int]]) -> set[int]:
-        """After how many words a row may hold."""
+        """Return the numbers of words after which a row may hold."""
         words = [(back, part) for part, back in row if part.group == WORDS]
         if len(words) > len({back for back, _ in words}):  # two words at one place
             return set()
-        found = set(range(self.longest + 1))
+        times = set(range(self.longest + 1))
         for part, back in row:
-            if part.group == PLACES:
-                found &= {part.place + back}
+            if part.group == POSITIONS:
+                times &= {part.number + back}
             else:
                 held = range(1, self.longest + 1) if part.group == WORDS else can[part]
-                found &= {t + back for t in held}
-        return found
-
-    # Sizes
+                times &= {t + back for t in held}
+        return times
 
     @cached_property
-    def groups(self) -> dict[Group, list[Bit]]:
-        """The bits of each group in the order of their places, the groups in the order of their making."""
-        found: defaultdict[Group, list[Bit]] = defaultdict(list)
+    def groups(self) -> dict[BitGroup, list[Bit]]:
+        """The bits of each group in the order of their indices, the groups in the order of computation."""
+        groups: defaultdict[BitGroup, list[Bit]] = defaultdict(list)
         for bit in sorted(self.rows):
-            found[bit.group].append(bit)
-        return dict(found)
+            groups[bit.group].append(bit)
+        return dict(groups)
 
-    def counted(self, group: Group) -> bool:
-        """Whether several rows can say the same, so that a count must be turned into a bit."""
+    def needs_count(self, group: BitGroup) -> bool:
+        """Return whether a bit of the group has several rows, so that their count must be turned into a bit."""
         return any(len(self.rows[bit]) > 1 for bit in self.groups[group])
-
-    def sizes(self, answers: Group) -> dict[str, int]:
-        """Layers, heads, rows and units of the net that `build` makes."""
-        ready: dict[Group, int] = {WORDS: 0, PLACES: 0}  # the first block in which a group can be read
-        heads: set[tuple[Group, int]] = set()
-        rows = units = 0
-        for group, bits in self.groups.items():
-            literals = {(part.group, back) for bit in bits for row in self.rows[bit] for part, back in row}
-            heads |= {(part, back) for part, back in literals if back}
-            own = sum(len(self.rows[bit]) for bit in bits)
-            twice = group != answers and self.counted(group)
-            ready[group] = max(ready[part] for part, _ in literals) + (2 if twice else 1)
-            rows += own
-            units += own + 2 * len(bits) if twice else own if group == answers else 2 * own
-        return {"layers": ready[answers], "heads": len(heads), "conjunctions": rows, "units": units}
 
 
 def _shifted(row: Row, back: int) -> Row:
@@ -207,59 +194,59 @@ def _moved(alias: Mapping[Bit, Literal], literal: Literal) -> Literal:
     if bit not in alias:
         return literal
     other, further = alias[bit]
-    if other.group == PLACES:  # the position so many places back is this one, so many places on
-        place = other.place + back + further
-        return Bit(PLACES, place, str(place)), 0
+    if other.group == POSITIONS:  # position p, b positions back, is position p + b here
+        index = other.number + back + further
+        return Bit(POSITIONS, index, str(index)), 0
     return other, back + further
 
 
-def inputs(net: Builder, kind: MultiHot | Circle, longest: int) -> dict[Group, Space]:
-    """The spaces that the input sets: the word, in a kind that has its values, and how many words have been read."""
+def inputs(net: Builder, kind: MultiHot | Circle, longest: int) -> dict[BitGroup, Space]:
+    """Return the spaces set by the input: the word, in a space of the given kind, and the number of words read."""
     codes = kind.codes if isinstance(kind, Circle) else np.eye(kind.size)
     letters = np.array([codes[kind.values.index(n)] if n in kind.values else np.zeros(kind.size) for n in net.inputs])
     spots = OneHot(tuple(str(t) for t in range(longest + 1)), void=True)  # void beyond the longest sentence
-    counted = np.zeros((net.max_length, spots.size))
-    counted[:longest] = spots.codes[1:]
+    needs_count = np.zeros((net.max_length, spots.size))
+    needs_count[:longest] = spots.codes[1:]
     return {
         WORDS: net.embed(WORD, kind, letters),
-        PLACES: net.place(WHERE, spots, counted, pads=spots.codes[:1]),
+        POSITIONS: net.embed_position(WORDS_READ, spots, needs_count, pads=spots.codes[:1]),
     }
 
 
-def build(net: Builder, program: Program, spaces: dict[Group, Space], answers: Group) -> Space:
-    """Add heads and units for every group of a program; the space that holds the counts of the answers."""
+def build(net: Builder, program: BitProgram, spaces: dict[BitGroup, Space], answers: BitGroup) -> Space:
+    """Add heads and units for every group of a program; return the space with the counts of the answers."""
     return Wiring(net, program, spaces, answers).run(as_bits)
 
 
 @dataclass(eq=False)
 class Wiring:
-    """A program on its way into a net: which space holds which group, and what heads have fetched."""
+    """State of building a program: which space holds each group, and what heads have fetched."""
 
     net: Builder
-    program: Program
-    spaces: dict[Group, Space]
-    answers: Group
+    program: BitProgram
+    spaces: dict[BitGroup, Space]
+    answers: BitGroup
     fetched: dict[Literal, tuple[Space, int]] = field(default_factory=dict)
 
-    def run(self, write: Callable[[Wiring, Group], Space]) -> Space:
-        """Fetch what each group needs and write it, group by group; the space of the answers."""
+    def run(self, write: Callable[[Wiring, BitGroup], Space]) -> Space:
+        """Fetch what each group needs and write it, group by group; return the space of the answers."""
         self._needs = self._fetches()
         for group in self.program.groups:
             self._fetch(group)
             self.spaces[group] = write(self, group)
         return self.spaces[self.answers]
 
-    def _fetches(self) -> dict[tuple[Group, int], dict[Bit, set[int]]]:
-        """By group and distance, the bits that are fetched and the positions that ask for them."""
-        found: defaultdict[tuple[Group, int], defaultdict[Bit, set[int]]] = defaultdict(lambda: defaultdict(set))
+    def _fetches(self) -> dict[tuple[BitGroup, int], dict[Bit, set[int]]]:
+        """Return, by group and distance, the bits that are fetched and the positions that need them."""
+        fetches: defaultdict[tuple[BitGroup, int], defaultdict[Bit, set[int]]] = defaultdict(lambda: defaultdict(set))
         for _, row, _, times in self.program.uses(self.answers):
             for part, back in row:
                 if back:
-                    found[part.group, back][part] |= times
-        return {key: dict(sorted(found[key].items())) for key in sorted(found)}
+                    fetches[part.group, back][part] |= times
+        return {key: dict(sorted(fetches[key].items())) for key in sorted(fetches)}
 
-    def _fetch(self, group: Group) -> None:
-        """The heads whose results the group reads and that are not there yet."""
+    def _fetch(self, group: BitGroup) -> None:
+        """Add the heads whose results the group reads, unless they exist."""
         wanted = {(p.group, back) for b in self.program.groups[group] for r in self.program.rows[b] for p, back in r}
         for key in sorted(wanted):
             source, back = key
@@ -269,48 +256,48 @@ class Wiring:
             space = self.spaces[source]
             at = tuple(sorted(set().union(*bits.values())))
             chosen = [self._coordinate(bit) for bit in bits]
-            plane = isinstance(space.kind, Circle)  # all of it, or nothing
-            found = shift(
+            on_circle = isinstance(space.kind, Circle)  # all of it, or nothing
+            fetched = shift(
                 self.net,
                 space,
                 back,
-                Places(self.program.longest, at),
-                self.spaces[PLACES],
+                ChosenPositions(self.program.longest, at),
+                self.spaces[POSITIONS],
                 name=f"{space.name} @ -{back}",
-                only=None if plane else (chosen, MultiHot(tuple(bit.name for bit in bits))),
+                only=None if on_circle else (chosen, MultiHot(tuple(bit.name for bit in bits))),
             )
-            for place, bit in enumerate(bits):
-                self.fetched[bit, back] = found, chosen[place] if plane else place
+            for index, bit in enumerate(bits):
+                self.fetched[bit, back] = fetched, chosen[index] if on_circle else index
 
     def _coordinate(self, bit: Bit) -> int:
-        return bit.place if bit.group.rank < 0 else self.program.groups[bit.group].index(bit)
+        return bit.number if bit.group.rank < 0 else self.program.groups[bit.group].index(bit)
 
     def value(self, literal: Literal) -> tuple[Space, int]:
-        """The space that holds a literal at the place where it is read, and its coordinate or value there."""
+        """Return the space that holds a literal at the position that reads it, and its coordinate or value there."""
         bit, back = literal
         return self.fetched[literal] if back else (self.spaces[bit.group], self._coordinate(bit))
 
-    def values(self, row: Iterable[Literal]) -> Asked:
-        """The same for the literals of a row, in a fixed order."""
-        return tuple(sorted(map(self.value, row), key=lambda asked: (asked[0].name, asked[1])))
+    def values(self, row: Iterable[Literal]) -> Conditions:
+        """Return the same for the literals of a row, in a fixed order."""
+        return tuple(sorted(map(self.value, row), key=lambda condition: (condition[0].name, condition[1])))
 
 
-def as_bits(wiring: Wiring, group: Group) -> Space:
-    """A bit is 1 where one of its rows holds; the answers stay counts of rows."""
+def as_bits(wiring: Wiring, group: BitGroup) -> Space:
+    """Write the bits of a group, 1 where a row holds, or the counts of the answers; return their space."""
     program, bits = wiring.program, wiring.program.groups[group]
     rows = [
-        Clause(wiring.values(row), place, name=name)
-        for place, bit in enumerate(bits)
+        Clause(wiring.values(row), index, name=name)
+        for index, bit in enumerate(bits)
         for row, name in program.rows[bit].items()
     ]
-    names, most = tuple(bit.name for bit in bits), max(len(program.rows[bit]) for bit in bits)
-    counts = Integers(names, 0.0, float(most))
+    names, max_rows = tuple(bit.name for bit in bits), max(len(program.rows[bit]) for bit in bits)
+    counts = Integers(names, 0.0, float(max_rows))
     if group == wiring.answers:
         return clauses(wiring.net, rows, Space(group.name, counts), name=f"and: {group.name}")
     space = Space(group.name, MultiHot(names))
-    if not program.counted(group):
+    if not program.needs_count(group):
         return clauses(wiring.net, rows, space, snap=True, name=f"and: {group.name}")
     sums = clauses(wiring.net, rows, Space(f"{group.name}, counted", counts), name=f"and: {group.name}, counted")
-    points = np.arange(most + 1.0)
+    points = np.arange(max_rows + 1.0)
     some = [(space, np.minimum(points, 1.0))]
     return steps(wiring.net, sums, points, some, name=f"some: {group.name}", each=True)[0]

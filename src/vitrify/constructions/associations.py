@@ -12,176 +12,155 @@ $u_y$ by the unembedding.
 - `mlp-memory`: $m$ ReLU units look in random directions, centred over all words, and a fitted matrix $V$ of $md$
   numbers reads them out. It stores about $0.1\,md$ associations, also where that is many times $m$.
 
-Words and answers are in different dimensions of the stream.
+Words and answers are in different dimensions of the residual stream.
 
 | | linear | `mlp-memory` |
 | --- | --- | --- |
 | layers, heads, units | 1, 1, 0 | 1, 0, $m$ |
 | width | $2d$ | $2d$ |
-| numbers of the memory | $d^2$ | $2md$, of which $md$ are fitted |
+| parameters of the memory | $d^2$ | $2md$, of which $md$ are fitted |
 
-Building draws the codes, stores, and asks every question; a net that is not perfect is refused.
+Building draws the codes, stores, and checks every association; a net with an error is refused.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 
-from vitrify.constructions._memory import (
+from vitrify.arrays import Ints
+from vitrify.constructions.catalogue import DeclaredSizes, Dimension, Seed, Units, construction
+from vitrify.kit.affine import UNIT_ROUNDOFF
+from vitrify.kit.fact_storage import (
     Memory,
-    affordable,
-    chosen,
+    check_score_count,
     fitted_dimension,
     hebbian_dimension,
     layered_sizes,
     linear,
     mlp,
-    sure,
+    require_perfect_recall,
 )
-from vitrify.constructions.catalogue import Choice, Construction, Settings
-from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.gadgets import features
-from vitrify.kit.heads import itself
+from vitrify.kit.gadgets.features import features
+from vitrify.kit.heads.shift import itself
 from vitrify.kit.memory import Rule
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Reals
-from vitrify.spec.associations import Associations
-from vitrify.spec.ngram import BEGIN
+from vitrify.kit.network import Affine, Builder, Network, Output, Readout, Reals, Space
+from vitrify.spec.memory.associations import Associations
+from vitrify.spec.ngrams.model import BEGIN
 
 SOURCE = "in the spirit of Nichani, Lee & Bietti 2025, arXiv 2412.06538"
 
 
 def linear_memory(spec: Associations, *, rule: Rule, dimension: int | None = None, seed: int = 0) -> Network:
-    """A transformer whose one head sends the code of a word to that of its answer."""
+    """Return a transformer whose one head maps the code of a word to that of its answer."""
     words, answers = len(spec.vocabulary), len(spec.answers)
-    usual = fitted_dimension(words, answers) if rule == "fitted" else hebbian_dimension(words)
-    size = chosen("--dimension", dimension, usual)
+    default = fitted_dimension(words, answers) if rule == "fitted" else hebbian_dimension(words)
+    size = dimension or default
     if rule == "fitted":
-        affordable(words, answers)
+        check_score_count(words, answers)
     memory = linear(right_answers(spec), answers, size, np.random.default_rng(seed), rule)
-    lead = sure(memory, f"dimension {size} and seed {seed}", _change(spec, rule))
+    margin = require_perfect_recall(memory, f"dimension {size} and seed {seed}", _change(spec, rule))
     net = _builder(f"{rule} memory of {words} associations", spec)
     code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
     read = Affine.of({code: memory.readout})
     recalled = Space("recalled", numbers(size, float(read.bound.max())))
     itself(net, read, recalled, error=UNIT_ROUNDOFF * (size + 4) * recalled.kind.high)
-    about = {"shape": rule.replace(" ", "-"), "dimension": size, "seed": seed}
-    return _network(net, spec, memory, recalled, lead, about)
+    facts: dict[str, object] = {"variant": rule.replace(" ", "-"), "dimension": size, "seed": seed}
+    return _network(net, spec, memory, recalled, margin, facts)
 
 
-def mlp_memory(spec: Associations, *, dimension: int | None = None, units: int | None = None, seed: int = 0) -> Network:
-    """A transformer whose one layer of units sends the code of a word to that of its answer."""
+def linear_sizes(spec: Associations, *, dimension: int | None) -> DeclaredSizes:
+    """Return all sizes: one head, two codes."""
+    d = dimension or hebbian_dimension(len(spec.vocabulary))
+    return DeclaredSizes({"layers": 1, "heads": 1, "units": 0, "d_model": 2 * d})
+
+
+def fitted_sizes(spec: Associations, *, dimension: int | None) -> DeclaredSizes:
+    """Return the sizes of a linear memory in the dimension that fitting needs."""
+    return linear_sizes(spec, dimension=dimension or fitted_dimension(len(spec.vocabulary), len(spec.answers)))
+
+
+def mlp_sizes(spec: Associations, *, dimension: int | None, units: int | None) -> DeclaredSizes:
+    """Return all sizes: units, two codes."""
+    d, m = layered_sizes(len(spec.vocabulary), len(spec.answers), dimension, units)
+    return DeclaredSizes({"layers": 1, "heads": 0, "units": m, "d_model": 2 * d})
+
+
+@construction("mlp-memory", "units in random directions, read out", mlp_sizes, certified="proved")
+def mlp_memory(
+    spec: Associations, *, dimension: Dimension | None = None, units: Units | None = None, seed: Seed = 0
+) -> Network:
+    """Return a transformer whose one layer of units maps the code of a word to that of its answer."""
     words, answers = len(spec.vocabulary), len(spec.answers)
-    affordable(words, answers)
+    check_score_count(words, answers)
     size, count = layered_sizes(words, answers, dimension, units)
     memory = mlp(right_answers(spec), answers, size, count, np.random.default_rng(seed), "fitted")
     change = "choose more --units, a larger --dimension or another --seed"
-    lead = sure(memory, f"dimension {size}, {count} units and seed {seed}", change)
+    margin = require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
     net = _builder(f"memory of {words} associations in {count} units", spec)
     code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
     recalled = add_units(net, code, memory)
-    about = {"shape": "mlp-memory", "dimension": size, "units": count, "seed": seed}
-    return _network(net, spec, memory, recalled, lead, about)
+    facts: dict[str, object] = {"variant": "mlp-memory", "dimension": size, "units": count, "seed": seed}
+    return _network(net, spec, memory, recalled, margin, facts)
 
 
 def add_units(net: Builder, key: Space, memory: Memory) -> Space:
-    """The units of a memory, reading a key."""
+    """Add the units of a memory, which read a key; return the space they write."""
     assert memory.directions is not None
-    assert memory.centre is not None
-    reach = np.abs(memory.centre) + Affine.of({key: memory.directions}).bound
+    assert memory.center is not None
+    reach = np.abs(memory.center) + Affine.of({key: memory.directions}).bound
     recalled = Space("recalled", numbers(memory.answers.shape[1], float((reach @ np.abs(memory.readout)).max())))
-    return features(net, key, memory.directions, memory.centre, memory.readout, recalled)
+    return features(net, key, memory.directions, memory.center, memory.readout, recalled)
 
 
 def numbers(size: int, most: float) -> Reals:
-    """The kind of a space of codes."""
+    """Return the kind of a space of codes."""
     return Reals(tuple(map(str, range(size))), -most, most)
 
 
-def compared(memory: Memory, recalled: Space, lead: float) -> Readout:
-    """The unembedding: the score of every answer; errors may take half of the least lead."""
+def compared(memory: Memory, recalled: Space, margin: float) -> Readout:
+    """Return the unembedding: the score of every answer; errors may take half of the least margin."""
     largest = float(np.abs(memory.answers).sum(axis=1).max())
-    return Readout(((recalled, memory.answers.T),), np.zeros(len(memory.answers)), {recalled: lead / (4 * largest)})
+    return Readout(((recalled, memory.answers.T),), np.zeros(len(memory.answers)), {recalled: margin / (4 * largest)})
 
 
-def right_answers(spec: Associations) -> Any:
-    """The number of the right answer to each word."""
-    place = {answer: number for number, answer in enumerate(spec.answers)}
-    return np.array([place[answer] for _, answer in spec.pairs], dtype=np.int64)
+def right_answers(spec: Associations) -> Ints:
+    """Return the index of the right answer to each word."""
+    index = {answer: number for number, answer in enumerate(spec.answers)}
+    return np.array([index[answer] for _, answer in spec.pairs], dtype=np.int64)
 
 
 def _change(spec: Associations, rule: Rule) -> str:
     change = "choose a larger --dimension or another --seed"
     if rule == "hebbian" and not spec.injective:
-        return f"{change}, or, as words share answers here, --shape fitted"
+        return f"{change}, or, as words share answers here, --construction fitted"
     return change
 
 
 def _builder(name: str, spec: Associations) -> Builder:
-    return Builder(name, (BEGIN, *spec.vocabulary), max_length=1)
+    return Builder(name, (BEGIN, *spec.vocabulary), 1)
 
 
 def _network(
-    net: Builder, spec: Associations, memory: Memory, recalled: Space, lead: float, about: dict[str, Any]
+    net: Builder, spec: Associations, memory: Memory, recalled: Space, margin: float, facts: dict[str, object]
 ) -> Network:
-    told = {"construction": "associative memory", "attention": "softmax", **about}
-    told |= {"associations": len(spec.pairs), "answers": len(spec.answers), "least lead": lead, "source": SOURCE}
-    return net.network(Output("class", spec.answers), compared(memory, recalled, lead), told, reuse=False)
+    facts |= {"associations": len(spec.pairs), "answers": len(spec.answers), "least margin": margin}
+    readout = compared(memory, recalled, margin)
+    return net.network(Output("class", spec.answers), readout, "associative memory", facts, source=SOURCE, reuse=False)
 
 
-def sizes(dimension: int, units: int = 0) -> dict[str, int]:
-    """What the formulas promise; without units the memory is linear."""
-    return {"layers": 1, "heads": 0 if units else 1, "units": units, "d_model": 2 * dimension}
+@construction("fitted", "a matrix fitted until every answer leads", fitted_sizes, default=True, certified="proved")
+def fitted(spec: Associations, *, dimension: Dimension | None = None, seed: Seed = 0) -> Network:
+    """Return a linear memory that is fitted until every margin is positive."""
+    return linear_memory(spec, rule="fitted", dimension=dimension, seed=seed)
 
 
-def _linear(rule: Rule, spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Associations)
-    return linear_memory(spec, rule=rule, dimension=settings.dimension, seed=settings.seed or 0)
+@construction("hebbian", "a matrix, the sum of all associations", linear_sizes, certified="proved")
+def hebbian(spec: Associations, *, dimension: Dimension | None = None, seed: Seed = 0) -> Network:
+    """Return a linear memory that is the sum of all associations."""
+    return linear_memory(spec, rule="hebbian", dimension=dimension, seed=seed)
 
 
-def _mlp(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Associations)
-    return mlp_memory(spec, dimension=settings.dimension, units=settings.units, seed=settings.seed or 0)
-
-
-LINEAR: tuple[Choice, ...] = ("dimension", "seed")
-
-CONSTRUCTIONS = (
-    Construction(
-        "fitted",
-        Associations,
-        "a matrix fitted until every answer leads",
-        partial(_linear, "fitted"),
-        True,
-        LINEAR,
-        certified="proved",
-    ),
-    Construction(
-        "hebbian",
-        Associations,
-        "a matrix, the sum of all associations",
-        partial(_linear, "hebbian"),
-        choices=LINEAR,
-        certified="proved",
-    ),
-    Construction(
-        "least-squares",
-        Associations,
-        "a matrix with the least squared error",
-        partial(_linear, "least squares"),
-        choices=LINEAR,
-        certified="proved",
-    ),
-    Construction(
-        "mlp-memory",
-        Associations,
-        "units in random directions, read out",
-        _mlp,
-        choices=("dimension", "units", "seed"),
-        certified="proved",
-    ),
-)
+@construction("least-squares", "a matrix with the least squared error", linear_sizes, certified="proved")
+def least_squares(spec: Associations, *, dimension: Dimension | None = None, seed: Seed = 0) -> Network:
+    """Return the linear memory with the least squared error."""
+    return linear_memory(spec, rule="least squares", dimension=dimension, seed=seed)

@@ -1,116 +1,298 @@
-"""What a construction says of itself, and how one is found for a spec; the files beside this one are the entries."""
+"""Constructions: functions that turn a spec into a network, registered by their signature and chosen by the spec.
+
+    @construction("log-depth", "any automaton in ⌈log₂ T⌉ layers", sizes, default=True)
+    def log_depth(automaton: Automaton, *, attention: Attention = "softmax", max_length: MaxLength = 128) -> Network:
+
+The annotation of the first parameter is the type of spec. The keyword-only parameters are the user's options, with
+ranges and help texts (`MaxLength`): the command line, the app and JSON follow from the signatures. The other files of
+this folder, and those of plugins, are parsed as text: only the construction that builds is imported.
+"""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from functools import cache, cached_property, wraps
+from importlib import import_module
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from vitrify.errors import BuildRefused
-from vitrify.kit import assemble
-from vitrify.kit.margins import Arithmetic
-from vitrify.kit.network import Network
-from vitrify.kit.positions import CodeName
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Weights
-from vitrify.registry import load, names
+from vitrify.parameters import REQUIRED, Fault, Help, Parameter, Within, described, read
+from vitrify.registry import Declaration, declared
 
-Attention = Literal["soft", "sparse", "hard"]
-Mode = Literal["bounded", "layernorm"]
-Choice = Literal["attention", "max_length", "positions", "window", "tolerance", "mode", "dimension", "units", "seed"]
+if TYPE_CHECKING:
+    from vitrify.kit.margins import Arithmetic
+    from vitrify.kit.network import Network
+    from vitrify.net.architecture import Architecture
+    from vitrify.net.weights import Sizes, Weights
+
+__all__ = ["BuildRefused"]  # a file of a construction imports it from here, too
+
+PACKAGE = "vitrify.constructions"
 Method = Literal["proved", "exhaustive", "sampled"]
-KINDS: dict[Attention, AttentionKind] = {"soft": "softmax", "sparse": "sparsemax", "hard": "hard"}
+Size: TypeAlias = int | tuple[int, ...]
+P = ParamSpec("P")
+N = TypeVar("N", bound="Network | Weights[Architecture]")
+
+# Options of several constructions. An option of a single construction is declared where it is used, in the same way.
+Attention: TypeAlias = Annotated[Literal["softmax", "sparsemax", "hard"], Help("kind of attention")]
+MaxLength: TypeAlias = Annotated[int, Within(1), Help("longest input, in tokens")]
+Positions: TypeAlias = Annotated[Literal["dyadic", "quadratic", "sqrt"], Help("position code")]
+WindowLength: TypeAlias = Annotated[
+    int, Within(2), Help("n: answer from the last n-1 words; by default, as many as it takes")
+]
+Tolerance: TypeAlias = Annotated[
+    float, Within(0, None, "()"), Help("largest error of an output that soft attention may cause")
+]
+ToleranceOfMeans: TypeAlias = Annotated[
+    float, Within(0, 1, "(]"), Help("largest error of a mean that soft attention may cause, of vectors in [-1, 1]")
+]
+Mode: TypeAlias = Annotated[
+    Literal["bounded", "layernorm"], Help("how counts are compared; the weights of layernorm know no length")
+]
+Dimension: TypeAlias = Annotated[int, Within(1), Help("dimensions of a word's code; by default, enough for all")]
+Units: TypeAlias = Annotated[int, Within(1), Help("hidden units; by default, enough for all")]
+Seed: TypeAlias = Annotated[int, Within(0), Help("seed of the random codes")]
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a user may choose; None leaves the choice to the construction."""
+class DeclaredSizes:
+    """Sizes of a network by closed formulas of the spec's own parameters, under the names of `net.sizes`.
 
-    attention: AttentionKind = "softmax"
-    max_length: int | None = None
-    positions: CodeName | None = None
-    window: int | None = None
-    tolerance: float | None = None
-    mode: Mode | None = None
-    dimension: int | None = None
-    units: int | None = None
-    seed: int | None = None
+    `unknown` says why there is no formula for what is neither exact nor bounded: depth, heads, width or units.
+    """
+
+    exact: Mapping[str, Size] = field(default_factory=dict)
+    at_most: Mapping[str, Size] = field(default_factory=dict)
+    unknown: str = ""
+    RECORDED = "Sizes"
+
+    @classmethod
+    def of_layers(cls, heads: tuple[int, ...], units: tuple[int, ...], d_model: int) -> DeclaredSizes:
+        """Return exact sizes, from the heads and units of each layer and the width."""
+        per_layer: dict[str, Size] = {"heads_per_layer": heads, "units_per_layer": units, "d_model": d_model}
+        return cls(per_layer | {"layers": len(heads), "heads": sum(heads), "units": sum(units)})
+
+    def problems(self, measured: Sizes) -> list[str]:
+        """Return a sentence for each measured size that differs from its formula."""
+        wrong = [(name, size, "") for name, size in self.exact.items() if getattr(measured, name) != size]
+        wrong += [
+            (name, size, "at most ") for name, size in self.at_most.items() if not _below(getattr(measured, name), size)
+        ]
+        return [f"{name} is {getattr(measured, name)}, by the formula {word}{size}" for name, size, word in wrong]
+
+
+def _below(size: Size, bound: Size) -> bool:
+    if isinstance(size, tuple) and isinstance(bound, tuple):
+        return len(size) == len(bound) and all(map(_below, size, bound))
+    return isinstance(size, int) and isinstance(bound, int) and size <= bound
+
+
+_SIZES: dict[tuple[str, str], Callable[..., DeclaredSizes]] = {}  # by module and function
+
+
+def construction(
+    name: str,
+    summary: str,
+    sizes: Callable[..., DeclaredSizes],
+    *,
+    default: bool = False,
+    certified: Method = "exhaustive",
+    unproved: str = "",
+) -> Callable[[Callable[P, N]], Callable[P, N]]:
+    """Register a function as a construction; all arguments but `sizes` are literals, which the catalogue parses.
+
+    `certified` is the weakest method by which its nets are certified under soft attention: margins proved for all
+    words, all short inputs tried, or samples only. `unproved` is the reason that a failing proof of margins gives.
+    `sizes` takes the spec, and by keyword the options that its formulas need. Contract tests check all three.
+    """
+    del summary, default, certified, unproved
+
+    def register(function: Callable[P, N]) -> Callable[P, N]:
+        _SIZES[function.__module__, function.__name__] = sizes
+        positional = {p.name for p in signature(function).parameters.values() if p.kind is not p.KEYWORD_ONLY}
+
+        @wraps(function)
+        def checked(*args: P.args, **choices: P.kwargs) -> N:
+            faults: list[Fault] = []
+            read(described(function), {key: choices[key] for key in choices.keys() - positional}, faults)
+            if faults:
+                raise _refusal(name, described(function), faults)
+            return function(*args, **choices)
+
+        return checked
+
+    return register
+
+
+def _refusal(name: str, parameters: Sequence[Parameter], faults: Sequence[Fault]) -> BuildRefused:
+    """Return the error that lists everything wrong with the options for a construction."""
+    known = {parameter.name: option(parameter.name) for parameter in parameters}
+    unknown = [option(key) for (key, *_), _ in faults if key not in known]
+    problems = [f"{known[key]} {message}" for (key, *_), message in faults if key in known]
+    if unknown:
+        has = f"it has {', '.join(known.values())}" if known else "it has none"
+        problems.insert(0, f"the construction {name!r} has no such choice: leave {' and '.join(unknown)} out; {has}")
+    return BuildRefused("; ".join(problems))
+
+
+def option(choice: str) -> str:
+    """Return a choice as an option of the command line.
+
+    >>> option("max_length")
+    '--max-length'
+    """
+    return f"--{choice.replace('_', '-')}"
 
 
 @dataclass(frozen=True)
 class Construction:
-    """A way to turn specs of one type into networks, by the name of its shape.
+    """Catalogue entry of a construction, parsed from its source; its module is imported when it is used."""
 
-    Transformers are made as networks of the kit; other architectures as weights, ready made. `certified` is how nets
-    are certified at least, under soft attention: margins proved for all words, all short inputs tried, or samples only;
-    `unproved` says why margins are not, in words of the proof, where proofs are tried. Contract tests hold it to both.
-    """
-
-    shape: str
-    spec: type
+    name: str
+    spec: str
     summary: str
-    make: Callable[[object, Settings], Network | Weights[Any]]
     default: bool = False
-    choices: tuple[Choice, ...] = ("attention", "max_length")  # which settings mean something to it
     certified: Method = "exhaustive"
     unproved: str = ""
+    declaration: Declaration = field(repr=False, kw_only=True)
 
     @property
-    def sequences(self) -> bool:
-        """Whether it reads sequences, up to a length that may be chosen."""
-        return "max_length" in self.choices
+    def _node(self) -> ast.FunctionDef:
+        assert isinstance(self.declaration.node, ast.FunctionDef)
+        return self.declaration.node
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names of its options."""
+        return tuple(argument.arg for argument in self._node.args.kwonlyargs)
+
+    @cached_property
+    def _origin(self) -> tuple[str, str]:
+        """The module and the name of the class of its specs, parsed once: every build compares them."""
+        return self.declaration.origin(self.spec)
+
+    @cached_property
+    def kind(self) -> type:
+        """The class of the specs that it builds; this imports the module of the spec, and no other."""
+        annotation = self._node.args.args[0].annotation
+        assert annotation is not None
+        kind: type = self.declaration.value(annotation)
+        return kind
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its options with their types, ranges, defaults and help texts."""
+        arguments, evaluated = self._node.args, self.declaration.value
+        return tuple(
+            Parameter(
+                argument.arg,
+                Any if argument.annotation is None else evaluated(argument.annotation),
+                REQUIRED if default is None else evaluated(default),
+            )
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        )
+
+    @cached_property
+    def function(self) -> Callable[..., Network | Weights[Architecture]]:
+        """The function that builds; this imports its module."""
+        function: Callable[..., Network | Weights[Architecture]]
+        function = getattr(import_module(self.declaration.module), self._node.name)
+        return function
+
+    def make(self, spec: object, **choices: object) -> Network | Weights[Architecture]:
+        """Return the network of a spec, still to be assembled, or finished weights.
+
+        An option that is None has the construction's default.
+        """
+        return self.function(spec, **{name: value for name, value in choices.items() if value is not None})
+
+    def parse(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values of options given as text on the command line; refuse with all faults at once."""
+        faults: list[Fault] = []
+        values = read(self.parameters, texts, faults, text=True)
+        if faults:
+            raise _refusal(self.name, self.parameters, faults)
+        return values
+
+    def sizes(self, spec: object, **choices: object) -> DeclaredSizes:
+        """Return the sizes of the network that `make` returns for the same arguments."""
+        values = {p.name: p.default for p in described(self.function) if not p.required} | choices
+        formula = _SIZES[self.declaration.module, self._node.name]
+        needed = [p.name for p in signature(formula).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        return formula(spec, **{choice: values[choice] for choice in needed})
+
+    def distance(self, spec: object) -> int | None:
+        """Return the steps of inheritance from a spec's class to the class this builds, or None if it is no subclass.
+
+        Classes are compared by module and name, or by identity if they are imported from another module.
+        """
+        module, name = self._origin
+        for steps, kind in enumerate(type(spec).__mro__):
+            if kind.__name__ == name and (
+                kind.__module__ == module or getattr(import_module(module), name, None) is kind
+            ):
+                return steps
+        return None
 
 
+@cache
 def constructions() -> tuple[Construction, ...]:
-    """All constructions: files in order of name, entries in order of writing."""
-    package = "vitrify.constructions"
-    return tuple(entry for name in names(package) for entry in load(package, name).CONSTRUCTIONS)
+    """Return all constructions: files sorted by name, functions in source order, plugins last."""
+    return tuple(map(_read, declared(PACKAGE, "@construction(")))
+
+
+def _read(declaration: Declaration) -> Construction:
+    node = declaration.node
+    assert isinstance(node, ast.FunctionDef)
+    call = next(each for each in node.decorator_list if isinstance(each, ast.Call))
+    arguments = dict(zip(("name", "summary", "sizes"), call.args, strict=False)) | {
+        k.arg: k.value for k in call.keywords
+    }
+    literals = {key: ast.literal_eval(value) for key, value in arguments.items() if key and key != "sizes"}
+    (spec, *_) = node.args.args
+    return Construction(spec=ast.unparse(spec.annotation), declaration=declaration, **literals)  # type: ignore[arg-type]
+
+
+def offered() -> dict[str, list[tuple[Construction, Parameter]]]:
+    """Return every option with the constructions that have it, the commonest first."""
+    choices: dict[str, list[tuple[Construction, Parameter]]] = {}
+    for entry in constructions():
+        for parameter in entry.parameters:
+            choices.setdefault(parameter.name, []).append((entry, parameter))
+    return dict(sorted(choices.items(), key=lambda pair: -len(pair[1])))
+
+
+def fitting(spec: object) -> list[Construction]:
+    """Return the constructions that build a spec, those for its own class before those for its base classes."""
+    distances = [(distance, entry) for entry in constructions() if (distance := entry.distance(spec)) is not None]
+    return [entry for _, entry in sorted(distances, key=lambda pair: pair[0])]
 
 
 def build(
-    spec: object,
-    shape: str | None = None,
-    settings: Settings | None = None,
-    *,
-    arithmetic: Arithmetic = "float64",
-    **choices: Any,
+    spec: object, construction: str | None = None, *, arithmetic: Arithmetic = "float64", **choices: object
 ) -> Weights[Any]:
-    """The weights of a spec, in the asked-for shape or in the default one of its type.
+    """Return the weights of a spec, by the named construction or the default one of its type.
 
-    Choices are the fields of `Settings`, by name: `build(spec, "log-depth", max_length=8, attention="hard")`.
+    Options are the keyword parameters of the construction: `build(spec, "log-depth", max_length=8, attention="hard")`.
     """
-    settings = _with(settings or Settings(), choices)
-    made = _chosen(spec, shape, settings).make(spec, settings)
-    return made if isinstance(made, Weights) else assemble(made, arithmetic=arithmetic)
+    from vitrify.kit.assembly import assemble
+    from vitrify.net.weights import Weights
+
+    network = chosen(spec, construction).make(spec, **choices)
+    return network if isinstance(network, Weights) else assemble(network, arithmetic=arithmetic)
 
 
-def _with(settings: Settings, choices: Mapping[str, Any]) -> Settings:
-    """Settings with some choices made; kinds of attention may be said as on the command line."""
-    unknown = [name for name in choices if name not in get_args(Choice)]
-    if unknown:
-        raise BuildRefused(f"there is no choice {unknown[0]!r}; there are {', '.join(get_args(Choice))}")
-    kind = choices.get("attention", settings.attention)
-    return replace(settings, **{**choices, "attention": KINDS.get(kind, kind)})
-
-
-def _chosen(spec: object, shape: str | None, settings: Settings | None) -> Construction:
-    fitting: Sequence[Construction] = [c for c in constructions() if isinstance(spec, c.spec)]
-    chosen = [c for c in fitting if c.default] if shape is None else [c for c in fitting if c.shape == shape]
-    if not fitting:
-        known = ", ".join(sorted({c.spec.__name__ for c in constructions()}))
-        raise BuildRefused(
-            f"no construction builds a spec of type {type(spec).__name__} yet; there are some for {known}"
-        )
-    if not chosen:
-        offered = ", ".join(c.shape for c in fitting)
-        raise BuildRefused(f"a spec of type {type(spec).__name__} is built in the shape {offered}, not {shape!r}")
-    odd = [f"--{choice.replace('_', '-')}" for choice in _made_by(settings) if choice not in chosen[0].choices]
-    if odd:
-        raise BuildRefused(f"the shape {chosen[0].shape!r} has no such choice: leave {' and '.join(odd)} out")
-    return chosen[0]
-
-
-def _made_by(settings: Settings | None) -> list[Choice]:
-    """The choices that differ from what a construction would take by itself."""
-    given, usual = settings or Settings(), Settings()
-    return [choice for choice in get_args(Choice) if getattr(given, choice) != getattr(usual, choice)]
+def chosen(spec: object, name: str | None = None) -> Construction:
+    """Return the named construction, or the default one, of those that build a spec; refuse if there is none."""
+    entries, kind = fitting(spec), type(spec).__name__
+    if not entries:
+        known = ", ".join(sorted({entry.spec for entry in constructions()}))
+        raise BuildRefused(f"no construction builds a spec of type {kind} yet; there are some for {known}")
+    for entry in entries:
+        if entry.default if name is None else entry.name == name:
+            return entry
+    offered = ", ".join(entry.name for entry in entries)
+    raise BuildRefused(f"a spec of type {kind} is built by the constructions {offered}, not {name!r}")

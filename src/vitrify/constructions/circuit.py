@@ -21,20 +21,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import table
+from vitrify.arrays import Floats
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, construction
+from vitrify.kit.gadgets.table import table
 from vitrify.kit.heads.select import Test, select
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Bits, Flag, Floats, Kind
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.circuit import Circuit
-from vitrify.spec.ngram import BEGIN
+from vitrify.kit.network import Affine, Bits, Builder, Flag, Kind, Network, Output, Readout, Space
+from vitrify.spec.computation.circuit import Circuit
+from vitrify.spec.ngrams.model import BEGIN
 
 
-def circuit_by_steps(circuit: Circuit, *, attention: AttentionKind = "softmax") -> Network:
-    """A transformer of one layer whose chain of thought is the values of a circuit's gates."""
+def sizes(circuit: Circuit) -> DeclaredSizes:
+    """Return all sizes: B bits for each of three addresses, one unit for each way to negate."""
+    bits = max(2, _length(circuit).bit_length())
+    return DeclaredSizes({"layers": 1, "heads": 2, "units": len(negations(circuit)), "d_model": 3 * bits + 6})
+
+
+@construction(
+    "circuit", "the value of one gate at each step, in one attention layer", sizes, default=True, certified="proved"
+)
+def circuit_by_steps(circuit: Circuit, *, attention: Attention = "softmax") -> Network:
+    """Return a transformer of one layer whose chain of thought is the values of a circuit's gates."""
     if not circuit.gates:
         raise BuildRefused("a circuit without gates leaves nothing to write step by step")
     inputs, length = len(circuit.inputs), _length(circuit)
@@ -45,16 +51,16 @@ def circuit_by_steps(circuit: Circuit, *, attention: AttentionKind = "softmax") 
         attention=attention,
     )
     value = net.embed("value", Flag(), np.array([[0.0], [0.0], [1.0]]))
-    places = Bits(tuple(map(str, range(length + 1))))
-    own = _placed(net, "position", places, places.codes)
+    addresses_code = Bits(tuple(map(str, range(length + 1))))
+    own = _placed(net, "position", addresses_code, addresses_code.codes)
     read, negated = [], []
     for name, literals in zip(("left", "right"), np.array(circuit.gates).T, strict=True):
         addresses, flags = np.arange(length + 1), np.zeros((length + 1, 1))
         addresses[inputs : inputs + len(literals)] = literals >> 1
         flags[inputs : inputs + len(literals), 0] = literals & 1
-        address = _placed(net, f"{name} address", places, places.codes[addresses])
+        address = _placed(net, f"{name} address", addresses_code, addresses_code.codes[addresses])
         negated.append(_placed(net, f"{name} negated", Flag(), flags))
-        same = Test(Affine.copy(address, 0.5), Affine.copy(own), places.norm / 2)
+        same = Test(Affine.copy(address, 0.5), Affine.copy(own), addresses_code.norm / 2)
         read.append(select(net, [same], Affine.copy(value), Space(f"{name} operand", Flag()), sink="none"))
     ways = np.array(negations(circuit))
     rows = [
@@ -65,51 +71,23 @@ def circuit_by_steps(circuit: Circuit, *, attention: AttentionKind = "softmax") 
     return net.network(
         Output("class", circuit.written),
         Readout(((gate, np.array([[0.0, 1.0]])),), np.array([0.5, 0.0]), {gate: 0.25}),
-        {
-            "construction": "circuit, gate by gate",
-            "attention": attention,
-            "gates": circuit.and_gates,
-            "depth": circuit.depth,
-            "source": "in the spirit of Li et al. 2024, arXiv 2402.12875",
-        },
+        "circuit, gate by gate",
+        {"gates": circuit.and_gates, "depth": circuit.depth},
+        source="in the spirit of Li et al. 2024, arXiv 2402.12875",
         reuse=False,
     )
 
 
 def _length(circuit: Circuit) -> int:
-    """How many symbols are read: all but the last gate's."""
+    """Return the number of symbols that are read: all but the last gate's."""
     return max(1, len(circuit.inputs) + circuit.and_gates - 1)
 
 
 def _placed(net: Builder, name: str, kind: Kind, rows: Floats) -> Space:
-    """A space that each position sets by itself, BOS among them."""
-    return net.place(name, kind, rows[1:], pads=rows[0])
+    """Return a space set by the position, BOS included."""
+    return net.embed_position(name, kind, rows[1:], pads=rows[0])
 
 
 def negations(circuit: Circuit) -> list[tuple[int, int]]:
-    """Which ways to negate a gate's operands there are."""
+    """Return the distinct ways in which gates negate their operands."""
     return sorted({(left & 1, right & 1) for left, right in circuit.gates})
-
-
-def sizes(circuit: Circuit) -> dict[str, int]:
-    """What the formulas promise."""
-    bits = max(2, _length(circuit).bit_length())
-    return {"layers": 1, "heads": 2, "units": len(negations(circuit)), "d_model": 3 * bits + 6}
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Circuit)
-    return circuit_by_steps(spec, attention=settings.attention)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "circuit",
-        Circuit,
-        "the value of one gate at each step, in one attention layer",
-        _make,
-        default=True,
-        choices=("attention",),
-        certified="proved",
-    ),
-)

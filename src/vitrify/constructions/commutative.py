@@ -22,21 +22,18 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.arrays import Floats
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.log_depth import begin_symbol
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import int_lookup, table
-from vitrify.kit.heads import count
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Flag, Integers, OneHot
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.groups import Group, Permutation, basis, then
+from vitrify.kit.gadgets.steps import int_lookup
+from vitrify.kit.gadgets.table import table
+from vitrify.kit.heads.average import count
+from vitrify.kit.network import Affine, Builder, Flag, Integers, Network, OneHot, Output, Readout, Space
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.groups import Permutation, PermutationGroup, basis, then
 
-MOST_ROWS = 1 << 16
+MAX_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,34 @@ class Counter:
         return count if count < self.preperiod else self.preperiod + (count - self.preperiod) % self.period
 
 
-def commutative(automaton: Automaton, *, attention: AttentionKind = "softmax", max_length: int = 128) -> Network:
-    """A transformer with one attention head whose output after every letter is the automaton's state."""
-    if max_length < 1:
-        raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
+def units_for(counters: tuple[Counter, ...], max_length: int) -> int:
+    """Return two units for every change of a counter's class: at each count if its period is above 1, else at first."""
+    highest = max_length * max((weight for counter in counters for weight in counter.weights), default=0)
+    return sum(2 * (highest if c.period > 1 else min(c.preperiod, highest)) for c in counters)
+
+
+def sizes(automaton: Automaton, *, max_length: int) -> DeclaredSizes:
+    r"""Return all sizes exactly for groups, and bounds otherwise.
+
+    With $k$ counters of $c_j = i_j + p_j$ classes: $2k$ dimensions for weights and counts, $\sum_j c_j$ for classes,
+    two for BOS and its share.
+    """
+    machine = automaton.reachable()
+    group = machine.is_group()
+    counters, tuples = group_counters(machine) if group else power_counters(machine)
+    if not counters:
+        return DeclaredSizes({"layers": 0, "heads": 0, "d_model": 1, "units": 0})
+    units = units_for(counters, max_length)
+    width = 2 * len(counters) + sum(counter.classes for counter in counters) + 2
+    if group:
+        return DeclaredSizes({"layers": 1, "heads": 1, "d_model": width, "units": units})
+    bounds = {"layers": 2, "d_model": width + len(machine.states), "units": units + len(tuples)}
+    return DeclaredSizes({"heads": 1}, at_most=bounds)
+
+
+@construction("commutative", "automata whose letters commute, in one attention layer", sizes, certified="proved")
+def commutative(automaton: Automaton, *, attention: Attention = "softmax", max_length: MaxLength = 128) -> Network:
+    """Return a transformer with one attention head whose output after every letter is the automaton's state."""
     machine = automaton.reachable()
     _check_commutes(machine)
     counters, states = group_counters(machine) if machine.is_group() else power_counters(machine)
@@ -78,35 +99,28 @@ def commutative(automaton: Automaton, *, attention: AttentionKind = "softmax", m
     if counters:
         letter = net.embed("weight", Integers(labels, 0.0, float(heaviest)), table_of_weights)
         counted = count(net, Affine.copy(letter), labels, float(heaviest * max_length), name="count")
-        for place, counter in enumerate(counters):
+        for index, counter in enumerate(counters):
             kind = OneHot(tuple(str(c) for c in range(counter.classes)))
             written = Space(f"class of {counter.name}", kind)
-            classes.append(int_lookup(net, counted, _class_code(counter, kind), written, coordinate=place))
+            classes.append(int_lookup(net, counted, _class_code(counter, kind), written, coordinate=index))
     else:
         net.embed("nothing", Flag(), np.zeros((len(net.inputs), 1)))  # a residual stream has at least one dimension
     output = Output("recogniser", machine.states, accepting=machine.accepting_states)
     return net.network(
         output,
         _readout(net, classes, states, len(machine.states)),
+        "commutative automaton",
         {
-            "construction": "commutative automaton",
-            "attention": attention,
             "states": len(machine.states),
             "counters": "; ".join(f"{c.name} (from {c.preperiod} on mod {c.period})" for c in counters) or "none",
-            "source": "in the spirit of Liu et al. 2023, arXiv 2210.10749",
         },
+        source="in the spirit of Liu et al. 2023, arXiv 2210.10749",
         reuse=False,
     )
 
 
-def _class_code(counter: Counter, kind: OneHot) -> Callable[[int], NDArray[np.float64]]:
+def _class_code(counter: Counter, kind: OneHot) -> Callable[[int], Floats]:
     return lambda number: kind.codes[counter.of(number)]
-
-
-def units_for(counters: tuple[Counter, ...], max_length: int) -> int:
-    """Two units for every count, up to the largest, at which a counter's class changes."""
-    highest = max_length * max((w for c in counters for w in c.weights), default=0)
-    return sum(2 for c in counters for number in range(highest) if c.of(number) != c.of(number + 1))
 
 
 def _check_commutes(machine: Automaton) -> None:
@@ -118,7 +132,7 @@ def _check_commutes(machine: Automaton) -> None:
                 if one != other:
                     raise BuildRefused(
                         f"the letters must commute, but from state {state!r} the word {a!r} {b!r} leads to {one!r} and "
-                        f"{b!r} {a!r} to {other!r}: build this automaton with --shape log-depth"
+                        f"{b!r} {a!r} to {other!r}: build this automaton with --construction log-depth"
                     )
 
 
@@ -134,9 +148,10 @@ def _readout(net: Builder, classes: list[Space], states: dict[tuple[int, ...], i
             matrix = np.array([[float(c in sides[state][j]) for state in range(number)] for c in range(space.size)])
             parts.append((space, matrix))
         return Readout(tuple(parts), np.zeros(number), {space: 1 / (4 * len(classes)) for space in classes})
-    if len(states) > MOST_ROWS:
+    if len(states) > MAX_ROWS:
         raise BuildRefused(
-            f"this automaton needs a table of {len(states)} class tuples, more than {MOST_ROWS}: use --shape log-depth"
+            f"this automaton needs a table of {len(states)} class tuples, more than {MAX_ROWS}: "
+            "use --construction log-depth"
         )
     written = Space("state", OneHot(tuple(str(s) for s in range(number))))
     patterns = np.array(list(states), dtype=np.int64)
@@ -176,7 +191,7 @@ def group_counters(machine: Automaton) -> tuple[tuple[Counter, ...], dict[tuple[
     An abelian group of permutations that reaches every state is regular: its elements are the states, by $g \mapsto
     g(q_0)$. A basis of the group gives the factors.
     """
-    group = Group(len(machine.states), tuple(machine.maps().values()))
+    group = PermutationGroup(len(machine.states), tuple(machine.maps().values()))
     cyclic, span = basis(group.elements, then)
     letters = [span[action] for action in machine.maps().values()]
     counters = []
@@ -186,15 +201,3 @@ def group_counters(machine: Automaton) -> tuple[tuple[Counter, ...], dict[tuple[
         )
         counters.append(Counter(name, tuple(e[j] for e in letters), 0, order))
     return tuple(counters), {exponents: g[machine.initial] for g, exponents in span.items()}
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Automaton)
-    return commutative(spec, attention=settings.attention, max_length=settings.max_length or 128)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "commutative", Automaton, "automata whose letters commute, in one attention layer", _make, certified="proved"
-    ),
-)

@@ -4,9 +4,9 @@ In the spirit of Merrill and Sabharwal (2025, arXiv 2503.03961) and Sanford et a
 are our own derivation, and the width grows with $n$. Position $i$ stands for node $i$ and reads its row $R_i$ of the
 adjacency matrix, itself included. In each round
 
-- a head looks at all nodes $j$ with $R_{ij} = 1$, equally: the score is $R_i \cdot e_j$. It brings the mean $Y_i$ of
-  their rows, and a coordinate of that is either 0 or at least $1/n$;
-- an MLP makes it 0 or 1 and puts it in the place of $R_i$.
+- a head attends equally to all nodes $j$ with $R_{ij} = 1$: the score is $R_i \cdot e_j$. Its output is the mean $Y_i$
+  of their rows, whose coordinates are either 0 or at least $1/n$;
+- an MLP turns them into 0 or 1 and replaces $R_i$.
 
 So $R$ becomes $R^2$, and paths of twice the length count. After $r$ rounds they have up to $2^r \ge n - 1$ edges.
 
@@ -24,30 +24,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.kit.gadgets import steps
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, construction
+from vitrify.kit.gadgets.steps import steps
 from vitrify.kit.heads.select import Test, select
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import MultiHot, OneHot, Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.connectivity import Connectivity
+from vitrify.kit.network import Affine, Builder, MultiHot, Network, OneHot, Output, Readout, Reals, Space
+from vitrify.spec.computation.connectivity import Connectivity
 
 ROUNDING = 1e-9  # what an answer, 0 or 1, may be off
 
 
-def connectivity(spec: Connectivity, *, attention: AttentionKind = "softmax") -> Network:
-    """A transformer of one layer, run again and again, that says which nodes are connected with which."""
+def sizes(spec: Connectivity) -> DeclaredSizes:
+    """Return all sizes of the layer, which is stored once."""
+    n = len(spec.nodes)
+    return DeclaredSizes({"layers": 1, "heads": 1, "units": 4 * n, "d_model": 3 * n})
+
+
+@construction("loop", "which nodes are connected, by one layer in a loop", sizes, default=True)
+def connectivity(spec: Connectivity, *, attention: Attention = "softmax") -> Network:
+    """Return a transformer of one layer, run in a loop, that outputs which nodes are connected."""
     nodes = spec.nodes
-    net = Builder(
-        name=f"connectivity of {len(nodes)} nodes, {attention}",
-        inputs=nodes,
-        max_length=len(nodes),
-        attention=attention,
-        reads="rows",
-    )
+    net = Builder(f"connectivity of {len(nodes)} nodes, {attention}", nodes, len(nodes), attention, reads="rows")
     reached = net.embed("reached", MultiHot(nodes), np.eye(len(nodes)))
-    node = net.place("node", OneHot(nodes), np.eye(len(nodes)))
+    node = net.embed_position("node", OneHot(nodes), np.eye(len(nodes)))
     among = Test(Affine.copy(reached), Affine.copy(node), 1.0)
     mean = Space("mean of the rows", Reals(nodes, 0.0, 1.0))
     select(net, [among], Affine.copy(reached), mean, sink="none", mask="none")
@@ -57,40 +55,14 @@ def connectivity(spec: Connectivity, *, attention: AttentionKind = "softmax") ->
     made = net.network(
         Output("values", nodes, error=ROUNDING),
         Readout(((further, np.eye(len(nodes))),), np.zeros(len(nodes)), {further: ROUNDING / 2}),
-        {
-            "construction": "connectivity by squaring, one layer in a loop",
-            "attention": attention,
-            "nodes": len(nodes),
-            "rounds": rounds(spec),
-            "source": "in the spirit of Merrill and Sabharwal 2025, arXiv 2503.03961",
-        },
+        "connectivity by squaring, one layer in a loop",
+        {"nodes": len(nodes), "rounds": rounds(spec)},
+        source="in the spirit of Merrill and Sabharwal 2025, arXiv 2503.03961",
         reuse=False,
     )
     return replace(made, loops=rounds(spec), carries=((reached, further),))
 
 
 def rounds(spec: Connectivity) -> int:
-    """How often the layer runs."""
+    """Return how often the layer runs."""
     return max(1, (len(spec.nodes) - 2).bit_length())
-
-
-def sizes(spec: Connectivity) -> dict[str, int]:
-    """What the formulas promise."""
-    return {"layers": 1, "heads": 1, "units": 4 * len(spec.nodes), "d_model": 3 * len(spec.nodes)}
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Connectivity)
-    return connectivity(spec, attention=settings.attention)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "loop",
-        Connectivity,
-        "which nodes are connected, by one layer in a loop",
-        _make,
-        default=True,
-        choices=("attention",),
-    ),
-)

@@ -27,21 +27,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import int_lookup
-from vitrify.kit.heads import count
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
+from vitrify.kit.gadgets.steps import int_lookup
+from vitrify.kit.heads.average import count
 from vitrify.kit.heads.select import Test, select
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Bits, Integers
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.dyck import Dyck
-from vitrify.spec.ngram import BEGIN, END
+from vitrify.kit.network import Affine, AttentionKind, Bits, Builder, Integers, Network, Output, Readout, Space
+from vitrify.spec.languages.dyck import Dyck
+from vitrify.spec.ngrams.model import BEGIN, END
 
 
-def dyck(language: Dyck, *, attention: AttentionKind = "softmax", max_length: int | None = None) -> Network:
-    """A transformer of two attention layers that says which brackets may come next."""
+def sizes(language: Dyck, *, attention: AttentionKind) -> DeclaredSizes:
+    """Return all sizes: bits for kinds and depths."""
+    kind, depth = (max(2, (n - 1).bit_length()) for n in (len(language.brackets), language.depth + 1))
+    width = 2 * kind + depth + (2 if attention == "hard" else 5)
+    return DeclaredSizes.of_layers((1, 1), (2 * language.depth, 0), width)
+
+
+@construction(
+    "dyck",
+    "which brackets may come next, in two attention layers",
+    sizes,
+    default=True,
+    unproved="several keys may share",
+)
+def dyck(language: Dyck, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
+    """Return a transformer of two attention layers that outputs which brackets may come next."""
     length = reading_length(language, max_length)
     kinds, depth = len(language.brackets), language.depth
     net = Builder(
@@ -57,7 +67,7 @@ def dyck(language: Dyck, *, attention: AttentionKind = "softmax", max_length: in
     codes = np.zeros((len(net.inputs), types.size))
     codes[1::2] = types.codes
     kind = net.embed("kind of opening bracket", types, codes)
-    open_now = count(net, Affine.copy(step), ("d",), float(depth), moved=float(length), name="depth")
+    open_now = count(net, Affine.copy(step), ("d",), float(depth), abs_total=float(length), name="depth")
     depths = Bits(tuple(map(str, range(depth + 1))))
     code = int_lookup(net, open_now, lambda d: depths.codes[d], Space("code of the depth", depths))
     same = Test(Affine.copy(code, 0.5), Affine.copy(code), depths.norm / 2)
@@ -66,19 +76,15 @@ def dyck(language: Dyck, *, attention: AttentionKind = "softmax", max_length: in
     return net.network(
         Output("next", (*language.vocabulary, END)),
         _readout(net.inputs, open_now, top, types, depth),
-        {
-            "construction": "brackets, two layers",
-            "attention": attention,
-            "kinds": kinds,
-            "depth": depth,
-            "source": "in the spirit of Yao et al. 2021, arXiv 2105.11115",
-        },
+        "brackets, two layers",
+        {"kinds": kinds, "depth": depth},
+        source="in the spirit of Yao et al. 2021, arXiv 2105.11115",
         reuse=False,
     )
 
 
 def _readout(inputs: tuple[str, ...], open_now: Space, top: Space, types: Bits, depth: int) -> Readout:
-    """Logits of the brackets and of the end: positive where they may come next."""
+    """Return the readout of the brackets and of the end: logits are positive where they may come next."""
     symbols = len(inputs)  # without BOS, with the end
     by_depth, by_kind, bias = np.zeros((1, symbols)), np.zeros((types.size, symbols)), np.zeros(symbols)
     by_depth[0, 0::2] = -1.0  # opening brackets, and the end behind them all
@@ -90,34 +96,10 @@ def _readout(inputs: tuple[str, ...], open_now: Space, top: Space, types: Bits, 
 
 
 def reading_length(language: Dyck, max_length: int | None) -> int:
-    """How many brackets a network reads: as many as the language's examples have, or less."""
+    """Return the number of brackets a network reads: by default the length of the language."""
     if max_length is not None and not 1 <= max_length <= language.length:
         raise BuildRefused(
             f"--max-length must be from 1 to the length of the language, {language.length}, got {max_length}: change "
             "the length in the spec"
         )
     return max_length or language.length
-
-
-def sizes(language: Dyck, attention: AttentionKind) -> dict[str, int]:
-    """What the formulas promise."""
-    kind, depth = (max(2, (n - 1).bit_length()) for n in (len(language.brackets), language.depth + 1))
-    width = 2 * kind + depth + (2 if attention == "hard" else 5)
-    return {"layers": 2, "heads": 2, "units": 2 * language.depth, "d_model": width}
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Dyck)
-    return dyck(spec, attention=settings.attention, max_length=settings.max_length)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "dyck",
-        Dyck,
-        "which brackets may come next, in two attention layers",
-        _make,
-        default=True,
-        unproved="several keys may share",
-    ),
-)

@@ -1,8 +1,8 @@
-r"""Order-$k$ estimators: a transformer that counts what has followed the last $k$ symbols, in this very word.
+r"""In-context estimation of an order-$k$ Markov chain: frequencies of what followed the last $k$ symbols.
 
-The last layer is the same in all shapes: one head looks at the places whose $k$ symbols before are the query's last
-$k$ symbols, and brings the symbols there, all with the same weight: these are the shares. BOS is looked at where there
-is no such place, and brings the same share for all. The layers before bring what is compared:
+The last layer is the same in all three constructions: one head looks at the places whose $k$ symbols before are the
+query's last $k$ symbols, and brings the symbols there, all with the same weight: these are the shares. BOS is looked at
+where there is no such place, and brings the same share for all. The layers before bring what is compared:
 
 - `estimate-heads`: $k$ heads, each of which copies the symbol so many places back (in the spirit of Nichani et al.
   2024, arXiv 2402.14735);
@@ -26,43 +26,74 @@ With $S$ symbols and the $2B - 1$ dimensions of a position code:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import digits, snap, unit
-from vitrify.kit.heads import alike, cosine_sharpness, shift, window
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, construction
+from vitrify.kit.gadgets.signs import unit
+from vitrify.kit.gadgets.steps import digits, snap
+from vitrify.kit.heads.average import window
+from vitrify.kit.heads.match import cosine_match, cosine_sharpness
 from vitrify.kit.heads.select import Test, select
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.kit.positions import position_code
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import OneHot, Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN
+from vitrify.kit.heads.shift import shift
+from vitrify.kit.network import Affine, AttentionKind, Builder, Network, OneHot, Output, Readout, Reals, Space
+from vitrify.kit.positions import dimensions, position_code
+from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.estimate import Estimate
 
-ALLOWED = 1e-9  # how far soft attention may be off where symbols are exact
-NOISE, LEAK = 1e-11, 1e-9  # of cosines: what rounding may do to one, and what mismatches may take
-CONTEXTS = 2048  # contexts whose cosines are compared when a net is built
+MAX_EXACT_ERROR = 1e-9  # of soft attention where symbols are exact
+NOISE, LEAK = 1e-11, 1e-9  # rounding error of a cosine, and weight of all mismatches
+MAX_CONTEXTS = 2048  # whose cosines are compared when a net is built
 BASE = 3.0
 
 
-def estimate_heads(task: Estimate, *, attention: AttentionKind = "softmax") -> Network:
-    """One head for each of the last symbols."""
+def heads_sizes(task: Estimate, *, attention: AttentionKind) -> DeclaredSizes:
+    """Return all sizes: softmax attention takes two units, and a dimension, for each symbol that is made exact."""
+    k, s, soft = task.order, task.symbols, attention == "softmax"
+    width = (k + 2) * s + dimensions("dyadic", task.length, range(1, k + 1)) + 1 + soft * k * s
+    return DeclaredSizes.of_layers((k, 1), (2 * k * s * soft, 0), width)
+
+
+def digits_sizes(task: Estimate) -> DeclaredSizes:
+    """Return all sizes: two units for each step of a digit."""
+    k, s = task.order, task.symbols
+    return DeclaredSizes.of_layers((1, 1), (2 * (2**k - 1) * s, 0), (k + 3) * s + 1)
+
+
+def norm_sizes(task: Estimate) -> DeclaredSizes:
+    """Return all sizes: they do not grow with the order."""
+    s = task.symbols
+    return DeclaredSizes.of_layers((1, 1, 1), (s + 1, s + 1, 0), 7 * (s + 1) + s + 1)
+
+
+@construction(
+    "estimate-heads",
+    "one head for each of the last k symbols, and one that compares",
+    heads_sizes,
+    default=True,
+    certified="proved",
+)
+def estimate_heads(task: Estimate, *, attention: Attention = "softmax") -> Network:
+    """Return the estimator with one head for each of the last symbols."""
     net, symbol = _start(task, attention, "heads", pads=1, bos=False)
     code = position_code("dyadic", task.length, range(1, task.order + 1))
-    place = net.place("position", code.kind(), code.table())
-    slots = [shift(net, symbol, j, code, place, name=f"symbol {j} back") for j in range(1, task.order + 1)]
+    position = net.embed_position("position", code.kind(), code.table())
+    slots = [shift(net, symbol, j, code, position, name=f"symbol {j} back") for j in range(1, task.order + 1)]
     if attention == "softmax":
         slots = [snap(net, slot, name=f"{slot.name}, exact", void=True) for slot in slots]
     return _matched(net, task, symbol, slots)
 
 
-def estimate_digits(task: Estimate, *, attention: AttentionKind = "softmax") -> Network:
-    """One head mixes the last symbols, and units tell them apart."""
+@construction(
+    "estimate-digits",
+    "one head mixes the last k symbols, and units tell them apart",
+    digits_sizes,
+    unproved="too many to compare",
+)
+def estimate_digits(task: Estimate, *, attention: Attention = "softmax") -> Network:
+    """Return the estimator in which one head mixes the last symbols, and units separate them."""
     net, symbol = _start(task, attention, "digits", pads=task.order + 1, bos=False)
     weights = [1.0, *(BASE**-i for i in range(task.order))]
     mixture = window(net, symbol, weights, name="mixture")
@@ -72,16 +103,17 @@ def estimate_digits(task: Estimate, *, attention: AttentionKind = "softmax") -> 
 
 
 def _matched(net: Builder, task: Estimate, symbol: Space, slots: Sequence[Space]) -> Network:
-    """The mean of the symbols whose slots are the query's last symbols."""
+    """Return the network that averages the symbols whose preceding symbols are the query's last ones."""
     recent = [symbol, *slots]
     tests = [Test(Affine.copy(mine), Affine.copy(theirs), 1.0) for mine, theirs in zip(recent, slots, strict=False)]
     value = Affine.copy(symbol) + Affine.of({net.bos: np.full((1, task.symbols), 1 / task.symbols)})
     shares = select(net, tests, value, Space("shares", _kind(task)), sink="default")
-    return _network(net, task, shares, ALLOWED)
+    return _network(net, task, shares, MAX_EXACT_ERROR)
 
 
-def estimate_norm(task: Estimate, *, attention: AttentionKind = "softmax") -> Network:
-    """Mixtures of the last symbols, here and one place back, compared by their directions."""
+@construction("estimate-norm", "one head in each of three layers, and norms", norm_sizes)
+def estimate_norm(task: Estimate, *, attention: Attention = "softmax") -> Network:
+    """Return the estimator that compares mixtures of the last symbols, here and one position back, by direction."""
     gap, shortest = _separation(task)
     net, symbol = _start(task, attention, "norm", pads=max(task.order, 2), bos=True)
     recent = window(net, symbol, [2.0**i for i in range(task.order)], name="recent")
@@ -92,7 +124,7 @@ def estimate_norm(task: Estimate, *, attention: AttentionKind = "softmax") -> Ne
     key = unit(net, back, shortest, name="direction one back", positive=True)
     half = np.vstack([np.eye(size), np.zeros((size, size))]) / math.sqrt(size)
     value = Affine.of({symbol: np.vstack([np.full(task.symbols, 1 / task.symbols), np.eye(task.symbols)])})
-    shares = alike(
+    shares = cosine_match(
         net,
         Affine.of({query: half}),
         Affine.of({key: half}),
@@ -103,19 +135,19 @@ def estimate_norm(task: Estimate, *, attention: AttentionKind = "softmax") -> Ne
         leak=LEAK,
     )
     _, error = cosine_sharpness(net, gap, NOISE, LEAK, float(value.bound.max()))
-    return _network(net, task, shares, error + ALLOWED)
+    return _network(net, task, shares, error + MAX_EXACT_ERROR)
 
 
 def _separation(task: Estimate) -> tuple[float, float]:
-    """The least distance of a cosine of two different contexts from 1, and the length of the shortest context."""
+    """Return the least distance of a cosine of two different contexts from 1, and the least norm of a context."""
     size = task.symbols + 1
-    if size**task.order > CONTEXTS:
+    if size**task.order > MAX_CONTEXTS:
         raise BuildRefused(
             f"the directions of {size}^{task.order} contexts are too many to be compared: use a smaller order, or the "
-            "shape estimate-digits or estimate-heads"
+            "construction estimate-digits or estimate-heads"
         )
-    places = 2.0 ** np.arange(task.order)
-    vectors = np.array([places @ np.eye(size)[list(word)] for word in product(range(size), repeat=task.order)])
+    powers = 2.0 ** np.arange(task.order)
+    vectors = np.array([powers @ np.eye(size)[list(word)] for word in product(range(size), repeat=task.order)])
     lengths = np.linalg.norm(vectors, axis=1)
     cosines = (vectors @ vectors.T) / np.outer(lengths, lengths)
     np.fill_diagonal(cosines, -1.0)
@@ -126,10 +158,10 @@ def _kind(task: Estimate) -> Reals:
     return Reals(task.alphabet, 0.0, 1.0)
 
 
-def _start(task: Estimate, attention: AttentionKind, shape: str, *, pads: int, bos: bool) -> tuple[Builder, Space]:
-    """A net with its symbols; BOS is one of them or none."""
+def _start(task: Estimate, attention: AttentionKind, variant: str, *, pads: int, bos: bool) -> tuple[Builder, Space]:
+    """Return an empty net and its symbol space; BOS is a symbol of its own, or zero."""
     inputs = (BEGIN, *task.alphabet)
-    name = f"order-{task.order} estimator of {task.symbols} symbols, {shape}, {attention}"
+    name = f"order-{task.order} estimator of {task.symbols} symbols, {variant}, {attention}"
     net = Builder(name, inputs, task.length, attention, pads=pads)
     if bos:
         return net, net.embed("symbol", OneHot(inputs), np.eye(len(inputs)))
@@ -142,54 +174,8 @@ def _network(net: Builder, task: Estimate, shares: Space, error: float) -> Netwo
     return net.network(
         Output("values", task.outputs, error=error),
         readout,
-        {
-            "construction": f"estimator of order {task.order}",
-            "attention": net.attention,
-            "source": "in the spirit of Rajaraman et al. 2024, arXiv 2407.17686",
-        },
+        f"estimator of order {task.order}",
+        {},
+        source="in the spirit of Rajaraman et al. 2024, arXiv 2407.17686",
         reuse=False,
     )
-
-
-def sizes(task: Estimate, shape: str, attention: AttentionKind) -> dict[str, object]:
-    """What the formulas promise."""
-    k, s = task.order, task.symbols
-    if shape == "estimate-heads":
-        code, soft = 2 * max(1, max(task.length - 1, k).bit_length()) - 1, attention == "softmax"
-        width, units = (k + 2) * s + code + 1 + soft * k * s, 2 * k * s * soft
-        return {"layers": 2, "heads_per_layer": (k, 1), "d_model": width, "units": units}
-    if shape == "estimate-digits":
-        return {"layers": 2, "heads_per_layer": (1, 1), "d_model": (k + 3) * s + 1, "units": 2 * (2**k - 1) * s}
-    return {"layers": 3, "heads_per_layer": (1, 1, 1), "d_model": 7 * (s + 1) + s + 1, "units": 2 * (s + 1)}
-
-
-def _maker(make: Callable[..., Network]) -> Callable[[object, Settings], Network]:
-    return lambda spec, settings: make(spec, attention=settings.attention)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "estimate-heads",
-        Estimate,
-        "one head for each of the last k symbols, and one that compares",
-        _maker(estimate_heads),
-        default=True,
-        choices=("attention",),
-        certified="proved",
-    ),
-    Construction(
-        "estimate-digits",
-        Estimate,
-        "one head mixes the last k symbols, and units tell them apart",
-        _maker(estimate_digits),
-        choices=("attention",),
-        unproved="too many to compare",
-    ),
-    Construction(
-        "estimate-norm",
-        Estimate,
-        "one head in each of three layers, and norms",
-        _maker(estimate_norm),
-        choices=("attention",),
-    ),
-)

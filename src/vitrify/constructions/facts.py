@@ -8,10 +8,10 @@ vector of $d$ numbers, and so has every answer. Sentences name one subject and o
   must grow like the number $F$ of facts.
 - `facts-heads`: no units. Subjects are in blocks of $b$; the head of a block finds the one that is there and writes
   $\sum_r u_{a(s,r)}$, the codes of all answers about it; those of relations write $\sum_{a \in A_r} u_a$. Where a
-  block has no word in the sentence, its head rests on BOS. The right answer is in both sums and scores about 2, any
+  block has no word in the sentence, its head attends to BOS. The right answer is in both sums and scores about 2, any
   other about 1 at most, with a variance of about $(R + A)/d$. So $d$ must grow like $R + A$, $A$ being the most
-  answers that a relation has, and $bH$ like the number of subjects, but $d$ needs not grow with them. No answer about
-  a subject may be one of another relation, too, and not its own there.
+  answers that a relation has, and $bH$ like the number of subjects, but $d$ needs not grow with them. If $a(s, r') \in
+  A_r$ for relations $r, r'$ of a subject $s$, it must equal $a(s, r)$.
 
 | | `facts` | `facts-heads` |
 | --- | --- | --- |
@@ -19,63 +19,76 @@ vector of $d$ numbers, and so has every answer. Sentences name one subject and o
 | units | $m$ | 0 |
 | width | $3d + 1$ | $2d + 1$ and one more for every head |
 
-Building draws the codes, stores, and asks about every fact; a net that is not perfect is refused.
+Building draws the codes, stores, and checks every fact; a net with an error is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions._memory import (
+from vitrify.arrays import Floats
+from vitrify.constructions.associations import SOURCE, add_units, compared, numbers
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, Dimension, MaxLength, Seed, Units, construction
+from vitrify.errors import BuildRefused
+from vitrify.kit.fact_storage import (
     FactCodes,
-    affordable,
-    chosen,
+    check_score_count,
     fact_heads,
     fact_units,
     heads_dimension,
     layered_sizes,
-    sure,
+    require_perfect_recall,
 )
-from vitrify.constructions.associations import SOURCE, add_units, compared, numbers
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.heads import Store, recall
+from vitrify.kit.heads.recall import Store, recall
 from vitrify.kit.heads.select import Test, select
 from vitrify.kit.memory import random_codes
-from vitrify.kit.network import Affine, Builder, Network, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Flag, OneHot
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.facts import Facts, answers_by_relation
-from vitrify.spec.ngram import BEGIN
+from vitrify.kit.network import Affine, Builder, Flag, Network, OneHot, Output, Space
+from vitrify.spec.memory.facts import Facts, answers_by_relation
+from vitrify.spec.ngrams.model import BEGIN
 
-Floats = NDArray[np.float64]
-
-BLOCK = 16  # words in one head, at most
+MAX_BLOCK = 16  # words per head
 
 
+def sizes(spec: Facts, *, dimension: int | None, units: int | None) -> DeclaredSizes:
+    """Return all sizes: units, three codes and a flag."""
+    d, m = layered_sizes(len(spec.facts), len(spec.answers), dimension, units)
+    return DeclaredSizes({"layers": 1, "heads": 1, "units": m, "d_model": 3 * d + 1})
+
+
+def sizes_in_heads(spec: Facts, *, dimension: int | None) -> DeclaredSizes:
+    """Return all sizes: one head and one flag for each block of subjects or relations."""
+    d = dimension or heads_dimension(spec)
+    heads = sum(-(-len(words) // _block(d)) for words in (spec.subjects, spec.relations))
+    return DeclaredSizes({"layers": 1, "heads": heads, "units": 0, "d_model": 2 * d + 1 + heads})
+
+
+@construction(
+    "facts",
+    "a head that finds subject and relation, and units that store the answers",
+    sizes,
+    default=True,
+    unproved="known only within bounds",
+)
 def facts(
     spec: Facts,
     *,
-    attention: AttentionKind = "softmax",
-    max_length: int | None = None,
-    dimension: int | None = None,
-    units: int | None = None,
-    seed: int = 0,
+    attention: Attention = "softmax",
+    max_length: MaxLength | None = None,
+    dimension: Dimension | None = None,
+    units: Units | None = None,
+    seed: Seed = 0,
 ) -> Network:
-    """A transformer of one head and one layer of units that answers every question of the spec."""
+    """Return a transformer of one head and one layer of units that answers every query of the spec."""
     questions, answers = len(spec.facts), len(spec.answers)
-    affordable(questions, answers)
+    check_score_count(questions, answers)
     size, count = layered_sizes(questions, answers, dimension, units)
     rng = np.random.default_rng(seed)
     codes = FactCodes.draw(spec, size, rng)
     memory = fact_units(codes, count, rng)
     change = "choose more --units, a larger --dimension or another --seed"
-    lead = sure(memory, f"dimension {size}, {count} units and seed {seed}", change)
+    margin = require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
     name = f"{questions} facts in {count} units, {attention}"
     net = Builder(name, (BEGIN, *spec.vocabulary), _length(spec, max_length), attention)
     code = _embedded(net, spec, codes, rng)
@@ -84,31 +97,35 @@ def facts(
     named = Test(Affine.constant(1.0), Affine.copy(net.embed("named", Flag(), flags)), 1.0)
     key = select(net, [named], Affine.copy(code), Space("key", numbers(size, 1.0)), sink="none")
     recalled = add_units(net, key, memory)
-    about: dict[str, Any] = {
-        "construction": "facts in units",
-        "shape": "facts",
-        "attention": attention,
-        "facts": questions,
-    }
-    about |= {"dimension": size, "units": count, "seed": seed, "least lead": lead, "source": SOURCE}
-    return net.network(Output("class", spec.answers), compared(memory, recalled, lead), about, reuse=False)
+    facts = {"variant": "facts", "facts": questions, "dimension": size, "units": count, "seed": seed}
+    facts |= {"least margin": margin}
+    readout = compared(memory, recalled, margin)
+    return net.network(Output("class", spec.answers), readout, "facts in units", facts, source=SOURCE, reuse=False)
 
 
+@construction(
+    "facts-heads",
+    "heads that store all answers about their subjects, and no units",
+    sizes_in_heads,
+    unproved="known only within bounds",
+)
 def facts_in_heads(
     spec: Facts,
     *,
-    attention: AttentionKind = "softmax",
-    max_length: int | None = None,
-    dimension: int | None = None,
-    seed: int = 0,
+    attention: Attention = "softmax",
+    max_length: MaxLength | None = None,
+    dimension: Dimension | None = None,
+    seed: Seed = 0,
 ) -> Network:
-    """A transformer of one layer of heads and no units that answers every question of the spec."""
+    """Return a transformer of one layer of heads and no units that answers every query of the spec."""
     _refuse_confusions(spec)
-    size = chosen("--dimension", dimension, heads_dimension(spec))
+    size = dimension or heads_dimension(spec)
     rng = np.random.default_rng(seed)
     codes = FactCodes.draw(spec, size, rng)
     memory, by_subject, by_relation = fact_heads(codes)
-    lead = sure(memory, f"dimension {size} and seed {seed}", "choose a larger --dimension or another --seed")
+    margin = require_perfect_recall(
+        memory, f"dimension {size} and seed {seed}", "choose a larger --dimension or another --seed"
+    )
     name = f"{len(spec.facts)} facts in heads, {attention}"
     net = Builder(name, (BEGIN, *spec.vocabulary), _length(spec, max_length), attention)
     code = _embedded(net, spec, codes, rng)
@@ -124,13 +141,14 @@ def facts_in_heads(
     kinds = net.embed("block", OneHot(tuple(stored.name for stored in stores), void=True), table)
     recalled = Space("recalled", numbers(size, sum(float(np.abs(stored.contents).max()) for stored in stores)))
     recall(net, code, kinds, stores, recalled)
-    about: dict[str, Any] = {"construction": "facts in heads", "shape": "facts-heads", "attention": attention}
-    about |= {"facts": len(spec.facts), "dimension": size, "seed": seed, "least lead": lead, "source": SOURCE}
-    return net.network(Output("class", spec.answers), compared(memory, recalled, lead), about, reuse=False)
+    facts = {"variant": "facts-heads", "facts": len(spec.facts), "dimension": size, "seed": seed}
+    facts |= {"least margin": margin}
+    readout = compared(memory, recalled, margin)
+    return net.network(Output("class", spec.answers), readout, "facts in heads", facts, source=SOURCE, reuse=False)
 
 
 def _embedded(net: Builder, spec: Facts, codes: FactCodes, rng: np.random.Generator) -> Space:
-    """The codes of all words, those of fillers drawn now; BOS has none."""
+    """Embed the codes of all words, those of fillers drawn here; BOS is zero. Return their space."""
     size = codes.answers.shape[1]
     others = random_codes(rng, len(spec.fillers), size)
     return net.embed(
@@ -147,8 +165,8 @@ def _stores(name: str, words: Sequence[str], codes: Floats, contents: Floats) ->
 
 
 def _block(dimension: int) -> int:
-    """Words in one head: few enough that their random codes are well apart from being dependent."""
-    return max(1, min(BLOCK, dimension // 4))
+    """Return the words per head: few enough that their random codes are far from linearly dependent."""
+    return max(1, min(MAX_BLOCK, dimension // 4))
 
 
 def _length(spec: Facts, max_length: int | None) -> int:
@@ -158,7 +176,7 @@ def _length(spec: Facts, max_length: int | None) -> int:
 
 
 def _refuse_confusions(spec: Facts) -> None:
-    """An answer about a subject that another of its relations could give, too, but does not."""
+    """Refuse facts that heads alone confuse: an answer about a subject that fits another of its relations, too."""
     could = {relation: set(answers) for relation, answers in answers_by_relation(spec).items()}
     about: dict[str, dict[str, str]] = {}
     for subject, relation, answer in spec.facts:
@@ -170,58 +188,5 @@ def _refuse_confusions(spec: Facts) -> None:
                     raise BuildRefused(
                         f"heads alone can't tell which answer about {subject!r} is its {relation!r}: {other!r} and "
                         f"{answer!r} are both about it, and both are answers of that relation; give relations answers "
-                        "of their own, or use --shape facts"
+                        "of their own, or use --construction facts"
                     )
-
-
-def sizes(spec: Facts, dimension: int, units: int = 0) -> dict[str, int]:
-    """What the formulas promise; without units the facts are in heads."""
-    if units:
-        return {"layers": 1, "heads": 1, "units": units, "d_model": 3 * dimension + 1}
-    block = _block(dimension)
-    heads = -(-len(spec.subjects) // block) - (-len(spec.relations) // block)
-    return {"layers": 1, "heads": heads, "units": 0, "d_model": 2 * dimension + 1 + heads}
-
-
-def _units(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Facts)
-    return facts(
-        spec,
-        attention=settings.attention,
-        max_length=settings.max_length,
-        dimension=settings.dimension,
-        units=settings.units,
-        seed=settings.seed or 0,
-    )
-
-
-def _heads(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Facts)
-    return facts_in_heads(
-        spec,
-        attention=settings.attention,
-        max_length=settings.max_length,
-        dimension=settings.dimension,
-        seed=settings.seed or 0,
-    )
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "facts",
-        Facts,
-        "a head that finds subject and relation, and units that store the answers",
-        _units,
-        default=True,
-        choices=("attention", "max_length", "dimension", "units", "seed"),
-        unproved="known only within bounds",
-    ),
-    Construction(
-        "facts-heads",
-        Facts,
-        "heads that store all answers about their subjects, and no units",
-        _heads,
-        choices=("attention", "max_length", "dimension", "seed"),
-        unproved="known only within bounds",
-    ),
-)

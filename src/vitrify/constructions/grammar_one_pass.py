@@ -1,7 +1,7 @@
 r"""A bounded-depth grammar becomes a transformer that gives the exact set of next words in one pass, bottom-up.
 
-In the spirit of Nandakumar et al. (2026, arXiv 2606.17522). Beside what is complete, every node says what could come
-next in it, so nothing has to go down again:
+In the spirit of Nandakumar et al. (2026, arXiv 2606.17522). For every node the net computes whether it is complete and
+which words could come next in it, so no top-down pass is needed:
 
 - *Complete*: $Q_{h,k}[A] = 1$ at $t$ iff $A$, of level $h$, derives the last words up to $w_t$ in shape $k$.
 - *Next*: $F_{h,k,p}[A, w] = 1$ at $t$ iff an $A$ of level $h$ and shape $k$ can have the last $p$ words as its first
@@ -9,7 +9,7 @@ next in it, so nothing has to go down again:
   child, of which fewer words have been read, allows $w$. With $p = 0$ nothing has been read, and $F$ is a constant.
 
 The answer is $\bigvee_k F_{d,k,t}[S', w]$. Levels are treated from the words up, $Q$ and $F$ side by side: one MLP of
-conjunctions each, and a second one where several rules can say the same.
+conjunctions each, and a second one where several rules can make a bit 1.
 
 | | formula |
 | --- | --- |
@@ -19,44 +19,34 @@ conjunctions each, and a second one where several rules can say the same.
 $U_{hk}$ is the number of rules that can stand at a node of shape $k$, $w_{hk}$ the number of its words, and the end of
 the sentence counts as a word. Half the
 layers of the two passes of `grammar_shapes.py`, at the price of a factor of up to $\lvert\Sigma\rvert$ in units.
-Equal and idle rows are left out there as here (`_programs.py`), so `sizes` counts what is left.
+Equal and idle rows are left out there as here (`_programs.py`): all sizes are bounds.
 """
 
 from __future__ import annotations
 
-from vitrify.constructions._parses import ANSWERS, SHAPES, Parses, next_words_net, one_pass_program
-from vitrify.constructions._programs import Program
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.constructions._parses import ANSWERS, MAX_SHAPES, Parses, next_words_net, one_pass_program
+from vitrify.constructions._programs import BitProgram
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
+from vitrify.constructions.grammar_shapes import bounds, most_conjunctions
 from vitrify.kit.network import Network
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import Grammar
+from vitrify.spec.grammars.grammar import Grammar
 
 
+def sizes(grammar: Grammar) -> DeclaredSizes:
+    """Return bounds: the one pass."""
+    parses = Parses.of(grammar)
+    up, down = most_conjunctions(parses.shapes)
+    return bounds(parses.shapes, up + len(parses.shapes.levels.words) * down, 2 * parses.depth - 1)
+
+
+@construction("one-pass", "bounded-depth grammars, half the layers and more units", sizes, certified="proved")
 def one_pass(
-    grammar: Grammar, *, attention: AttentionKind = "softmax", max_length: int | None = None, limit: int = SHAPES
+    grammar: Grammar, limit: int = MAX_SHAPES, *, attention: Attention = "softmax", max_length: MaxLength | None = None
 ) -> Network:
     """A transformer of at most $2d - 1$ layers whose output is the set of words that may come next."""
     parses = Parses.of(grammar, limit)
     return next_words_net(grammar, parses, _program(parses), "one-pass grammar", "in one pass", attention, max_length)
 
 
-def sizes(grammar: Grammar, limit: int = SHAPES) -> dict[str, int]:
-    """Layers, heads, conjunctions and units of the net, and the most layers that the formula allows."""
-    parses = Parses.of(grammar, limit)
-    return _program(parses).sizes(ANSWERS) | {"most_layers": 2 * parses.depth - 1}
-
-
-def _program(parses: Parses) -> Program:
+def _program(parses: Parses) -> BitProgram:
     return one_pass_program(parses).smaller(ANSWERS)
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Grammar)
-    return one_pass(spec, attention=settings.attention, max_length=settings.max_length)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "one-pass", Grammar, "bounded-depth grammars, half the layers and more units", _make, certified="proved"
-    ),
-)

@@ -1,20 +1,20 @@
 r"""A probabilistic grammar becomes a transformer that gives the exact Bayes probability of every next word.
 
 In the spirit of Nandakumar et al. (2026, arXiv 2606.17522), with sums where theirs has sets: the residual stream holds
-the logarithms of the weights in `spec/grammar_sums.py`. At position $t$ these are, for a symbol $X$ and each number $k$
+the logarithms of the weights in `spec/grammars/sums.py`: at position $t$, for a symbol $X$ and each number $k$
 of words that it can span, the probability that $X$ derives the last $k$ words, and for each $X$ the probability that a
 sentence begins with the words read and some $X$ begins here. The logits are those of the words, and of the end.
 
 A product is a sum of logarithms, which heads fetch from fixed distances; a sum of products is a sum of exponentials,
-whose logarithm heads find alone (`kit/heads/logsum.py`). Units only keep sums of one product from falling below the
-logarithm that stands for 0. What a single word weighs, also through chains of rules, is in its embedding.
+whose logarithm attention heads compute (`kit/heads/logsum.py`). Units only clip sums of one product at the number that
+stands for the logarithm of 0. The weights of a single word, also through chains of rules, are in its embedding.
 
 | | formula |
 | --- | --- |
 | stages | at most $n \max(2d - 1, d + 1)$, $d$ the depth and $32^n$ no less than the products in a sum |
 | layers | at most 4 per stage: fetch, guess, and two steps |
 | heads | one per space and distance fetched; $\lceil(\text{range} + 4)/4\rceil + 4$ per sum; 2 per stage with sums |
-| units | one per sum of one product |
+| units | one per sum of one product that a next word depends on |
 | pads | one more than the most products in a sum, at most 33 |
 
 The *range* of a sum is the difference between bounds on its largest and least logarithm. A sum is off by $2 \cdot
@@ -24,177 +24,210 @@ logits.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property, reduce
+from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import at_least
-from vitrify.kit.heads import alternatives, floor_below, log_sum, shift
-from vitrify.kit.heads.logsum import STEPS, Pads, thresholds
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
+from vitrify.arrays import Floats
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
+from vitrify.kit.gadgets.steps import at_least
+from vitrify.kit.heads.logsum import HALLEY_STEPS, Pads, alternatives, floor_below, log_sum, thresholds
+from vitrify.kit.heads.shift import shift
+from vitrify.kit.network import Affine, Builder, Network, Output, Readout, Reals, Space
 from vitrify.kit.positions import CodeName, PositionCode, position_code
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import BEGIN, END, Grammar, Symbol
-from vitrify.spec.grammar_sums import LIMIT, Sum, Sums, Term, Weight, log, sums
+from vitrify.spec.grammars.grammar import BEGIN, END, Grammar, Symbol
+from vitrify.spec.grammars.language import lengths
+from vitrify.spec.grammars.rules import grouped
+from vitrify.spec.grammars.sums import MAX_PRODUCTS, SUM_PRODUCTS, Sum, Sums, Term, Weight, log, sums
 
-LOGITS = 1e-9  # how far a logit may be off: a probability is then within half of that
-LEAK = 1e-15  # of a head that fetches a logarithm
+MAX_LOGIT_ERROR = 1e-9  # how far a logit may be off: a probability is then within half of that
+FETCH_LEAK = 1e-15  # of a head that fetches a logarithm
 START = "words read"  # positions say at once where the start symbol is begun
 
 
+def products(grammar: Grammar) -> Counter[tuple[Symbol, int]]:
+    r"""Return the number of products in the sum of every weight $(X, k)$, $k = 0$ for those that are begun.
+
+    $\rho(B, 0) = \sum_{r, j:\, X_j = B} \prod_{i<j} \lvert W_{X_i}\rvert$ over the rules $r = A \to X_1 \dots X_m$ and
+    places $j$, with the numbers of words $W_X$ that $X$ can span; $\rho(A, k)$ is the number of ways to choose a rule
+    of $A$ and to share out $k$ words.
+    """
+    spans = lengths(grammar.children_first(), grouped(grammar.rules))
+    rows = Counter({(Symbol(END, True), 0): len(spans[grammar.start])})
+    for rule in grammar.rules:
+        ways = Counter({0: 1})
+        for child in rule.rhs:
+            rows[child, 0] += ways.total()
+            further: Counter[int] = Counter()
+            for width in (1,) if child.terminal else spans[child.name]:
+                further.update({total + width: number for total, number in ways.items()})
+            ways = further
+        rows.update({(Symbol(rule.lhs), width): number for width, number in ways.items() if width > 1})
+    return rows
+
+
+def sizes(grammar: Grammar) -> DeclaredSizes:
+    r"""Return bounds, by the numbers $\rho$ of products in sums, the depth $d$ and the longest sentence, $T$ words.
+
+    A unit for each sum of one product. With $S = n \max(2d - 1, d + 1)$ stages, the least probability $p$ of a rule and
+    the thresholds $\theta$ of a sum of range $d(T + 1) \ln(1/p)$: $\theta + 2$ heads for any other sum and its parts, 2
+    for each stage, and $(2S + 1)T$ that fetch.
+    """
+    proper = grammar.proper()
+    rows, depth, longest = products(proper), grammar.depth, max(proper.lengths())
+    rounds = next(n for n in count(1) if max(rows.values()) <= SUM_PRODUCTS**n)
+    stages = rounds * max(2 * depth - 1, depth + 1)
+    least = min(log(rule.probability) for rule in proper.rules if rule.probability is not None)
+    each = thresholds(depth * (longest + 1) * least, 0.0) + HALLEY_STEPS
+    many = sum(1 + 2 * (number // SUM_PRODUCTS) for number in rows.values() if number > 1)
+    return DeclaredSizes(
+        at_most={
+            "layers": (HALLEY_STEPS + 2) * stages,
+            "heads": many * each + HALLEY_STEPS * stages + (2 * stages + 1) * longest,
+            "units": sum(number == 1 for number in rows.values()),
+        },
+        unknown="the width depends on which weights are fetched from which distances",
+    )
+
+
+@construction(
+    "probabilities",
+    "grammars with probabilities, by sums of exponentials in attention",
+    sizes,
+    unproved="weighs its keys by their contents",
+)
 def grammar_probabilities(
     grammar: Grammar,
+    limit: int = MAX_PRODUCTS,
     *,
-    attention: AttentionKind = "softmax",
-    max_length: int | None = None,
-    positions: CodeName = "dyadic",
-    limit: int = LIMIT,
+    attention: Attention = "softmax",
+    max_length: MaxLength | None = None,
+    positions: Positions = "dyadic",
 ) -> Network:
-    """A transformer whose output after every beginning of a sentence is the distribution of the next word.
+    """Return a transformer whose output after every prefix of a sentence is the distribution of the next word.
 
-    Without probabilities, rules of one symbol count as equally probable. After words that begin no sentence there is
-    no right answer.
+    Without probabilities, rules of one symbol count as equally probable. After words that are no prefix of a sentence,
+    the output is undefined.
     """
-    found = sums(grammar, limit)
+    plan = sums(grammar, limit)
     if attention != "softmax":
         raise BuildRefused(
             f"probabilities are made of exponentials and logarithms, which {attention} attention has not: "
-            "use --attention soft"
+            "use --attention softmax"
         )
-    if max_length is not None and max_length < found.longest:
+    if max_length is not None and max_length < plan.longest:
         raise BuildRefused(
-            f"sentences have up to {found.longest} words: --max-length must be at least that, or left out"
+            f"sentences have up to {plan.longest} words: --max-length must be at least that, or left out"
         )
     net = Builder(
-        name=f"probabilities of a grammar in {found.stages} stages, {attention}",
+        name=f"probabilities of a grammar in {plan.stages} stages, {attention}",
         inputs=(BEGIN, *grammar.vocabulary),
-        max_length=max_length or found.longest,
+        max_length=max_length or plan.longest,
         attention=attention,
-        pads=found.most_rows + 1,
+        pads=plan.max_products + 1,
     )
-    work = _Stream(net, found, positions)
-    for stage in range(1, found.stages + 1):
+    work = _ResidualStream(net, plan, positions)
+    for stage in range(1, plan.stages + 1):
         work.run(stage)
     symbols = (*grammar.vocabulary, END)
     return net.network(
         Output("lm", symbols),
         work.readout(symbols),
+        "probabilities of a bounded-depth grammar",
         {
-            "construction": "probabilities of a bounded-depth grammar",
-            "attention": attention,
             "rules": len(grammar.rules),
             "depth": grammar.depth,
-            "sums": len(found.listed),
-            "stages": found.stages,
-            "longest sentence": found.longest,
-            "source": "in the spirit of Nandakumar et al. 2026, arXiv 2606.17522",
+            "sums": len(plan.listed),
+            "stages": plan.stages,
+            "longest sentence": plan.longest,
         },
+        source="in the spirit of Nandakumar et al. 2026, arXiv 2606.17522",
         reuse=False,
     )
 
 
-def sizes(grammar: Grammar, limit: int = LIMIT) -> dict[str, int]:
-    """What the formulas promise: heads, units and pads, and a bound on the layers."""
-    found = sums(grammar, limit)
-    home = _homes(found)
-    read = {(home[term.weight], term.back) for s in found.listed for row in s.rows for term in row.terms}
-    fetched = [(space, back) for space, back in read if back and space != START]
-    many = [s for s in found.listed if len(s.rows) > 1]
-    heads = sum(thresholds(s.low, s.high) + STEPS for s in many) + STEPS * len({s.stage for s in many})
-    return {
-        "heads": len(fetched) + heads,
-        "units": len(found.listed) - len(many),
-        "pads": found.most_rows + 1,
-        "most_layers": (STEPS + 2) * found.rounds * max(2 * grammar.depth - 1, grammar.depth + 1),
-    }
-
-
-def _homes(found: Sums) -> dict[Weight, str]:
-    """The name of the space that holds each weight."""
-    homes = {Weight(found.start, 0): START} | {Weight(symbol, 1): "last word" for symbol in found.single}
-    for s in found.listed:
-        homes[s.weight] = f"{'sums' if len(s.rows) > 1 else 'products'} of stage {s.stage}"
+def _homes(plan: Sums) -> dict[Weight, str]:
+    """Return the name of the space that holds each weight."""
+    homes = {Weight(plan.start, 0): START} | {Weight(symbol, 1): "last word" for symbol in plan.single}
+    for s in plan.listed:
+        homes[s.weight] = f"{'sums' if len(s.products) > 1 else 'products'} of stage {s.stage}"
     return homes
 
 
-class _Stream:
-    """The named spaces and what they hold, while the stages are being built."""
+class _ResidualStream:
+    """The spaces of the net and the weights they hold, while the stages are being built."""
 
-    def __init__(self, net: Builder, found: Sums, positions: CodeName) -> None:
-        self.net, self.sums, self.positions = net, found, positions
-        self.floor = floor_below(found.low, found.most_rows)
-        self.homes = _homes(found)
+    def __init__(self, net: Builder, plan: Sums, positions: CodeName) -> None:
+        self.net, self.sums, self.positions = net, plan, positions
+        self.floor = floor_below(plan.low, plan.max_products)
+        self.homes = _homes(plan)
         self.members: dict[str, list[Weight]] = defaultdict(list)
         for weight, home in self.homes.items():
             self.members[home].append(weight)
-        asked: dict[tuple[str, int], dict[Weight, None]] = defaultdict(dict)
-        for weight, back in (term for s in found.listed for row in s.rows for term in row.terms):
-            asked[self.homes[weight], back][weight] = None
-        self.asked = {key: list(weights) for key, weights in asked.items()}
+        fetches: dict[tuple[str, int], dict[Weight, None]] = defaultdict(dict)
+        for weight, back in (term for s in plan.listed for row in s.products for term in row.terms):
+            fetches[self.homes[weight], back][weight] = None
+        self.fetches = {key: list(weights) for key, weights in fetches.items()}
         self.spaces = {"last word": self._last_word()}
         self.fetched: dict[tuple[str, int], Space] = {}
 
     # What is known without a sum
 
     def _last_word(self) -> Space:
-        """What the last word weighs by itself."""
+        """Return the space of the last word's own weights."""
         symbols = [weight.symbol for weight in self.members["last word"]]
         table = np.full((len(self.net.inputs), len(symbols)), self.floor)
         for word, weights in self.sums.letters.items():
-            for place, symbol in enumerate(symbols):
+            for index, symbol in enumerate(symbols):
                 if symbol in weights:
-                    table[self.net.inputs.index(word), place] = log(weights[symbol])
+                    table[self.net.inputs.index(word), index] = log(weights[symbol])
         return self.net.embed("last word", Reals(tuple(map(str, self.members["last word"])), self.floor, 0.0), table)
 
     @cached_property
     def read(self) -> Space:
-        """For some numbers of words, whether so many have been read, which is when the start symbol was begun there."""
+        """The log-weight of the sentence start, by distance: 0 if that many words were read, else the floor."""
         pads = self.net.pads
         table = np.full((pads + self.net.max_length, len(self.backs)), self.floor)
-        for place, back in enumerate(self.backs):
-            table[pads - 1 + back, place] = 0.0
+        for index, back in enumerate(self.backs):
+            table[pads - 1 + back, index] = 0.0
         kind = Reals(tuple(map(str, self.backs)), self.floor, 0.0)
-        return self.net.place(START, kind, table[pads:], pads=table[:pads])
+        return self.net.embed_position(START, kind, table[pads:], pads=table[:pads])
 
     @cached_property
     def backs(self) -> list[int]:
-        """How far back the begun start symbol is asked for."""
-        return sorted(back for home, back in self.asked if home == START)
+        """The distances at which the beginning of the start symbol is read."""
+        return sorted(back for home, back in self.fetches if home == START)
 
     @cached_property
     def pads(self) -> Pads:
-        return alternatives(self.net, self.sums.most_rows)
+        return alternatives(self.net, self.sums.max_products)
 
     @cached_property
     def code(self) -> PositionCode:
         """A code in which the last pad has a position of its own."""
-        fetches = [back for home, back in self.asked if home != START]
+        fetches = [back for home, back in self.fetches if home != START]
         return position_code(self.positions, self.net.max_length + 1, fetches)
 
     @cached_property
-    def place(self) -> Space:
+    def index(self) -> Space:
         table = self.code.table()
         pads = np.zeros((self.net.pads, table.shape[1]))
         pads[-1] = table[0]
-        return self.net.place("position", self.code.kind(), table[1:], pads=pads)
+        return self.net.embed_position("position", self.code.kind(), table[1:], pads=pads)
 
     # Stages
 
     def run(self, stage: int) -> None:
-        """All sums of a stage: those of one product by units, the others by heads."""
+        """Build all sums of a stage: those of one product by units, the others by heads."""
         here = [s for s in self.sums.listed if s.stage == stage]
         for home in dict.fromkeys(self.homes[s.weight] for s in here):
             own = [s for s in here if self.homes[s.weight] == home]
             labels = tuple(str(s.weight) for s in own)
             summands = [self._summands(s) for s in own]
-            if len(own[0].rows) == 1:
+            if len(own[0].products) == 1:
                 kind = Reals(labels, self.floor, 0.0)
                 self.spaces[home] = at_least(
                     self.net, reduce(Affine.beside, summands), self.floor, Space(home, kind), rows=labels
@@ -206,70 +239,48 @@ class _Stream:
                 )
 
     def _summands(self, total: Sum) -> Affine:
-        """The logarithms of a sum's products."""
-        parts: dict[Space, NDArray[np.float64]] = {}
-        for place, row in enumerate(total.rows):
+        """Return the map to the logarithms of a sum's products."""
+        parts: dict[Space, Floats] = {}
+        for index, row in enumerate(total.products):
             for term in row.terms:
                 space, coordinate = self._find(term)
-                parts.setdefault(space, np.zeros((space.size, len(total.rows))))[coordinate, place] += 1.0
-        return Affine.of(parts, [log(row.chance) for row in total.rows])
+                parts.setdefault(space, np.zeros((space.size, len(total.products))))[coordinate, index] += 1.0
+        return Affine.of(parts, [log(row.probability) for row in total.products])
 
     def _find(self, term: Term) -> tuple[Space, int]:
-        """Where a weight stands, fetched if it is read further back."""
+        """Return space and coordinate of a weight, fetched by a head if it is read further back."""
         weight, back = term
         home = self.homes[weight]
         if home == START:
             return self.read, self.backs.index(back)
         if back == 0:
             return self.spaces[home], self.members[home].index(weight)
-        asked = self.asked[home, back]
+        fetches = self.fetches[home, back]
         if (home, back) not in self.fetched:
-            whole = self.spaces[home]
-            kind = Reals(tuple(map(str, asked)), whole.kind.low, whole.kind.high)
-            chosen = [self.members[home].index(weight) for weight in asked]
+            source = self.spaces[home]
+            kind = Reals(tuple(map(str, fetches)), source.kind.low, source.kind.high)
+            chosen = [self.members[home].index(weight) for weight in fetches]
             self.fetched[home, back] = shift(
                 self.net,
-                whole,
+                source,
                 back,
                 self.code,
-                self.place,
+                self.index,
                 name=f"{home} @ -{back}",
                 only=(chosen, kind),
                 sink=self.pads.sink,
-                leak=LEAK,
+                leak=FETCH_LEAK,
             )
-        return self.fetched[home, back], asked.index(weight)
+        return self.fetched[home, back], fetches.index(weight)
 
     def readout(self, symbols: Sequence[str]) -> Readout:
-        """The logits: begun words; the floor for words that no sentence has."""
-        parts: dict[Space, NDArray[np.float64]] = {}
+        """Return the readout: the logit of a word is its log-weight, or the floor if no sentence contains it."""
+        parts: dict[Space, Floats] = {}
         bias = np.full(len(symbols), self.floor)
-        for place, name in enumerate(symbols):
+        for index, name in enumerate(symbols):
             weight = Weight(Symbol(name, terminal=True), 0)
             if weight in self.homes:
                 space, coordinate = self._find(Term(weight, 0))
-                parts.setdefault(space, np.zeros((space.size, len(symbols))))[coordinate, place] = 1.0
-                bias[place] = 0.0
-        return Readout(tuple(parts.items()), bias, dict.fromkeys(parts, LOGITS))
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Grammar)
-    return grammar_probabilities(
-        spec,
-        attention=settings.attention,
-        max_length=settings.max_length,
-        positions=settings.positions or "dyadic",
-    )
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "probabilities",
-        Grammar,
-        "grammars with probabilities, by sums of exponentials in attention",
-        _make,
-        choices=("attention", "max_length", "positions"),
-        unproved="weighs its keys by what they hold",
-    ),
-)
+                parts.setdefault(space, np.zeros((space.size, len(symbols))))[coordinate, index] = 1.0
+                bias[index] = 0.0
+        return Readout(tuple(parts.items()), bias, dict.fromkeys(parts, MAX_LOGIT_ERROR))

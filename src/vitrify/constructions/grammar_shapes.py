@@ -1,6 +1,6 @@
 r"""A bounded-depth grammar becomes a deep transformer that gives the exact set of next words, one state per shape.
 
-In the spirit of Nandakumar et al. (2026, arXiv 2606.17522): two passes over a levelled grammar of depth $d$, bottom-up
+In the spirit of Nandakumar et al. (2026, arXiv 2606.17522): two passes over a leveled grammar of depth $d$, bottom-up
 and top-down, with states that all sentences share.
 
 - *Complete*: $Q_{h,k}[A] = 1$ at $t$ iff $A$, of level $h$, derives the last words up to $w_t$ in shape $k$. A shape
@@ -9,9 +9,9 @@ and top-down, with states that all sentences share.
   $p$ words have been read. At the top, $p$ is the position. Going down, the child that holds the next word follows
   from $(k, p)$; its elder siblings must be complete. At level 0 this is the answer.
 
-Each pass costs one conjunction per rule, shape (and dot), two units where its noise is cut. Where several rules can
-say the same, a second MLP turns their count into a bit, two units per symbol. What says the same in other words, and
-what no sentence can ask for, is left out (`_programs.py` says how), so `sizes` counts what is left.
+Each pass costs one conjunction per rule, shape (and dot), two units where noise is removed. Where several rules can
+make a bit 1, a second MLP turns their count into the bit, two units per symbol. Redundant and unused rows are left out
+(see `_programs.py`): all sizes are bounds.
 
 | | formula |
 | --- | --- |
@@ -29,44 +29,58 @@ from collections.abc import Iterator
 from vitrify.constructions import grammar_spans
 from vitrify.constructions._parses import (
     ANSWERS,
-    SHAPES,
+    MAX_SHAPES,
     Dotted,
     Parses,
     answer,
     next_words_net,
     recognised,
-    where,
+    words_read,
 )
-from vitrify.constructions._programs import Bit, Group, Literal, Program
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
+from vitrify.constructions._programs import Bit, BitGroup, BitProgram, Literal
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
 from vitrify.kit.network import Network
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import END, Grammar
-from vitrify.spec.grammar_levels import LevelRule
-from vitrify.spec.grammar_shapes import Shapes
+from vitrify.kit.positions import CodeName
+from vitrify.spec.grammars.grammar import END, Grammar
+from vitrify.spec.grammars.levels import LevelRule
+from vitrify.spec.grammars.shapes import Shapes
 
 
+def sizes(grammar: Grammar) -> DeclaredSizes:
+    """Return bounds: both passes."""
+    parses = Parses.of(grammar)
+    return bounds(parses.shapes, sum(most_conjunctions(parses.shapes)), 4 * parses.depth - 3)
+
+
+def bounds(shapes: Shapes, conjunctions: int, layers: int) -> DeclaredSizes:
+    r"""Return bounds from those of the conjunctions, $C$, and of the layers.
+
+    With sentences of up to $T$ words, $S$ states that must be complete and right sides of up to $K$ symbols: $S(T - 1)$
+    heads, $3C$ units, and $\lvert\Sigma\rvert + T + 2 + (K + 2)C$ dimensions. A conjunction has at most one bit and one
+    count of its own, and reads $K$ bits.
+    """
+    longest, arity = max(shapes.widths[-1]) - 1, max(len(tree) for level in shapes.trees[1:] for tree in level)
+    return DeclaredSizes(
+        at_most={
+            "layers": layers,
+            "heads": max(1, len(complete(shapes))) * (longest - 1),
+            "units": 3 * conjunctions,
+            "d_model": len(shapes.levels.words) + longest + 2 + (arity + 2) * conjunctions,
+        }
+    )
+
+
+@construction("shapes", "bounded-depth grammars, one state per shape of a tree", sizes, certified="proved")
 def grammar_shapes(
-    grammar: Grammar,
-    *,
-    attention: AttentionKind = "softmax",
-    max_length: int | None = None,
-    limit: int = SHAPES,
+    grammar: Grammar, limit: int = MAX_SHAPES, *, attention: Attention = "softmax", max_length: MaxLength | None = None
 ) -> Network:
     """A transformer whose output after every beginning of a sentence is the set of words that may come next."""
     parses = Parses.of(grammar, limit)
     return next_words_net(grammar, parses, _program(parses), "grammar", "over shapes", attention, max_length)
 
 
-def sizes(grammar: Grammar, limit: int = SHAPES) -> dict[str, int]:
-    """Layers, heads, conjunctions and units of the net, and the most layers that the formula allows."""
-    parses = Parses.of(grammar, limit)
-    return _program(parses).sizes(ANSWERS) | {"most_layers": 4 * parses.depth - 3}
-
-
 def most_conjunctions(shapes: Shapes) -> tuple[int, int]:
-    r"""The most that can be needed: $\sum U'_{hk}$ over shapes to be recognised, $\sum w_{hk} U_{hk}$ over all."""
+    r"""Return bounds: $\sum U'_{hk}$ over the shapes to be recognised, $\sum w_{hk} U_{hk}$ over all shapes."""
     ends = last_symbols(shapes)
     up = sum(rule.lhs not in ends[h] for h, k in complete(shapes) if h for rule in _usable(shapes, h, k))
     down = sum(
@@ -77,10 +91,10 @@ def most_conjunctions(shapes: Shapes) -> tuple[int, int]:
     return up, down
 
 
-def _program(parses: Parses) -> Program:
-    """Both passes: from the start symbol down to the words, elder siblings being recognised on demand."""
-    program = Program(parses.longest)
-    opened = {(dot, 0): where(dot.read) for dot in parses.roots()}
+def _program(parses: Parses) -> BitProgram:
+    """Return the program of both passes: from the start symbol down, recognising elder siblings on demand."""
+    program = BitProgram(parses.longest)
+    opened = {(dot, 0): words_read(dot.read) for dot in parses.roots()}
     for _ in range(parses.depth):
         below: dict[tuple[Dotted, int], Literal] = {}
         for (dot, symbol), reached in opened.items():
@@ -95,12 +109,12 @@ def _program(parses: Parses) -> Program:
 def _open(parses: Parses, dot: Dotted, symbol: int) -> Bit:
     if dot.level == 0:
         return answer(parses, symbol)
-    group = Group(2 * parses.depth - dot.level, f"open {dot.level}.{dot.shape}.{dot.read}")
+    group = BitGroup(2 * parses.depth - dot.level, f"open {dot.level}.{dot.shape}.{dot.read}")
     return Bit(group, symbol, parses.name(dot.level, symbol))
 
 
 def complete(shapes: Shapes) -> list[tuple[int, int]]:
-    """The shapes (level, number) that must be recognised: those with a younger sibling, and all they are made of."""
+    """Return the shapes (level, index) that must be recognised: those with a younger sibling, and their parts."""
     wanted: set[tuple[int, int]] = set()
     for h in range(len(shapes.trees) - 1, 0, -1):
         for k, tree in enumerate(shapes.trees[h]):
@@ -110,41 +124,38 @@ def complete(shapes: Shapes) -> list[tuple[int, int]]:
 
 
 def last_symbols(shapes: Shapes) -> list[set[int]]:
-    """By level, the symbols that end with the end of the sentence: these are never complete before it."""
-    found = [{word for word, name in enumerate(shapes.levels.words) if name == END}]
+    """Return, by level, the symbols whose last word is the end of the sentence: they are never complete before it."""
+    ends = [{word for word, name in enumerate(shapes.levels.words) if name == END}]
     for rules in shapes.levels.rules[1:]:
-        found.append({rule.lhs for rule in rules if rule.rhs[-1] in found[-1]})
-    return found
+        ends.append({rule.lhs for rule in rules if rule.rhs[-1] in ends[-1]})
+    return ends
 
 
 def _usable(shapes: Shapes, level: int, shape: int) -> Iterator[LevelRule]:
     return (rule for rule in shapes.levels.rules[level] if shapes.usable(level, rule, shape))
 
 
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Grammar)
-    return grammar_shapes(spec, attention=settings.attention, max_length=settings.max_length)
-
-
-def _choose(spec: object, settings: Settings) -> Network:
-    """Over shapes where they can be listed, else over spans."""
-    assert isinstance(spec, Grammar)
+def sizes_of_either(grammar: Grammar, *, max_length: int | None, positions: CodeName) -> DeclaredSizes:
+    """Return the bounds of shapes where they can be listed, else those of spans."""
     try:
-        Parses.of(spec)
+        return sizes(grammar)
     except BuildRefused:
-        return grammar_spans.make(spec, settings)
-    return _make(spec, settings)
+        return grammar_spans.sizes(grammar, max_length=max_length, positions=positions)
 
 
-CONSTRUCTIONS = (
-    Construction(
-        "auto",
-        Grammar,
-        "shapes, or spans where there are too many shapes",
-        _choose,
-        default=True,
-        choices=("attention", "max_length", "positions"),
-        certified="proved",
-    ),
-    Construction("shapes", Grammar, "bounded-depth grammars, one state per shape of a tree", _make, certified="proved"),
+@construction(
+    "auto", "shapes, or spans where there are too many shapes", sizes_of_either, default=True, certified="proved"
 )
+def shapes_or_spans(
+    grammar: Grammar,
+    *,
+    attention: Attention = "softmax",
+    max_length: MaxLength | None = None,
+    positions: Positions = "dyadic",
+) -> Network:
+    """Return the network over shapes where they can be listed, else the one over spans."""
+    try:
+        Parses.of(grammar)
+    except BuildRefused:
+        return grammar_spans.grammar_spans(grammar, attention=attention, max_length=max_length, positions=positions)
+    return grammar_shapes(grammar, attention=attention, max_length=max_length)

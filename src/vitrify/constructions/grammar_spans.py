@@ -34,38 +34,35 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import Clause, clauses, some
-from vitrify.kit.heads import shift
-from vitrify.kit.network import Builder, Network, Readout, Space
-from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Integers, MultiHot
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import BEGIN, END, Grammar
-from vitrify.spec.grammar_phrases import Phrases, Side
+from vitrify.arrays import Floats
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
+from vitrify.kit.gadgets.any_of import any_of
+from vitrify.kit.gadgets.clauses import Clause, clauses
+from vitrify.kit.heads.shift import shift
+from vitrify.kit.network import Builder, Integers, MultiHot, Network, Output, Readout, Space
+from vitrify.kit.positions import CodeName, dimensions, position_code
+from vitrify.spec.grammars.grammar import BEGIN, END, Grammar
+from vitrify.spec.grammars.phrases import Phrases, Side
 
 T = TypeVar("T")
 
 
 class Word(NamedTuple):
-    """The word here is one of these."""
+    """State: the word here is one of these."""
 
     words: frozenset[str]
 
 
 class Complete(NamedTuple):
-    """The last words, so many of them, are one of these sequences."""
+    """State: the last `width` words are one of these sequences."""
 
     sides: frozenset[Side]
     width: int
 
 
 class Open(NamedTuple):
-    """What comes next may go on with one of these sequences."""
+    """State: one of these sequences may follow."""
 
     rests: frozenset[Side]
 
@@ -75,7 +72,7 @@ BEGINNING = Word(frozenset({BEGIN}))  # a sentence is open
 
 
 class Join(NamedTuple):
-    """Two states that together speak for a third: one so many places back, one here."""
+    """Two states that together imply a third: the older one `back` positions back, the newer one here."""
 
     older: State
     back: int
@@ -84,10 +81,10 @@ class Join(NamedTuple):
 
 @dataclass(eq=False)
 class Plan:
-    """The states that a grammar needs, and what they follow from.
+    """The states that a grammar needs, and their derivations.
 
-    `ways` are the joins that speak for one sequence to be complete, or one set to be open. `any_of` are the ways,
-    the beginning among them, each of which makes a state true.
+    `ways` are the joins, each of which makes one sequence complete or one set open. `any_of` lists, for each state, the
+    ways that make it true, the beginning of the sentence among them.
     """
 
     phrases: Phrases
@@ -121,7 +118,7 @@ class Plan:
                 self.ways.setdefault(way, []).append(join)
 
     def _complete(self, side: Side, width: int) -> State:
-        """The state that says whether a sequence, or a phrase alone, is complete with a width."""
+        """Return the state that a sequence, or a single phrase, is complete with a width."""
         sides = self.phrases.listed[side[0]].sides if len(side) == 1 else (side,)
         state = Complete(frozenset(sides), width) if width > 1 else Word(self.phrases.listed[side[0]].words)
         self.names.setdefault(state, f"{self.phrases.text(side)}:{width}")
@@ -131,7 +128,7 @@ class Plan:
         return state
 
     def _follow(self) -> None:
-        """Follow all open sets, from the sentence down."""
+        """Add all open sets, from the sentence down."""
         waiting: list[State] = [BEGINNING]
         for way in waiting:  # grows while it is walked
             for state in self._opened(way):
@@ -147,20 +144,20 @@ class Plan:
                         self.ways.setdefault(after, []).append(join)
 
     def _opened(self, way: State) -> list[Open]:
-        """What a way opens: its own sequences, and those of all that they may begin with."""
-        found = [way] if isinstance(way, Open) else []
+        """Return the sets that a way opens: its own sequences, and those of all phrases they may begin with."""
+        opened = [way] if isinstance(way, Open) else []
         corners = (corner for part in self._firsts(way) for corner in self.phrases.corners[part])
         for phrase in (self.phrases.listed[corner] for corner in corners):
             if phrase.sides:
-                found.append(Open(frozenset(phrase.sides)))
-                self.names.setdefault(found[-1], f"{phrase.name} → •")
-        return list(dict.fromkeys(found))
+                opened.append(Open(frozenset(phrase.sides)))
+                self.names.setdefault(opened[-1], f"{phrase.name} → •")
+        return list(dict.fromkeys(opened))
 
     def _firsts(self, way: State) -> list[int]:
         return sorted({rest[0] for rest in way.rests}) if isinstance(way, Open) else [self.phrases.start]
 
     def next_words(self, way: State) -> frozenset[str]:
-        """The words that may come next where a way holds; none if it opens nothing."""
+        """Return the words that may come next where a way holds; none if it opens nothing."""
         if isinstance(way, Complete):
             return frozenset()
         return frozenset().union(*(self.phrases.first_words[part] for part in self._firsts(way)))
@@ -169,33 +166,33 @@ class Plan:
 
     @property
     def used(self) -> list[State]:
-        """The states that joins look at."""
+        """The states that joins read."""
         return list(dict.fromkeys(s for joins in self.ways.values() for j in joins for s in (j.older, j.newer)))
 
     @property
     def fetched(self) -> list[tuple[State, int]]:
-        """The states that joins look for further back, with their distances."""
+        """The states that joins read further back, with their distances."""
         return list(dict.fromkeys((j.older, j.back) for joins in self.ways.values() for j in joins))
 
     def step_of_way(self, way: State) -> int:
-        """A way is known one step after all that its joins look at."""
+        """Return the step at which a way is known: one after all that its joins read."""
         if way not in self._steps:
             looked_at = (state for join in self.ways.get(way, ()) for state in (join.older, join.newer))
             self._steps[way] = max((1 + self.step(state) for state in looked_at), default=0)
         return self._steps[way]
 
     def step(self, state: State) -> int:
-        """A state is known with the last of its ways; a word at once."""
+        """Return the step at which a state is known: that of the last of its ways, 0 for a word."""
         return max(map(self.step_of_way, self.any_of.get(state, ())), default=0)
 
     @property
     def steps(self) -> int:
-        """How many steps lead to the answer."""
+        """The number of steps to the answer."""
         return max(map(self.step_of_way, self.ways))
 
 
 def _after(state: Open) -> Iterator[tuple[int, Open]]:
-    """The phrases that stand in front of something else in an open set, and what comes after each."""
+    """Yield the phrases that are followed by others in an open set, and the set of what follows each."""
     rests: defaultdict[int, set[Side]] = defaultdict(set)
     for rest in state.rests:
         if len(rest) > 1:
@@ -203,14 +200,53 @@ def _after(state: Open) -> Iterator[tuple[int, Open]]:
     return ((part, Open(frozenset(rests[part]))) for part in sorted(rests))
 
 
+def conjunctions(phrases: Phrases) -> int:
+    """Return the number of conjunctions: the sums of the table above."""
+    up = sum(len(phrases.widths_of(side[:-1])) * len(phrases.widths[side[-1]]) for side in _beginnings(phrases))
+    return up + sum(len(phrases.widths[part]) for rests in _open_sets(phrases) for part, _ in _after(Open(rests)))
+
+
+def _beginnings(phrases: Phrases) -> set[Side]:
+    """Return the prefixes, of two phrases or more, of all sequences that must be complete."""
+    sides = [side for number in phrases.complete for side in phrases.listed[number].sides]
+    return {side[:stop] for side in sides for stop in range(2, len(side) + 1)}
+
+
+def _open_sets(phrases: Phrases) -> set[frozenset[Side]]:
+    """Return what may follow each prefix of a phrase's sequences, the empty prefix included."""
+    return {
+        frozenset(other[stop:] for other in phrase.sides if other[:stop] == side[:stop] and len(other) > stop)
+        for phrase in phrases.listed
+        for side in phrase.sides
+        for stop in range(len(side))
+    }
+
+
+def sizes(grammar: Grammar, *, max_length: int | None, positions: CodeName) -> DeclaredSizes:
+    r"""Return bounds, with $C$ conjunctions, $B$ bits, $P$ phrases, $s$ steps and sentences of up to $T$ words.
+
+    $B \le \sum_A \lvert W_A\rvert + \sum_\alpha \lvert W_\alpha\rvert + \lvert\{R\}\rvert$. Units are at most $C + 2B$,
+    heads $sT$, and dimensions $C + 2B + P + 2$ and those of the position code.
+    """
+    phrases = Phrases.of(grammar)
+    beginnings, count, longest = _beginnings(phrases), conjunctions(phrases), phrases.longest
+    bits = sum(len(phrases.widths[part]) for part in phrases.complete) + len(_open_sets(phrases))
+    bits += sum(len(phrases.widths_of(side)) for side in beginnings)
+    steps = (max(len(rule.rhs) for rule in grammar.rules) - 1) * (2 * grammar.depth - 1) + 1
+    code = dimensions(positions, max_length or longest, range(1, longest + 1))
+    bounds: dict[str, int] = {"layers": 2 * steps - 1, "heads": steps * longest, "units": count + 2 * bits}
+    return DeclaredSizes(at_most=bounds | {"d_model": count + 2 * bits + len(phrases.listed) + 2 + code})
+
+
+@construction("spans", "bounded-depth grammars, one state per span of words", sizes, certified="proved")
 def grammar_spans(
     grammar: Grammar,
     *,
-    attention: AttentionKind = "softmax",
-    max_length: int | None = None,
-    positions: CodeName = "dyadic",
+    attention: Attention = "softmax",
+    max_length: MaxLength | None = None,
+    positions: Positions = "dyadic",
 ) -> Network:
-    """A transformer whose output after every beginning of a sentence is the set of words that may come next."""
+    """Return a transformer whose output after every prefix of a sentence is the set of words that may come next."""
     plan = Plan(Phrases.of(grammar))
     longest = plan.phrases.longest
     if max_length is not None and max_length < longest:
@@ -226,46 +262,20 @@ def grammar_spans(
     return net.network(
         Output("next", symbols),
         chart.readout(symbols),
-        {
-            "construction": "bounded-depth grammar over spans",
-            "attention": attention,
-            "rules": len(grammar.rules),
-            "depth": grammar.depth,
-            "longest sentence": longest,
-            "steps": plan.steps,
-            "source": "in the spirit of Nandakumar et al. 2026, arXiv 2606.17522",
-        },
+        "bounded-depth grammar over spans",
+        {"rules": len(grammar.rules), "depth": grammar.depth, "longest sentence": longest, "steps": plan.steps},
+        source="in the spirit of Nandakumar et al. 2026, arXiv 2606.17522",
         reuse=False,
     )
 
 
-def sizes(grammar: Grammar) -> dict[str, int]:
-    """What the formulas promise."""
-    plan = Plan(Phrases.of(grammar))
-    phrases = plan.phrases
-    sides = {side for number in phrases.complete for side in phrases.listed[number].sides}
-    beginnings = {side[:stop] for side in sides for stop in range(2, len(side) + 1)}
-    up = sum(len(phrases.widths_of(side[:-1])) * len(phrases.widths[side[-1]]) for side in beginnings)
-    opened = [state for state in plan.any_of if isinstance(state, Open)]
-    down = sum(len(phrases.widths[part]) for state in opened for part, _ in _after(state))
-    bits = sum(not isinstance(state, Word) for state in plan.used)
-    arity = max(len(rule.rhs) for rule in grammar.rules)
-    return {
-        "conjunctions": up + down,
-        "units": up + down + 2 * bits,
-        "heads": len({(plan.step(state), back) for state, back in plan.fetched}),
-        "layers": 2 * plan.steps - 1,
-        "most_layers": (arity - 1) * (4 * grammar.depth - 2) + 1,
-    }
-
-
 class _Chart:
-    """The chart while it is being built: where each way, each state, and each state from further back stands."""
+    """The chart while it is being built: the space and coordinate of each way, state, and fetched state."""
 
     def __init__(self, net: Builder, plan: Plan, positions: CodeName) -> None:
         self.net, self.plan = net, plan
         self.code = position_code(positions, net.max_length, sorted({back for _, back in plan.fetched}))
-        self.place = net.place("position", self.code.kind(), self.code.table())
+        self.index = net.embed_position("position", self.code.kind(), self.code.table())
         self.ways: dict[State, tuple[Space, int]] = {}
         self.states: dict[State, tuple[Space, int]] = {}
         self.fetched: dict[tuple[State, int], tuple[Space, int]] = {}
@@ -282,83 +292,60 @@ class _Chart:
         meant = np.array([[float(isinstance(w, Word) and name in w.words) for w in words] for name in self.net.inputs])
         space = self.net.embed("state 0", MultiHot(self._names(words)), meant)
         self.ways[BEGINNING] = (space, words.index(BEGINNING))
-        self._keep(space, words)
+        self._store(space, words)
 
     def _count(self, step: int, ways: list[State]) -> None:
-        """How many joins speak for each way."""
+        """Write, for each way, the number of its joins that hold."""
         rows: list[Clause] = []
         names = self.plan.names
         for number, way in enumerate(ways):
             for join in self.plan.ways[way]:
-                asked = self.fetched[join.older, join.back], self.states[join.newer]
+                conditions = self.fetched[join.older, join.back], self.states[join.newer]
                 why = f"{names[join.older]} @ -{join.back}, {names[join.newer]}"
-                rows.append(Clause(asked, number, name=f"{names[way]} ⇐ {why}"))
-        most = max(len(self.plan.ways[way]) for way in ways)
-        space = Space(f"ways {step}", Integers(self._names(ways), 0.0, float(most)))
+                rows.append(Clause(conditions, number, name=f"{names[way]} ⇐ {why}"))
+        max_joins = max(len(self.plan.ways[way]) for way in ways)
+        space = Space(f"ways {step}", Integers(self._names(ways), 0.0, float(max_joins)))
         clauses(self.net, rows, space, name=f"and: {space.name}")
         self.ways |= {way: (space, number) for number, way in enumerate(ways)}
 
     def _join(self, step: int, states: list[State]) -> None:
-        """A bit for each state that some way makes true."""
+        """Write a bit for each state, 1 where one of its ways holds."""
         if not states:
             return
-        groups: dict[Space, NDArray[np.float64]] = {}
+        groups: dict[Space, Floats] = {}
         for number, state in enumerate(states):
             for space, way in (self.ways[way] for way in self.plan.any_of[state]):
                 groups.setdefault(space, np.zeros((space.size, len(states))))[way, number] = 1.0
         names = self._names(states)
-        self._keep(some(self.net, groups, Space(f"state {step}", MultiHot(names)), rows=names), states)
+        self._store(any_of(self.net, groups, Space(f"state {step}", MultiHot(names)), rows=names), states)
 
-    def _keep(self, space: Space, states: list[State]) -> None:
-        """Remember where states stand, and fetch them to where they are looked for: one head per distance."""
-        number = {state: place for place, state in enumerate(states)}
-        self.states |= {state: (space, place) for state, place in number.items()}
+    def _store(self, space: Space, states: list[State]) -> None:
+        """Record the coordinates of states, and fetch them for later positions: one head per distance."""
+        number = {state: index for index, state in enumerate(states)}
+        self.states |= {state: (space, index) for state, index in number.items()}
         backs = _grouped(lambda pair: pair[1], (pair for pair in self.plan.fetched if pair[0] in number))
         for back in sorted(backs):
             chosen = [state for state, _ in backs[back]]
             only = ([number[state] for state in chosen], MultiHot(self._names(chosen)))
             name = f"{space.name} @ -{back}"
-            found = shift(self.net, space, back, self.code, self.place, name=name, only=only)
-            self.fetched |= {(state, back): (found, place) for place, state in enumerate(chosen)}
+            fetched = shift(self.net, space, back, self.code, self.index, name=name, only=only)
+            self.fetched |= {(state, back): (fetched, index) for index, state in enumerate(chosen)}
 
     def readout(self, symbols: tuple[str, ...]) -> Readout:
-        """The words that open sets may begin with."""
-        spread: dict[Space, NDArray[np.float64]] = {}
-        for way, (space, place) in self.ways.items():
+        """Return the readout: the words that open sets may begin with."""
+        spread: dict[Space, Floats] = {}
+        for way, (space, index) in self.ways.items():
             allowed = self.plan.next_words(way)
             if allowed:
                 rows = spread.setdefault(space, np.zeros((space.size, len(symbols))))
-                rows[place, [symbols.index(word) for word in allowed]] = 1.0
-        most = sum(rows.sum(axis=0) for rows in spread.values()).max()
-        needs = dict.fromkeys(spread, 0.25 / float(most))
+                rows[index, [symbols.index(word) for word in allowed]] = 1.0
+        max_votes = sum(rows.sum(axis=0) for rows in spread.values()).max()
+        needs = dict.fromkeys(spread, 0.25 / float(max_votes))
         return Readout(tuple(spread.items()), np.full(len(symbols), -0.5), needs)
 
 
 def _grouped(key: Callable[[T], int], things: Iterable[T]) -> defaultdict[int, list[T]]:
-    found: defaultdict[int, list[T]] = defaultdict(list)
+    groups: defaultdict[int, list[T]] = defaultdict(list)
     for thing in things:
-        found[key(thing)].append(thing)
-    return found
-
-
-def make(spec: object, settings: Settings) -> Network:
-    """The network of a grammar, as settings ask."""
-    assert isinstance(spec, Grammar)
-    return grammar_spans(
-        spec,
-        attention=settings.attention,
-        max_length=settings.max_length,
-        positions=settings.positions or "dyadic",
-    )
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "spans",
-        Grammar,
-        "bounded-depth grammars, one state per span of words",
-        make,
-        choices=("attention", "max_length", "positions"),
-        certified="proved",
-    ),
-)
+        groups[key(thing)].append(thing)
+    return groups

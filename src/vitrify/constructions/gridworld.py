@@ -1,10 +1,10 @@
 r"""A corridor with walls runs on two attention layers, however long the corridor is.
 
 In the spirit of Liu et al. (2023, arXiv 2210.10749), theorem 3, by a rule of our own. Let $s_t$ be the sum of the
-moves, as if there were no walls, and $\tau(k)$ the last time before $t$ at which the sum was $s_t + k$. Walking back
+moves, as if there were no walls, and $\tau(k)$ the last time up to $t$ at which the sum was $s_t + k$. Walking back
 from $t$, the sums fill a growing interval; when it spans all $S$ cells, its ends are the walls. So the cell is
-$\arg\max_a \min(\tau(-a), \tau(S-1-a))$: the only $a$ for which both walls have been touched latest. The beginning is
-as if $S - 1$ moves to the first wall and $q_0$ moves back had come before the word.
+$\arg\max_a \min(\tau(-a), \tau(S-1-a))$: the $a$ whose two walls were both touched most recently. Before the word we
+imagine $S - 1$ moves to the first wall, then $q_0$ moves back.
 
 - Layer 1 counts $s_t$; an MLP writes the codes of $s_t + k$ and the imagined times, which are functions of $s_t$.
 - Layer 2 has one head for each $k = \pm 1 \dots \pm(S-1)$, which finds the last position of code $s_t + k$. An MLP
@@ -21,31 +21,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.log_depth import begin_symbol
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import minimum, steps
-from vitrify.kit.heads import count, recent_match
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Bits, Integers
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.automata import corridor
-from vitrify.spec.automaton import Automaton
+from vitrify.kit.gadgets.extremes import minimum
+from vitrify.kit.gadgets.steps import steps
+from vitrify.kit.heads.average import count
+from vitrify.kit.heads.match import recent_match
+from vitrify.kit.network import Affine, AttentionKind, Bits, Builder, Integers, Network, Output, Readout, Space
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import corridor
 
 
-def gridworld(automaton: Automaton, *, attention: AttentionKind = "softmax", max_length: int = 128) -> Network:
-    """A transformer of two attention layers whose output after every letter is the cell."""
-    if max_length < 1:
-        raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
+def sizes(automaton: Automaton, *, max_length: int, attention: AttentionKind) -> DeclaredSizes:
+    """Return all sizes: T sums in each direction that letters move in, S cells."""
+    cells, moves = _corridor(automaton.reachable())
+    size, sums = len(cells), max_length * (max(0, *moves) - min(0, *moves))
+    bits = max(2, (sums + 2 * size - 2).bit_length())
+    width = (2 * size - 1) * bits + 5 * size + (attention != "hard")
+    return DeclaredSizes.of_layers((1, 2 * size - 2), (2 * sums, 2 * size), width)
+
+
+@construction("gridworld", "corridors with walls, in two attention layers", sizes, unproved="may have no margin")
+def gridworld(automaton: Automaton, *, attention: Attention = "softmax", max_length: MaxLength = 128) -> Network:
+    """Return a transformer of two attention layers whose output after every letter is the cell."""
     machine = automaton.reachable()
-    found = corridor(machine)
-    if found is None:
-        raise BuildRefused(
-            "a gridworld is a corridor of two cells or more in which every letter moves one cell up or down and stops "
-            "at the wall, or stays; this automaton is none: build it with --shape cascade or log-depth"
-        )
-    cells, moves = found
+    cells, moves = _corridor(machine)
     size, start = len(cells), cells.index(machine.initial)
     net = Builder(
         name=f"gridworld of {size} cells, {attention}",
@@ -68,7 +68,7 @@ def gridworld(automaton: Automaton, *, attention: AttentionKind = "softmax", max
     ]
     outputs.append((imagined, np.array([[imagined_time(s + k, size, start) for k in offsets] for s in sums.tolist()])))
     steps(net, total, sums.astype(float), outputs, name="codes of sums")
-    key = Affine.of({here: np.eye(kind.size), net.bos: -kind.codes[[-lowest + size - 1]]})  # void at BOS
+    key = Affine.of({here: np.eye(kind.size), net.bos: -kind.codes[[-lowest + size - 1]]})  # zero key at BOS
     times = {
         k: recent_match(net, code, key, net.index, name=f"last time at s{k:+d}")
         for k, code in zip(offsets, codes, strict=True)
@@ -82,18 +82,26 @@ def gridworld(automaton: Automaton, *, attention: AttentionKind = "softmax", max
     return net.network(
         Output("recogniser", machine.states, accepting=machine.accepting_states),
         Readout(((both, np.eye(size)[list(cells)]),), np.zeros(size), {both: 0.25}),
-        {
-            "construction": "gridworld",
-            "attention": attention,
-            "cells": " ".join(labels),
-            "source": "in the spirit of Liu et al. 2023, arXiv 2210.10749",
-        },
+        "gridworld",
+        {"cells": " ".join(labels)},
+        source="in the spirit of Liu et al. 2023, arXiv 2210.10749",
         reuse=False,
     )
 
 
+def _corridor(machine: Automaton) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the cells in order and the moves of the letters; refuse an automaton that is no corridor."""
+    cells_and_moves = corridor(machine)
+    if cells_and_moves is None:
+        raise BuildRefused(
+            "a gridworld is a corridor of two cells or more in which every letter moves one cell up or down and stops "
+            "at the wall, or stays; this automaton is none: build it with --construction cascade or log-depth"
+        )
+    return cells_and_moves
+
+
 def imagined_time(total: int, size: int, start: int) -> int:
-    """The last time, up to 0, of a sum before the word, if the first wall, then the other, had been touched."""
+    """Return the last time, up to 0, at which a sum was reached if both walls had been touched before the word."""
     if -start <= total <= 0:
         return total
     if 0 < total < size - start:
@@ -102,30 +110,13 @@ def imagined_time(total: int, size: int, start: int) -> int:
 
 
 def _times(net: Builder, times: dict[int, Space], imagined: Space, offsets: list[int], scale: float) -> Affine:
-    """The last time of each offset: real ones count more than any imagined one, so the order is that of times."""
-    places = {k: place for place, k in enumerate(times)}
+    """Return the last time of each offset; real times are scaled above all imagined ones, which keeps the order."""
+    indices = {k: index for index, k in enumerate(times)}
     parts = {net.index: np.zeros((1, len(offsets)))} | {imagined: np.zeros((imagined.size, len(offsets)))}
     for column, k in enumerate(offsets):
         if k == 0:
             parts[net.index][0, column] = scale
         else:
             parts[times[k]] = scale * np.eye(len(offsets))[[column]]
-            parts[imagined][places[k], column] = 1.0
+            parts[imagined][indices[k], column] = 1.0
     return Affine.of(parts)
-
-
-def sizes(cells: int, max_length: int) -> dict[str, int]:
-    """What the formulas promise where letters move both ways."""
-    return {"layers": 2, "attention_layers": 2, "heads": 2 * cells - 1, "units": 4 * max_length + 2 * cells}
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Automaton)
-    return gridworld(spec, attention=settings.attention, max_length=settings.max_length or 128)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "gridworld", Automaton, "corridors with walls, in two attention layers", _make, unproved="may lead by nothing"
-    ),
-)

@@ -20,22 +20,29 @@ The logit of a class is the sum of its rules' channels at the root, that of `(no
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.arrays import Matrix
+from vitrify.constructions.catalogue import DeclaredSizes, construction
 from vitrify.net.architecture import Output
 from vitrify.net.conv import Convolution, Convolutional
 from vitrify.net.labels import Labels, UnitsLabel
 from vitrify.net.weights import Weights
-from vitrify.spec.grammar import Grammar
-from vitrify.spec.hierarchy import Hierarchy
-from vitrify.spec.scene_files import NONE
+from vitrify.spec.geometry.scene_files import NONE
+from vitrify.spec.grammars.grammar import Grammar
+from vitrify.spec.grammars.hierarchy import Hierarchy
 
 
+def sizes(grammar: Grammar) -> DeclaredSizes:
+    """Return all sizes: a convolution per level, a channel per rule, and a plane per word."""
+    tree = Hierarchy.of(grammar)
+    channels = tuple(map(len, tree.levels))
+    return DeclaredSizes.of_layers((0,) * len(channels), channels, max(len(tree.words), *channels))
+
+
+@construction("cnn", "classes of sentences by one convolution per level, for hierarchies", sizes)
 def hierarchy_cnn(grammar: Grammar) -> Weights[Convolutional]:
-    """A network whose answer is the class of every sentence, and `(none)` for any other string of that length."""
+    """Return a network that outputs the class of every sentence, and `(none)` for any other string of that length."""
     tree = Hierarchy.of(grammar)
     net = Convolutional(
         planes=len(tree.words),
@@ -50,50 +57,27 @@ def hierarchy_cnn(grammar: Grammar) -> Weights[Convolutional]:
         symbols=tree.words,
         name=f"hierarchy of {len(tree.levels)} levels, convolutions",
     )
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, Matrix] = {}
     below = tree.words  # what each input channel stands for
     for index, (rules, arity) in enumerate(zip(tree.levels, tree.arities, strict=True)):
         kernel = np.zeros((len(rules), len(below), 1, arity))
         for channel, rule in zip(kernel, rules, strict=True):
-            for place, child in enumerate(rule.rhs):
-                channel[[symbol == child.name for symbol in below], 0, place] = 1.0
+            for offset, child in enumerate(rule.rhs):
+                channel[[symbol == child.name for symbol in below], 0, offset] = 1.0
         arrays |= {f"conv.{index}.W": kernel, f"conv.{index}.b": np.full(len(rules), 1.0 - arity)}
         below = tuple(rule.lhs for rule in rules)
-    told = [[float(symbol == name) for name in tree.classes] + [0.0] for symbol in below]
-    arrays |= {"unembed.W_U": np.array(told), "unembed.b_U": np.array([0.0] * len(tree.classes) + [0.5])}
+    class_of_channel = [[float(symbol == name) for name in tree.classes] + [0.0] for symbol in below]
+    arrays |= {"unembed.W_U": np.array(class_of_channel), "unembed.b_U": np.array([0.0] * len(tree.classes) + [0.5])}
     labels = [
         UnitsLabel(f"rules of level {level}", level - 1, 0, len(rules), ("classes",), tuple(map(str, rules)))
         for level, rules in enumerate(tree.levels, start=1)
     ]
     about = {
         "construction": "hierarchy",
-        "shape": "cnn",
+        "variant": "cnn",
         "levels": len(tree.levels),
         "rules": sum(map(len, tree.levels)),
         "classes": len(tree.classes),
         "source": "our own, for the model of Cagnetta et al. 2024, arXiv 2307.02129",
     }
     return Weights(net, arrays, Labels(units=tuple(labels)), about)
-
-
-def sizes(grammar: Grammar) -> dict[str, int]:
-    """What the formulas promise: convolutions, and the channels of each."""
-    levels = Hierarchy.of(grammar).levels
-    return {"convolutions": len(levels)} | {f"channels of level {n}": len(rules) for n, rules in enumerate(levels, 1)}
-
-
-def _make(spec: object, settings: Settings) -> Weights[Convolutional]:
-    del settings  # nothing to choose
-    assert isinstance(spec, Grammar)
-    return hierarchy_cnn(spec)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "cnn",
-        Grammar,
-        "classes of sentences by one convolution per level, for hierarchies",
-        _make,
-        choices=(),
-    ),
-)

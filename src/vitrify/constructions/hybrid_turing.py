@@ -30,21 +30,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.turing import embedded, reading_length, stepping
 from vitrify.constructions.turing import sizes as sizes_of_two_layers
-from vitrify.kit.network import Affine, Builder, Network
+from vitrify.kit.network import Affine, Builder, Flag, Network
 from vitrify.kit.recurrence import running_sum
-from vitrify.net.spaces import Flag
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN
-from vitrify.spec.turing import TuringMachine
+from vitrify.spec.computation.turing import TuringMachine
+from vitrify.spec.ngrams.model import BEGIN
 
 
+def sizes(machine: TuringMachine, *, max_length: int | None) -> DeclaredSizes:
+    """Return all sizes: those of `turing` under softmax attention, with a recurrence instead of the first two heads."""
+    two = sizes_of_two_layers(machine, attention="softmax", max_length=max_length)
+    return DeclaredSizes({**two.exact, "heads_per_layer": (0, 1), "heads": 1, "attention_layers": 1})
+
+
+@construction("turing-hybrid", "the next step of the machine, by a recurrence and one attention layer", sizes)
 def hybrid_turing(
-    machine: TuringMachine, *, attention: AttentionKind = "softmax", max_length: int | None = None
+    machine: TuringMachine, *, attention: Attention = "softmax", max_length: MaxLength | None = None
 ) -> Network:
-    """A recurrent layer and one attention layer whose chain of thought is the steps of a machine."""
+    """Return a recurrent layer and one attention layer whose chain of thought is the steps of a machine."""
     length = reading_length(machine, max_length)
     net = Builder(
         name=f"Turing machine of {len(machine.working)} states, recurrence and one head, {attention}",
@@ -58,31 +63,7 @@ def hybrid_turing(
     letter = net.embed("letter", Flag(), ((letters >= 0) & (letters < len(machine.alphabet))).astype(float))
     always = Affine.of({letter: [[1.0]], tokens.step: [[1.0]]})
     reach = float(length)
-    cell = running_sum(net, Affine.copy(tokens.move), ("c",), reach, kept=always, low=-reach, name="cell")
-    place = running_sum(net, Affine.copy(letter), ("p",), reach, kept=Affine.copy(letter), name="place in the input")
-    about = {
-        "construction": "Turing machine, recurrence and one head",
-        "attention": attention,
-        "states": len(machine.working),
-        "symbols": len(machine.symbols),
-        "source": "in the spirit of Wen, Dang and Lyu 2024, arXiv 2402.18510",
-    }
-    return stepping(net, machine, tokens, cell, place, about)
-
-
-def sizes(machine: TuringMachine, max_length: int | None = None) -> dict[str, object]:
-    """What the formulas promise."""
-    both = sizes_of_two_layers(machine, "softmax", max_length)
-    return {**both, "heads_per_layer": (0, 1), "attention_layers": 1}
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, TuringMachine)
-    return hybrid_turing(spec, attention=settings.attention, max_length=settings.max_length)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "turing-hybrid", TuringMachine, "the next step of the machine, by a recurrence and one attention layer", _make
-    ),
-)
+    cell = running_sum(net, Affine.copy(tokens.move), ("c",), reach, carry=always, low=-reach, name="cell")
+    place = running_sum(net, Affine.copy(letter), ("p",), reach, carry=Affine.copy(letter), name="place in the input")
+    construction, source = "Turing machine, recurrence and one head", "Wen, Dang and Lyu 2024, arXiv 2402.18510"
+    return stepping(net, machine, tokens, cell, place, construction, source)

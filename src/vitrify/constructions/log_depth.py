@@ -21,28 +21,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import int_compose
-from vitrify.kit.heads import shift
-from vitrify.kit.network import Builder, Network, Readout, Space
-from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Integers
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.automaton import Automaton
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, construction
+from vitrify.kit.gadgets.compose import int_compose
+from vitrify.kit.heads.shift import shift
+from vitrify.kit.network import Builder, Integers, Network, Output, Readout, Space
+from vitrify.kit.positions import CodeName, dimensions, position_code
+from vitrify.spec.automata.automaton import Automaton
 
 
+def layers_for(max_length: int) -> int:
+    """Return how many doublings cover a word: the least l with 2^l at least its length."""
+    return (max_length - 1).bit_length()
+
+
+def sizes(automaton: Automaton, *, max_length: int, positions: CodeName) -> DeclaredSizes:
+    """Return depth and width exactly, and a bound of the units."""
+    n = len(automaton.states)
+    layers = layers_for(max_length) if n > 1 else 0
+    maps = n + min(layers, 1) + (layers > 1) * (n - 1)  # the last layer reads the older map at one state only
+    code = dimensions(positions, max_length, [2**layer for layer in range(layers)]) + 1 if layers else 0
+    return DeclaredSizes(
+        exact={"layers": layers, "heads": layers, "d_model": maps + code},
+        at_most={"units": layers * (2 * n * n + 1), "units_per_layer": (2 * n * n + 1,) * layers},
+    )
+
+
+@construction("log-depth", "any automaton in ⌈log₂ T⌉ layers", sizes, default=True, certified="proved")
 def log_depth(
     automaton: Automaton,
     *,
-    attention: AttentionKind = "softmax",
-    max_length: int = 128,
-    positions: CodeName = "dyadic",
+    attention: Attention = "softmax",
+    max_length: MaxLength = 128,
+    positions: Positions = "dyadic",
 ) -> Network:
-    """A transformer whose output after every letter is the automaton's state."""
-    if max_length < 1:
-        raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
+    """Return a transformer whose output after every letter is the automaton's state."""
     states = len(automaton.states)
     layers = layers_for(max_length) if states > 1 else 0
     net = Builder(
@@ -56,58 +68,37 @@ def log_depth(
     newest = net.embed("map 0", kind, maps)
     if layers:
         code = position_code(positions, max_length, [2**layer for layer in range(layers)])
-        place = net.place("position", code.kind(), code.table())
+        position = net.embed_position("position", code.kind(), code.table())
     for layer in range(layers):
         last = layer == layers - 1
         starts = [automaton.initial] if last else range(states)
-        values = [_within(automaton, start, 2**layer) for start in starts]
+        values = [_reachable(automaton, start, 2**layer) for start in starts]
         only = ([automaton.initial], Integers((automaton.initial_state,), 0.0, kind.high)) if last else None
-        older = shift(net, newest, 2**layer, code, place, name=f"older map {layer}", only=only)
+        older = shift(net, newest, 2**layer, code, position, name=f"older map {layer}", only=only)
         newest = int_compose(net, older, newest, name=f"map {layer + 1}", values=values)
     start = 0 if layers else automaton.initial
     return net.network(
         Output("recogniser", automaton.states, accepting=automaton.accepting_states),
         nearest_state(newest, start, states),
-        {
-            "construction": "log-depth automaton",
-            "attention": attention,
-            "positions": positions,
-            "states": states,
-            "letters": len(automaton.alphabet),
-            "source": "in the spirit of Liu et al. 2023, arXiv 2210.10749",
-        },
+        "log-depth automaton",
+        {"positions": positions, "states": states, "letters": len(automaton.alphabet)},
+        source="in the spirit of Liu et al. 2023, arXiv 2210.10749",
     )
 
 
-def layers_for(max_length: int) -> int:
-    """How many doublings cover a word: the least l with 2^l at least its length."""
-    return (max_length - 1).bit_length()
-
-
-def sizes(automaton: Automaton, max_length: int) -> dict[str, int]:
-    """What the formulas promise for the dyadic position code, two states and two layers or more."""
-    n, layers = len(automaton.states), layers_for(max_length)
-    return {
-        "layers": layers,
-        "heads": layers,
-        "d_model": 2 * n + 2 * layers,
-        "most_units_per_layer": 2 * n * n + 1,
-    }
-
-
-def _within(automaton: Automaton, start: int, letters: int) -> list[int]:
-    """The states that words of at most so many letters lead to."""
-    found, edge = {start}, {start}
+def _reachable(automaton: Automaton, start: int, letters: int) -> list[int]:
+    """Return the states that words of at most `letters` letters lead to."""
+    reached, edge = {start}, {start}
     for _ in range(letters):
-        edge = {target for state in edge for target in automaton.transitions[state]} - found
-        found |= edge
+        edge = {target for state in edge for target in automaton.transitions[state]} - reached
+        reached |= edge
         if not edge:
             break
-    return sorted(found)
+    return sorted(reached)
 
 
 def nearest_state(space: Space, coordinate: int, states: int) -> Readout:
-    r"""The state whose number is nearest: $-(x-s)^2$ up to a term without $s$ is $2sx - s^2$, linear in $x$."""
+    r"""Return the readout of the state $s$ nearest to $x$: $-(x-s)^2$ is, up to a term without $s$, $2sx - s^2$."""
     numbers = np.arange(float(states))
     matrix = np.zeros((space.size, states))
     matrix[coordinate] = 2 * numbers
@@ -115,31 +106,8 @@ def nearest_state(space: Space, coordinate: int, states: int) -> Readout:
 
 
 def begin_symbol(automaton: Automaton) -> str:
-    """A name for the beginning of a word that is no letter."""
+    """Return a name for the BOS token that is no letter."""
     name = "<s>"
     while name in automaton.alphabet:
         name = f"<{name}>"
     return name
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Automaton)
-    return log_depth(
-        spec,
-        attention=settings.attention,
-        max_length=settings.max_length or 128,
-        positions=settings.positions or "dyadic",
-    )
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "log-depth",
-        Automaton,
-        "any automaton in ⌈log₂ T⌉ layers",
-        _make,
-        default=True,
-        choices=("attention", "max_length", "positions"),
-        certified="proved",
-    ),
-)

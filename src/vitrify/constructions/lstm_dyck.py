@@ -19,33 +19,40 @@ where the slot is the top and the bit 1, and the logits are linear in their sums
 | | formula |
 | --- | --- |
 | cells | $D(B + 1)$; the paper's LSTM has $3D\lceil\log_2 k\rceil - D$ and, as far as we know, no units behind it |
+| width | $2D(B + 1)$: the cells and what they show |
 | units | $DB + 2$ |
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.arrays import Floats
+from vitrify.constructions.catalogue import DeclaredSizes, MaxLength, construction
 from vitrify.constructions.dyck import reading_length
-from vitrify.constructions.recurrent_dyck import bits_of_kinds, closing
+from vitrify.constructions.recurrent_dyck import bits_of_kinds, closing, count_bits
 from vitrify.net.architecture import Output
 from vitrify.net.cells import Cell
 from vitrify.net.labels import Labels, SpaceLabel, UnitsLabel
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.spaces import Integers, MultiHot, Reals
 from vitrify.net.weights import Weights
-from vitrify.spec.dyck import Dyck
-from vitrify.spec.ngram import BEGIN, END
+from vitrify.spec.languages.dyck import Dyck
+from vitrify.spec.ngrams.model import BEGIN, END
 
-Floats = NDArray[np.float64]
-SHARP = 100.0  # half of it saturates every gate
-ONE = float(np.tanh(1.0))  # what a cell of 1 shows
+GATE_SCALE = 100.0  # half of it saturates every gate
+TANH_ONE = float(np.tanh(1.0))  # what a cell of 1 shows
 
 
-def dyck_lstm(language: Dyck, *, max_length: int | None = None) -> Weights[Recurrent]:
-    """An LSTM that says which brackets may come next, by the stack in its cells."""
+def sizes(language: Dyck) -> DeclaredSizes:
+    """Return all sizes, by the depth and the bits of a kind; the width counts every cell twice."""
+    bits, depth = count_bits(language), language.depth
+    return DeclaredSizes.of_layers((0,), (depth * bits + 2,), 2 * depth * (bits + 1))
+
+
+@construction("dyck-lstm", "which brackets may come next, by a stack in the cells of an LSTM", sizes)
+def dyck_lstm(language: Dyck, *, max_length: MaxLength | None = None) -> Weights[Recurrent]:
+    """Return an LSTM that outputs which brackets may come next, by the stack in its cells."""
     kinds, depth = len(language.brackets), language.depth
     signs = 2.0 * bits_of_kinds(kinds) - 1.0
     bits = signs.shape[1]
@@ -75,41 +82,35 @@ def dyck_lstm(language: Dyck, *, max_length: int | None = None) -> Weights[Recur
     return Weights(net, arrays, _labels(depth, bits), about)
 
 
-def sizes(language: Dyck) -> dict[str, int]:
-    """What the formulas promise, and what the paper's net has."""
-    bits, depth = (len(language.brackets) - 1).bit_length(), language.depth
-    return {"cells": depth * (bits + 1), "units": depth * bits + 2, "published": 3 * depth * bits - depth}
-
-
 def _gates(depth: int, bits: int) -> dict[str, Floats]:
-    """What opens the gates of all cells: first those of the flags, then the bits of each slot."""
+    """Return the weights of the gates of all cells: first those of the flags, then the bits of each slot."""
     state = depth * (bits + 1)
     seen, driven = np.zeros((state, 4, state)), np.zeros((1 + bits, 4, state))  # gates: input, forget, new, output
     bias = np.zeros((4, state))
-    bias[3] = SHARP
+    bias[3] = GATE_SCALE
     for d in range(depth):
         own = [d, *range(depth + d * bits, depth + (d + 1) * bits)]
         for gate, sign, members in ((0, 1.0, own), (1, -1.0, own[1:])):
-            seen[d, gate, members] = -sign / ONE
+            seen[d, gate, members] = -sign / TANH_ONE
             if d:
-                seen[d - 1, gate, members] = sign / ONE
+                seen[d - 1, gate, members] = sign / TANH_ONE
             driven[0, gate, members] = sign
-            bias[gate, members] = -sign * SHARP * (1.5 if d else 0.5)
+            bias[gate, members] = -sign * GATE_SCALE * (1.5 if d else 0.5)
         driven[0, 1, d] = 1.0
-        bias[1, d] = -SHARP / 2
+        bias[1, d] = -GATE_SCALE / 2
         if d + 1 < depth:
-            seen[d + 1, 1, d] = 1 / ONE
-        bias[2, d] = SHARP
+            seen[d + 1, 1, d] = 1 / TANH_ONE
+        bias[2, d] = GATE_SCALE
         driven[1:, 2, own[1:]] = np.eye(bits)
     return {
-        "blocks.0.rec.W_A": SHARP * seen.reshape(state, 4 * state),
-        "blocks.0.rec.W_B": SHARP * driven.reshape(1 + bits, 4 * state),
+        "blocks.0.rec.W_A": GATE_SCALE * seen.reshape(state, 4 * state),
+        "blocks.0.rec.W_B": GATE_SCALE * driven.reshape(1 + bits, 4 * state),
         "blocks.0.rec.b": bias.ravel(),
     }
 
 
 def _top(depth: int, bits: int) -> tuple[Floats, Floats, Floats]:
-    """Units that read the bits of the top slot, whether the first slot is taken, and the last."""
+    """Return the units that read the bits of the top slot, and whether the first and the last slot are taken."""
     state, units = depth * (bits + 1), depth * bits + 2
     into, bias, out = np.zeros((state, units)), np.zeros(units), np.zeros((units, bits + 2))
     for d in range(depth):
@@ -121,7 +122,7 @@ def _top(depth: int, bits: int) -> tuple[Floats, Floats, Floats]:
                 into[d + 1, unit] = -2.0
             bias[unit], out[unit, 1 + b] = -2.0, 1.0
     into[0, -2] = into[depth - 1, -1] = out[-2, 0] = out[-1, -1] = 1.0
-    return into / ONE, bias, out
+    return into / TANH_ONE, bias, out
 
 
 def _labels(depth: int, bits: int) -> Labels:
@@ -136,19 +137,3 @@ def _labels(depth: int, bits: int) -> Labels:
     spaces.append(SpaceLabel("top of the stack", top, tuple(range(bits + 2)), 2, 2))
     rows = (*(f"slot {d + 1}, {name}" for d in range(depth) for name in names), "taken", "full")
     return Labels(tuple(spaces), (), (UnitsLabel("top", 0, 0, depth * bits + 2, ("top of the stack",), rows),))
-
-
-def _make(spec: object, settings: Settings) -> Weights[Recurrent]:
-    assert isinstance(spec, Dyck)
-    return dyck_lstm(spec, max_length=settings.max_length)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "dyck-lstm",
-        Dyck,
-        "which brackets may come next, by a stack in the cells of an LSTM",
-        _make,
-        choices=("max_length",),
-    ),
-)

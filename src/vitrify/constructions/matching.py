@@ -27,37 +27,49 @@ from __future__ import annotations
 from itertools import combinations_with_replacement
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Floats, Ints
 from vitrify.constructions._circles import opposite
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, construction
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.gadgets import steps
-from vitrify.kit.heads import at_place, earlier
+from vitrify.kit.gadgets.steps import steps
+from vitrify.kit.heads.position import at_position, earlier
 from vitrify.kit.heads.select import select
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Circle, Flag, Integers
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN
-from vitrify.spec.tasks._matching import Matching
+from vitrify.kit.network import Affine, AttentionKind, Builder, Circle, Flag, Integers, Network, Output, Readout, Space
+from vitrify.spec.computation.matching import Matching
+from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.match2 import Match2
 from vitrify.spec.tasks.match3_bigram import Match3Bigram
 from vitrify.spec.tasks.match3_local import Match3Local
 
 
-def match2(task: Match2, *, attention: AttentionKind = "softmax") -> Network:
-    """A transformer that says at every number whether another completes it."""
+def sizes(task: Matching) -> DeclaredSizes:
+    """Return all sizes, by the modulus and the reach."""
+    if isinstance(task, Match3Local):
+        k, jumps = task.reach, {2: 4, 3: 5}.get(task.modulus, 6)
+        units = 2 * jumps * (k + 1) * (2 * k + 1)
+        return DeclaredSizes({"layers": 1, "heads": 2 * k, "d_model": 2 * k + 4, "d_head": 2, "units": units})
+    if isinstance(task, Match3Bigram):
+        return DeclaredSizes({"layers": 2, "heads": 2, "d_model": 10, "d_head": 3, "units": 4 * task.modulus - 2})
+    return DeclaredSizes({"layers": 1, "heads": 1, "d_model": 4, "d_head": 3, "units": 0})
+
+
+@construction("match2", "pairs that add up to 0, in one head", sizes, default=True, certified="proved")
+def match2(task: Match2, *, attention: Attention = "softmax") -> Network:
+    """Return a transformer that outputs, at every number, whether another completes it to 0 modulo M."""
     net = _builder(task, attention)
     angle = _angle(net, task)
-    return _network(net, task, _found(net, angle, angle), 0.5)
+    return _network(net, task, _match_flag(net, angle, angle), 0.5)
 
 
-def match3_bigram(task: Match3Bigram, *, attention: AttentionKind = "softmax") -> Network:
-    """A transformer that says at every number whether two neighbours complete it."""
+@construction(
+    "match3-bigram", "neighbours that complete a number, in two layers", sizes, default=True, unproved="may leak"
+)
+def match3_bigram(task: Match3Bigram, *, attention: Attention = "softmax") -> Network:
+    """Return a transformer that outputs, at every number, whether two adjacent numbers complete it to 0 modulo M."""
     net, m = _builder(task, attention), task.modulus
     angle, number = _angle(net, task), _number(net, task, nothing=-2 * m)
-    before = at_place(net, earlier(net, 1), Affine.copy(number), Space("number before", number.kind))
+    before = at_position(net, earlier(net, 1), Affine.copy(number), Space("number before", number.kind))
     codes = Circle(task.alphabet)
     points = np.arange(-1, 2 * m - 1)
     values = np.vstack([np.zeros(2), codes.codes[points[1:] % m]])
@@ -65,17 +77,24 @@ def match3_bigram(task: Match3Bigram, *, attention: AttentionKind = "softmax") -
     pair = Space("sum of both", codes)
     error = _rounding_of_ramps(points, values)
     steps(net, both, points.astype(float), [(pair, values)], name="points of sums", error=error)
-    return _network(net, task, _found(net, angle, pair), 0.5)
+    return _network(net, task, _match_flag(net, angle, pair), 0.5)
 
 
-def match3_local(task: Match3Local, *, attention: AttentionKind = "softmax") -> Network:
-    """A transformer that says at every number whether two numbers near it complete it."""
+@construction(
+    "match3-local",
+    "nearby pairs that complete a number, in one layer",
+    sizes,
+    default=True,
+    unproved="several keys may share",
+)
+def match3_local(task: Match3Local, *, attention: Attention = "softmax") -> Network:
+    """Return a transformer that outputs, at every number, whether two numbers near it complete it to 0 modulo M."""
     net, m = _builder(task, attention), task.modulus
     number = _number(net, task, nothing=-3 * m)
     near = {0: number}
     for offset in (*range(-task.reach, 0), *range(1, task.reach + 1)):
         writes = Space(f"number at {offset:+}", number.kind)
-        near[offset] = at_place(net, earlier(net, -offset), Affine.copy(number), writes, mask="none")
+        near[offset] = at_position(net, earlier(net, -offset), Affine.copy(number), writes, mask="none")
     pairs = [*combinations_with_replacement(sorted(near), 2)]
     sums = Affine.constant(np.zeros(len(pairs)))
     for column, (a, b) in zip(np.eye(len(pairs)), pairs, strict=True):
@@ -89,12 +108,7 @@ def match3_local(task: Match3Local, *, attention: AttentionKind = "softmax") -> 
 
 
 def _builder(task: Matching, attention: AttentionKind) -> Builder:
-    return Builder(
-        name=f"{task.name} modulo {task.modulus}, {attention}",
-        inputs=(BEGIN, *task.alphabet),
-        max_length=task.length,
-        attention=attention,
-    )
+    return Builder(f"{task.name} modulo {task.modulus}, {attention}", (BEGIN, *task.alphabet), task.length, attention)
 
 
 def _angle(net: Builder, task: Matching) -> Space:
@@ -103,20 +117,20 @@ def _angle(net: Builder, task: Matching) -> Space:
 
 
 def _number(net: Builder, task: Matching, nothing: int) -> Space:
-    """The number itself; at BOS one that is so small that no sum with it matches."""
+    """Return the space of the number itself; at BOS it is so small that no sum with it matches."""
     kind = Integers(("x",), float(nothing), float(task.modulus - 1))
     return net.embed("number", kind, np.array([nothing, *range(task.modulus)], dtype=float)[:, None])
 
 
-def _found(net: Builder, angle: Space, key: Space) -> Space:
+def _match_flag(net: Builder, angle: Space, key: Space) -> Space:
     assert isinstance(angle.kind, Circle)
     token = Affine.of({net.bos: [[-1.0]]}, [1.0])
     tests = [opposite(angle, key, angle.kind)]
     return select(net, tests, token, Space("a match", Flag()), mask="none", shares=False)
 
 
-def _rounding_of_ramps(points: NDArray[np.int64], values: NDArray[np.float64]) -> float:
-    """What rounding may do to a sum of ramps between whole numbers, each of two units that grow and cancel."""
+def _rounding_of_ramps(points: Ints, values: Floats) -> float:
+    """Return a bound on the rounding error of a sum of ramps, each of two units that grow and cancel."""
     jumps = np.abs(np.diff(values, axis=0))
     terms = 2 * len(jumps)
     grown = 2 * float(points[-1] - points[0] + 1)
@@ -124,72 +138,12 @@ def _rounding_of_ramps(points: NDArray[np.int64], values: NDArray[np.float64]) -
 
 
 def _network(net: Builder, task: Matching, answer: Space, threshold: float) -> Network:
-    """`yes` leads by 4 times what the answer is above the threshold."""
+    """Return the network: the logit of `yes` exceeds `no` by 4 times the answer's excess over the threshold."""
     return net.network(
         Output("transducer", task.outputs),
         Readout(((answer, np.array([[0.0, 4.0]])),), np.array([4 * threshold, 0.0]), {answer: 0.25}),
-        {
-            "construction": task.name,
-            "attention": net.attention,
-            "modulus": task.modulus,
-            "source": "in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
-        },
+        task.name,
+        {"modulus": task.modulus},
+        source="in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
         reuse=False,
     )
-
-
-def sizes(task: Matching) -> dict[str, int]:
-    """What the formulas promise."""
-    if isinstance(task, Match3Local):
-        k, jumps = task.reach, {2: 4, 3: 5}.get(task.modulus, 6)
-        units = 2 * jumps * (k + 1) * (2 * k + 1)
-        return {"layers": 1, "heads": 2 * k, "d_model": 2 * k + 4, "d_head": 2, "units": units}
-    if isinstance(task, Match3Bigram):
-        return {"layers": 2, "heads": 2, "d_model": 10, "d_head": 3, "units": 4 * task.modulus - 2}
-    return {"layers": 1, "heads": 1, "d_model": 4, "d_head": 3, "units": 0}
-
-
-def _match2(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Match2)
-    return match2(spec, attention=settings.attention)
-
-
-def _bigram(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Match3Bigram)
-    return match3_bigram(spec, attention=settings.attention)
-
-
-def _local(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Match3Local)
-    return match3_local(spec, attention=settings.attention)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "match2",
-        Match2,
-        "pairs that add up to 0, in one head",
-        _match2,
-        default=True,
-        choices=("attention",),
-        certified="proved",
-    ),
-    Construction(
-        "match3-bigram",
-        Match3Bigram,
-        "neighbours that complete a number, in two layers",
-        _bigram,
-        default=True,
-        choices=("attention",),
-        unproved="may go astray",
-    ),
-    Construction(
-        "match3-local",
-        Match3Local,
-        "nearby pairs that complete a number, in one layer",
-        _local,
-        default=True,
-        choices=("attention",),
-        unproved="several keys may share",
-    ),
-)

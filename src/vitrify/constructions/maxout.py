@@ -24,43 +24,71 @@ them too, and no others that depend on the data.
 by $\Lambda = \max_{ij} |w_{ij}|_1$ each: $\text{error} \le \frac1\beta \sum_l c_{k_l} \prod_{l' > l} \Lambda_{l'}$. The
 temperature is chosen from the tolerance by this formula.
 
-The shape `convex-difference` writes a function of one variable, whatever network it comes from, as $g - h$ with $g$ and
-$h$ convex: two heads in one attention layer, whose pieces are one more than the function has itself.
+The construction `convex-difference` writes a function of one variable, whatever network it comes from, as $g - h$ with
+$g$ and $h$ convex: two heads in one attention layer, whose pieces are one more than the function has itself. It has at
+most $P = \prod_l (1 + \sum_i (k_{li} - 1))$, as units bend at most $k_{li} - 1$ times between two bends of the layer
+below: at most $P + 5$ units in a width of at most $\max(P + 1, 4)$.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate
+from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused, InputError
-from vitrify.kit.gadgets import AffineCase, affine_where
-from vitrify.kit.heads.maximum import APART, maximum, shortfall
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, Size, Tolerance, construction
+from vitrify.errors import InputError
+from vitrify.kit.gadgets.affine import AffineCase, affine_where
+from vitrify.kit.heads.maximum import SEPARATION, maximum, shortfall
 from vitrify.kit.margins import round_up
-from vitrify.kit.network import Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import MultiHot, Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.maxout import Layer, Maxout
-from vitrify.spec.regions import regions
+from vitrify.kit.network import AttentionKind, Builder, MultiHot, Network, Output, Readout, Reals, Space
+from vitrify.spec.geometry.maxout import Layer, Maxout
+from vitrify.spec.geometry.regions import regions
 
-Floats = NDArray[np.float64]
-
-TOLERANCE = 1e-6  # what soft attention may do to an output, unless said
-ROUNDING = 1e-12  # what rounding may do to an output, for activations up to 1
-LARGEST = 2.0**40  # activations beyond this lose what the tolerance promises
+TOLERANCE = 1e-6  # default error of an output by soft attention
+ROUNDING = 1e-12  # error of an output by rounding, for activations up to 1
+MAX_ACTIVATION = 2.0**40  # beyond it, float64 can't keep the tolerance
 
 
+def sizes(spec: Maxout) -> DeclaredSizes:
+    r"""Return all sizes, for layers of any shapes.
+
+    Layer $l$ needs $2n_l$ dimensions for its pieces and its units, and takes them from those that are free: the
+    input's $n_0$ at first, at last also the $k$ that say which pieces a position does not stand for ($k > 1$).
+    """
+    layers, _ = _split(spec)
+    positions = count_positions(spec)
+    units, pool, marks = 0, spec.inputs, positions if positions > 1 else 0
+    for number, layer in enumerate(layers, start=1):
+        last = marks if number == len(layers) else 0
+        units += sum(layer.ranks) + min(2 * layer.units, pool + last)
+        pool = max(pool, 2 * layer.units - last)
+    heads = (0, *(layer.units for layer in layers)) if layers else ()
+    per_layer: dict[str, Size] = {"layers": len(heads), "heads_per_layer": heads}
+    return DeclaredSizes(per_layer | {"heads": sum(heads), "units": units, "d_model": pool + marks})
+
+
+def two_heads_sizes(spec: Maxout) -> DeclaredSizes:
+    """Return bounds, by the pieces that the function can have."""
+    pieces = prod(1 + sum(layer.ranks) - layer.units for layer in spec.layers)
+    return DeclaredSizes(at_most={"layers": 2, "heads": 2, "units": pieces + 5, "d_model": max(pieces + 1, 4)})
+
+
+@construction(
+    "maxout",
+    "one attention layer for the maxima of each layer, the pieces in its MLPs",
+    sizes,
+    default=True,
+    certified="sampled",
+)
 def maxout(
-    spec: Maxout, *, attention: AttentionKind = "softmax", tolerance: float | None = None, shape: str = "maxout"
+    spec: Maxout, variant: str = "maxout", *, attention: Attention = "softmax", tolerance: Tolerance | None = None
 ) -> Network:
-    """A transformer that computes a maxout network, within the tolerance under soft attention."""
+    """Return a transformer that computes a maxout network, within the tolerance under soft attention."""
     layers, last = _split(spec)
-    positions = _positions(layers)
+    positions = count_positions(spec)
     rounding = _rounding(spec, positions)
     if attention == "hard" and tolerance is not None:
         raise BuildRefused("hard attention takes maxima without error: leave --tolerance out")
@@ -69,7 +97,7 @@ def maxout(
     beta = temperature(spec, attention, TOLERANCE if tolerance is None else tolerance)
     error = bound(spec, attention, beta)
     net = Builder(
-        name=f"{shape} network of {len(spec.layers)} layers, {attention}",
+        name=f"{variant} network of {len(spec.layers)} layers, {attention}",
         inputs=[f"x{i + 1}" for i in range(spec.inputs)],
         max_length=positions,
         attention=attention,
@@ -78,7 +106,7 @@ def maxout(
     values = [net.numbers("input", -spec.radius, spec.radius)]
     others = []  # a single piece needs no telling apart
     if positions > 1:
-        others = [net.place("other pieces", MultiHot(_names(positions)), 1 - np.eye(positions))]
+        others = [net.embed_position("other pieces", MultiHot(_names(positions)), 1 - np.eye(positions))]
     margins = [0.0, *(2 * e + rounding for e in _errors(layers, attention, beta, positions))]
     for number, layer in enumerate(layers, start=1):
         computed = affine_where(
@@ -92,7 +120,7 @@ def maxout(
                 for j in range(len(biases))
             ],
             _names(layer.units),
-            apart=APART[attention] / beta,
+            apart=SEPARATION[attention] / beta,
             margin=margins[number - 1],
             name=f"pieces {number}",
         )
@@ -112,22 +140,21 @@ def maxout(
     return net.network(
         Output("values", tuple(f"y{i + 1}" for i in range(spec.outputs)), error=error + rounding),
         _readout(values, last, error + rounding),
+        "maxout network",
         {
-            "construction": "maxout network",
-            "shape": shape,
-            "attention": attention,
+            "variant": variant,
             "temperature": beta,
             "error bound": error,
             "rounding allowed": rounding,
             "maxout layers": len(spec.layers),
             "maxout parameters": spec.parameters,
-            "source": "in the spirit of Gu, Yang & Zhou 2026, arXiv 2603.03084",
         },
+        source="in the spirit of Gu, Yang & Zhou 2026, arXiv 2603.03084",
     )
 
 
 def _readout(values: list[Space], last: Layer | None, error: float) -> Readout:
-    """The last layer, if it is affine; else the units as they are."""
+    """Return the readout: the last layer, if it is affine; else the identity."""
     size = sum(space.size for space in values)
     matrix = np.eye(size) if last is None else last.weights[:, 0].T
     bias = np.zeros(size) if last is None else last.biases[:, 0]
@@ -138,13 +165,14 @@ def _readout(values: list[Space], last: Layer | None, error: float) -> Readout:
 
 
 def _split(spec: Maxout) -> tuple[tuple[Layer, ...], Layer | None]:
-    """The layers that take maxima, and the last one if it is affine: that one is the unembedding."""
+    """Return the layers that take maxima, and the last one if it is affine: that one is the unembedding."""
     affine = max(spec.layers[-1].ranks) == 1
     return (spec.layers[:-1], spec.layers[-1]) if affine else (spec.layers, None)
 
 
-def _positions(layers: tuple[Layer, ...]) -> int:
-    """One for each piece of the units that have most."""
+def count_positions(spec: Maxout) -> int:
+    """Return the positions of the network: one for each piece of the units that have most."""
+    layers, _ = _split(spec)
     return max((rank for layer in layers for rank in layer.ranks), default=1)
 
 
@@ -153,12 +181,12 @@ def _names(count: int) -> tuple[str, ...]:
 
 
 def _rounding(spec: Maxout, positions: int) -> float:
-    """What rounding may do to an output: a share of the largest number that a piece can be."""
+    """Return a bound on the rounding error of an output: a share of the largest value of a piece."""
     pieces = [layer.bounds(*box) for layer, box in zip(spec.layers, spec.ranges, strict=False)]
     scale = max(1.0, spec.radius, *(float(np.abs(ends).max()) for ends in pieces))
-    if not scale <= LARGEST:
+    if not scale <= MAX_ACTIVATION:
         raise BuildRefused(
-            f"activations may grow to {scale:.3g}, more than the {LARGEST:.3g} that double precision carries: "
+            f"activations may grow to {scale:.3g}, more than the {MAX_ACTIVATION:.3g} that double precision carries: "
             "use smaller weights or a smaller radius"
         )
     return scale * max(ROUNDING, 8 * 2.0**-53 * positions * len(spec.layers))
@@ -168,31 +196,31 @@ def _rounding(spec: Maxout, positions: int) -> float:
 
 
 def _amplified(spec: Maxout, attention: AttentionKind) -> Iterator[float]:
-    r"""$c_{k_l} \prod_{l' > l} \Lambda_{l'}$, layer by layer."""
+    r"""Yield $c_{k_l} \prod_{l' > l} \Lambda_{l'}$, layer by layer."""
     layers, last = _split(spec)
-    positions = _positions(layers)
-    for place, layer in enumerate(layers):
-        later = [*layers[place + 1 :], *([last] if last else [])]
+    positions = count_positions(spec)
+    for index, layer in enumerate(layers):
+        later = [*layers[index + 1 :], *([last] if last else [])]
         yield _short(layer, attention, positions) * float(np.prod([other.steepness for other in later]))
 
 
 def _short(layer: Layer, attention: AttentionKind, positions: int) -> float:
-    """How far a unit of a layer may fall short, times the temperature."""
+    """Return how far a unit of a layer may fall short, times the temperature."""
     return max(shortfall(attention, rank - 1, positions - rank) for rank in layer.ranks)
 
 
 def bound(spec: Maxout, attention: AttentionKind, beta: float) -> float:
-    """What soft attention at a temperature can do to an output at most."""
+    """Return a bound on the error of an output by soft attention at a temperature."""
     return sum(_amplified(spec, attention)) / beta
 
 
 def temperature(spec: Maxout, attention: AttentionKind, tolerance: float) -> float:
-    """The temperature that keeps the error below the tolerance; 1 for hard attention, which has none."""
+    """Return the temperature that keeps the error below the tolerance; 1 for hard attention, which has none."""
     return 1.0 if attention == "hard" else max(1.0, round_up(sum(_amplified(spec, attention)) / tolerance))
 
 
 def _errors(layers: tuple[Layer, ...], attention: AttentionKind, beta: float, positions: int) -> list[float]:
-    """The error that the activations of every layer may have, with room for rounding."""
+    """Return a bound on the error of the activations of every layer, by soft attention."""
     errors, error = [], 0.0
     for layer in layers:
         error = error * layer.steepness + _short(layer, attention, positions) / beta
@@ -200,40 +228,15 @@ def _errors(layers: tuple[Layer, ...], attention: AttentionKind, beta: float, po
     return errors
 
 
-# Sizes
-
-
-def sizes(spec: Maxout) -> dict[str, int]:
-    r"""What the formulas promise.
-
-    Layer $l$ needs $2n_l$ dimensions for its pieces and its units, and takes them from those that are free: the
-    input's $n_0$ at first, at last also the $k$ that say which pieces a position does not stand for ($k > 1$).
-    """
-    layers, _ = _split(spec)
-    positions = _positions(layers)
-    hidden, pool, marks = 0, spec.inputs, positions if positions > 1 else 0
-    for number, layer in enumerate(layers, start=1):
-        last = marks if number == len(layers) else 0
-        hidden += sum(layer.ranks) + min(2 * layer.units, pool + last)
-        pool = max(pool, 2 * layer.units - last)
-    return {
-        "positions": positions,
-        "layers": len(layers) + 1 if layers else 0,
-        "heads": sum(layer.units for layer in layers),
-        "units": hidden,
-        "width": pool + marks,
-    }
-
-
 # Functions of one variable
 
 
 def convex_difference(spec: Maxout) -> Maxout:
-    """The same function of one variable as a difference of two convex ones: one layer of two units."""
+    """Return the same function of one variable as a difference of two convex ones: one layer of two units."""
     if (spec.inputs, spec.outputs) != (1, 1):
         raise BuildRefused(
-            "the shape 'convex-difference' is for functions of one variable, this network has "
-            f"{spec.inputs} inputs and {spec.outputs} outputs: leave --shape out"
+            "the construction 'convex-difference' is for functions of one variable, this network has "
+            f"{spec.inputs} inputs and {spec.outputs} outputs: leave --construction out"
         )
     try:
         cells = regions(spec).cells
@@ -243,33 +246,12 @@ def convex_difference(spec: Maxout) -> Maxout:
     return Maxout.from_points([(x, spec.exactly([x])[0]) for x in ends], spec.radius)
 
 
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Maxout)
-    return maxout(spec, attention=settings.attention, tolerance=settings.tolerance)
-
-
-def _make_difference(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Maxout)
-    flat = convex_difference(spec)
-    return maxout(flat, attention=settings.attention, tolerance=settings.tolerance, shape="convex-difference")
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "maxout",
-        Maxout,
-        "one attention layer for the maxima of each layer, the pieces in its MLPs",
-        _make,
-        default=True,
-        choices=("attention", "tolerance"),
-        certified="sampled",
-    ),
-    Construction(
-        "convex-difference",
-        Maxout,
-        "functions of one variable: two heads in one attention layer",
-        _make_difference,
-        choices=("attention", "tolerance"),
-        certified="sampled",
-    ),
+@construction(
+    "convex-difference",
+    "functions of one variable: two heads in one attention layer",
+    two_heads_sizes,
+    certified="sampled",
 )
+def two_heads(spec: Maxout, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
+    """Return the network of a function of one variable as the difference of two convex ones."""
+    return maxout(convex_difference(spec), "convex-difference", attention=attention, tolerance=tolerance)

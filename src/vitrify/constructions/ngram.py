@@ -1,13 +1,13 @@
-r"""An n-gram language model becomes a transformer, in the three shapes of Svete & Cotterell (2024, arXiv 2404.14994).
+r"""An n-gram language model becomes a transformer, in the three variants of Svete & Cotterell (2024, arXiv 2404.14994).
 
-| shape | attention layers × heads | how the last $n-1$ symbols reach one position |
+| variant | attention layers × heads | how the last $n-1$ symbols reach one position |
 | --- | --- | --- |
-| `heads` | 1 × $(n-1)$ | head $i$ reads the symbol $i$ places back, $i = 0 \dots n-2$ |
+| `heads` | 1 × $(n-1)$ | head $i$ reads the symbol $i$ positions back, $i = 0 \dots n-2$ |
 | `layers` | $(n-1)$ × 1 | layer 0 reads the symbol itself, layer $i$ the previous position's slot $i-1$ |
-| `single` | 1 × 1 | one head mixes the last $n-1$ symbols, an MLP takes the mixture apart |
+| `single` | 1 × 1 | one head mixes the last $n-1$ symbols, an MLP separates them |
 
-Position selection uses the kit's codes and sinks, so these nets are in the spirit of the paper's rather than its own
-weights; the published position code is there as `positions="sqrt"`.
+Position selection uses the kit's codes and sinks instead of the paper's weights; the published position code is
+available as `positions="sqrt"`.
 
 **The MLP costs what the model lists.** Let $h_k$ be the last $k$ symbols. Back-off says $\log p(w|h_k) - \log
 p(w|h_{k-1}) = b(h_k) + \delta(h_k w)$, with $\delta(h_k w) = \log p^*(h_k w) - b(h_k) - \log p(w|h_{k-1})$ where $h_k
@@ -23,62 +23,62 @@ and per word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.arrays import Matrix
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import ANY, Case, choose, digits, table
-from vitrify.kit.heads import shift, window
-from vitrify.kit.network import Builder, Network, Readout, Space
-from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.architecture import Output
+from vitrify.arrays import Floats, Ints, Matrix
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
+from vitrify.kit.gadgets.gate import Case, choose
+from vitrify.kit.gadgets.steps import digits
+from vitrify.kit.gadgets.table import ANY, table
+from vitrify.kit.heads.average import window
+from vitrify.kit.heads.shift import shift
+from vitrify.kit.network import AttentionKind, Builder, Network, Output, Readout, Space
+from vitrify.kit.positions import CodeName, dimensions, position_code
 from vitrify.net.spaces import Bits, Categorical, OneHot, Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN, LN10, NGramModel
+from vitrify.spec.ngrams.model import BEGIN, LN10, NGramModel
 
-Shape = Literal["heads", "layers", "single"]
+Variant = Literal["heads", "layers", "single"]
 Code = Literal["auto", "onehot", "bits"]
-Patterns = NDArray[np.int64]  # [context, slot]: input ids, slot 0 being the last symbol, and ANY
+Patterns = Ints  # [context, slot]: input ids, slot 0 being the last symbol, and ANY
 
-LOGIT_ERROR = 1e-10  # what soft attention may do to a logit: a tenth of the 1e-9 promised for probabilities
-KEPT_DEFECT = 1e-10  # sums further from one than this are kept as they are
-ONEHOT_WORDS = 64  # larger vocabularies are coded in bits: a one-hot slot per symbol would dwarf the rest
+LOGIT_ERROR = 1e-10  # by soft attention: a tenth of the 1e-9 promised for probabilities
+MAX_SUM_DEFECT = 1e-10  # a model whose sums are further from 1 is reproduced without a softmax
+ONEHOT_WORDS = 64  # larger vocabularies are coded in bits: one-hot slots would dominate the width
 BASE = 3.0  # of the single head's mixture: with 2, lower digits add up to almost one unit
 
 
 def ngram(
     model: NGramModel,
     *,
-    shape: Shape = "heads",
+    variant: Variant = "heads",
     attention: AttentionKind = "softmax",
     max_length: int = 1024,
     code: Code = "auto",
     positions: CodeName = "dyadic",
     snap: bool = False,
 ) -> Network:
-    """A transformer that gives every next symbol the probability that the model gives it.
+    """Return a transformer that gives every next symbol the probability that the model gives it.
 
     `snap` spends a second unit per context to remove the noise of soft attention altogether, instead of making it
     small.
     """
-    if shape not in get_args(Shape):
-        raise BuildRefused(f"an n-gram model is built in the shape {', '.join(get_args(Shape))}, not {shape!r}")
+    if variant not in get_args(Variant):
+        raise BuildRefused(f"the variants of an n-gram model are {', '.join(get_args(Variant))}, not {variant!r}")
     if max_length < 1:
         raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
     slots = model.order - 1
     inputs = (BEGIN, *model.readable)
     net = Builder(
-        name=f"{model.order}-gram model, {shape}, {attention}",
+        name=f"{model.order}-gram model, {variant}, {attention}",
         inputs=inputs,
         max_length=max_length,
         attention=attention,
-        pads=max(slots, 1) if shape == "single" else 1,
+        pads=max(slots, 1) if variant == "single" else 1,
     )
     kind: Categorical = (
         Bits(inputs) if code == "bits" or (code == "auto" and len(inputs) > ONEHOT_WORDS) else OneHot(inputs)
@@ -86,8 +86,8 @@ def ngram(
     token = net.embed("token", kind, kind.codes)
     makers = {"heads": _by_heads, "layers": _by_layers, "single": _by_one_head}
     rows = listed_rows(model)
-    history = makers[shape](net, token, rows.patterns, positions) if slots else []
-    literal = model.normalisation_defect()[0] > KEPT_DEFECT
+    history = makers[variant](net, token, rows.patterns, positions) if slots else []
+    literal = model.normalization_defect()[0] > MAX_SUM_DEFECT
     logits = Space("logits", Reals(model.predicted, -1e4, 1e4))
     parts: list[tuple[Space, Matrix]] = []
     if len(rows.patterns):
@@ -95,62 +95,41 @@ def ngram(
         names = [" ".join(inputs[i] for i in reversed(row) if i != ANY) for row in rows.patterns.tolist()]
         outputs = _beside(rows.deltas, rows.backoffs) if literal else rows.deltas
         table(
-            net,
-            history,
-            rows.patterns,
-            written,
-            outputs,
-            snap=snap,
-            matches=slots,
-            name="listed contexts",
-            rows=names,
+            net, history, rows.patterns, written, outputs, snap=snap, matches=slots, name="listed contexts", rows=names
         )
         parts = [(written, _spread(len(model.predicted), literal))]
     return net.network(
         Output("lm", model.predicted, scores="log" if literal else "softmax"),
         Readout(tuple(parts), rows.unigram, {space: LOGIT_ERROR for space, _ in parts}),
+        "n-gram model",
         {
-            "construction": "n-gram model",
-            "shape": shape,
-            "attention": attention,
-            "positions": positions if shape != "single" else "relative",
+            "variant": variant,
+            "positions": positions if variant != "single" else "relative",
             "code": kind.tag,
             "order": model.order,
             "listed n-grams": sum(len(level) for level in model.levels),
             "listed contexts": len(rows.patterns),
-            "source": "in the spirit of Svete & Cotterell 2024, arXiv 2404.14994",
         },
-        reuse=False,  # the published shapes have no units but the table's
+        source="in the spirit of Svete & Cotterell 2024, arXiv 2404.14994",
+        reuse=False,  # the published constructions have no units but the table's
     )
-
-
-def sizes(model: NGramModel, shape: Shape) -> dict[str, int]:
-    """What the formulas promise: attention layers, heads, and units of the table (one per listed context)."""
-    slots = model.order - 1
-    layers = {"heads": min(slots, 1), "layers": slots, "single": min(slots, 1)}[shape]
-    return {
-        "attention_layers": layers,
-        "heads": slots if shape != "single" else layers,
-        "table_units": sum(len(contexts) for contexts in model.contexts()),
-        "table_weights": sum(len(level) for level in model.levels[1:]),
-    }
 
 
 def _by_heads(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
     """One head per slot; the one that reads its own position needs no position code."""
     backs = range(patterns.shape[1])
     code = position_code(positions, net.max_length, backs)
-    place = net.place("position", code.kind(), code.table()) if len(backs) > 1 else token
-    return [shift(net, token, back, code, place, name=f"slot {back}") for back in backs]
+    position = net.embed_position("position", code.kind(), code.table()) if len(backs) > 1 else token
+    return [shift(net, token, back, code, position, name=f"slot {back}") for back in backs]
 
 
 def _by_layers(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
     backs = range(patterns.shape[1])
     code = position_code(positions, net.max_length, (0, 1))
-    place = net.place("position", code.kind(), code.table()) if len(backs) > 1 else token
-    history = [shift(net, token, 0, code, place, name="slot 0")]
+    position = net.embed_position("position", code.kind(), code.table()) if len(backs) > 1 else token
+    history = [shift(net, token, 0, code, position, name="slot 0")]
     for back in backs[1:]:
-        history.append(shift(net, history[-1], 1, code, place, name=f"slot {back}"))
+        history.append(shift(net, history[-1], 1, code, position, name=f"slot {back}"))
     return history
 
 
@@ -170,47 +149,47 @@ def _by_one_head(net: Builder, token: Space, patterns: Patterns, positions: Code
     at = np.arange(net.pads + net.max_length) % slots
     pads = np.zeros((net.pads, slots))
     pads[-1, slots - 1] = 1.0  # the last pad is the only one that counts: no listed context has more than one <s>
-    clock = net.place("position mod n-1", remainder, remainder.codes[at[net.pads :]], pads=pads)
-    asked = _asked(token, patterns)
-    used = sorted({(r, c) for _, r, c in asked})
+    clock = net.embed_position("position mod n-1", remainder, remainder.codes[at[net.pads :]], pads=pads)
+    needed = _needed_coordinates(token, patterns)
+    used = sorted({(r, c) for _, r, c in needed})
     mixed = window(net, _bind(net, token, clock, used), [1.0] * slots, name="mixture")
     turned = []
     for back, name in enumerate(names):
         cases = []
         for r in range(slots):
             bin_ = (r - back) % slots
-            here = [(place, c) for place, (b, c) in enumerate(used) if b == bin_ and (back, b, c) in asked]
-            cases.append(Case(clock, r, mixed, [place for place, _ in here], [c for _, c in here]))
+            here = [(index, c) for index, (b, c) in enumerate(used) if b == bin_ and (back, b, c) in needed]
+            cases.append(Case(clock, r, mixed, [index for index, _ in here], [c for _, c in here]))
         turned.append(choose(net, cases, Space(name, replace(_categorical(token), void=True))))
     return turned
 
 
-def _asked(token: Space, patterns: Patterns) -> set[tuple[int, int, int]]:
-    """Which coordinates of the token's code are asked for: (places back, bin, coordinate).
+def _needed_coordinates(token: Space, patterns: Patterns) -> set[tuple[int, int, int]]:
+    """Return the coordinates of the token's code that contexts need: (positions back, bin, coordinate).
 
-    A context that begins with `<s>` says where its symbols stand, `<s>` itself in the last bin.
+    A context that begins with `<s>` fixes the bins of its symbols, `<s>` itself being in the last bin.
     """
     slots = patterns.shape[1]
     if not isinstance(token.kind, OneHot):
         return {(back, r, c) for back in range(slots) for r in range(slots) for c in range(token.size)}
-    asked = set()
+    needed = set()
     for pattern in patterns.tolist():
         context = [value for value in pattern if value != ANY]
         for back, value in enumerate(context):
             bins = range(slots) if context[-1] else [(len(context) - 2 - back) % slots]
-            asked |= {(back, r, value) for r in bins}
-    return asked
+            needed |= {(back, r, value) for r in bins}
+    return needed
 
 
 def _bind(net: Builder, token: Space, clock: Space, used: list[tuple[int, int]]) -> Space:
-    """The token's code in the bin of its position, zeros in the others: a table of token × bin."""
+    """Return the space with the token's code in the bin of its position, zeros in the others."""
     codes, last = _categorical(token).codes, clock.size - 1
     pairs = [(word, r) for r in range(clock.size) for word in range(len(codes)) if word or r == last]
     out = np.array([[codes[word, c] if b == r else 0.0 for b, c in used] for word, r in pairs])
-    kept = out.any(axis=1)
+    used_rows = out.any(axis=1)
     labels = tuple(f"bin {r}{token.kind.names[c]}" for r, c in used)
     bins = Space("bins", Reals(labels, token.kind.low, token.kind.high))
-    return table(net, [token, clock], np.array(pairs)[kept], bins, out[kept], name="bins")
+    return table(net, [token, clock], np.array(pairs)[used_rows], bins, out[used_rows], name="bins")
 
 
 def _categorical(space: Space) -> Categorical:
@@ -220,16 +199,16 @@ def _categorical(space: Space) -> Categorical:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The listed contexts as a table: patterns over slots (0 = the last symbol), and what each adds to the logits."""
+    """The listed contexts: patterns over slots (0 = the last symbol), and what each context adds to the logits."""
 
     patterns: Patterns
     deltas: Matrix
-    backoffs: NDArray[np.float64]
-    unigram: NDArray[np.float64]
+    backoffs: Floats
+    unigram: Floats
 
 
 def listed_rows(model: NGramModel) -> Rows:
-    """One row per listed context, one entry per listed n-gram (see the top of this file)."""
+    """Return one row per listed context, one entry per listed n-gram (see the top of this file)."""
     from scipy.sparse import coo_array
 
     input_of, output_of = _index(model.vocabulary, (BEGIN, *model.readable)), _index(model.vocabulary, model.predicted)
@@ -263,71 +242,109 @@ def listed_rows(model: NGramModel) -> Rows:
     )
 
 
-def _index(vocabulary: Sequence[str], chosen: Sequence[str]) -> NDArray[np.int64]:
-    """The place of each vocabulary word among the chosen ones, -1 where it is not."""
-    places = {word: place for place, word in enumerate(chosen)}
-    return np.array([places.get(word, -1) for word in vocabulary])
+def _index(vocabulary: Sequence[str], chosen: Sequence[str]) -> Ints:
+    """Return the index of each vocabulary word among the chosen ones, -1 if it is none of them."""
+    indices = {word: index for index, word in enumerate(chosen)}
+    return np.array([indices.get(word, -1) for word in vocabulary])
 
 
-def _padded(contexts: NDArray[np.int32], width: int) -> NDArray[np.int64]:
+def _padded(contexts: NDArray[np.int32], width: int) -> Ints:
     padded = np.full((len(contexts), width), -1, dtype=np.int64)
     if contexts.shape[1]:
         padded[:, width - contexts.shape[1] :] = contexts
     return padded
 
 
-def _beside(matrix: Matrix, column: NDArray[np.float64]) -> Matrix:
+def _beside(matrix: Matrix, column: Floats) -> Matrix:
     from scipy.sparse import csr_array, hstack
 
     return hstack([matrix, csr_array(column[:, None])], format="csr")
 
 
 def _spread(words: int, literal: bool) -> Matrix:
-    """The unembedding: each logit reads its own dimension, and the kept constants if there are any."""
+    """Return the unembedding: each logit reads its own dimension, and the back-off constants if `literal`."""
     from scipy.sparse import csr_array, eye_array, vstack
 
     own = eye_array(words, format="csr")
     return vstack([own, csr_array(np.ones((1, words)))], format="csr") if literal else own
 
 
-def _maker(shape: Shape) -> Callable[[object, Settings], Network]:
-    def make(spec: object, settings: Settings) -> Network:
-        assert isinstance(spec, NGramModel)
-        return ngram(
-            spec,
-            shape=shape,
-            attention=settings.attention,
-            max_length=settings.max_length or 1024,
-            positions=settings.positions or "dyadic",
-        )
-
-    return make
+def _sizes(model: NGramModel, layers: int, heads: int, position_size: int, units: int = 0) -> DeclaredSizes:
+    r"""Return exact sizes: $n-1$ slots and one more of the code's size, the logits, `places` for positions."""
+    slots = model.order - 1
+    logits = (len(model.predicted) + (model.normalization_defect()[0] > MAX_SUM_DEFECT)) if slots else 0
+    contexts = sum(len(contexts) for contexts in model.contexts())
+    width = (slots + 1) * code_size(1 + len(model.readable)) + logits + (position_size if slots else 0)
+    return DeclaredSizes({"layers": layers, "heads": heads, "d_model": width, "units": units + contexts})
 
 
-CONSTRUCTIONS = (
-    Construction(
-        "heads",
-        NGramModel,
-        "n-1 heads in one layer",
-        _maker("heads"),
-        default=True,
-        choices=("attention", "max_length", "positions"),
-        certified="proved",
-    ),
-    Construction(
-        "layers",
-        NGramModel,
-        "one head in each of n-1 layers",
-        _maker("layers"),
-        choices=("attention", "max_length", "positions"),
-        certified="proved",
-    ),
-    Construction(
-        "single",
-        NGramModel,
-        "one head in one layer, and MLPs that take its mixture apart",
-        _maker("single"),
-        choices=("attention", "max_length", "positions"),
-        certified="proved",
-    ),
+def code_size(inputs: int) -> int:
+    """Return the dimensions of the code of the input symbols: one-hot, or bits."""
+    return inputs if inputs <= ONEHOT_WORDS else (inputs - 1).bit_length()
+
+
+def sizes_of_heads(model: NGramModel, *, max_length: int, positions: CodeName) -> DeclaredSizes:
+    """Return the sizes of one layer with a head for each slot; positions matter from two slots on."""
+    slots = model.order - 1
+    position_size = dimensions(positions, max_length, range(slots)) + 1 if slots > 1 else 0
+    return _sizes(model, min(slots, 1), slots, position_size)
+
+
+def sizes_of_layers(model: NGramModel, *, max_length: int, positions: CodeName) -> DeclaredSizes:
+    """Return the sizes of a layer with one head for each slot."""
+    slots = model.order - 1
+    position_size = dimensions(positions, max_length, (0, 1)) + 1 if slots > 1 else 0
+    return _sizes(model, slots, slots, position_size)
+
+
+def sizes_of_one_head(model: NGramModel, *, attention: Attention) -> DeclaredSizes:
+    r"""Return the sizes of one head: exact where it mixes with weights, bounds where hard attention uses bins.
+
+    Reading $n-1$ digits of base 3 off each of the $m$ coordinates of the mixture takes $m(2^n - 2)$ units.
+    """
+    slots, code = model.order - 1, code_size(1 + len(model.readable))
+    if not slots:
+        return _sizes(model, 0, 0, 0)
+    if attention != "hard":
+        return _sizes(model, 2, 1, code, units=code * (2 ** (slots + 1) - 2))
+    most = _sizes(model, 3, 1, slots + 2 * slots * code, units=slots * (1 + len(model.readable)) + slots**2 * code)
+    bounds = {name: most.exact[name] for name in ("d_model", "units")}
+    return DeclaredSizes({"layers": 3, "heads": 1}, at_most=bounds)
+
+
+@construction("heads", "n-1 heads in one layer", sizes_of_heads, default=True, certified="proved")
+def heads(
+    model: NGramModel,
+    *,
+    attention: Attention = "softmax",
+    max_length: MaxLength = 1024,
+    positions: Positions = "dyadic",
+) -> Network:
+    """Return a network of n-1 heads in one layer."""
+    return ngram(model, variant="heads", attention=attention, max_length=max_length, positions=positions)
+
+
+@construction("layers", "one head in each of n-1 layers", sizes_of_layers, certified="proved")
+def layers(
+    model: NGramModel,
+    *,
+    attention: Attention = "softmax",
+    max_length: MaxLength = 1024,
+    positions: Positions = "dyadic",
+) -> Network:
+    """Return a network of n-1 layers with one head each."""
+    return ngram(model, variant="layers", attention=attention, max_length=max_length, positions=positions)
+
+
+@construction(
+    "single", "one head in one layer, and MLPs that take its mixture apart", sizes_of_one_head, certified="proved"
 )
+def single(
+    model: NGramModel,
+    *,
+    attention: Attention = "softmax",
+    max_length: MaxLength = 1024,
+    positions: Positions = "dyadic",
+) -> Network:
+    """Return a network of one head, whose mixture MLPs take apart."""
+    return ngram(model, variant="single", attention=attention, max_length=max_length, positions=positions)

@@ -1,14 +1,15 @@
-r"""Probabilistic automata, nondeterministic ones too, run as bigram models that say their states aloud.
+r"""Probabilistic automata, nondeterministic ones too, run as bigram models that write their states down.
 
 In the spirit of Nowak et al. (2024, arXiv 2406.14197); the weights are our own derivation. A transformer reads and
-writes letters together with the states that they lead to. What comes next depends on the last one only, so this is the
-n-gram construction for $n = 2$: one layer, whose one head sees its own position only. The probability that the letters
-of a string are written, whatever the states beside them, is the automaton's.
+writes letters together with the states that they lead to. The next such pair depends on the last one only, so this is
+the n-gram construction for $n = 2$: one layer, whose one head sees its own position only. The probability that the
+letters of a string are written, whatever the states beside them, is the automaton's.
 
 | for $P$ pairs of a letter and a state that it may lead to | formula |
 | --- | --- |
 | layers, heads | 1; 1 |
 | units | $P + 1$, one for each pair and one for the beginning |
+| width | $3(P + 1)$; beyond 64 tokens $2\lceil\log_2(P + 1)\rceil + P + 1$ |
 | steps | one for each letter, and one for the end |
 """
 
@@ -16,44 +17,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.constructions.ngram import ngram
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
+from vitrify.constructions.ngram import code_size, ngram
 from vitrify.kit.network import Network
-from vitrify.spec.pfsa import ProbabilisticAutomaton
-
-LENGTH = 128
+from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
 
 
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, ProbabilisticAutomaton)
-    return pfsa(spec, settings)
+def sizes(automaton: ProbabilisticAutomaton) -> DeclaredSizes:
+    """Return all sizes; the width holds a token's code twice, and the logits."""
+    tokens = len(automaton.tokens) + 1  # the pairs, and the beginning or the end
+    return DeclaredSizes({"layers": 1, "heads": 1, "units": tokens, "d_model": 2 * code_size(tokens) + tokens})
 
 
-def pfsa(automaton: ProbabilisticAutomaton, settings: Settings | None = None) -> Network:
-    """A transformer whose strings, without the states beside the letters, are those of an automaton."""
-    chosen = settings or Settings()
-    made = ngram(automaton.bigram, attention=chosen.attention, max_length=chosen.max_length or LENGTH)
-    about = dict(made.about) | {
+@construction(
+    "states-aloud", "a bigram model over letters with the states they lead to", sizes, default=True, certified="proved"
+)
+def pfsa(
+    automaton: ProbabilisticAutomaton, *, attention: Attention = "softmax", max_length: MaxLength = 128
+) -> Network:
+    """Return a transformer that generates the strings of an automaton, with the states beside the letters."""
+    network = ngram(automaton.bigram, attention=attention, max_length=max_length)
+    about = dict(network.about) | {
         "construction": "probabilistic automaton with a chain of thought",
         "states": len(automaton.states),
         "source": "in the spirit of Nowak et al. 2024, arXiv 2406.14197",
     }
-    name = f"probabilistic automaton of {len(automaton.states)} states, {chosen.attention}"
-    return replace(made, name=name, about=about)
-
-
-def sizes(automaton: ProbabilisticAutomaton) -> dict[str, int]:
-    """What the formulas promise."""
-    return {"layers": 1, "heads": 1, "units": len(automaton.tokens) + 1}
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "states-aloud",
-        ProbabilisticAutomaton,
-        "a bigram model over letters with the states they lead to",
-        _make,
-        default=True,
-        certified="proved",
-    ),
-)
+    name = f"probabilistic automaton of {len(automaton.states)} states, {attention}"
+    return replace(network, name=name, about=about)

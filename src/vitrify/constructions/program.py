@@ -1,8 +1,8 @@
 r"""A program of selections and aggregations becomes a transformer: heads select, units compute, nothing is approximate.
 
 The language is that of RASP (Weiss et al. 2021, arXiv 2106.06981); the compilation is our own. Every expression has a
-finite set of values. In the stream it is a *code* (one dimension per value) or a *line* (one number, with a point per
-value); what a reader needs is taken from either by a linear map where that is enough, else by ramps between points.
+finite set of values. In the residual stream it is a *code* (one-hot, a dimension per value) or a *line* (one number,
+with a point per value). Readers take what they need by a linear map where that is enough, else by ramps between points.
 
 | part | cost |
 | --- | --- |
@@ -21,21 +21,52 @@ from fractions import Fraction
 
 import numpy as np
 
-from vitrify.constructions._program_functions import FEW
-from vitrify.constructions._program_looks import Looks
-from vitrify.constructions._program_stream import numbers_of, symbols_of
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.network import Network, Readout
-from vitrify.net.architecture import Output
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.program_file import Program
+from vitrify.arrays import Floats
+from vitrify.constructions._program_functions import MAX_CODE_VALUES, Functions
+from vitrify.constructions._program_stream import Form, classes_of, numbers_of, same, slope_of, total_of
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
+from vitrify.kit.gadgets.steps import steps
+from vitrify.kit.heads.average import count
+from vitrify.kit.heads.select import Test, select
+from vitrify.kit.network import (
+    Affine,
+    AttentionKind,
+    Bits,
+    Flag,
+    Integers,
+    Network,
+    OneHot,
+    Output,
+    Readout,
+    Reals,
+    Space,
+)
+from vitrify.net.transformer import Mask
+from vitrify.spec.programs.expression import Expr, parts
+from vitrify.spec.programs.program import Program
+from vitrify.spec.programs.selectors import Atom, conjunctions
+from vitrify.spec.programs.values import symbols_of
+
+UNITS_UNKNOWN = (
+    "a function takes units, and their layer and width, only where no linear map of what it reads will do, and that "
+    "depends on the values that all parts of the program can have"
+)
 
 
+def sizes(program: Program) -> DeclaredSizes:
+    """Return a bound of the heads: one for each selection that is read, and one for each conjunction of a width."""
+    heads = 0
+    for node in parts(program.root):
+        heads += node.op in ("aggregate", "mean", "first", "last")
+        heads += len(conjunctions(node.args[0], program.values, width=True)) if node.op == "width" else 0
+    return DeclaredSizes(at_most={"heads": heads, "attention_layers": heads}, unknown=UNITS_UNKNOWN)
+
+
+@construction("program", "programs of selections and aggregations", sizes, default=True, certified="proved")
 def program_net(
-    program: Program, *, attention: AttentionKind = "softmax", max_length: int | None = None, gather: bool = False
+    program: Program, gather: bool = False, *, attention: Attention = "softmax", max_length: MaxLength | None = None
 ) -> Network:
-    """The transformer of a program; `gather` puts all heads of one nesting into one layer."""
+    """Return the transformer of a program; `gather` puts all heads of one nesting into one layer."""
     if max_length is not None and max_length != program.length:
         raise BuildRefused(f"the program is for words to length {program.length}: change it there, or leave it out")
     if program.ambiguities:
@@ -56,41 +87,141 @@ def _compiled(program: Program, attention: AttentionKind) -> Network:
     return network
 
 
-class _Compiler(Looks):
-    """All of a program, and how its result is read."""
+class _Compiler(Functions):
+    """Compiles a program: functions at a position, heads that attend to others, and the readout."""
 
     def network(self) -> Network:
-        """Everything that the result needs, and how it is read."""
+        """Return the network of the program's result."""
         root, domain = self.program.root, self.values[self.program.root]
-        about = {
-            "construction": "program of selections and aggregations",
-            "attention": self.attention,
-            "program": self.program.name,
-            "source": "language of Weiss et al. 2021, arXiv 2106.06981",
-        }
+        output = Output("transducer", symbols_of(domain))
         if any(isinstance(value, Fraction) for value in domain):
+            output = Output("values", ("value",))
             number = self.number(root)
             readout = Readout(number.parts, number.bias, dict.fromkeys(number.spaces, 1e-09))
-            return self.net.network(Output("values", ("value",)), readout, about)
-        if self.values.numeric(root) and len(domain) > FEW:
+        elif self.values.numeric(root) and len(domain) > MAX_CODE_VALUES:
             number, points = self.number(root), numbers_of(domain)
             wide = number @ (2.0 * points[None, :])
             need = {space: 0.2 / max(sum(number.gain(s) for s in number.spaces), 1.0) for space in number.spaces}
-            return self.net.network(
-                Output("transducer", symbols_of(domain)), Readout(wide.parts, wide.bias - points**2, need), about
-            )
-        code = self.vector(root, np.eye(len(domain)))
-        need = {space: 0.2 / max(sum(code.gain(s) for s in code.spaces), 1.0) for space in code.spaces}
-        return self.net.network(Output("transducer", symbols_of(domain)), Readout(code.parts, code.bias, need), about)
+            readout = Readout(wide.parts, wide.bias - points**2, need)
+        else:
+            code = self.vector(root, np.eye(len(domain)))
+            need = {space: 0.2 / max(sum(code.gain(s) for s in code.spaces), 1.0) for space in code.spaces}
+            readout = Readout(code.parts, code.bias, need)
+        return self.net.network(
+            output,
+            readout,
+            "program of selections and aggregations",
+            {"program": self.program.name},
+            source="language of Weiss et al. 2021, arXiv 2106.06981",
+        )
 
+    @property
+    def base(self) -> Mask:
+        """The mask of heads without a mask of their own."""
+        return "causal" if self.program.causal else "none"
 
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Program)
-    return program_net(spec, attention=settings.attention, max_length=settings.max_length)
+    def _new_form(self, node: Expr) -> Form:
+        if node.op == "width":
+            return self._width(node)
+        if node.op in ("aggregate", "mean", "first", "last"):
+            return self._fetched(node)
+        return super()._new_form(node)
 
+    def _fetched(self, node: Expr) -> Form:
+        """Return the form of an aggregate: a head copies the code or number of a value from other positions."""
+        selector, inner = node.args
+        domain, default = self.values[node], node.data
+        if self.values.boolean(node):
+            missing, points = np.array([float(bool(default))]), numbers_of(domain)
+            value, space = self.number(inner), Space(self.name(node), Flag())
+        elif node.op == "mean" or (self.values.numeric(node) and len(domain) > MAX_CODE_VALUES):
+            missing, points = np.array([float(default)]), numbers_of(domain)
+            low, high = float(min(points.min(), 0)), float(max(points.max(), 0))
+            value, space = self.number(inner), Space(self.name(node), Reals(("value",), low, high))
+        else:
+            where = {same(v): row for row, v in enumerate(domain)}
+            images = np.eye(len(domain))[[where[same(v)] for v in self.values[inner]]]
+            missing, points = np.eye(len(domain))[where[same(default)]], None
+            value, space = self.vector(inner, images), Space(self.name(node), OneHot(symbols_of(domain), void=True))
+        value, terms = self._with_default(value, missing), conjunctions(selector, self.values, width=False)
+        if not terms:
+            return Form(Affine.constant(missing), points)
+        mask, tests = self._mask_and_tests(terms[0][1])
+        which = node.op if node.op in ("first", "last") else None
+        select(self.net, tests, value, space, which=which, mask=mask, shares=node.op == "mean")  # type: ignore[arg-type]
+        self.from_heads.add(space)
+        return Form(Affine.copy(space), points)
 
-CONSTRUCTIONS = (
-    Construction(
-        "program", Program, "programs of selections and aggregations", _make, default=True, certified="proved"
-    ),
-)
+    def _with_default(self, value: Affine, default: Floats) -> Affine:
+        """Return the value, with the default at BOS."""
+        clean = self.cleaned(value) if any(space in self.from_heads for space in value.spaces) else value
+        return clean + Affine.of({self.net.bos: (default - clean.bias)[None, :]})
+
+    def _width(self, node: Expr) -> Form:
+        """Return the number of selected positions, as a sum over conjunctions."""
+        (selector,) = node.args
+        terms = conjunctions(selector, self.values, width=True)
+        if len(terms) == 1 and terms[0][0] == 1:
+            return self._one_width(node, terms[0][1])
+        sizes = [self._size(node, atoms) * float(sign) for sign, atoms in terms]
+        return Form(total_of([Affine.constant(0.0), *sizes]), numbers_of(self.values[node]))
+
+    def _size(self, node: Expr, atoms: tuple[Atom, ...]) -> Affine:
+        form = self._one_width(node, atoms)
+        points = form.points
+        assert points is not None
+        numbers = np.arange(self.program.length + 1.0)
+        slope = slope_of(points, numbers[:, None])
+        if slope is not None:
+            return form.affine @ slope[None, :] + Affine.constant(numbers[:1] - slope * points[0])
+        space = Space(self.name(node), Integers(("count",), 0.0, float(self.program.length)))
+        order = np.argsort(points)
+        steps(self.net, form.affine, points[order], [(space, numbers[order][:, None])], name=f"values of {space.name}")
+        return Affine.copy(space)
+
+    def _one_width(self, node: Expr, atoms: tuple[Atom, ...]) -> Form:
+        mask, tests = self._mask_and_tests(atoms)
+        counts = np.arange(self.program.length + 1.0)
+        fixed = all(not test.query.parts for test in tests)
+        if mask in ("causal", "strict") and self.attention != "hard" and fixed and len(tests) <= 1:
+            flag = tests[0].key if tests else Affine.of({self.net.bos: [[-1.0]]}, [1.0])
+            if not tests:
+                return Form(Affine.of({self.net.index: [[1.0]]}, [-1.0 if mask == "strict" else 0.0]), counts)
+            space = count(self.net, flag, ("count",), float(self.program.length), name=self.name(node))
+            self.from_heads.add(space)
+            total = Affine.copy(space)
+            return Form(total + flag * -1.0 if mask == "strict" else total, counts)
+        space = Space(self.name(node), Reals(("1/(1+n)",), 0.0, 1.0))
+        bos = Affine.of({self.net.bos: [[1.0]]})
+        select(self.net, tests, bos, space, sink="join", mask=mask)
+        self.from_heads.add(space)
+        return Form(Affine.copy(space), 1.0 / (1.0 + counts))
+
+    def _mask_and_tests(self, atoms: tuple[Atom, ...]) -> tuple[Mask, list[Test]]:
+        mask: Mask = self.base
+        tests = []
+        for atom in atoms:
+            if atom.mask is not None:
+                mask = "strict" if "strict" in (atom.mask, mask) else "causal"
+            else:
+                tests.append(self._test(atom))
+        return mask, tests
+
+    def _test(self, atom: Atom) -> Test:
+        keys, queries = self.values[atom.key], self.values[atom.query]
+        if atom.equality and len({*map(same, keys), *map(same, queries)}) > 4 and len(queries) > 1:
+            union = {value: row for row, value in enumerate(dict.fromkeys([*map(same, keys), *map(same, queries)]))}
+            bits = Bits(tuple(map(str, range(len(union))))).codes
+            query = self.vector(atom.query, bits[[union[same(v)] for v in queries]], clean=True) * 0.5
+            key = self.vector(atom.key, bits[[union[same(v)] for v in keys]], clean=True)
+            return Test(query, self.at_tokens(key), bits.shape[1] / 2)
+        holds = atom.holds(keys, queries).astype(float)
+        rows, row_of = classes_of(holds)
+        columns, column_of = classes_of(holds.T)
+        if len(columns) <= len(rows):
+            query = self.vector(atom.query, np.eye(len(columns))[column_of], clean=True)
+            key = self.vector(atom.key, holds[:, columns], clean=True)
+        else:
+            query = self.vector(atom.query, holds[rows].T, clean=True)
+            key = self.vector(atom.key, np.eye(len(rows))[row_of], clean=True)
+        return Test(query, self.at_tokens(key), 1.0)

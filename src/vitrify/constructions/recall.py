@@ -1,12 +1,12 @@
-r"""Associative recall runs on one layer with one head where pairs are one symbol, and on two where they are two.
+r"""Associative recall runs on one layer with one head if a pair is one symbol, on two layers if it is two.
 
 In the spirit of Arora et al. (2023, arXiv 2312.04927); the weights are our own derivation. Keys and values are points
-on a circle; symbols that are no keys have none, and those that tell no value have none.
+on a circle; a symbol that is no key has key 0, one that is no value has value 0.
 
-- *Fused*: the one head looks for the pair with its own key and copies the value. A pair finds itself, so there is
-  always something to be found, and no sink.
-- *Two symbols*: layer 1 copies the key of the symbol before. Layer 2 looks for the value whose key before is its own.
-  Where there is none, it reads nothing from BOS.
+- *Fused*: the one head attends to the pair with its own key and copies the value. A pair matches itself, so there is
+  always a match, and no sink is needed.
+- *Two symbols*: layer 1 copies the key of the previous symbol. Layer 2 attends to the value whose previous key is its
+  own. Where there is none, it attends to BOS, whose value is 0.
 
 | | fused | two symbols |
 | --- | --- | --- |
@@ -20,19 +20,23 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.constructions._circles import readout, same, table
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.kit.heads import at_place, earlier
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, construction
+from vitrify.kit.heads.position import at_position, earlier
 from vitrify.kit.heads.select import Test, select
-from vitrify.kit.network import Affine, Builder, Network, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Circle, Flag
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN
+from vitrify.kit.network import Affine, Builder, Circle, Flag, Network, Output, Space
+from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.recall import Recall
 
 
-def recall(task: Recall, *, attention: AttentionKind = "softmax") -> Network:
-    """A transformer that says the value of every key that it is asked about."""
+def sizes(task: Recall) -> DeclaredSizes:
+    """Return all sizes, which depend on nothing but whether pairs are one symbol."""
+    layers, width = (1, 7) if task.fused else (2, 12)
+    return DeclaredSizes({"layers": layers, "heads": layers, "d_model": width, "units": 0})
+
+
+@construction("recall", "the value of every key, in one or two layers", sizes, default=True, unproved="may leak")
+def recall(task: Recall, *, attention: Attention = "softmax") -> Network:
+    """Return a transformer that outputs the value of every queried key."""
     net = Builder(
         name=f"recall of {task.pairs} {'fused ' * task.fused}pairs, {attention}",
         inputs=(BEGIN, *task.alphabet),
@@ -40,23 +44,23 @@ def recall(task: Recall, *, attention: AttentionKind = "softmax") -> Network:
         attention=attention,
     )
     keys, values = Circle(task.key_names), Circle(task.outputs)
-    asks, says = np.arange(task.keys), np.arange(task.values)
+    key_range, value_range = np.arange(task.keys), np.arange(task.values)
     if task.fused:
-        key_of = [-1, *asks, *np.repeat(asks, task.values)]
-        value_of = [-1, *-np.ones_like(asks), *np.tile(says, task.keys)]
+        key_of = [-1, *key_range, *np.repeat(key_range, task.values)]
+        value_of = [-1, *-np.ones_like(key_range), *np.tile(value_range, task.keys)]
     else:
-        key_of, value_of = [-1, *asks, *-np.ones_like(says)], [-1, *-np.ones_like(asks), *says]
+        key_of, value_of = [-1, *key_range, *-np.ones_like(value_range)], [-1, *-np.ones_like(key_range), *value_range]
     key = net.embed("key", keys, table(keys, np.array(key_of)))
     value = net.embed("value", values, table(values, np.array(value_of)))
-    tells = net.embed("tells a value", Flag(), (np.array(value_of) >= 0).astype(float)[:, None])
+    value_flag = net.embed("tells a value", Flag(), (np.array(value_of) >= 0).astype(float)[:, None])
     if task.fused:
-        told = key
+        match_key = key
     else:
-        told = at_place(net, earlier(net, 1), Affine.copy(key), Space("key before", keys))
-    telling = Test(Affine.constant(1.0), Affine.copy(tells), 1.0)
+        match_key = at_position(net, earlier(net, 1), Affine.copy(key), Space("key before", keys))
+    has_value = Test(Affine.constant(1.0), Affine.copy(value_flag), 1.0)
     answer = select(
         net,
-        [same(key, told, keys), telling],
+        [same(key, match_key, keys), has_value],
         Affine.copy(value),
         Space("answer", values),
         sink="none" if task.fused else "default",
@@ -65,35 +69,8 @@ def recall(task: Recall, *, attention: AttentionKind = "softmax") -> Network:
     return net.network(
         Output("transducer", task.outputs),
         readout(answer, values),
-        {
-            "construction": f"recall, {1 if task.fused else 2} layers",
-            "attention": attention,
-            "pairs": task.pairs,
-            "source": "in the spirit of Arora et al. 2023, arXiv 2312.04927",
-        },
+        f"recall, {1 if task.fused else 2} layers",
+        {"pairs": task.pairs},
+        source="in the spirit of Arora et al. 2023, arXiv 2312.04927",
         reuse=False,
     )
-
-
-def sizes(task: Recall) -> dict[str, int]:
-    """What the formulas promise."""
-    layers, width = (1, 7) if task.fused else (2, 12)
-    return {"layers": layers, "heads": layers, "d_model": width, "units": 0}
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Recall)
-    return recall(spec, attention=settings.attention)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "recall",
-        Recall,
-        "the value of every key, in one or two layers",
-        _make,
-        default=True,
-        choices=("attention",),
-        unproved="may go astray",
-    ),
-)

@@ -1,7 +1,8 @@
 r"""Any automaton runs on a simple recurrent net or on a linear recurrence; permutations on products of reflections.
 
 Let $Q$ be the states that words reach, $n = |Q|$, and $\delta$ the transitions. The logit of a state is 1 for the right
-one and 0 for all others, in all three shapes; every number of a run is whole, so nothing is rounded at any length.
+one and 0 for all others, in all three constructions; every number of a run is whole, so nothing is rounded at any
+length.
 
 - `elman`, the classical simulation by ReLU units (Minsky 1967; in the spirit of Hewitt et al. 2020, arXiv 2010.07515):
   unit $(q, a)$ is 1 iff the last letter was $a$ and the state before it $q$:
@@ -12,29 +13,27 @@ one and 0 for all others, in all three shapes; every number of a run is whole, s
   $v = e_p - e_q$. A letter takes $n$ less the number of its cycles; no fewer do, as each factor changes the rank of
   $A_x - I$ by 1 at most. The net has as many factors as its worst letter, and a letter's spare ones are $v = 0$.
 
-| shape | state | else |
+| construction | state | else |
 | --- | --- | --- |
 | `elman` | $n\lvert\Sigma\rvert$, one more if no letter leads to $q_0$ | $\lvert\Sigma\rvert$ ones in $W_A$ for each |
 | `linear-recurrence` | $n$ | $n\lvert\Sigma\rvert$ ones in $W_A$ |
 | `householder` | $n$ | $\max_a (n - \#\text{cycles of } a)$ factors |
 
-`whole_permutation` follows not one point but all of them in $n$ numbers: the state begins as $(0, 1, \dots, n-1)$ and
-is permuted as a whole. The logit of a permutation is the product with its own row of numbers, which is largest, by 1
-at least, for the right one: numbers in equal order have the largest sum of products. So the word problem of $S_5$, with
-its 120 states, takes five numbers.
+`tracked_permutation` follows not one point but all of them in $n$ numbers: the state begins as $(0, 1, \dots, n-1)$ and
+every letter permutes its coordinates. The logit of a permutation is the product with its own row of numbers, which is
+largest, by 1 at least, for the right one: numbers in equal order have the largest sum of products. So the word problem
+of $S_5$, with its 120 states, takes five numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.arrays import Arrays, Floats, Matrix
+from vitrify.constructions.catalogue import BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.log_depth import begin_symbol
-from vitrify.errors import BuildRefused
 from vitrify.net.architecture import Output
 from vitrify.net.cells import Cell
 from vitrify.net.labels import Labels, SpaceLabel
@@ -42,16 +41,32 @@ from vitrify.net.recurrent import Recurrent
 from vitrify.net.spaces import Integers, Kind, OneHot
 from vitrify.net.sparse import from_entries
 from vitrify.net.weights import Weights
-from vitrify.spec.automata import permutation_group
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.groups import cycles
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import permutation_group
+from vitrify.spec.automata.groups import cycles
 
-Floats = NDArray[np.float64]
-LENGTH = 128  # how long words may be unless said: nothing depends on it
+DEFAULT_MAX_LENGTH = 128  # letters; no weight depends on it
 
 
-def elman(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurrent]:
-    """A simple recurrent net of ReLU units, one for each state and letter."""
+def sizes(automaton: Automaton) -> DeclaredSizes:
+    """Return the sizes of linear recurrences: one dimension for each state that words reach."""
+    return DeclaredSizes.of_layers((0,), (0,), len(automaton.reachable().states))
+
+
+def elman_sizes(automaton: Automaton) -> DeclaredSizes:
+    """Return all sizes: a unit for each state and letter, and one more if no letter leads to the initial state."""
+    machine = automaton.reachable()
+    return DeclaredSizes.of_layers((0,), (0,), machine.table.size + (machine.initial not in machine.table))
+
+
+def count_factors(automaton: Automaton) -> list[int]:
+    """Return the Householder factors of each letter, where letters permute: states less cycles."""
+    return [len(automaton.states) - len(cycles(action)) for action in automaton.maps().values()]
+
+
+@construction("elman", "a simple recurrent net, one ReLU unit for each state and letter", elman_sizes)
+def elman(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recurrent]:
+    """Return a simple recurrent net of ReLU units, one for each state and letter."""
     machine = automaton.reachable()
     n, letters = machine.table.shape
     into = machine.table.ravel()  # the state that each unit, state by state, leads to
@@ -75,8 +90,9 @@ def elman(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurren
     )
 
 
-def linear(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurrent]:
-    """A linear recurrence whose transitions are the 0/1 matrices of the letters."""
+@construction("linear-recurrence", "a linear recurrence with a 0/1 matrix per letter", sizes)
+def linear(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recurrent]:
+    """Return a linear recurrence whose transitions are the 0/1 matrices of the letters."""
     machine = automaton.reachable()
     n, letters = machine.table.shape
     read, old = np.divmod(np.arange(n * letters), n)
@@ -93,8 +109,9 @@ def linear(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurre
     )
 
 
-def householder(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Recurrent]:
-    """A linear recurrence on unit vectors of states whose transitions are products of reflections."""
+@construction("householder", "permutations as products of reflections, in a linear recurrence", sizes)
+def householder(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recurrent]:
+    """Return a linear recurrence on unit vectors of states whose transitions are products of reflections."""
     machine = automaton.reachable()
     n = len(machine.states)
     arrays = {
@@ -106,8 +123,10 @@ def householder(automaton: Automaton, *, max_length: int = LENGTH) -> Weights[Re
     return _reflecting(machine, arrays, spaces, max_length)
 
 
-def whole_permutation(automaton: Automaton, *, max_length: int = LENGTH) -> tuple[Automaton, Weights[Recurrent]]:
-    """The group that the letters generate, acting on itself, and a net that runs it in one number each."""
+def tracked_permutation(
+    automaton: Automaton, *, max_length: int = DEFAULT_MAX_LENGTH
+) -> tuple[Automaton, Weights[Recurrent]]:
+    """Return the group the letters generate, acting on itself, and a net that runs it in one number per point."""
     factors = _factors(automaton)
     group = permutation_group(automaton.maps(), regular=True)
     rows = np.zeros((len(group.states), len(automaton.states)))
@@ -115,7 +134,7 @@ def whole_permutation(automaton: Automaton, *, max_length: int = LENGTH) -> tupl
     for state, targets in enumerate(group.transitions):  # breadth first: each row is known before it is asked for
         for letter, target in enumerate(targets):
             rows[target, automaton.table[:, letter]] = rows[state]
-    arrays: dict[str, Any] = {
+    arrays: dict[str, Matrix] = {
         "blocks.0.rec.W_A": factors,
         "blocks.0.rec.W_B": _begun(group, rows[0]),
         "unembed.W_U": rows.T,
@@ -125,7 +144,7 @@ def whole_permutation(automaton: Automaton, *, max_length: int = LENGTH) -> tupl
 
 
 def swaps(images: Sequence[int]) -> list[tuple[int, int]]:
-    """Swaps that make a permutation one after the other: one less than its length for every cycle.
+    """Return swaps whose product is a permutation: for every cycle, one less than its length.
 
     >>> swaps([1, 2, 0, 4, 3])
     [(0, 1), (0, 2), (3, 4)]
@@ -133,39 +152,30 @@ def swaps(images: Sequence[int]) -> list[tuple[int, int]]:
     return [(cycle[0], point) for cycle in cycles(images) for point in cycle[1:]]
 
 
-def sizes(automaton: Automaton) -> dict[str, int]:
-    """What the formulas promise: the states of all shapes and, where letters permute, the factors."""
-    machine = automaton.reachable()
-    n, letters = machine.table.shape
-    promised = {"elman": n * letters + (machine.initial not in machine.table), "linear": n}
-    if machine.is_group():
-        promised["factors"] = max(n - len(cycles(action)) for action in machine.maps().values())
-    return promised
-
-
 def _factors(machine: Automaton) -> Floats:
-    """The vectors [factor, input, state] of all letters; BOS and spare factors have none."""
+    """Return the vectors [factor, input, state] of all letters; zeros for BOS and spare factors."""
     odd = [letter for letter, action in machine.maps().items() if len(set(action)) < len(machine.states)]
     if odd:
         raise BuildRefused(
             f"reflections only permute, but the letter{'s' if len(odd) > 1 else ''} {', '.join(map(repr, odd))} "
-            f"merge{'' if len(odd) > 1 else 's'} states: build this automaton with --shape linear-recurrence or elman"
+            f"merge{'' if len(odd) > 1 else 's'} states: build this automaton with "
+            "--construction linear-recurrence or elman"
         )
-    found = [swaps(action) for action in machine.maps().values()]
-    vectors = np.zeros((max(1, *map(len, found)), len(machine.alphabet) + 1, len(machine.states)))
-    for letter, pairs in enumerate(found, start=1):
+    swaps_by_letter = [swaps(action) for action in machine.maps().values()]
+    vectors = np.zeros((max(1, *map(len, swaps_by_letter)), len(machine.alphabet) + 1, len(machine.states)))
+    for letter, pairs in enumerate(swaps_by_letter, start=1):
         for factor, (p, q) in enumerate(pairs):
             vectors[factor, letter, p], vectors[factor, letter, q] = 1.0, -1.0
     return vectors
 
 
 def _begun(machine: Automaton, row: Floats) -> Floats:
-    """What drives the state: BOS sets the row, letters nothing."""
+    """Return the input matrix: BOS adds the row to the state, letters add nothing."""
     return np.vstack([row, np.zeros((len(machine.alphabet), len(row)))])
 
 
 def _reflecting(
-    machine: Automaton, arrays: Mapping[str, Any], spaces: Sequence[tuple[str, Kind]], max_length: int
+    machine: Automaton, arrays: Arrays, spaces: Sequence[tuple[str, Kind]], max_length: int
 ) -> Weights[Recurrent]:
     factors, _, state = arrays["blocks.0.rec.W_A"].shape
     cell, source = Cell("householder", state, factors=factors), "Grazzi 2024, arXiv 2411.12537"
@@ -175,29 +185,27 @@ def _reflecting(
 def recurrent_net(
     machine: Automaton,
     cell: Cell,
-    arrays: Mapping[str, Any],
+    arrays: Arrays,
     spaces: Sequence[tuple[str, Kind]],
     max_length: int,
-    shape: str,
+    variant: str,
     source: str,
 ) -> Weights[Recurrent]:
-    """A net of one cell that reads unit vectors of letters, and says the state of a machine; spaces fill its state."""
-    if max_length < 1:
-        raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
+    """Return a net of one cell that reads unit vectors of letters and outputs the machine's state; spaces label it."""
     net = Recurrent(
         inputs=(begin_symbol(machine), *machine.alphabet),
         output=Output("recogniser", machine.states, accepting=machine.accepting_states),
         max_length=max_length,
         d_embed=len(machine.alphabet) + 1,
         cell=cell,
-        name=f"automaton of {len(machine.states)} states, {shape}",
+        name=f"automaton of {len(machine.states)} states, {variant}",
     )
     labels, at = [SpaceLabel("letter", OneHot(net.inputs, void=True), tuple(range(net.d_embed)), 0, 0)], 0
     for name, kind in spaces:
         labels.append(SpaceLabel(name, kind, tuple(range(at, at + kind.size)), 1, 1))
         at += kind.size
     about = {
-        "construction": f"{shape} automaton",
+        "construction": f"{variant} automaton",
         "states": len(machine.states),
         "letters": len(machine.alphabet),
         "source": f"in the spirit of {source}",
@@ -209,37 +217,3 @@ def recurrent_net(
         seen = arrays["blocks.0.rec.W_B"].any(axis=1)
     known = {"embed.W_E": np.diag(seen.astype(float)), "unembed.b_U": np.zeros(len(machine.states))}
     return Weights(net, {**known, **arrays}, Labels(tuple(labels)), about)
-
-
-def _makes(shape: Any) -> Any:
-    def make(spec: object, settings: Settings) -> Weights[Recurrent]:
-        assert isinstance(spec, Automaton)
-        made: Weights[Recurrent] = shape(spec, max_length=settings.max_length or LENGTH)
-        return made
-
-    return make
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "elman",
-        Automaton,
-        "a simple recurrent net, one ReLU unit for each state and letter",
-        _makes(elman),
-        choices=("max_length",),
-    ),
-    Construction(
-        "linear-recurrence",
-        Automaton,
-        "a linear recurrence with a 0/1 matrix per letter",
-        _makes(linear),
-        choices=("max_length",),
-    ),
-    Construction(
-        "householder",
-        Automaton,
-        "permutations as products of reflections, in a linear recurrence",
-        _makes(householder),
-        choices=("max_length",),
-    ),
-)

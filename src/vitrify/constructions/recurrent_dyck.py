@@ -22,9 +22,9 @@ $-\tfrac12$ for all others. All numbers are whole or halves, so nothing is round
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.arrays import Floats
+from vitrify.constructions.catalogue import DeclaredSizes, MaxLength, construction
 from vitrify.constructions.dyck import reading_length
 from vitrify.net.architecture import Output
 from vitrify.net.cells import Cell
@@ -32,14 +32,23 @@ from vitrify.net.labels import Labels, SpaceLabel
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.spaces import Flag, MultiHot
 from vitrify.net.weights import Weights
-from vitrify.spec.dyck import Dyck
-from vitrify.spec.ngram import BEGIN, END
-
-Floats = NDArray[np.float64]
+from vitrify.spec.languages.dyck import Dyck
+from vitrify.spec.ngrams.model import BEGIN, END
 
 
-def dyck_elman(language: Dyck, *, max_length: int | None = None) -> Weights[Recurrent]:
-    """A simple recurrent net that says which brackets may come next, by the stack in its state."""
+def count_bits(language: Dyck) -> int:
+    """Return $B$, the bits that tell the kinds of brackets apart."""
+    return (len(language.brackets) - 1).bit_length()
+
+
+def sizes(language: Dyck) -> DeclaredSizes:
+    """Return all sizes: the width is the state."""
+    return DeclaredSizes.of_layers((0,), (0,), (2 * language.depth - 1) * (count_bits(language) + 1))
+
+
+@construction("dyck-elman", "which brackets may come next, by a stack in the state of a simple recurrent net", sizes)
+def dyck_elman(language: Dyck, *, max_length: MaxLength | None = None) -> Weights[Recurrent]:
+    """Return a simple recurrent net that outputs which brackets may come next, by the stack in its state."""
     kinds, depth = len(language.brackets), language.depth
     codes = np.hstack([np.ones((kinds, 1)), bits_of_kinds(kinds)])
     size = codes.shape[1]  # numbers of a slot
@@ -65,11 +74,7 @@ def dyck_elman(language: Dyck, *, max_length: int | None = None) -> Weights[Recu
     embedded = np.zeros((1 + 2 * kinds, 1 + size))
     embedded[1::2, 1:] = codes
     embedded[2::2, 0] = float(depth > 1)  # where there is one slot, whatever does not open empties it
-    arrays = {
-        "embed.W_E": embedded,
-        "blocks.0.rec.W_A": moves,
-        "blocks.0.rec.W_B": drives,
-    } | _readout(codes, depth)
+    arrays = {"embed.W_E": embedded, "blocks.0.rec.W_A": moves, "blocks.0.rec.W_B": drives} | _readout(codes, depth)
     about = {
         "construction": "stack of brackets",
         "kinds": kinds,
@@ -77,12 +82,6 @@ def dyck_elman(language: Dyck, *, max_length: int | None = None) -> Weights[Recu
         "source": "in the spirit of Hewitt et al. 2020, arXiv 2010.07515",
     }
     return Weights(net, arrays, _labels(size, pushed, popped), about)
-
-
-def sizes(language: Dyck) -> dict[str, int]:
-    """What the formulas promise, and what the paper's net has."""
-    bits, depth = (len(language.brackets) - 1).bit_length(), language.depth
-    return {"d_model": (2 * depth - 1) * (bits + 1), "published": 6 * depth * bits - 2 * depth}
 
 
 def bits_of_kinds(kinds: int) -> Floats:
@@ -118,19 +117,3 @@ def _labels(size: int, pushed: list[slice], popped: list[slice]) -> Labels:
         for number, dims in enumerate(slots, start=1):
             spaces.append(SpaceLabel(f"slot {number} {how}", slot, tuple(range(dims.start, dims.stop)), 1, 1))
     return Labels(tuple(spaces))
-
-
-def _make(spec: object, settings: Settings) -> Weights[Recurrent]:
-    assert isinstance(spec, Dyck)
-    return dyck_elman(spec, max_length=settings.max_length)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "dyck-elman",
-        Dyck,
-        "which brackets may come next, by a stack in the state of a simple recurrent net",
-        _make,
-        choices=("max_length",),
-    ),
-)

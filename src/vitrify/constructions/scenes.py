@@ -23,63 +23,76 @@ distinct intensities in the templates, templates $T$ of $h \times w$ pixels, $F$
 | composites | $\lvert F\rvert$ channels, if there are composites |
 | dense | $\lvert F\rvert$ units, then one logit per class and one for `(none)` |
 
-Shape `binary`, for scenes whose images are zeros and ones: steps 1 and 2 are one convolution, $\mathrm{relu}(1 -
+Construction `binary`, for scenes whose images are zeros and ones: steps 1 and 2 are one convolution, $\mathrm{relu}(1 -
 \lvert T\rvert + \sum_u (2T_u - 1) x_u)$, which is 1 iff the patch equals $T$, else 0.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
+from vitrify.arrays import Floats
+from vitrify.constructions.catalogue import BuildRefused, DeclaredSizes, construction
 from vitrify.net.architecture import Output
-from vitrify.net.conv import Convolution, Convolutional
+from vitrify.net.conv import Convolution, Convolutional, Pixels
 from vitrify.net.labels import Labels, UnitsLabel
 from vitrify.net.weights import Weights
-from vitrify.spec.scene import Scene
-from vitrify.spec.scene_files import NONE
+from vitrify.spec.geometry.scene import Scene
+from vitrify.spec.geometry.scene_files import NONE
 
-Floats = NDArray[np.float64]
 Layer = tuple[Convolution, Floats, Floats, UnitsLabel]  # its shape, kernel, biases and the names of its channels
 
-FINEST = 1e-9  # gamma over the sum of intensities of a patch: below, rounding moves a detector by more than 1e-6
+MIN_RELATIVE_GAMMA = 1e-9  # over the summed intensities of a patch: below, rounding moves a detector by more than 1e-6
 
 
+def sizes(scene: Scene) -> DeclaredSizes:
+    """Return all sizes: channels of each convolution, then dense units; the width is the largest of them."""
+    return _sizes(scene, (2 * len(scene.intensities),))
+
+
+def binary_sizes(scene: Scene) -> DeclaredSizes:
+    """Return the sizes of the same without channels for intensities."""
+    return _sizes(scene, ())
+
+
+def _sizes(scene: Scene, intensities: tuple[int, ...]) -> DeclaredSizes:
+    features = len(scene.names)
+    channels = (*intensities, len(scene.templates), *([features] if scene.composites else []), features)
+    return DeclaredSizes.of_layers((0,) * len(channels), channels, max(channels))
+
+
+@construction(
+    "features",
+    "clipped intensities, templates, missing features, classes: any scene",
+    sizes,
+    default=True,
+    certified="sampled",
+)
 def scene_cnn(scene: Scene) -> Weights[Convolutional]:
-    """A network whose answer is the class of every image that satisfies the gap condition."""
+    """Return a network whose answer is the class of every image that satisfies the gap condition."""
     largest = max(abs(t) for t in scene.intensities) + scene.eps
-    finest = FINEST * largest * scene.size[0] * scene.size[1]
+    finest = MIN_RELATIVE_GAMMA * largest * scene.size[0] * scene.size[1]
     if scene.gamma < finest:
         raise BuildRefused(f"gamma must be at least {finest:.3g} here, or rounding decides, got {scene.gamma:.3g}")
     layers = [_clipped_intensities(scene), _templates(scene)]
     return _network(scene, layers, "numbers", "features")
 
 
+@construction("binary", "one convolution for scenes of zeros and ones", binary_sizes, certified="sampled")
 def binary_cnn(scene: Scene) -> Weights[Convolutional]:
-    """The same for a binary scene, with one convolution less."""
+    """Return the same for a binary scene, with one convolution less."""
     if not scene.binary:
         raise BuildRefused(
-            "the shape 'binary' needs a scene of zeros and ones: intensities and background 0 or 1, no noise, and "
-            "eps + gamma at most 1; the shape 'features' builds any scene"
+            "the construction 'binary' needs a scene of zeros and ones: intensities and background 0 or 1, no noise, "
+            "and eps + gamma at most 1; the construction 'features' builds any scene"
         )
     return _network(scene, [_bitmaps(scene)], "bits", "binary")
 
 
-def sizes(scene: Scene, shape: str = "features") -> dict[str, int]:
-    """What the formulas promise: channels of each convolution, dense units and logits."""
-    channels = {"intensity channels": 2 * len(scene.intensities)} if shape == "features" else {}
-    channels["template channels"] = len(scene.templates)
-    if scene.composites:
-        channels["composite channels"] = len(scene.names)
-    return channels | {"dense units": len(scene.names), "logits": len(scene.classes) + 1}
-
-
 def _clipped_intensities(scene: Scene) -> Layer:
-    """Above and below each intensity, by turns."""
+    """Return the layer with two channels for each intensity: how far a pixel is above it, and below."""
     q, t = len(scene.intensities), np.array(scene.intensities)
     kernel = np.tile([1.0, -1.0], q).reshape(2 * q, 1, 1, 1)
     bias = np.stack([-(t + scene.eps), t - scene.eps], axis=1).ravel()
@@ -94,10 +107,10 @@ def _clipped_intensities(scene: Scene) -> Layer:
 
 def _templates(scene: Scene) -> Layer:
     kernel: Floats = np.zeros((len(scene.templates), len(scene.intensities), 2, *scene.size))
-    place = {value: number for number, value in enumerate(scene.intensities)}
+    index = {value: number for number, value in enumerate(scene.intensities)}
     for detector, (_, grid) in zip(kernel, scene.templates, strict=True):
         for pixel in np.ndindex(grid.shape):
-            detector[place[float(grid[pixel])], :, *pixel] = -1.0 / scene.gamma
+            detector[index[float(grid[pixel])], :, *pixel] = -1.0 / scene.gamma
     kernel = kernel.reshape(len(scene.templates), -1, *scene.size)
     return _detectors(scene, kernel, np.ones(len(scene.templates)))
 
@@ -115,19 +128,19 @@ def _detectors(scene: Scene, kernel: Floats, bias: Floats) -> Layer:
 
 def _composites(scene: Scene) -> Layer:
     parts = {name: scene.parts(name) for name in scene.names}
-    down = max(part[1] for found in parts.values() for part in found)
-    right = max(part[2] for found in parts.values() for part in found)
+    down = max(part[1] for offsets in parts.values() for part in offsets)
+    right = max(part[2] for offsets in parts.values() for part in offsets)
     kernel = np.zeros((len(parts), len(scene.templates), down + 1, right + 1))
-    for row, found in zip(kernel, parts.values(), strict=True):
-        for base, d, r in found:
+    for row, offsets in zip(kernel, parts.values(), strict=True):
+        for base, d, r in offsets:
             row[[owner == base for owner, _ in scene.templates], d, r] = 1.0
-    bias = np.array([1.0 - len(found) for found in parts.values()])
+    bias = np.array([1.0 - len(offsets) for offsets in parts.values()])
     label = UnitsLabel("features at places", 0, 0, len(parts), ("missing features",), scene.names)
     return Convolution(len(parts), (down + 1, right + 1), pad=(down, right)), kernel, bias, label
 
 
-def _network(scene: Scene, layers: list[Layer], pixels: Any, shape: str) -> Weights[Convolutional]:
-    """The detectors, and above them what is the same in every shape: composites, missing features, classes."""
+def _network(scene: Scene, layers: list[Layer], pixels: Pixels, variant: str) -> Weights[Convolutional]:
+    """Return the network: the detectors, then composites, missing features and classes, as in every variant."""
     owners = [owner for owner, _ in scene.templates]
     if scene.composites:
         layers.append(_composites(scene))
@@ -141,22 +154,22 @@ def _network(scene: Scene, layers: list[Layer], pixels: Any, shape: str) -> Weig
         convolutions=tuple(layer for layer, _, _, _ in layers),
         dense=(len(scene.names),),
         pixels=pixels,
-        name=f"scene of {len(classes)} classes, {shape}",
+        name=f"scene of {len(classes)} classes, {variant}",
     )
     arrays = {f"conv.{index}.W": kernel for index, (_, kernel, _, _) in enumerate(layers)}
     arrays |= {f"conv.{index}.b": bias for index, (_, _, bias, _) in enumerate(layers)}
-    asked = [[float(name in members) for members in classes.values()] + [0.0] for name in scene.names]
+    required = [[float(name in members) for members in classes.values()] + [0.0] for name in scene.names]
     arrays |= {
         "dense.0.W_in": -np.array([[float(owner == name) for name in scene.names] for owner in owners]),
         "dense.0.b_in": np.ones(len(scene.names)),
-        "unembed.W_U": 0.0 - np.array(asked),
+        "unembed.W_U": 0.0 - np.array(required),
         "unembed.b_U": np.array([1.0] * len(classes) + [0.5]),
     }
     missing = UnitsLabel("missing features", 0, 0, len(scene.names), ("classes",), scene.names)
     named = [*(label for _, _, _, label in layers), missing]
     about = {
         "construction": "scene",
-        "shape": shape,
+        "variant": variant,
         "features": len(scene.names),
         "templates": len(scene.templates),
         "intensities": len(scene.intensities),
@@ -166,39 +179,5 @@ def _network(scene: Scene, layers: list[Layer], pixels: Any, shape: str) -> Weig
         "exact": "on images that satisfy the gap condition and show at most one class",
         "source": "in the spirit of Nandakumar, Tagade & Liu 2023, arXiv 2307.00919",
     }
-    return Weights(net, arrays, Labels(units=_in_layers(named)), about)
-
-
-def _in_layers(labels: list[UnitsLabel]) -> tuple[UnitsLabel, ...]:
-    """Labels of whole layers, numbered from the first."""
-    return tuple(
-        UnitsLabel(label.name, layer, 0, label.stop, label.writes, label.rows) for layer, label in enumerate(labels)
-    )
-
-
-def _make(spec: object, settings: Settings) -> Weights[Convolutional]:
-    del settings  # nothing to choose
-    assert isinstance(spec, Scene)
-    return scene_cnn(spec)
-
-
-def _make_binary(spec: object, settings: Settings) -> Weights[Convolutional]:
-    del settings
-    assert isinstance(spec, Scene)
-    return binary_cnn(spec)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "features",
-        Scene,
-        "clipped intensities, templates, missing features, classes: any scene",
-        _make,
-        default=True,
-        choices=(),
-        certified="sampled",
-    ),
-    Construction(
-        "binary", Scene, "one convolution for scenes of zeros and ones", _make_binary, choices=(), certified="sampled"
-    ),
-)
+    units = tuple(replace(label, block=layer) for layer, label in enumerate(named))  # each is of a whole layer
+    return Weights(net, arrays, Labels(units=units), about)

@@ -1,10 +1,10 @@
-r"""Sparse averaging runs on one head in one layer: positions have keys, sets have queries, and scores say who belongs.
+r"""Sparse averaging runs on one head in one layer: positions have keys, sets have queries, scores select the members.
 
 In the spirit of Sanford, Hsu and Telgarsky (2023, arXiv 2306.02896); the weights are our own derivation. Position $j$
 carries the key $u_j$ of a code of sets (`vitrify.kit.set_codes`), a symbol the query $w_y$ of its set $y$ and its
 vector $z$. With scores of 1 on the set, at most $\tfrac12$ off it, and the temperature $\alpha = \lceil 2\ln(4N/
-\varepsilon) \rceil$, the head's output is within $\varepsilon$ of the mean. Four codes are four shapes; `moments` has
-a gap of its own, $g$, and the temperature $\lceil\ln(4N/\varepsilon)/g\rceil$.
+\varepsilon) \rceil$, the head's output is within $\varepsilon$ of the mean. Each of the four codes is a construction of
+its own; `moments` has a gap of its own, $g$, and the temperature $\lceil\ln(4N/\varepsilon)/g\rceil$.
 
 | | formula |
 | --- | --- |
@@ -14,29 +14,32 @@ a gap of its own, $g$, and the temperature $\lceil\ln(4N/\varepsilon)/g\rceil$.
 | units | 0 |
 | $m$ | $\lceil 19\,q\ln N\rceil$ signs, $\lceil 3\,q\ln N\rceil$ units, $\min_k n_kp_k$ coherent, $2q$ moments |
 
-Every declared set is looked at when the net is built, without rounding; what has no certificate is refused.
+Every declared set is checked when the net is built, without rounding; a code that fails is refused.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from math import ceil, log
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Choice, Construction, Settings
-from vitrify.errors import BuildRefused
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, ToleranceOfMeans, construction
 from vitrify.kit.heads.sets import set_attend
-from vitrify.kit.network import Builder, Network, Readout, Space
-from vitrify.kit.set_codes import HALF, CodeOfSets, SetCode, coherence, off_every_set, set_code, width_of
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN
+from vitrify.kit.network import AttentionKind, Builder, Network, Output, Readout, Reals, Space
+from vitrify.kit.set_codes import (
+    MAX_OFF_SCORE,
+    CodeOfSets,
+    SetCode,
+    coherence,
+    max_score_off_any_set,
+    set_code,
+    width_of,
+)
+from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging
 
 TOLERANCE = 0.05
-DRAWS = 8  # random codes that are tried where nobody names one
+MAX_DRAWS = 8  # random codes that are tried if no seed is given
 
 
 def sparse_averaging(
@@ -48,13 +51,11 @@ def sparse_averaging(
     width: int | None = None,
     seed: int | None = None,
 ) -> Network:
-    """A transformer that says at every position the mean of the vectors that it points at, within the tolerance.
+    """Return a transformer that outputs, at every position, the mean of the vectors it points at, within the tolerance.
 
-    `width` and `seed` are those of a random code; without a seed it is the first of some draws with a certificate.
+    `width` and `seed` are those of a random code; without a seed, the first of `MAX_DRAWS` draws that is certified.
     """
     eps = TOLERANCE if tolerance is None else tolerance
-    if not 0 < eps <= 1:
-        raise BuildRefused(f"--tolerance must be above 0 and at most 1, got {eps:g}")
     chosen, beta = _certified(task, code, eps, width, seed)
     net = Builder(
         name=f"means of {task.sparsity} of {task.length} positions, {code}, {attention}",
@@ -65,73 +66,72 @@ def sparse_averaging(
     labels = tuple(f"e{k + 1}" for k in range(task.dimensions))
     sets, vectors = len(task.pointers), len(task.vectors)
     held = np.vstack([np.zeros(task.dimensions), np.repeat(task.vectors, sets, axis=0)])
-    asked = np.vstack([np.zeros(chosen.keys.shape[1]), np.tile(chosen.queries, (vectors, 1))])
+    queries = np.vstack([np.zeros(chosen.keys.shape[1]), np.tile(chosen.queries, (vectors, 1))])
     vector = net.embed("vector", Reals(labels, -1.0, 1.0), held)
-    query = net.embed("set", _numbers(chosen.queries), asked)
-    key = net.place("position", _numbers(chosen.keys), chosen.keys)
+    query = net.embed("set", _numbers(chosen.queries), queries)
+    key = net.embed_position("position", _numbers(chosen.keys), chosen.keys)
     answer = Space("mean", Reals(labels, -1.0, 1.0))
-    set_attend(net, query, key, vector, answer, seen=chosen.inspection, beta=beta)
-    seen = chosen.inspection
+    set_attend(net, query, key, vector, answer, scores=chosen.exact_scores, beta=beta)
+    scores = chosen.exact_scores
     return net.network(
         Output("values", task.outputs, error=eps),
         Readout(((answer, np.eye(task.dimensions)),), np.zeros(task.dimensions), {answer: eps}),
+        f"sparse averaging, {code}",
         {
-            "construction": f"sparse averaging, {code}",
-            "attention": attention,
-            "dimensions of a key": seen.dimensions,
-            "largest score off a set": float(seen.off),
+            "dimensions of a key": scores.dimensions,
+            "largest score off a set": float(scores.off),
             **_every_set(chosen, task, eps),
-            "source": "in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
         },
+        source="in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
         reuse=False,
     )
 
 
 def temperature(length: int, eps: float, gap: float = 0.5) -> float:
-    r"""$\lceil \ln(4N/\varepsilon)/g \rceil$."""
+    r"""Return the temperature $\lceil \ln(4N/\varepsilon)/g \rceil$."""
     return float(ceil(log(4 * length / eps) / gap))
 
 
 def accuracy(length: int, eps: float) -> float:
-    r"""How far rounded queries may move a score, $\varepsilon/(8\alpha)$: an eighth of what may be lost."""
+    r"""Return how far rounded queries may move a score, $\varepsilon/(8\alpha)$: an eighth of the tolerance."""
     return eps / (8 * temperature(length, eps))
 
 
 def _certified(
     task: SparseAveraging, code: CodeOfSets, eps: float, width: int | None, seed: int | None
 ) -> tuple[SetCode, float]:
-    """The code and its temperature; refused where scores off a set are above one half, or rounding is too coarse."""
+    """Return a code and its temperature; refuse if a score off a set is above ½, or if float64 is too coarse."""
     beta = temperature(task.length, eps)
     sets = np.array(task.pointers) - 1
     random = code in ("signs", "units")
-    for draw in range(DRAWS if random else 1) if seed is None else [seed]:
-        found = set_code(code, task.length, sets, accuracy=accuracy(task.length, eps), width=width, seed=draw)
-        seen = found.inspection
+    for draw in range(MAX_DRAWS if random else 1) if seed is None else [seed]:
+        candidate = set_code(code, task.length, sets, accuracy=accuracy(task.length, eps), width=width, seed=draw)
+        scores = candidate.exact_scores
         if code == "moments":
-            beta = temperature(task.length, eps, float(seen.gap)) if seen.gap > 0 else np.inf
-        if (code == "moments" or seen.off <= HALF) and seen.gap > 0 and _error(found, beta) <= eps:
-            return found, beta
+            beta = temperature(task.length, eps, float(scores.gap)) if scores.gap > 0 else np.inf
+        if (code == "moments" or scores.off <= MAX_OFF_SCORE) and scores.gap > 0 and _error(candidate, beta) <= eps:
+            return candidate, beta
     if code == "moments":
         raise BuildRefused(
-            f"moments tell members of a set from other positions by a gap of {float(seen.gap):.3g}, too little for "
-            "float64: use another shape, smaller sets or fewer positions"
+            f"moments tell members of a set from other positions by a gap of {float(scores.gap):.3g}, too little for "
+            "float64: use another construction, smaller sets or fewer positions"
         )
     raise BuildRefused(
-        f"scores off a set must be at most 1/2, but {seen.dimensions} dimensions leave {float(seen.off):.3g} for one "
-        f"of {len(sets)} sets: use more dimensions, another seed or another shape"
+        f"scores off a set must be at most 1/2, but {scores.dimensions} dimensions leave {float(scores.off):.3g} "
+        f"for one of {len(sets)} sets: use more dimensions, another seed or another construction"
     )
 
 
 def _error(code: SetCode, beta: float) -> float:
-    seen = code.inspection
-    return seen.error(beta) + seen.size * seen.rounding(beta)
+    scores = code.exact_scores
+    return scores.error(beta) + scores.size * scores.rounding(beta)
 
 
 def _every_set(code: SetCode, task: SparseAveraging, eps: float) -> dict[str, object]:
-    """What the code promises about sets that the task does not name, with room for rounded queries."""
+    """Return the code's bound for sets that the task does not name, rounding of queries included."""
     if code.name != "coherent":
         return {}
-    off = off_every_set(coherence(code.keys), task.sparsity)
+    off = max_score_off_any_set(coherence(code.keys), task.sparsity)
     return {} if off is None else {"largest score off any set": float(off) + accuracy(task.length, eps)}
 
 
@@ -140,55 +140,64 @@ def _numbers(rows: np.ndarray) -> Reals:
     return Reals(tuple(str(k + 1) for k in range(rows.shape[1])), -largest, largest)
 
 
-def sizes(task: SparseAveraging, code: CodeOfSets, width: int | None = None) -> dict[str, int]:
-    """What the formulas promise."""
-    m = width_of(code, task.length, task.sparsity) if width is None else width
-    return {"layers": 1, "heads": 1, "d_model": 2 * task.dimensions + 2 * m, "d_head": m, "units": 0}
+def sizes(task: SparseAveraging, code: CodeOfSets = "units") -> DeclaredSizes:
+    """Return all sizes, by the dimensions of a key in the code."""
+    m = width_of(code, task.length, task.sparsity)
+    return DeclaredSizes({"layers": 1, "heads": 1, "d_model": 2 * task.dimensions + 2 * m, "d_head": m, "units": 0})
 
 
-def _make(code: CodeOfSets, spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, SparseAveraging)
-    return sparse_averaging(spec, code=code, attention=settings.attention, tolerance=settings.tolerance)
-
-
-CHOICES: tuple[Choice, ...] = ("attention", "tolerance")
-
-CONSTRUCTIONS = (
-    Construction(
-        "sets-units",
-        SparseAveraging,
-        "means of sets in one head, random unit vectors and linear programs",
-        partial(_make, "units"),
-        default=True,
-        choices=CHOICES,
-        certified="sampled",
-        unproved="whose length is not known",
-    ),
-    Construction(
-        "sets-signs",
-        SparseAveraging,
-        "means of sets in one head, random signs and least squares",
-        partial(_make, "signs"),
-        choices=CHOICES,
-        certified="sampled",
-        unproved="whose length is not known",
-    ),
-    Construction(
-        "sets-coherent",
-        SparseAveraging,
-        "means of sets in one head, a code with a certificate for every set",
-        partial(_make, "coherent"),
-        choices=CHOICES,
-        certified="sampled",
-        unproved="whose length is not known",
-    ),
-    Construction(
-        "sets-moments",
-        SparseAveraging,
-        "means of sets in one head of 2q dimensions, with a tiny gap",
-        partial(_make, "moments"),
-        choices=CHOICES,
-        certified="sampled",
-        unproved="whose length is not known",
-    ),
+@construction(
+    "sets-units",
+    "means of sets in one head, random unit vectors and linear programs",
+    sizes,
+    default=True,
+    certified="sampled",
+    unproved="whose length is not known",
 )
+def sets_units(
+    task: SparseAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None
+) -> Network:
+    """Return the network whose sets are told apart by the code `units`."""
+    return sparse_averaging(task, code="units", attention=attention, tolerance=tolerance)
+
+
+@construction(
+    "sets-signs",
+    "means of sets in one head, random signs and least squares",
+    lambda task: sizes(task, "signs"),
+    certified="sampled",
+    unproved="whose length is not known",
+)
+def sets_signs(
+    task: SparseAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None
+) -> Network:
+    """Return the network whose sets are told apart by the code `signs`."""
+    return sparse_averaging(task, code="signs", attention=attention, tolerance=tolerance)
+
+
+@construction(
+    "sets-coherent",
+    "means of sets in one head, a code with a certificate for every set",
+    lambda task: sizes(task, "coherent"),
+    certified="sampled",
+    unproved="whose length is not known",
+)
+def sets_coherent(
+    task: SparseAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None
+) -> Network:
+    """Return the network whose sets are told apart by the code `coherent`."""
+    return sparse_averaging(task, code="coherent", attention=attention, tolerance=tolerance)
+
+
+@construction(
+    "sets-moments",
+    "means of sets in one head of 2q dimensions, with a tiny gap",
+    lambda task: sizes(task, "moments"),
+    certified="sampled",
+    unproved="whose length is not known",
+)
+def sets_moments(
+    task: SparseAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None
+) -> Network:
+    """Return the network whose sets are told apart by the code `moments`."""
+    return sparse_averaging(task, code="moments", attention=attention, tolerance=tolerance)

@@ -12,25 +12,19 @@ compiled by way of programs (`program.py`); connectives are units.
 
 from __future__ import annotations
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.constructions.program import program_net
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
+from vitrify.constructions.program import UNITS_UNKNOWN, program_net
 from vitrify.kit.network import Network
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ltl import Formula
+from vitrify.spec.logic.ltl import Formula
 
 
-def temporal(formula: Formula, *, attention: AttentionKind = "hard", max_length: int | None = None) -> Network:
-    """The transformer of a formula: its truth value at every position."""
+def sizes(formula: Formula) -> DeclaredSizes:
+    """Return bounds of attention layers and heads."""
+    layers = formula.depth + ("MOD" in str(formula))
+    return DeclaredSizes(at_most={"heads": formula.looks, "attention_layers": layers}, unknown=UNITS_UNKNOWN)
+
+
+@construction("temporal", "past-time temporal logic, a layer per nesting", sizes, default=True, certified="proved")
+def temporal(formula: Formula, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
+    """Return the transformer of a formula: its truth value at every position."""
     return program_net(formula.program, attention=attention, max_length=max_length)
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, Formula)
-    return temporal(spec, attention=settings.attention, max_length=settings.max_length)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "temporal", Formula, "past-time temporal logic, a layer per nesting", _make, default=True, certified="proved"
-    ),
-)

@@ -24,26 +24,25 @@ For $T$ positions, $Q'$ states with rules, $Q$ to which some rule goes, $G$ symb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from vitrify.constructions.catalogue import Construction, Settings
-from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import int_lookup, steps, table
-from vitrify.kit.heads import count, recent_match
-from vitrify.kit.heads.select import keep
-from vitrify.kit.network import Affine, Builder, Network, Readout, Space
-from vitrify.net.architecture import Output
-from vitrify.net.spaces import Bits, Flag, Floats, Integers, MultiHot, OneHot
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN
-from vitrify.spec.turing import MOVES, TuringMachine
+from vitrify.arrays import Floats
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
+from vitrify.kit.gadgets.steps import int_lookup, steps
+from vitrify.kit.gadgets.table import table
+from vitrify.kit.heads.average import count
+from vitrify.kit.heads.match import recent_match
+from vitrify.kit.heads.select import copy_unless
+from vitrify.kit.network import Affine, AttentionKind, Builder, Network, Output, Readout, Space
+from vitrify.net.spaces import Bits, Flag, Integers, MultiHot, OneHot
+from vitrify.spec.computation.turing import MOVES, TuringMachine
+from vitrify.spec.ngrams.model import BEGIN
 
 
 class Tokens(NamedTuple):
-    """What a letter of the input, or a step, says of itself: a letter stays in the first state and moves nowhere."""
+    """The spaces a token embeds: a step's next state, symbol and move; a letter has the start state and no move."""
 
     state: Space
     symbol: Space
@@ -51,8 +50,20 @@ class Tokens(NamedTuple):
     step: Space
 
 
-def turing(machine: TuringMachine, *, attention: AttentionKind = "softmax", max_length: int | None = None) -> Network:
-    """A transformer of two attention layers whose chain of thought is the steps of a machine."""
+def sizes(machine: TuringMachine, *, attention: AttentionKind, max_length: int | None) -> DeclaredSizes:
+    """Return all sizes: codes of the 2T + 1 cells, a table of states and symbols."""
+    length = reading_length(machine, max_length)
+    states, working, symbols = len(_states(machine)), len(machine.working), len(machine.symbols)
+    bits = max(2, (2 * length).bit_length())
+    width = states + working + 3 * symbols + len(_moves(machine)) + 2 * bits + (6 if attention == "hard" else 7)
+    return DeclaredSizes.of_layers((2, 1), (8 * length + 1, working * symbols), width)
+
+
+@construction(
+    "turing", "the next step of the machine, in two attention layers", sizes, default=True, certified="proved"
+)
+def turing(machine: TuringMachine, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
+    """Return a transformer of two attention layers whose chain of thought is the steps of a machine."""
     length = reading_length(machine, max_length)
     net = Builder(
         name=f"Turing machine of {len(machine.working)} states, step by step, {attention}",
@@ -64,20 +75,14 @@ def turing(machine: TuringMachine, *, attention: AttentionKind = "softmax", max_
     )
     tokens = embedded(net, machine)
     reach = float(length)
-    cell = count(net, Affine.copy(tokens.move), ("c",), reach, low=-reach, moved=reach, name="cell")
-    letter = keep(net, tokens.step, net.index, name="place in the input")
-    about = {
-        "construction": "Turing machine, step by step",
-        "attention": attention,
-        "states": len(machine.working),
-        "symbols": len(machine.symbols),
-        "source": "in the spirit of Merrill and Sabharwal 2024, arXiv 2310.07923",
-    }
-    return stepping(net, machine, tokens, cell, letter, about)
+    cell = count(net, Affine.copy(tokens.move), ("c",), reach, low=-reach, abs_total=reach, name="cell")
+    letter = copy_unless(net, tokens.step, net.index, name="place in the input")
+    construction, source = "Turing machine, step by step", "Merrill and Sabharwal 2024, arXiv 2310.07923"
+    return stepping(net, machine, tokens, cell, letter, construction, source)
 
 
 def embedded(net: Builder, machine: TuringMachine) -> Tokens:
-    """What the tokens say."""
+    """Embed the tokens of a machine; return their spaces."""
     taken = [step.split(",") for step in machine.vocabulary[len(machine.alphabet) :]]
     read = [(symbol, "", machine.start) for symbol in (machine.blank, *machine.alphabet)]  # BOS, and the letters
     read += [(symbol, move, state) for symbol, move, state in taken]
@@ -91,9 +96,12 @@ def embedded(net: Builder, machine: TuringMachine) -> Tokens:
 
 
 def stepping(
-    net: Builder, machine: TuringMachine, tokens: Tokens, cell: Space, letter: Space, about: Mapping[str, object]
+    net: Builder, machine: TuringMachine, tokens: Tokens, cell: Space, letter: Space, construction: str, source: str
 ) -> Network:
-    """The next step, where `cell` is where the head stands and `letter` the place of a letter in the input, else 0."""
+    """Return the net that writes the next step.
+
+    `cell` is the cell of the machine's head; `letter` the position of a letter in the input, 0 at steps.
+    """
     length = net.max_length
     state, symbol, move, step = tokens
     cells = Bits(tuple(map(str, range(-length, length + 1))))
@@ -101,27 +109,29 @@ def stepping(
     went = Affine.of({cell: [[1.0]], move: [[-1.0]], letter: [[1.0]], step: [[1.0]], net.bos: [[1.0]]}, [-1.0])
     written = Space("code of the cell written", Bits(cells.values, void=True))
     steps(net, went, np.arange(-length, length + 1.0), [(written, cells.codes)], name=f"whole numbers: {written.name}")
-    found = recent_match(net, here, written, symbol, name="symbol read")
+    symbol_read = recent_match(net, here, written, symbol, name="symbol read")
 
     parts = MultiHot((*machine.symbols, *_moves(machine), *_states(machine)))
     rows = [(rule, *_parts(machine, rule.step)) for rule in machine.rules]
     patterns = np.array([(machine.working.index(r.state), machine.symbols.index(r.read)) for r, *_ in rows])
     outputs = np.array([sum(np.eye(parts.size)[part] for part in some) for _, *some in rows])
-    told = [f"{rule.state} reads {rule.read}: {rule.write} {rule.move} {rule.to}" for rule, *_ in rows]
-    following = table(net, [state, found], patterns, Space("next step", parts), outputs, rows=told)
+    names = [f"{rule.state} reads {rule.read}: {rule.write} {rule.move} {rule.to}" for rule, *_ in rows]
+    following = table(net, [state, symbol_read], patterns, Space("next step", parts), outputs, rows=names)
     logits = np.zeros((parts.size, len(machine.written)))
     for column, text in enumerate(machine.written):
         logits[list(_parts(machine, text)), column] = 1.0
     return net.network(
         Output("class", machine.written),
         Readout(((following, logits),), np.zeros(len(machine.written)), {following: 0.125}),
-        about,
+        construction,
+        {"states": len(machine.working), "symbols": len(machine.symbols)},
+        source=f"in the spirit of {source}",
         reuse=False,
     )
 
 
 def reading_length(machine: TuringMachine, max_length: int | None) -> int:
-    """How many symbols are read: the input and all steps but the last, as many as there may be, or as asked for."""
+    """Return the number of symbols that are read: `max_length`, by default the input and all steps but the last."""
     if max_length is not None and max_length < machine.length:
         raise BuildRefused(f"--max-length must be at least the length of the inputs, {machine.length}, is {max_length}")
     return max_length or max(1, machine.length + machine.limit - 1)
@@ -136,12 +146,12 @@ def _moves(machine: TuringMachine) -> tuple[str, ...]:
 
 
 def _states(machine: TuringMachine) -> tuple[str, ...]:
-    """The states that some rule goes to."""
+    """Return the states that some rule goes to."""
     return tuple(dict.fromkeys(rule.to for rule in machine.rules))
 
 
 def _parts(machine: TuringMachine, step: str) -> tuple[int, int, int]:
-    """Where the parts of a step stand among those of all steps."""
+    """Return the indices of the parts of a step among those of all steps."""
     symbol, move, state = step.split(",")
     symbols, moves = len(machine.symbols), _moves(machine)
     return (
@@ -149,33 +159,3 @@ def _parts(machine: TuringMachine, step: str) -> tuple[int, int, int]:
         symbols + moves.index(move),
         symbols + len(moves) + _states(machine).index(state),
     )
-
-
-def sizes(machine: TuringMachine, attention: AttentionKind, max_length: int | None = None) -> dict[str, object]:
-    """What the formulas promise."""
-    length = reading_length(machine, max_length)
-    states, working, symbols = len(_states(machine)), len(machine.working), len(machine.symbols)
-    bits = max(2, (2 * length).bit_length())
-    return {
-        "layers": 2,
-        "heads_per_layer": (2, 1),
-        "units_per_layer": (8 * length + 1, working * symbols),
-        "d_model": states + working + 3 * symbols + len(_moves(machine)) + 2 * bits + (6 if attention == "hard" else 7),
-    }
-
-
-def _make(spec: object, settings: Settings) -> Network:
-    assert isinstance(spec, TuringMachine)
-    return turing(spec, attention=settings.attention, max_length=settings.max_length)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "turing",
-        TuringMachine,
-        "the next step of the machine, in two attention layers",
-        _make,
-        default=True,
-        certified="proved",
-    ),
-)

@@ -10,10 +10,11 @@ classes over their words; with a bias of $-\tfrac12$ a logit is positive iff the
 | part | size |
 | --- | --- |
 | embedding | $\lvert C\rvert + 1$ |
-| heads | $\min(n-1, \ell+1) - 1$ in one layer, $\ell$ the length of the longest sentence; none for $n = 2$ |
+| heads | $H = \min(n-1, \ell+1) - 1$ in one layer, $\ell$ the length of the longest sentence; none for $n = 2$ |
 | hidden units | $\lvert P_n\rvert$ |
-| residual stream | at most $\lvert C\rvert + 1$ for each slot of the window and for the answer; the position code |
+| residual stream | $2\lvert C\rvert + 2 + H + \sum_c \min(d_c, H)$ and the position code |
 
+Here $d_c$ is the largest number of words that can come after one of class $c$ in a sentence.
 No size depends on how many words a class has; only the rows of the embedding and the columns of the unembedding do.
 
 **Exact iff $n \ge n^*$.** A context that matches a window is realised by a sentence with exactly these words there, so
@@ -27,98 +28,80 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Ints
 from vitrify.constructions._words import (
     Window,
-    begun,
-    finished,
-    from_settings,
+    finish_network,
     heads,
     memberships,
     newest_first,
-    with_earlier,
+    position_dimensions,
+    start_builder,
+    with_previous_words,
+    words_after,
 )
-from vitrify.constructions.catalogue import Construction
-from vitrify.kit.gadgets import ANY, table
-from vitrify.kit.network import Network, Space
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, WindowLength, construction
+from vitrify.kit.gadgets.table import ANY, table
+from vitrify.kit.network import Integers, MultiHot, Network, Space
 from vitrify.kit.positions import CodeName
-from vitrify.net.spaces import Integers, MultiHot
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN
-from vitrify.spec.pattern_files import side_by_side
-from vitrify.spec.patterns import Context, WordPatterns
+from vitrify.spec.languages.word_patterns import Context, WordPatterns, side_by_side
+from vitrify.spec.ngrams.model import BEGIN
 
 
+def sizes(
+    spec: WordPatterns, *, window: int | None = None, max_length: int | None = None, positions: CodeName = "dyadic"
+) -> DeclaredSizes:
+    """Return all sizes: own classes, what heads copy of earlier ones and of BOS, positions, and the answer."""
+    n = window or spec.window()
+    earlier, classes = heads(spec, n), len(spec.members) + 1
+    copied = earlier + sum(min(words, earlier) for words in words_after(spec).values())
+    width = 2 * classes + copied + position_dimensions(spec, earlier, max_length, positions)
+    return DeclaredSizes.of_layers((earlier,), (len(spec.contexts(n)),), width)
+
+
+@construction(
+    "classes", "an embedding of word classes and one hidden unit per context", sizes, default=True, certified="proved"
+)
 def word_classes(
     spec: WordPatterns,
     *,
-    window: int | None = None,
-    attention: AttentionKind = "softmax",
-    max_length: int | None = None,
-    positions: CodeName = "dyadic",
+    window: WindowLength | None = None,
+    attention: Attention = "softmax",
+    max_length: MaxLength | None = None,
+    positions: Positions = "dyadic",
 ) -> Network:
-    """A transformer whose positive logits are the words that may come next, judged by the last `window` - 1 words.
+    """Return a transformer whose positive logits are the words that may follow the last `window` - 1 words.
 
-    The window is $n^*$ unless said: with less the net allows too much, and says so in `about`.
+    The window is $n^*$ by default: with less the net allows too much, and `about` records it.
     """
     seen = Window.of(spec, window)
     contexts = spec.contexts(seen.n)
     names = (BEGIN, *spec.members)
-    net = begun(seen, "word classes", attention, max_length)
+    net = start_builder(seen, "word classes", attention, max_length)
     classes = net.embed("classes", MultiHot(names), memberships(spec, net.inputs, names))
-    asked = [[name for name in names if name in slot] for slot in newest_first(contexts)]
-    # A head copies the classes that some context asks for at its slot, and no others.
-    only = [([names.index(name) for name in slot], MultiHot(tuple(slot))) for slot in asked[1:]]
-    slots = with_earlier(net, classes, only, positions)
+    slot_classes = [[name for name in names if name in slot] for slot in newest_first(contexts)]
+    # A head copies the classes that some context has at its slot, and no others.
+    only = [([names.index(name) for name in slot], MultiHot(tuple(slot))) for slot in slot_classes[1:]]
+    slots = with_previous_words(net, classes, only, positions)
     next_class = Space("next class", Integers(seen.follow, 0.0, float(len(contexts))))
     table(
         net,
         slots,
-        _rows(contexts, asked),
+        _rows(contexts, slot_classes),
         next_class,
         seen.answers(contexts.values()),
         matches=len(contexts),  # words in many classes may match many contexts
         name="contexts",
         rows=[side_by_side(context) for context in contexts],
     )
-    about = seen.about(
-        "word classes",
-        "classes",
-        "Nandakumar, Mi & Liu 2023, arXiv 2306.17184v1",
-        attention=attention,
-        positions=positions if only else "none",
-        classes=len(spec.members),
-        contexts=len(contexts),
-    )
-    return finished(net, seen, next_class, about)
+    place = positions if only else "none"
+    facts = seen.facts("classes", positions=place, classes=len(spec.members), contexts=len(contexts))
+    return finish_network(net, seen, next_class, "word classes", facts, "Nandakumar, Mi & Liu 2023, arXiv 2306.17184v1")
 
 
-def sizes(spec: WordPatterns, n: int) -> dict[str, int]:
-    """What the formulas promise for a window of n: embedding, heads and hidden units."""
-    return {
-        "embedding": len(spec.members) + 1,
-        "attention_layers": min(heads(spec, n), 1),
-        "heads": heads(spec, n),
-        "units": len(spec.contexts(n)),
-    }
-
-
-def _rows(contexts: Iterable[Context], asked: list[list[str]]) -> NDArray[np.int64]:
-    """Contexts as rows of a table [context, slot]; beyond the beginning of the sentence nothing is asked."""
-    place = [{name: number for number, name in enumerate(names)} | {None: ANY} for names in asked]
-    found = zip(place, newest_first(contexts), strict=True)
-    return np.array([[numbers[name] for name in slot] for numbers, slot in found]).T
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "classes",
-        WordPatterns,
-        "an embedding of word classes and one hidden unit per context",
-        from_settings(word_classes),
-        default=True,
-        choices=("attention", "max_length", "positions", "window"),
-        certified="proved",
-    ),
-)
+def _rows(contexts: Iterable[Context], slot_classes: list[list[str]]) -> Ints:
+    """Return contexts as rows of a table [context, slot]; slots before the beginning of the sentence are `ANY`."""
+    indices = [{name: number for number, name in enumerate(names)} | {None: ANY} for names in slot_classes]
+    slots = zip(indices, newest_first(contexts), strict=True)
+    return np.array([[numbers[name] for name in slot] for numbers, slot in slots]).T

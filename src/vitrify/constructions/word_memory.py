@@ -1,4 +1,4 @@
-r"""A word-class language is memorised from one number per word: an embedding of dimension one and huge weights.
+r"""A word-class language is memorised from one number per word: an embedding of dimension 1 and large weights.
 
 The counterpart of `word_classes`, after the result that $K$ hidden units memorise $K$ pairs (Nandakumar, Qu, Mi & Liu
 2025, arXiv 2306.17184v3). Words fall into *types*, the sets of classes that they are in; the embedding is the number of
@@ -9,8 +9,9 @@ with the wanted value at each: $y_1 + \sum_{k<Q} (m_k - m_{k-1})\,\mathrm{relu}(
 | part | size |
 | --- | --- |
 | embedding | 1 |
-| heads | $\min(n-1, \ell+1) - 1$ in one layer |
+| heads | $H = \min(n-1, \ell+1) - 1$ in one layer |
 | hidden units | $\lvert Q_n\rvert - 1$; where no word is in two classes, $\lvert Q_n\rvert = \lvert P_n\rvert$ |
+| residual stream | $H + 1 + \lvert C\rvert + 1$ and the position code |
 
 It answers as `word_classes` does, at a price: weights grow with the number of contexts, nothing can be read off a
 unit, and between two contexts the answer is a blend of both.
@@ -21,83 +22,88 @@ from __future__ import annotations
 from itertools import count, product, zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Floats, Ints
 from vitrify.constructions._words import (
-    Floats,
     Window,
-    begun,
-    finished,
-    from_settings,
+    finish_network,
     heads,
-    with_earlier,
+    position_dimensions,
+    start_builder,
+    with_previous_words,
 )
-from vitrify.constructions.catalogue import Construction
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, WindowLength, construction
 from vitrify.errors import BuildRefused
-from vitrify.kit.network import Network, Space, Units
+from vitrify.kit.network import Integers, Network, Reals, Space, Units
 from vitrify.kit.positions import CodeName
-from vitrify.net.spaces import Integers, Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.ngram import BEGIN
-from vitrify.spec.patterns import WordPatterns
+from vitrify.spec.languages.word_patterns import WordPatterns
+from vitrify.spec.ngrams.model import BEGIN
 
-MOST_CONTEXTS = 20_000  # each is a unit, and the answers are a dense matrix
+MAX_CONTEXTS = 20_000  # each is a unit, and the answers are a dense matrix
 
 
+def sizes(
+    spec: WordPatterns, *, window: int | None = None, max_length: int | None = None, positions: CodeName = "dyadic"
+) -> DeclaredSizes:
+    """Return all sizes: one number for each word of the window, positions, and the answer."""
+    n = window or spec.window()
+    earlier = heads(spec, n)
+    width = earlier + len(spec.members) + 2 + position_dimensions(spec, earlier, max_length, positions)
+    return DeclaredSizes.of_layers((earlier,), (len(type_contexts(spec, n)) - 1,), width)
+
+
+@construction("memory", "one number per word, and units that interpolate", sizes, unproved="may have no margin")
 def word_memory(
     spec: WordPatterns,
     *,
-    window: int | None = None,
-    attention: AttentionKind = "softmax",
-    max_length: int | None = None,
-    positions: CodeName = "dyadic",
+    window: WindowLength | None = None,
+    attention: Attention = "softmax",
+    max_length: MaxLength | None = None,
+    positions: Positions = "dyadic",
 ) -> Network:
-    """A transformer with one number per word whose positive logits are the words that may come next."""
+    """Return a transformer with one number per word whose positive logits are the words that may come next."""
     seen = Window.of(spec, window)
-    found = type_contexts(spec, seen.n)
-    contexts = np.array(list(zip_longest(*found, fillvalue=0)), dtype=np.int64).T  # [context, slot], the newest first
+    following = type_contexts(spec, seen.n)
+    contexts = np.array(
+        list(zip_longest(*following, fillvalue=0)), dtype=np.int64
+    ).T  # [context, slot], the newest first
     weights = projection(contexts)
-    net = begun(seen, "word memory", attention, max_length)
+    net = start_builder(seen, "word memory", attention, max_length)
     number = types(spec)
     ids = np.array([[0.0], *([float(number[spec.classes_of[word]])] for word in spec.vocabulary)])
     own = net.embed("type", Integers(("type",), 0.0, float(len(number))), ids)
-    slots = with_earlier(net, own, [None] * (len(weights) - 1), positions)
+    slots = with_previous_words(net, own, [None] * (len(weights) - 1), positions)
     next_class = Space("next class", Reals(seen.follow, 0.0, 1.0))
-    net.add(_interpolation(slots, weights, contexts @ weights, seen.answers(found.values()), next_class))
-    about = seen.about(
-        "word memory",
-        "memory",
-        "Nandakumar, Qu, Mi & Liu 2025, arXiv 2306.17184v3",
-        attention=attention,
-        positions=positions if len(slots) > 1 else "none",
-        types=len(number),
-        contexts=len(contexts),
+    net.add(_interpolation(slots, weights, contexts @ weights, seen.answers(following.values()), next_class))
+    place = positions if len(slots) > 1 else "none"
+    facts = seen.facts("memory", positions=place, types=len(number), contexts=len(contexts))
+    return finish_network(
+        net, seen, next_class, "word memory", facts, "Nandakumar, Qu, Mi & Liu 2025, arXiv 2306.17184v3"
     )
-    return finished(net, seen, next_class, about)
 
 
 def types(spec: WordPatterns) -> dict[frozenset[str], int]:
-    """The sets of classes that some word is in, numbered from 1 in the order of the vocabulary."""
+    """Return the sets of classes that some word is in, numbered from 1 in the order of the vocabulary."""
     return {kind: place for place, kind in enumerate(dict.fromkeys(spec.classes_of.values()), start=1)}
 
 
 def type_contexts(spec: WordPatterns, n: int) -> dict[tuple[int, ...], frozenset[str]]:
-    """$Q_n$: windows of types that occur, the newest first, 0 for the beginning; and the classes that follow them."""
+    """Return $Q_n$: the windows of types that occur, newest first, 0 for BOS, and the classes that follow each."""
     number = types(spec)
     inside = {name: [place for kind, place in number.items() if name in kind] for name in spec.members} | {BEGIN: [0]}
-    found: dict[tuple[int, ...], frozenset[str]] = {}
+    following: dict[tuple[int, ...], frozenset[str]] = {}
     for context, follow in spec.contexts(n).items():
         for window in product(*(inside[name] for name in reversed(context))):
-            found[window] = found.get(window, frozenset()) | follow
-            if len(found) > MOST_CONTEXTS:
+            following[window] = following.get(window, frozenset()) | follow
+            if len(following) > MAX_CONTEXTS:
                 raise BuildRefused(
-                    f"there are more than {MOST_CONTEXTS} windows of word types to memorise: use --shape classes"
+                    f"there are more than {MAX_CONTEXTS} windows of word types to memorise: use --construction classes"
                 )
-    return found
+    return following
 
 
-def projection(contexts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole numbers, one per slot, whose weighted sums tell all contexts apart: slot by slot the least that will do."""
+def projection(contexts: Ints) -> Ints:
+    """Return integers, one per slot, whose weighted sums distinguish all contexts: greedily the least that will do."""
     weights: list[int] = []
     sums = np.zeros(len(contexts), dtype=np.int64)
     for slot, column in enumerate(contexts.T):
@@ -107,15 +113,8 @@ def projection(contexts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array(weights)
 
 
-def sizes(spec: WordPatterns, n: int) -> dict[str, int]:
-    """What the formulas promise for a window of n."""
-    return {"embedding": 1, "heads": heads(spec, n), "units": len(type_contexts(spec, n)) - 1}
-
-
-def _interpolation(
-    slots: list[Space], weights: NDArray[np.int64], sums: NDArray[np.int64], values: Floats, writes: Space
-) -> Units:
-    """Units whose sum is the value of each context at its number, and linear between two numbers."""
+def _interpolation(slots: list[Space], weights: Ints, sums: Ints, values: Floats, writes: Space) -> Units:
+    """Return units that interpolate linearly between the values of the contexts, at their weighted sums."""
     order = np.argsort(sums)
     points, wanted = sums[order].astype(float), values[order]
     slopes = np.diff(wanted, axis=0) / np.diff(points)[:, None]
@@ -130,15 +129,3 @@ def _interpolation(
         gain={slot: steepest * float(a) for slot, a in zip(slots, weights, strict=True)},
         rows=tuple(f"from {point:.0f}" for point in points[:-1]),
     )
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "memory",
-        WordPatterns,
-        "one number per word, and units that interpolate",
-        from_settings(word_memory),
-        choices=("attention", "max_length", "positions", "window"),
-        unproved="may lead by nothing",
-    ),
-)

@@ -23,26 +23,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.constructions._words import Window, memberships, newest_first
-from vitrify.constructions.catalogue import Construction, Settings
+from vitrify.constructions._words import Window, memberships, newest_first, words_after
+from vitrify.constructions.catalogue import DeclaredSizes, MaxLength, WindowLength, construction
 from vitrify.net.cells import Cell
 from vitrify.net.labels import Labels, SpaceLabel, UnitsLabel
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.spaces import Integers, MultiHot
 from vitrify.net.sparse import from_entries
 from vitrify.net.weights import Weights
-from vitrify.spec.ngram import BEGIN
-from vitrify.spec.pattern_files import side_by_side
-from vitrify.spec.patterns import Context, WordPatterns
+from vitrify.spec.languages.word_patterns import Context, WordPatterns, side_by_side
+from vitrify.spec.ngrams.model import BEGIN
 
 
+def sizes(spec: WordPatterns, *, window: int | None = None) -> DeclaredSizes:
+    """Return all sizes: the width is the state."""
+    n = window or spec.window()
+    return DeclaredSizes.of_layers((0,), (len(spec.contexts(n)),), min(n - 1, spec.longest) * len(spec.members))
+
+
+def count_shifts(spec: WordPatterns, n: int) -> int:
+    """Return the ones of the transition for a window of n."""
+    blocks = min(n - 1, spec.longest)
+    return sum(min(words, blocks - 1) for words in words_after(spec).values())
+
+
+@construction("register", "a shift register of word classes and one hidden unit per context", sizes)
 def word_register(
-    spec: WordPatterns, *, window: int | None = None, max_length: int | None = None
+    spec: WordPatterns, *, window: WindowLength | None = None, max_length: MaxLength | None = None
 ) -> Weights[Recurrent]:
-    """A recurrent net whose positive logits are the words that may come next, judged by the last `window` - 1 words."""
+    """Return a recurrent net whose positive logits are the words that may follow the last `window` - 1 words."""
     seen = Window.of(spec, window)
     contexts, names = tuple(spec.contexts(seen.n)), tuple(spec.members)
-    blocks = _asked(contexts, names)
+    blocks = _classes_by_block(contexts, names)
     state = len(blocks) * len(names)
     net = Recurrent(
         inputs=seen.inputs,
@@ -54,7 +66,7 @@ def word_register(
         d_out=len(seen.follow),
         name=f"word register, window {seen.n}",
     )
-    moved = np.array([at * len(names) + c for at, asked in enumerate(blocks) if at for c in asked], dtype=np.int64)
+    moved = np.array([at * len(names) + c for at, classes in enumerate(blocks) if at for c in classes], dtype=np.int64)
     reads, units, signs = _rules(contexts, names, blocks)
     spread, bias = seen.unembedding()
     arrays = {
@@ -68,48 +80,31 @@ def word_register(
         "unembed.W_U": spread,
         "unembed.b_U": bias,
     }
-    about = seen.about(
-        "word register",
-        "register",
-        "Nandakumar, Qu, Mi & Liu 2025, arXiv 2306.17184v3",
-        classes=len(names),
-        contexts=len(contexts),
-    )
+    about = {
+        "construction": "word register",
+        **seen.facts("register", classes=len(names), contexts=len(contexts)),
+        "source": "in the spirit of Nandakumar, Qu, Mi & Liu 2025, arXiv 2306.17184v3",
+    }
     return Weights(net, arrays, _labels(seen, contexts, names, len(blocks)), about)
 
 
-def sizes(spec: WordPatterns, n: int) -> dict[str, int]:
-    """What the formulas promise for a window of n."""
-    blocks = min(n - 1, spec.longest)
-    after = dict.fromkeys(spec.members, 0)
-    for pattern in spec.patterns:
-        for place, name in enumerate(pattern, start=1):
-            after[name] = max(after[name], len(pattern) - place)
-    return {
-        "embedding": len(spec.members),
-        "state": blocks * len(spec.members),
-        "transition": sum(min(words, blocks - 1) for words in after.values()),
-        "units": len(spec.contexts(n)),
-    }
-
-
-def _asked(contexts: tuple[Context, ...], names: tuple[str, ...]) -> list[list[int]]:
-    """The classes, by number, that some context has at each block, the newest first."""
-    found = [[c for c, name in enumerate(names) if name in slot] for slot in newest_first(contexts)]
-    return [asked for asked in found if asked]
+def _classes_by_block(contexts: tuple[Context, ...], names: tuple[str, ...]) -> list[list[int]]:
+    """Return the indices of the classes that some context has in each block, newest first."""
+    slots = [[c for c, name in enumerate(names) if name in slot] for slot in newest_first(contexts)]
+    return [classes for classes in slots if classes]
 
 
 def _rules(
     contexts: tuple[Context, ...], names: tuple[str, ...], blocks: list[list[int]]
 ) -> tuple[list[int], list[int], list[float]]:
-    """What each unit reads of the state: 1 from the class at each block, -1 from all that can be where it begins."""
-    place = {name: number for number, name in enumerate(names)}
+    """Return the entries of the units' input matrix: 1 for the class of each block, -1 where it must be empty."""
+    index = {name: number for number, name in enumerate(names)}
     entries = [
         (at * len(names) + c, unit, -1.0 if name == BEGIN else 1.0)
         for unit, context in enumerate(contexts)
         for at, name in enumerate(reversed(context))
         if at < len(blocks)
-        for c in (blocks[at] if name == BEGIN else [place[name]])
+        for c in (blocks[at] if name == BEGIN else [index[name]])
     ]
     reads, units, signs = map(list, zip(*entries, strict=True))
     return reads, units, signs
@@ -125,19 +120,3 @@ def _labels(window: Window, contexts: tuple[Context, ...], names: tuple[str, ...
     spaces.append(SpaceLabel("next class", follow, tuple(range(follow.size)), 2, 2))
     rows = tuple(side_by_side(context) for context in contexts)
     return Labels(tuple(spaces), (), (UnitsLabel("contexts", 0, 0, len(contexts), ("next class",), rows),))
-
-
-def _make(spec: object, settings: Settings) -> Weights[Recurrent]:
-    assert isinstance(spec, WordPatterns)
-    return word_register(spec, window=settings.window, max_length=settings.max_length)
-
-
-CONSTRUCTIONS = (
-    Construction(
-        "register",
-        WordPatterns,
-        "a shift register of word classes and one hidden unit per context",
-        _make,
-        choices=("max_length", "window"),
-    ),
-)

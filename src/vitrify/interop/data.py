@@ -12,20 +12,22 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import numpy as np
 
 from vitrify import registry
+from vitrify.arrays import Array
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import MAX_ROWS, PACKAGE, SPLITS, Row, Sandbox, Split, rows
+from vitrify.files import whole_folder, write_text
+from vitrify.optional import need
+from vitrify.sandboxes.catalogue import MAX_EXAMPLES, PACKAGE, SPLITS, Example, Sandbox, Split, examples
 
 Layout = Literal["parquet", "datasets"]
 Progress = Callable[[int, int], None]  # rows done, rows in all
@@ -37,8 +39,8 @@ MARK = "made by `vitrify data`"  # a folder with this on its card may be written
 
 
 @dataclass(frozen=True)
-class Written:
-    """What was written: rows by split, files and their bytes."""
+class WrittenData:
+    """A report of what was written: examples by split, files and their bytes."""
 
     folder: Path
     rows: Mapping[Split, int]
@@ -58,7 +60,7 @@ def write_data(
     seed: int = 0,
     layout: Layout = "parquet",
     progress: Progress | None = None,
-) -> Written:
+) -> WrittenData:
     """Write the first rows of some splits to a folder, in one step: it is there when all of it is, or not at all.
 
     `layout` is `parquet` (files only) or `datasets` (files in `data/`, and a card that tells `load_dataset` about
@@ -66,11 +68,10 @@ def write_data(
     """
     target = Path(folder).resolve()
     _check(splits, seed, target)
-    table = Table.of(sandbox, seed)
+    table = SandboxTable.of(sandbox, seed)
     target.parent.mkdir(parents=True, exist_ok=True)
     _check_space(table, splits, target)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-    try:
+    with whole_folder(target, "data", _is_ours) as partial:
         place = partial / "data" if layout == "datasets" else partial
         place.mkdir(exist_ok=True)
         done, count = 0, sum(splits.values())
@@ -80,15 +81,8 @@ def write_data(
                     done += piece
                     if progress:
                         progress(done, count)
-        (partial / CARD).write_text(_card(table, splits, layout), encoding="utf-8")
-        partial.chmod(0o755)
-        if target.exists():
-            shutil.rmtree(target)
-        partial.rename(target)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    return Written(target, dict(splits), tuple(sorted(target.rglob("*.parquet"))))
+        write_text(partial / CARD, _card(table, splits, layout))
+    return WrittenData(target, dict(splits), tuple(sorted(target.rglob("*.parquet"))))
 
 
 def in_splits(words: Iterable[str], count: int) -> dict[Split, int]:
@@ -97,18 +91,18 @@ def in_splits(words: Iterable[str], count: int) -> dict[Split, int]:
     >>> in_splits(["train", "test=100"], 1000)
     {'train': 1000, 'test': 100}
     """
-    found: dict[Split, int] = {}
+    counts: dict[Split, int] = {}
     for word in words:
-        name, given, rows = word.partition("=")
-        rows = rows if given else str(count)
-        if name not in SPLITS or name in found or not rows.isdecimal():
+        name, equals, rows = word.partition("=")
+        rows = rows if equals else str(count)
+        if name not in SPLITS or name in counts or not rows.isdecimal():
             raise InputError(f"splits are {', '.join(SPLITS)}, each once and as NAME or NAME=ROWS, not {word!r}")
-        found[name] = int(rows)
-    return found
+        counts[name] = int(rows)
+    return counts
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class SandboxTable:
     """A sandbox as a table: how its rows are drawn, in batches of which size, and what its columns are."""
 
     sandbox: Sandbox
@@ -116,21 +110,22 @@ class Table:
     batch: int  # rows
     per_file: int  # rows, a multiple of a batch
     columns: tuple[str, ...]
-    about: Mapping[str, Any]
-    draw: Callable[[Split, int], Mapping[str, Any]]
+    about: JsonObject
+    draw: Callable[[Split, int], Mapping[str, Array]]
 
     @classmethod
-    def of(cls, sandbox: Sandbox, seed: int) -> Table:
+    def of(cls, sandbox: Sandbox, seed: int) -> SandboxTable:
         """The table of a sandbox and a data seed; only shapes are worked out here."""
         shapes = jax.eval_shape(lambda: _columns(sandbox, seed, "train", 0, 1))
-        columns = ("row", *sorted(shapes, key=lambda name: (_order(name), name)))
+        fields = [name for name in ("tokens", "targets", "weight", "soft", "start") if name in shapes]
+        columns = ("row", *fields, *sorted(shapes.keys() - {*fields, "optimal"}), "optimal")
         each = 8 + sum(math.prod(shape.shape) * shape.dtype.itemsize for shape in shapes.values())
         batch = max(1, min(BATCH_ROWS, BATCH_BYTES // each))
         drawn = {split: jax.jit(lambda start, s=split: _columns(sandbox, seed, s, start, batch)) for split in SPLITS}
 
-        def draw(split: Split, start: int) -> Mapping[str, Any]:
-            found = {"row": np.arange(start, start + batch), **drawn[split](np.uint32(start))}
-            return {name: np.asarray(found[name]) for name in columns}
+        def draw(split: Split, start: int) -> Mapping[str, Array]:
+            batch_columns = {"row": np.arange(start, start + batch), **drawn[split](np.uint32(start))}
+            return {name: np.asarray(batch_columns[name]) for name in columns}
 
         per_file = max(1, SHARD_BYTES // (each * batch)) * batch
         return cls(sandbox, seed, batch, per_file, columns, _about(sandbox, seed), draw)
@@ -145,50 +140,38 @@ class Table:
 
     def write(self, path: Path | BytesIO, split: Split, first: int, last: int) -> Iterator[int]:
         """Write rows to a file, a batch at a time; how many were written, each time."""
-        arrow, writer = _arrow(), None
+        arrow, writer = need("pyarrow", "tables"), None
         try:
             for start in range(first, last, self.batch):
                 count = min(self.batch, last - start)
-                found = arrow.table({name: _array(column[:count]) for name, column in self.draw(split, start).items()})
-                found = found.replace_schema_metadata({"vitrify": json.dumps(self.about, ensure_ascii=False)})
+                table = arrow.table({name: _array(column[:count]) for name, column in self.draw(split, start).items()})
+                table = table.replace_schema_metadata({"vitrify": json.dumps(self.about, ensure_ascii=False)})
                 if writer is None:
                     file = path if isinstance(path, BytesIO) else str(path)
-                    writer = _arrow("pyarrow.parquet").ParquetWriter(file, found.schema, compression="zstd")
-                writer.write_table(found)
+                    writer = need("pyarrow.parquet", "tables").ParquetWriter(file, table.schema, compression="zstd")
+                writer.write_table(table)
                 yield count
         finally:
             if writer is not None:
                 writer.close()
 
-    def bytes_of(self, split: Split, count: int) -> float:
-        """About how much so many rows take on disk, by one batch of them."""
-        sample = BytesIO()
-        written = sum(self.write(sample, split, 0, min(count, self.batch)))
-        return sample.getbuffer().nbytes * count / written
 
-
-def _columns(sandbox: Sandbox, seed: int, split: Split, start: Any, count: int) -> dict[str, Any]:
+def _columns(sandbox: Sandbox, seed: int, split: Split, start: Array, count: int) -> dict[str, Array]:
     """A batch as columns, and the optimal distributions beside it."""
-    found: Row = rows(sandbox, seed, split, start, count)
+    batch: Example = examples(sandbox, seed, split, start, count)
     try:
-        best = jax.numpy.exp(jax.vmap(sandbox.of(split).optimal)(found))
+        best = jax.numpy.exp(jax.vmap(sandbox.of(split).optimal)(batch))
     except NotImplementedError:
         raise InputError(f"{sandbox.name} knows no optimal distribution: its rows can't be written with one") from None
-    latent = {f"latent_{name.replace(' ', '_')}": value for name, value in found.latent.items()}
-    more = {name: value for name, value in (("soft", found.soft), ("start", found.start)) if value is not None}
-    given = {"tokens": found.tokens, "targets": found.targets, "weight": found.weight}
-    return given | more | latent | {"optimal": best}
+    latent = {f"latent_{name.replace(' ', '_')}": value for name, value in batch.latent.items()}
+    more = {name: value for name, value in (("soft", batch.soft), ("start", batch.start)) if value is not None}
+    columns = {"tokens": batch.tokens, "targets": batch.targets, "weight": batch.weight}
+    return columns | more | latent | {"optimal": best}
 
 
-def _order(column: str) -> int:
-    """What is given first, then what is hidden, then what is best."""
-    given = ("tokens", "targets", "weight", "soft", "start")
-    return given.index(column) if column in given else len(given) + (column == "optimal")
-
-
-def _array(column: Any) -> Any:
+def _array(column: Array) -> Array:
     """A column of numbers, or of lists of them, as deep as the array is."""
-    arrow = _arrow()
+    arrow = need("pyarrow", "tables")
     values = arrow.array(np.ascontiguousarray(column).reshape(-1))
     for axis in range(column.ndim - 1, 0, -1):
         size, lists = column.shape[axis], math.prod(column.shape[:axis])
@@ -196,8 +179,8 @@ def _array(column: Any) -> Any:
     return values
 
 
-def _about(sandbox: Sandbox, seed: int) -> dict[str, Any]:
-    """What the numbers mean: the sandbox, its parameters, its symbols."""
+def _about(sandbox: Sandbox, seed: int) -> JsonObject:
+    """Return the metadata of a table: the sandbox, its parameters, its symbols."""
     return {
         "sandbox": sandbox.name,
         "parameters": sandbox.identity(),
@@ -213,20 +196,27 @@ def _check(splits: Mapping[Split, int], seed: int, target: Path) -> None:
     if odd or not splits:
         raise InputError(f"a split is one of {', '.join(SPLITS)}, not {', '.join(odd) or 'none of them'}")
     for split, count in splits.items():
-        if not 1 <= count <= MAX_ROWS:
-            raise InputError(f"the rows of {split} must be 1 to {MAX_ROWS:,}, not {count:,}")
+        if not 1 <= count <= MAX_EXAMPLES:
+            raise InputError(f"the rows of {split} must be 1 to {MAX_EXAMPLES:,}, not {count:,}")
     if not 0 <= seed < 1 << 32:
         raise InputError(f"a seed must lie from 0 to {(1 << 32) - 1:,}, not {seed:,}")
     if target.is_file():
         raise InputError(f"{target} is a file: name a folder to write to")
-    if target.exists() and any(target.iterdir()):
-        card = target / CARD
-        if not card.exists() or MARK not in card.read_text(encoding="utf-8", errors="replace"):
-            raise InputError(f"{target} holds something else: name a new folder, or an empty one")
+    if target.exists() and any(target.iterdir()) and not _is_ours(target):
+        raise InputError(f"{target} holds something else: name a new folder, or an empty one")
 
 
-def _check_space(table: Table, splits: Mapping[Split, int], target: Path) -> None:
-    wanted = sum(table.bytes_of(split, count) for split, count in splits.items())
+def _is_ours(folder: Path) -> bool:
+    card = folder / CARD
+    return card.exists() and MARK in card.read_text(encoding="utf-8", errors="replace")
+
+
+def _check_space(table: SandboxTable, splits: Mapping[Split, int], target: Path) -> None:
+    wanted = 0.0  # bytes, about, by one batch of each split
+    for split, count in splits.items():
+        sample = BytesIO()
+        rows = sum(table.write(sample, split, 0, min(count, table.batch)))
+        wanted += sample.getbuffer().nbytes * count / rows
     free = shutil.disk_usage(target.parent).free
     if wanted > 0.95 * free:
         raise InputError(
@@ -235,7 +225,7 @@ def _check_space(table: Table, splits: Mapping[Split, int], target: Path) -> Non
         )
 
 
-def _card(table: Table, splits: Mapping[Split, int], layout: Layout) -> str:
+def _card(table: SandboxTable, splits: Mapping[Split, int], layout: Layout) -> str:
     """The card of the folder: what `datasets` reads in front, what a person reads behind it."""
     about, sandbox = table.about, table.sandbox
     title = next(line.title for line in registry.headlines(PACKAGE, "SANDBOX") if line.name == sandbox.name)
@@ -271,10 +261,3 @@ def _said(sandbox: Sandbox) -> str:
         return "what is read: numbers of `symbols`"
     planes = "" if sandbox.planes is None else " of {} planes, {} rows and {} columns".format(*sandbox.planes)
     return f"what is read: the numbers of a {sandbox.reads}{planes}"
-
-
-def _arrow(module: str = "pyarrow") -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise InputError("this needs pyarrow, which is not installed: pip install 'vitrify[tables]'") from None

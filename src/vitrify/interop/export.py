@@ -2,68 +2,90 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
+import numpy as np
+
 from vitrify.errors import BuildRefused, FolderError
-from vitrify.interop import card, folders
-from vitrify.interop.equality import LIMITS, Asked, Equality, Precision, Row, Run, asked, compared
-from vitrify.interop.uniform import MOST
+from vitrify.files import write_text
+from vitrify.interop import folders
+from vitrify.interop.equality import LIMITS, ComparedInputs, Difference, Equality, Precision, Run, asked, compared
+from vitrify.interop.uniform import MAX_PARAMETERS
+from vitrify.net.architecture import Architecture, SequenceArchitecture
+from vitrify.net.conv import Convolutional
 from vitrify.net.folder import load, save, spec_path
-from vitrify.net.weights import Ledger, Weights
+from vitrify.net.weights import Weights
+from vitrify.spec import read_spec
 
 Target = Literal["torch", "hf", "transformer-lens", "onnx"]
 TARGETS: tuple[Target, ...] = get_args(Target)
-LAYOUTS: dict[Target, tuple[str, ...]] = {  # in the order in which they are tried
-    "torch": ("torch_folder",),
-    "hf": ("hf_stock", "hf_custom"),
-    "transformer-lens": ("transformer_lens",),
-    "onnx": ("onnx",),
-}
-NAMES = {
-    "torch_folder": "PyTorch",
-    "hf_stock": "GPT-2",
-    "hf_custom": "Hugging Face",
-    "transformer_lens": "TransformerLens",
-    "onnx": "ONNX",
+LAYOUTS: dict[Target, dict[str, str]] = {  # files of this folder in the order in which they are tried, by name
+    "torch": {"torch_folder": "PyTorch"},
+    "hf": {"hf_stock": "GPT-2", "huggingface": "Hugging Face"},
+    "transformer-lens": {"transformer_lens": "TransformerLens"},
+    "onnx": {"onnx": "ONNX"},
 }
 DRIFT = 1e-3  # what a precision may do to an answer before that is worth a word
+LIBRARIES = {"torch": "pytorch", "hf": "transformers", "transformer-lens": "transformer-lens", "onnx": "onnx"}
+TRANSFORMERS = """from transformers import AutoModelForCausalLM, AutoTokenizer
+
+model = AutoModelForCausalLM.from_pretrained("DIR")
+tokenizer = AutoTokenizer.from_pretrained("DIR")
+logits = model(**tokenizer("TEXT", return_tensors="pt", return_token_type_ids=False)).logits"""
+USES = {
+    "torch.nn.Module": """from torch_module import load  # in this folder; needs torch and safetensors
+
+model = load(".")
+logits, cache = model.run_with_cache(tokens)""",
+    "GPT-2": TRANSFORMERS,
+    "custom code": TRANSFORMERS.replace('"DIR")', '"DIR", trust_remote_code=True)  # runs the files of this folder'),
+    "HookedTransformer": """from lens_loading import load  # in this folder; needs transformer-lens, 3.x or 4.x
+
+model = load(".")
+logits, cache = model.run_with_cache(tokens)""",
+    "ONNX": """import onnxruntime
+
+session = onnxruntime.InferenceSession("model.onnx")
+(logits,) = session.run(None, {"inputs": inputs})""",
+}
 
 
-class Layout(Protocol):
+class ExportLayout(Protocol):
     """One way to write a network for a library: a file of this room."""
 
     EXTRA: str
 
-    def refusal(self, weights: Weights[Any]) -> list[str]:
+    def refusal(self, weights: Weights[Architecture]) -> list[str]:
         """The features of a network that it can't represent."""
         ...
 
-    def write(self, weights: Weights[Any], folder: Path, precision: Precision) -> str:
+    def write(self, weights: Weights[Architecture], folder: Path, precision: Precision) -> str:
         """Write the network; the name of the layout."""
         ...
 
     def runner(self, folder: Path, precision: Precision) -> Run:
-        """What was written, loaded by the library itself, as a function of inputs."""
+        """Load an export by the library itself, as a function of inputs."""
         ...
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export came to: the report, and the files."""
+    """The result of an export: the report, and the files."""
 
     equality: Equality
     files: tuple[str, ...]
 
 
 def export(
-    source: Path,
+    source: Path | str,
     target: Target,
-    out: Path,
+    out: Path | str,
     *,
     precision: Precision = "float32",
     seed: int = 0,
@@ -73,10 +95,8 @@ def export(
 
     Refused where no layout of the target can represent the net, or where answers differ by more than rounding.
     """
-    tell = say or (lambda _text: None)
+    source, out, tell = Path(source), Path(out), say or (lambda _text: None)
     if folders.is_run(source):
-        from vitrify.interop.trained import trained  # which imports JAX
-
         with tempfile.TemporaryDirectory() as made:
             save(trained(source), Path(made) / "net")
             return export(Path(made) / "net", target, out, precision=precision, seed=seed, say=say)
@@ -84,11 +104,15 @@ def export(
     tell("choosing inputs")
     questions = asked(weights, _spec(source), seed)
     reasons: list[str] = []
-    for name in LAYOUTS[target]:
+    dense = weights.sizes.dense
+    large = (
+        [f"room for {dense:,} numbers (with their zeros; at most {MAX_PARAMETERS:,})"] if dense > MAX_PARAMETERS else []
+    )
+    for name, library in LAYOUTS[target].items():
         layout: Any = import_module(f"vitrify.interop.{name}")
-        found = _too_large(weights) or layout.refusal(weights)
-        if found:
-            reasons.append(f"{NAMES[name]} has no {', no '.join(found)}")
+        reason = large or layout.refusal(weights)
+        if reason:
+            reasons.append(f"{library} has no {', no '.join(reason)}")
             continue
         try:
             with folders.writing(out) as partial:
@@ -96,7 +120,7 @@ def export(
                 equality = replace(equality, notes=(*reasons, *_drift(equality.rows, precision)))
                 carried = folders.carry(source, partial)
                 folders.write_json(partial / folders.REPORT, equality.to_json())
-                (partial / "README.md").write_text(card.card(weights, equality, carried), encoding="utf-8")
+                write_text(partial / "README.md", card(weights, equality, carried))
                 files = tuple(sorted(path.name for path in partial.iterdir()))
             return Exported(equality, files)
         except _Differs as error:
@@ -109,12 +133,12 @@ class _Differs(BuildRefused):
 
 
 def _written(
-    layout: Layout,
-    weights: Weights[Any],
+    layout: ExportLayout,
+    weights: Weights[Architecture],
     folder: Path,
     target: Target,
     precision: Precision,
-    questions: Asked,
+    questions: ComparedInputs,
     say: Callable[[str], None],
 ) -> Equality:
     """Write a layout, and once more in the other precision for the report's sake; what differs is refused."""
@@ -123,7 +147,7 @@ def _written(
     rows = []
     for kind in sorted(LIMITS):
         say(f"comparing answers in {kind}")
-        with tempfile.TemporaryDirectory(dir=folder.parent) as other:
+        with tempfile.TemporaryDirectory(dir=folder) as other:
             place = folder if kind == precision else Path(other)
             try:
                 if kind != precision:
@@ -141,7 +165,7 @@ def _written(
     return Equality(target, title, precision, tuple(rows), count, answers, questions.names)
 
 
-def _too_far(title: str, row: Row) -> str:
+def _too_far(title: str, row: Difference) -> str:
     other = " (float64 may do: --dtype float64)" if row.precision == "float32" else ""
     return (
         f"{title}: answers in {row.precision} differ from ours by {row.difference:.3g}, more than "
@@ -149,7 +173,7 @@ def _too_far(title: str, row: Row) -> str:
     )
 
 
-def _drift(rows: tuple[Row, ...], precision: Precision) -> list[str]:
+def _drift(rows: tuple[Difference, ...], precision: Precision) -> list[str]:
     """A warning, if the precision of the file moves the answers by more than a trifle."""
     own = next(row for row in rows if row.precision == precision)
     if own.from_float64 <= DRIFT:
@@ -157,17 +181,91 @@ def _drift(rows: tuple[Row, ...], precision: Precision) -> list[str]:
     return [f"{precision} by itself moves answers by {own.from_float64:.2g}: certified are those in float64"]
 
 
-def _too_large(weights: Weights[Any]) -> list[str]:
-    dense = Ledger.of(weights).dense
-    return [f"room for {dense:,} numbers (with their zeros; at most {MOST:,})"] if dense > MOST else []
-
-
 def _spec(source: Path) -> object | None:
-    """The spec of a folder, if it has one: trained nets may have none."""
-    from vitrify.spec import read_spec
-
+    """Return the spec of a folder, if it has one: trained nets may have none."""
     try:
-        path = spec_path(source)
+        return read_spec(spec_path(source))
     except FolderError:
         return None
-    return read_spec(path)
+
+
+def card(weights: Weights[SequenceArchitecture], equality: Equality, carried: Mapping[str, Path]) -> str:
+    """A page that tells a stranger what the export is, how to load it and what it was compared with."""
+    net, size = weights.architecture, weights.sizes
+    facts = "\n".join(f"| {key} | {value} |" for key, value in weights.about.items())
+    rows = "\n".join(
+        f"| {row.precision} | {row.difference:.3g} | {row.absolute:.3g} | {row.from_float64:.3g} |"
+        for row in equality.rows
+    )
+    hashes = "\n".join(
+        f"| `{name}` | `{hashlib.sha256(path.read_bytes()).hexdigest()}` |" for name, path in carried.items()
+    )
+    return f"""---
+library_name: {LIBRARIES[equality.target]}
+tags: [vitrify, {net.output.kind}]
+---
+# {net.name}
+
+Weights of vitrify, exported as {equality.layout} in {equality.stored}.
+Every dimension, head and unit is named in `labels.json`, where they are named at all.
+
+| about | |
+| --- | --- |
+{facts}
+| reads | {_reads(net)} |
+| writes | {len(net.output.symbols)} symbols ({net.output.kind}): {_some(net.output.symbols)} |
+| size | {size.layers} layers, {size.heads} heads, width {size.d_model}, {size.units} units, {size.nonzero} non-zero |
+
+```python
+{USES[equality.layout]}
+```
+
+## The same answers
+
+{equality.inputs} inputs: {"; ".join(equality.asked)}. Differences are relative to the largest answer, where that is
+more than 1, and absolute; the last column is the distance from vitrify's own answers in float64.
+
+| precision | difference | absolute | from float64 |
+| --- | --- | --- | --- |
+{rows}
+
+## Beside the weights
+
+| file | SHA-256 |
+| --- | --- |
+{hashes}
+"""
+
+
+def _reads(net: SequenceArchitecture) -> str:
+    if net.reads == "tokens":
+        first = f"`{net.inputs[0]}` {net.pads} times in front, then " if net.pads else ""
+        return f"{first}at most {net.max_length} of {len(net.inputs) - 1} symbols: {_some(net.inputs[1:])}"
+    if isinstance(net, Convolutional):
+        return f"planes of {net.rows}×{net.columns} numbers"
+    return f"{len(net.inputs)} numbers" + (f" at each of {net.max_length} positions" if net.reads == "rows" else "")
+
+
+def _some(symbols: tuple[str, ...]) -> str:
+    shown = " ".join(f"`{symbol}`" for symbol in symbols[:20])
+    return shown + (" …" if len(symbols) > 20 else "")
+
+
+def trained(folder: Path) -> Weights[Architecture]:
+    """Return the network that a finished run has learned; the folder of the run stands in its store."""
+    from vitrify.learn.models.catalogue import make as make_model  # which imports JAX
+    from vitrify.learn.store import RunStore
+    from vitrify.sandboxes.catalogue import make as make_sandbox
+
+    store = RunStore(folder.resolve().parent)
+    records = [record for record in store.runs() if record.id == folder.resolve().name]
+    if not records or records[0].state != "finished":
+        raise FolderError(f"{folder} is not the folder of a finished run: `vitrify runs` lists them")
+    identity = records[0].identity
+    settings = {
+        part: {key: value for key, value in identity[part].items() if key != "name"} for part in ("sandbox", "model")
+    }
+    sandbox = make_sandbox(identity["sandbox"]["name"], settings["sandbox"])
+    family = make_model(identity["model"]["name"], settings["model"])
+    arrays = {name: np.asarray(array) for name, array in store.weights(records[0]).items()}
+    return Weights(family.architecture(sandbox), arrays, about={"source": "trained", "run": records[0].id, **identity})

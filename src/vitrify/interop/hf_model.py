@@ -22,12 +22,7 @@ class VitrifyConfig(PretrainedConfig):  # type: ignore[misc]
 
     model_type = "vitrify"
 
-    def __init__(
-        self,
-        vitrify: dict[str, Any] | None = None,
-        output_ids: list[int] | None = None,
-        **rest: Any,
-    ) -> None:
+    def __init__(self, vitrify: dict[str, Any] | None = None, output_ids: list[int] | None = None, **rest: Any) -> None:
         self.vitrify, self.output_ids = vitrify or {}, output_ids or []
         super().__init__(**rest)
 

@@ -1,4 +1,4 @@
-"""What every folder for Hugging Face has, whatever its layout: a vocabulary, a tokenizer, generation settings.
+"""Folders for Hugging Face: what all of them have, and the layout of any network that reads tokens, with its own code.
 
 Hugging Face knows one vocabulary for inputs and outputs: ours is the inputs in their order, then the output symbols
 that are no inputs.
@@ -7,39 +7,47 @@ that are no inputs.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from vitrify.interop.equality import Precision
-from vitrify.interop.folders import write_json
+from vitrify.encoding import JsonObject
+from vitrify.interop.equality import Precision, Run
+from vitrify.interop.folders import description, write_json, write_tensors
+from vitrify.interop.torch_folder import arrays, torch_run, travel
 from vitrify.interop.uniform import strange_inputs
-from vitrify.net.run import UNKNOWN
+from vitrify.net.architecture import Architecture, SequenceArchitecture
+from vitrify.net.inference import UNKNOWN
 from vitrify.net.weights import Weights
+from vitrify.optional import need
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 EXTRA = "hf"
+PREFIX = "network."
 TAUGHT = ("lm", "class")  # outputs whose symbols may be read again
 
 
-def vocabulary(net: Any) -> tuple[str, ...]:
+def vocabulary(net: SequenceArchitecture) -> tuple[str, ...]:
     """All symbols, by number."""
     return (*net.inputs, *(symbol for symbol in net.output.symbols if symbol not in net.inputs))
 
 
-def output_ids(net: Any) -> list[int]:
+def output_ids(net: SequenceArchitecture) -> list[int]:
     """The number of every output symbol in the vocabulary."""
     number = {symbol: place for place, symbol in enumerate(vocabulary(net))}
     return [number[symbol] for symbol in net.output.symbols]
 
 
-def refusal(weights: Weights[Any]) -> list[str]:
-    """What no causal language model of Hugging Face can be."""
+def refusal(weights: Weights[Architecture]) -> list[str]:
+    """Return the features that no causal language model of Hugging Face has, or an empty list."""
     net = weights.architecture
-    found = strange_inputs(net)
+    reasons = strange_inputs(net)
     if net.output.scores == "linear":
-        found.append("answers that are weights to be divided by their sum, not logits")
-    return found
+        reasons.append("answers that are weights to be divided by their sum, not logits")
+    return reasons
 
 
-def sizes(net: Any, precision: Precision) -> dict[str, Any]:
+def sizes(net: SequenceArchitecture, precision: Precision) -> JsonObject:
     """The fields of `config.json` that both layouts have."""
     return {
         "vocab_size": len(vocabulary(net)),
@@ -52,24 +60,24 @@ def sizes(net: Any, precision: Precision) -> dict[str, Any]:
     }
 
 
-def ends(net: Any) -> list[int]:
+def ends(net: SequenceArchitecture) -> list[int]:
     """Symbols after which nothing is read: those that a net that writes says and can't read."""
     if net.output.kind not in TAUGHT:
         return []
     return [place for place, symbol in enumerate(vocabulary(net)) if symbol not in net.inputs]
 
 
-def write_beside(weights: Weights[Any], folder: Path) -> None:
+def write_beside(weights: Weights[SequenceArchitecture], folder: Path) -> None:
     """Write `generation_config.json`, `tokenizer.json` and `tokenizer_config.json`."""
     net = weights.architecture
     generation = {"bos_token_id": 0, "eos_token_id": ends(net) or None, "pad_token_id": 0, "use_cache": False}
-    kept = {key: value for key, value in generation.items() if value is not None}
-    write_json(folder / "generation_config.json", kept)
+    settings = {key: value for key, value in generation.items() if value is not None}
+    write_json(folder / "generation_config.json", settings)
     write_json(folder / "tokenizer.json", _tokenizer(net))
     write_json(folder / "tokenizer_config.json", _tokenizer_config(net))
 
 
-def _tokenizer(net: Any) -> dict[str, Any]:
+def _tokenizer(net: SequenceArchitecture) -> JsonObject:
     """Words between blanks are symbols; the beginning-of-sequence token is put in front as often as the net asks."""
     symbols = vocabulary(net)
     first = net.inputs[0]
@@ -100,10 +108,10 @@ def _tokenizer(net: Any) -> dict[str, Any]:
     }
 
 
-def _tokenizer_config(net: Any) -> dict[str, Any]:
+def _tokenizer_config(net: SequenceArchitecture) -> JsonObject:
     symbols = vocabulary(net)
     last = ends(net)
-    found: dict[str, Any] = {
+    config: JsonObject = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": net.inputs[0],
         "pad_token": net.inputs[0],
@@ -112,5 +120,55 @@ def _tokenizer_config(net: Any) -> dict[str, Any]:
         "model_max_length": net.max_length + net.pads,
     }
     unknown = next((name for name in UNKNOWN if name in symbols), None)
-    found |= {"unk_token": unknown} if unknown else {}
-    return found | ({"eos_token": symbols[last[0]]} if last else {})
+    config |= {"unk_token": unknown} if unknown else {}
+    return config | ({"eos_token": symbols[last[0]]} if last else {})
+
+
+def write(weights: Weights[SequenceArchitecture], folder: Path, precision: Precision) -> str:
+    """Write the folder; the name of the layout."""
+    net = weights.architecture
+    config = {
+        "model_type": "vitrify",
+        "architectures": ["VitrifyForCausalLM"],
+        "auto_map": {
+            "AutoConfig": "modeling_vitrify.VitrifyConfig",
+            "AutoModelForCausalLM": "modeling_vitrify.VitrifyForCausalLM",
+        },
+        **sizes(net, precision),
+        "hidden_size": net.width,
+        "num_hidden_layers": max(1, len(net.units_per_layer)),
+        "num_attention_heads": max(1, *net.heads_per_layer, 1),
+        "output_ids": output_ids(net),
+        "vitrify": description(weights),
+    }
+    write_json(folder / "config.json", config)
+    own = {PREFIX + name: array for name, array in arrays(weights).items()}
+    write_tensors(folder / "model.safetensors", own, precision)
+    write_beside(weights, folder)
+    travel("torch_module.py", folder)
+    travel("hf_model.py", folder, "modeling_vitrify.py")
+    return "custom code"
+
+
+def runner(folder: Path, precision: Precision) -> Run:
+    """The model that a folder holds, as a function of tokens; its code is the one of this room."""
+    need("transformers", EXTRA)
+    from vitrify.interop.hf_model import VitrifyForCausalLM
+
+    return loaded(VitrifyForCausalLM, folder, precision)
+
+
+def loaded(kind: type[PreTrainedModel], folder: Path, precision: Precision) -> Run:
+    """A model of Hugging Face, loaded from a folder and nowhere else; answers in the order of our output symbols."""
+    torch = need("torch", EXTRA)
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model = kind.from_pretrained(folder, local_files_only=True, dtype=getattr(torch, precision)).eval()
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+    columns = getattr(model.config, "output_ids", None) or list(range(model.config.vocab_size))
+    return torch_run(lambda tokens: model(tokens, attention_mask=torch.ones_like(tokens)).logits[..., columns])

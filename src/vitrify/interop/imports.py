@@ -2,7 +2,7 @@
 
 Nothing is unpickled: weights come from safetensors files and ONNX graphs only, and no code of a folder is run to read
 them. Where the arrays are those of an export, the very network comes back: in float64 bit by bit, from a file in
-float32 rounded to that. Where training has filled what was zero, it comes back in the sizes of the export.
+float32 rounded to that. Where training has changed padding zeros, it comes back with the padded sizes of the export.
 """
 
 from __future__ import annotations
@@ -10,39 +10,47 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
 
+from vitrify.arrays import Floats
+from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.errors import FolderError, InputError
-from vitrify.interop import folders, hf_custom, hf_stock, onnx, torch_folder, transformer_lens
-from vitrify.interop.equality import Inputs, Precision, Row, Run, asked, compared
-from vitrify.interop.gathered import QUERIES, as_large, gathered, sparsified
-from vitrify.interop.huggingface import vocabulary
-from vitrify.interop.uniform import Floats, places, spread
-from vitrify.net.architecture import Output, from_json
+from vitrify.interop import folders, hf_stock, huggingface, onnx, torch_folder, transformer_lens
+from vitrify.interop.equality import Difference, Inputs, Precision, Run, asked, compared
+from vitrify.interop.uniform import QUERIES, as_large, gathered, places, sparsified, spread
+from vitrify.net.architecture import Output, SequenceArchitecture, from_json
 from vitrify.net.folder import save
 from vitrify.net.labels import labels_from_json
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
+from vitrify.spec import read_spec
 
 Format = Literal["torch", "hf", "hf-gpt2", "transformer-lens", "onnx"]
 FIRST = "<begin>"  # what stands for the beginning of a sequence in a model that knows none
+LAYOUTS: dict[Format, ModuleType] = {
+    "torch": torch_folder,
+    "hf": huggingface,
+    "hf-gpt2": hf_stock,
+    "transformer-lens": transformer_lens,
+    "onnx": onnx,
+}
 ROUNDING: dict[str, float] = {"float32": 1e-6, "float64": 1e-15}
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What was read: the network, whether it is the one that was exported, and how near ours is to the library's."""
+    """An imported network: whether it is the one that was exported, and how near our answers are to the library's."""
 
     weights: Weights[Any]
     format: Format
     stored: str
     whole: bool  # what was exported, and not something larger that training made of it
-    row: Row | None = None
+    row: Difference | None = None
     note: str = ""
 
 
@@ -55,15 +63,15 @@ def imported(folder: Path) -> Imported:
         about, arrays = onnx.read(folder)
     else:
         about = folders.read_json(folder / "config.json")["vitrify"]
-        prefix = hf_custom.PREFIX if kind == "hf" else ""
-        found = folders.tensors(folder / "model.safetensors")
-        arrays = {name.removeprefix(prefix): array for name, array in found.items()}
+        prefix = huggingface.PREFIX if kind == "hf" else ""
+        tensors = folders.tensors(folder / "model.safetensors")
+        arrays = {name.removeprefix(prefix): array for name, array in tensors.items()}
     net = from_json(about["net"])
     missing = [name for name in net.shapes() if name not in arrays]
     if missing:
         raise FolderError(f"{folder} does not hold {', '.join(missing[:4])}, which the network has")
-    kept = {name: sparsified(arrays[name].astype(about["kind"])) for name in net.shapes()}
-    return Imported(Weights(net, kept), kind, str(arrays["unembed.W_U"].dtype), whole=True)
+    own_arrays = {name: sparsified(arrays[name].astype(about["kind"])) for name in net.shapes()}
+    return Imported(Weights(net, own_arrays), kind, str(arrays["unembed.W_U"].dtype), whole=True)
 
 
 def import_folder(source: Path, out: Path, *, seed: int = 0) -> Imported:
@@ -71,36 +79,38 @@ def import_folder(source: Path, out: Path, *, seed: int = 0) -> Imported:
 
     Labels and spec that stand beside the weights come along; a certificate does if the weights are those it is about.
     """
-    found = imported(source)
-    weights = found.weights
-    about: dict[str, Any] = {"source": f"imported from {found.format}"}
+    net = imported(source)
+    weights = net.weights
+    about: JsonObject = {"source": f"imported from {net.format}"}
     origin = folders.read_json(source / folders.SOURCE) if (source / folders.SOURCE).is_file() else {}
-    if found.whole and origin:
+    if net.whole and origin:
         labels = labels_from_json(json.loads((source / "labels.json").read_text(encoding="utf-8")))
         name = origin["net"].get("name", weights.architecture.name)
         weights = replace(weights, labels=labels, architecture=replace(weights.architecture, name=name))
         about = dict(origin["about"])
     weights = replace(weights, about=about)
-    spec = _spec(source, origin) if found.whole else None
-    found = replace(found, weights=weights, **_compared(source, found, weights, spec, seed))
+    spec_path = source / (origin.get("spec") or "no spec")
+    spec = read_spec(spec_path) if net.whole and spec_path.is_file() else None
+    net = replace(net, weights=weights, **_compared(source, net, weights, spec, seed))
     save(weights, out, spec)
-    same = origin.get("sha256", {}).get("model.safetensors") == _sha256(out / "model.safetensors")
+    digest = hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
+    same = origin.get("sha256", {}).get("model.safetensors") == digest
     if same and (source / "certificate.json").is_file():
         shutil.copyfile(source / "certificate.json", out / "certificate.json")
     elif not same and origin:
-        note = _changed(found, origin)
-        save(replace(weights, about={**about, "imported": f"from {found.format}: {note}"}), out, spec)
-        found = replace(found, note="; ".join(filter(None, (note, found.note))))
-    return found
+        note = _changed(net, origin)
+        save(replace(weights, about={**about, "imported": f"from {net.format}: {note}"}), out, spec)
+        net = replace(net, note="; ".join(filter(None, (note, net.note))))
+    return net
 
 
-def _changed(found: Imported, origin: Mapping[str, Any]) -> str:
+def _changed(net: Imported, origin: JsonMapping) -> str:
     """Why the weights are not those that were exported, in a few words."""
-    if not found.whole:
+    if not net.whole:
         return "changed since it was exported, and in the sizes of the export"
-    if found.weights.architecture != from_json(origin["net"]):
-        return "a stream of parts came back as one sum"
-    rounded = found.stored == "float32" and str(next(iter(found.weights.arrays.values())).dtype) == "float64"
+    if net.weights.architecture != from_json(origin["net"]):
+        return "a concatenating residual stream came back as an adding one"
+    rounded = net.stored == "float32" and str(next(iter(net.weights.arrays.values())).dtype) == "float64"
     return "rounded to float32" if rounded else "changed since it was exported"
 
 
@@ -121,15 +131,14 @@ def _format(folder: Path) -> Format:
 def _from_uniform(folder: Path, kind: Format) -> Imported:
     """A network in the layout of GPT-2 or TransformerLens: the one that was exported, or one as large as the arrays."""
     config = folders.read_json(folder / "config.json")
-    layout: Any = hf_stock if kind == "hf-gpt2" else transformer_lens
-    arrays: dict[str, Floats] = layout.uniform_arrays(folder)
+    arrays: dict[str, Floats] = LAYOUTS[kind].uniform_arrays(folder)
     stored, about = str(arrays["embed.W_E"].dtype), config.get("vitrify")
     if about:
         net = from_json(about["net"])
-        found = _exported(folder, net, about, arrays, kind)
-        if found is not None:
-            return Imported(found, kind, stored, whole=True)
-        inputs, pads = vocabulary(net) if kind == "hf-gpt2" else net.inputs, net.pads
+        weights = _exported(folder, net, about, arrays, kind)
+        if weights is not None:
+            return Imported(weights, kind, stored, whole=True)
+        inputs, pads = huggingface.vocabulary(net) if kind == "hf-gpt2" else net.inputs, net.pads
         output = net.output
     else:
         inputs, pads = _symbols(folder, len(arrays["embed.W_E"])), 0
@@ -150,25 +159,27 @@ def _from_uniform(folder: Path, kind: Format) -> Imported:
 
 
 def _exported(
-    folder: Path, net: Transformer, about: Mapping[str, Any], arrays: dict[str, Floats], kind: Format
+    folder: Path, net: Transformer, about: JsonMapping, arrays: dict[str, Floats], kind: Format
 ) -> Weights | None:
     """The network that was exported, if these are its arrays: exported again it must give them once more."""
     if kind == "hf-gpt2":  # the bias of the answers stands in the dimension that is 1 everywhere
         arrays = {**arrays, "unembed.b_U": arrays["unembed.W_U"][net.d_model + places(net)]}
     queries = folders.tensors(folder / QUERIES) if (folder / QUERIES).is_file() else None
-    found = gathered(net, arrays, about["beta"], about["kind"], queries)
+    weights = gathered(net, arrays, about["beta"], about["kind"], queries)
     again = (
-        hf_stock.state(spread(found, hf_stock.PENALTY)) if kind == "hf-gpt2" else transformer_lens.state(spread(found))
+        hf_stock.state(spread(weights, hf_stock.PENALTY))
+        if kind == "hf-gpt2"
+        else transformer_lens.state(spread(weights))
     )
     there = folders.tensors(folder / "model.safetensors")
     for name, array in again.items():
         near = ROUNDING[str(there[name].dtype)] if name in there else 0.0
         if name not in there or not np.allclose(there[name], array, rtol=near, atol=0.0):
             return None
-    return found
+    return weights
 
 
-def _only_ours(config: Mapping[str, Any]) -> None:
+def _only_ours(config: JsonMapping) -> None:
     """Refuse a GPT-2 that has something that our architecture does not have."""
     odd = []
     if config.get("activation_function", "gelu_new") != "relu":
@@ -189,25 +200,13 @@ def _symbols(folder: Path, count: int) -> tuple[str, ...]:
     return tuple(names.get(number, f"[{number}]") for number in range(count))
 
 
-def _spec(source: Path, origin: Mapping[str, Any]) -> Any:
-    from vitrify.spec import read_spec
-
-    name = origin.get("spec")
-    return read_spec(source / name) if name and (source / name).is_file() else None
-
-
-def _compared(source: Path, found: Imported, weights: Weights[Any], spec: object, seed: int) -> dict[str, Any]:
-    """How far our answers are from the library's, if it is installed."""
-    layouts: dict[Format, Any] = {
-        "torch": torch_folder,
-        "hf": hf_custom,
-        "hf-gpt2": hf_stock,
-        "transformer-lens": transformer_lens,
-        "onnx": onnx,
-    }
-    precision: Precision = "float64" if found.stored == "float64" else "float32"
+def _compared(
+    source: Path, net: Imported, weights: Weights[SequenceArchitecture], spec: object, seed: int
+) -> JsonObject:
+    """Return `row`, the distance of our answers from the library's, or `note`, why there is none."""
+    precision: Precision = "float64" if net.stored == "float64" else "float32"
     try:
-        run: Run = layouts[found.format].runner(source, precision)
+        run: Run = LAYOUTS[net.format].runner(source, precision)
     except InputError as error:
         return {"note": f"not compared: {error}"}
     if getattr(weights.architecture, "inputs", ())[:1] == (FIRST,):  # theirs has no such symbol
@@ -215,7 +214,3 @@ def _compared(source: Path, found: Imported, weights: Weights[Any], spec: object
         run = lambda tokens: theirs(tokens - 1)  # noqa: E731
     batches: tuple[Inputs, ...] = asked(weights, spec, seed).batches
     return {"row": compared(weights, run, batches, precision)}
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,23 +1,28 @@
 """Path patching in TransformerLens, for networks whose circuits are known: every edge with what it does to answers.
 
-The method sees the model and `question.json` only (see `docs/circuits.md`). For each edge it adds to what the reader
-sees the difference that a donor makes to what the writer writes, and counts the answers that change.
+The method reads the model and `question.json` only (see `docs/how-to/circuit-benchmark.md`). For each edge it adds
+to the reader's input the change of the writer's output on a donor sequence, and counts the answers that change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
-from vitrify.interop.optional import need
 from vitrify.mechanisms.parts import Edge
+from vitrify.optional import need
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformer_lens import HookedTransformer
 
 EXTRA = "transformer-lens"
 
 
-def written(model: Any, cache: Any, node: Mapping[str, Any]) -> Any:
-    """What a node adds to the stream [word, pos, model]."""
+def written(model: HookedTransformer, cache: Mapping[str, Tensor], node: JsonObject) -> Tensor:
+    """Return the vectors that a node adds to the residual stream [word, pos, model]."""
     kind, block = node["kind"], node["block"]
     if kind == "embedding":
         return cache["hook_embed"]
@@ -31,7 +36,7 @@ def written(model: Any, cache: Any, node: Mapping[str, Any]) -> Any:
     return cache[f"blocks.{block}.mlp.hook_post"][..., node["units"]] @ model.W_out[block][node["units"]]
 
 
-def answers(metric: Mapping[str, Any], logits: Any) -> Any:
+def answers(metric: JsonObject, logits: Tensor) -> Tensor:
     """Logits as what the metric of the question compares."""
     torch = need("torch", EXTRA)
     if metric["kind"] == "largest":
@@ -46,12 +51,14 @@ def answers(metric: Mapping[str, Any], logits: Any) -> Any:
     return logits
 
 
-def effect(model: Any, tokens: Any, logits: Any, turn: Any, nodes: Any, port: str) -> Any:
+def effect(
+    model: HookedTransformer, tokens: Tensor, logits: Tensor, turn: Tensor, nodes: Mapping[str, JsonObject], port: str
+) -> Tensor:
     """Logits when a port sees so much more of the stream than it does."""
     if port == "output":
         return logits + turn @ model.W_U
     letter = port[-1]
-    slot: tuple[Any, ...]
+    slot: tuple[object, ...]
     if port[-2:] in (".q", ".k", ".v"):
         node = nodes[port[:-2]]
         block, place = node["block"], node["place"]
@@ -62,7 +69,7 @@ def effect(model: Any, tokens: Any, logits: Any, turn: Any, nodes: Any, port: st
         matrix = model.W_in[node["block"]][:, node["units"]]
         name, slot = f"blocks.{node['block']}.mlp.hook_pre", (Ellipsis, node["units"])
 
-    def more(seen: Any, **_: Any) -> Any:
+    def more(seen: Tensor, **_: object) -> Tensor:
         seen = seen.clone()
         seen[slot] += turn @ matrix
         return seen
@@ -70,29 +77,25 @@ def effect(model: Any, tokens: Any, logits: Any, turn: Any, nodes: Any, port: st
     return model.run_with_hooks(tokens, fwd_hooks=[(name, more)])
 
 
-def patched_paths(model: Any, question: Mapping[str, Any]) -> dict[Edge, float]:
+def patched_paths(model: HookedTransformer, question: JsonObject) -> dict[Edge, float]:
     """Every edge with the share of answers that change when it carries what it carries on the donor."""
     torch = need("torch", EXTRA)
-    with torch.no_grad():
-        return _shares(torch, model, question)
-
-
-def _shares(torch: Any, model: Any, question: Mapping[str, Any]) -> dict[Edge, float]:
     nodes = {node["name"]: node for node in question["nodes"]}
     metric, scores = question["metric"], {(str(a), str(b)): 0.0 for a, b in question["edges"]}
     total = 0
-    for part in question["domain"]:
-        words, (first, donor) = torch.tensor(part["tokens"]), torch.tensor(part["pairs"]).T
-        places, tokens = torch.tensor(part["places"]), words[first]
-        asked = torch.tensor(part["asked"], dtype=torch.bool)[first]
-        total += int(asked.sum())
-        _, said = model.run_with_cache(words)
-        logits = model(tokens)
-        sums = {name: written(model, said, nodes[name]) for name in {edge[0] for edge in scores}}
-        for source, port in scores:
-            turn = sums[source][donor[:, None], places] - sums[source][first]
-            patched = effect(model, tokens, logits, turn, nodes, port)
-            moved = (answers(metric, patched) - answers(metric, logits)).abs().amax(dim=-1)
-            wide = metric["tolerance"] if metric["kind"] in ("probabilities", "values") else 0.5
-            scores[source, port] += float(((moved > wide) & asked).sum())
+    with torch.no_grad():
+        for part in question["domain"]:
+            words, (first, donor) = torch.tensor(part["tokens"]), torch.tensor(part["pairs"]).T
+            places, tokens = torch.tensor(part["places"]), words[first]
+            queried = torch.tensor(part["asked"], dtype=torch.bool)[first]
+            total += int(queried.sum())
+            _, cache = model.run_with_cache(words)
+            logits = model(tokens)
+            sums = {name: written(model, cache, nodes[name]) for name in {edge[0] for edge in scores}}
+            for source, port in scores:
+                turn = sums[source][donor[:, None], places] - sums[source][first]
+                patched = effect(model, tokens, logits, turn, nodes, port)
+                moved = (answers(metric, patched) - answers(metric, logits)).abs().amax(dim=-1)
+                wide = metric["tolerance"] if metric["kind"] in ("probabilities", "values") else 0.5
+                scores[source, port] += float(((moved > wide) & queried).sum())
     return {edge: count / total for edge, count in scores.items()}

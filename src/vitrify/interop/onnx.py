@@ -9,31 +9,33 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from vitrify.arrays import Arrays
+from vitrify.encoding import JsonObject
 from vitrify.errors import BuildRefused, FolderError
 from vitrify.interop.equality import Precision, Run
 from vitrify.interop.folders import blank, description
-from vitrify.interop.optional import need
 from vitrify.interop.torch_folder import arrays
+from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.weights import Weights
+from vitrify.optional import need
 
 EXTRA = "onnx"
 OPSET = 18
 MODEL = "model.onnx"
 
 
-def refusal(weights: Weights[Any]) -> list[str]:
+def refusal(weights: Weights[Architecture]) -> list[str]:
     """The features that no graph of fixed operators can represent."""
     blocks = getattr(weights.architecture, "blocks", ())
     return ["experts that choose among the rows of a batch"] if any(block.crowded for block in blocks) else []
 
 
-def write(weights: Weights[Any], folder: Path, precision: Precision) -> str:
+def write(weights: Weights[SequenceArchitecture], folder: Path, precision: Precision) -> str:
     """Write `model.onnx`, with all weights inside; the name of the layout."""
     torch, onnx = need("torch", EXTRA), need("onnx", EXTRA)
     from vitrify.interop.torch_module import VitrifyModule
@@ -85,7 +87,7 @@ def runner(folder: Path, precision: Precision) -> Run:
     return lambda inputs: session.run(None, {"inputs": inputs})[0]
 
 
-def read(folder: Path) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def read(folder: Path) -> tuple[JsonObject, Arrays]:
     """The description of the network that a graph was recorded from, and its arrays by name."""
     onnx = need("onnx", EXTRA)
     try:
@@ -95,5 +97,5 @@ def read(folder: Path) -> tuple[dict[str, Any], Mapping[str, Any]]:
     about = {entry.key: entry.value for entry in model.metadata_props}
     if "vitrify" not in about:
         raise FolderError(f"{folder / MODEL} was not written by vitrify: graphs of others are not read back")
-    found = {entry.name: onnx.numpy_helper.to_array(entry) for entry in model.graph.initializer}
-    return json.loads(about["vitrify"]), found
+    arrays = {entry.name: onnx.numpy_helper.to_array(entry) for entry in model.graph.initializer}
+    return json.loads(about["vitrify"]), arrays

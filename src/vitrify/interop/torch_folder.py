@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vitrify.arrays import Array
+from vitrify.files import write_text
 from vitrify.interop.equality import Inputs, Precision, Run
 from vitrify.interop.folders import description, write_json, write_tensors
-from vitrify.interop.optional import need
+from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
+from vitrify.optional import need
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 EXTRA = "torch"
 
 
-def refusal(weights: Weights[Any]) -> list[str]:
+def refusal(weights: Weights[Architecture]) -> list[str]:
     """Nothing: the module knows every architecture."""
     del weights
     return []
 
 
-def write(weights: Weights[Any], folder: Path, precision: Precision) -> str:
+def write(weights: Weights[SequenceArchitecture], folder: Path, precision: Precision) -> str:
     """Write `config.json`, `model.safetensors` and the source of the module; the name of the layout."""
     write_json(folder / "config.json", {"format": "vitrify for PyTorch", "vitrify": description(weights)})
     write_tensors(folder / "model.safetensors", arrays(weights), precision)
@@ -30,7 +37,7 @@ def write(weights: Weights[Any], folder: Path, precision: Precision) -> str:
     return "torch.nn.Module"
 
 
-def arrays(weights: Weights[Any]) -> dict[str, Any]:
+def arrays(weights: Weights[Architecture]) -> dict[str, Array]:
     """All arrays, the zeros of mostly empty ones too."""
     return {name: np.asarray(dense(array)) for name, array in weights.arrays.items()}
 
@@ -38,7 +45,7 @@ def arrays(weights: Weights[Any]) -> dict[str, Any]:
 def travel(name: str, folder: Path, as_name: str | None = None) -> None:
     """Copy a source file that stands beside this one into an export."""
     source = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    (folder / (as_name or name)).write_text(source, encoding="utf-8")
+    write_text(folder / (as_name or name), source)
 
 
 def runner(folder: Path, precision: Precision) -> Run:
@@ -46,9 +53,14 @@ def runner(folder: Path, precision: Precision) -> Run:
     torch = need("torch", EXTRA)
     from vitrify.interop.torch_module import load
 
-    model = load(folder, getattr(torch, precision))
+    return torch_run(load(folder, getattr(torch, precision)))
 
-    def run(inputs: Inputs) -> Any:
+
+def torch_run(model: Callable[[Tensor], Tensor]) -> Run:
+    """Return a function of torch tensors as one of NumPy arrays, without gradients."""
+    torch = need("torch", EXTRA)
+
+    def run(inputs: Inputs) -> Array:
         with torch.no_grad():
             return model(torch.from_numpy(inputs)).numpy()
 

@@ -30,7 +30,7 @@ Names = tuple[str, str]  # how the arrays of a block begin, and its activations:
 
 
 class Hook(nn.Module):  # type: ignore[misc]
-    """What an activation passes: nothing is changed unless a hook does."""
+    """A point that an activation passes; only a hook changes it."""
 
     def forward(self, x: Tensor) -> Tensor:
         """The activation."""
@@ -46,8 +46,8 @@ class Named(nn.Module):  # type: ignore[misc]
             return self
         if path[0] not in self._modules:
             self.add_module(path[0], Named())
-        found: Named = self._modules[path[0]].at(path[1:])
-        return found
+        module: Named = self._modules[path[0]].at(path[1:])
+        return module
 
 
 class VitrifyModule(Named):
@@ -65,13 +65,11 @@ class VitrifyModule(Named):
 
     def array(self, name: str) -> Tensor:
         """The array of that name."""
-        found: Tensor = self.get_parameter(name)
-        return found
+        return self.get_parameter(name)
 
     def seen(self, name: str, x: Tensor) -> Tensor:
         """The activation of that name, as hooks leave it."""
-        found: Tensor = self.get_submodule(name)(x)
-        return found
+        return self.get_submodule(name)(x)
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits [batch, pos, out], or [batch, out] of images; `lengths` hides filling behind short rows of tokens."""
@@ -93,8 +91,8 @@ class VitrifyModule(Named):
     def run_with_hooks(self, inputs: Tensor, changes: Mapping[str, Change]) -> Tensor:
         """Logits of a run in which functions change activations by name."""
         with self.hooked(changes):
-            found: Tensor = self(inputs)
-        return found
+            logits: Tensor = self(inputs)
+        return logits
 
     def run_with_cache(self, inputs: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Logits and every activation by name."""
@@ -111,8 +109,8 @@ def load(folder: str | Path, dtype: torch.dtype | None = None) -> VitrifyModule:
     arrays = load_file(Path(folder) / "model.safetensors")
     model = VitrifyModule(config["vitrify"])
     model.load_state_dict(arrays, assign=True)
-    found: VitrifyModule = (model.to(dtype) if dtype else model).eval()
-    return found
+    loaded: VitrifyModule = (model.to(dtype) if dtype else model).eval()
+    return loaded
 
 
 # Transformers
@@ -216,9 +214,9 @@ def _weights(head: Description, scores: Tensor, allowed: Tensor) -> Tensor:
         return torch.where(allowed, scores, none)
     best = torch.where(allowed, scores, torch.full_like(scores, torch.finfo(scores.dtype).min)).amax(-1, keepdim=True)
     if head["attention"] == "softmax":
-        found = torch.where(allowed, torch.exp(torch.where(allowed, scores - best, none)), none)
-        total = found.sum(-1, keepdim=True)
-        return found / torch.where(total > 0, total, torch.ones_like(total))
+        exponentials = torch.where(allowed, torch.exp(torch.where(allowed, scores - best, none)), none)
+        total = exponentials.sum(-1, keepdim=True)
+        return exponentials / torch.where(total > 0, total, torch.ones_like(total))
     if head["attention"] == "sparsemax":
         shifted = torch.where(allowed, scores - best, torch.full_like(scores, -2.0))
         ordered = shifted.sort(dim=-1, descending=True).values
@@ -232,8 +230,8 @@ def _weights(head: Description, scores: Tensor, allowed: Tensor) -> Tensor:
         tied = tied & (tied.to(scores.dtype).cumsum(-1) == 1)
     elif head["ties"] == "right":
         tied = tied & (tied.to(scores.dtype).flip(-1).cumsum(-1).flip(-1) == 1)
-    found = tied.to(scores.dtype)
-    return found / found.sum(-1, keepdim=True).clamp(min=1)
+    exponentials = tied.to(scores.dtype)
+    return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1)
 
 
 def _units(model: VitrifyModule, own: str, at: str, x: Tensor) -> Tensor:
@@ -255,15 +253,15 @@ def _normed(model: VitrifyModule, net: Description, x: Tensor, half: int, own: s
     if groups is None:
         return x
     groups = groups or [list(range(x.shape[-1]))]
-    found = []
+    parts = []
     for group in groups:
         own_part = x if len(group) == x.shape[-1] and group == sorted(group) else x[..., group]
         centred = own_part - own_part.mean(-1, keepdim=True)
         variance = (centred * centred).mean(-1, keepdim=True) + net["eps"]
         if not net["eps"]:
             variance = torch.where(variance > 0, variance, torch.ones_like(variance))
-        found.append(centred / variance.sqrt())
-    normed = model.seen(at + ".hook_normalized", torch.cat(found, dim=-1))
+        parts.append(centred / variance.sqrt())
+    normed = model.seen(at + ".hook_normalized", torch.cat(parts, dim=-1))
     normed = normed * model.array(own + ".w") + model.array(own + ".b")
     place = {dim: number for number, dim in enumerate(dim for group in groups for dim in group)}
     columns = [place.get(dim, len(place) + dim) for dim in range(x.shape[-1])]
@@ -334,13 +332,12 @@ def _states(model: VitrifyModule, cell: Description, own: str, x: Tensor) -> Ten
         scale = _sigmoid(scale) if kind == "positive" else torch.tanh(scale)
     turns = torch.einsum("bpr,frs->bpfs", x, w_a) if kind == "householder" else driven[:, :, None]
     stepped = torch.jit.script(_stepped) if torch.jit.is_tracing() else _stepped  # a loop of any length in a graph
-    found: Tensor = stepped(kind, w_a, x, driven, scale, turns, cell["state"])
-    return found
+    return stepped(kind, w_a, x, driven, scale, turns, cell["state"])
 
 
 def _stepped(kind: str, w_a: Tensor, x: Tensor, driven: Tensor, scale: Tensor, turns: Tensor, size: int) -> Tensor:
     h = torch.zeros_like(driven[:, 0, :size])
-    c, found = h, []
+    c, states = h, []
     for t in range(driven.shape[1]):
         if kind == "lstm":
             gates = torch.matmul(h, w_a) + driven[:, t]
@@ -360,8 +357,8 @@ def _stepped(kind: str, w_a: Tensor, x: Tensor, driven: Tensor, scale: Tensor, t
             h = torch.relu(torch.matmul(h, w_a) + driven[:, t])
         else:
             h = torch.matmul(h, w_a) + driven[:, t]
-        found.append(h)
-    return torch.stack(found, dim=1)
+        states.append(h)
+    return torch.stack(states, dim=1)
 
 
 def _sigmoid(x: Tensor) -> Tensor:

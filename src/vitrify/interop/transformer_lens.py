@@ -7,54 +7,54 @@ divided by 2, which both versions can be told, and queries are twice as large: p
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from vitrify.interop.equality import Inputs, Precision, Run
+from vitrify.arrays import Floats
+from vitrify.encoding import JsonObject
+from vitrify.interop.equality import Precision, Run
 from vitrify.interop.folders import description, read_json, tensors, write_json, write_tensors
-from vitrify.interop.gathered import write_queries
-from vitrify.interop.optional import need
-from vitrify.interop.uniform import Floats, Uniform, obstacles, spread
+from vitrify.interop.torch_folder import torch_run, travel
+from vitrify.interop.uniform import Uniform, obstacles, spread, write_queries
 from vitrify.net.disentangle import together
 from vitrify.net.weights import Weights
+from vitrify.optional import need
 
 EXTRA = "transformer-lens"
 SCALE = 2.0  # what both versions divide scores by
 
 
-def refusal(weights: Weights[Any]) -> list[str]:
+def refusal(weights: Weights) -> list[str]:
     """The features that TransformerLens has no way to represent."""
-    found = obstacles(weights.architecture)
-    if not found and any(head.rotary for block in weights.architecture.blocks for head in block.heads):
+    reasons = obstacles(weights.architecture)
+    if not reasons and any(head.rotary for block in weights.architecture.blocks for head in block.heads):
         places = weights.arrays["pos_embed.W_pos"]
-        found = ["rotary heads beside a table of positions"] if np.any(np.asarray(places)) else []
-    return found
+        reasons = ["rotary heads beside a table of positions"] if np.any(np.asarray(places)) else []
+    return reasons
 
 
-def write(weights: Weights[Any], folder: Path, precision: Precision) -> str:
+def write(weights: Weights, folder: Path, precision: Precision) -> str:
     """Write `config.json`, `model.safetensors` and the loader; the name of the layout."""
-    whole = spread(weights)
-    about = {"format": "vitrify for TransformerLens", "transformer_lens": config(whole)}
+    uniform = spread(weights)
+    about = {"format": "vitrify for TransformerLens", "transformer_lens": config(uniform)}
     write_json(folder / "config.json", about | {"vitrify": description(together(weights))})
-    write_tensors(folder / "model.safetensors", state(whole), precision)
+    write_tensors(folder / "model.safetensors", state(uniform), precision)
     write_queries(folder, together(weights), precision)
-    source = Path(__file__).with_name("lens_loading.py").read_text(encoding="utf-8")
-    (folder / "lens_loading.py").write_text(source, encoding="utf-8")
+    travel("lens_loading.py", folder)
     return "HookedTransformer"
 
 
-def config(whole: Uniform) -> dict[str, Any]:
+def config(uniform: Uniform) -> JsonObject:
     """The settings, as both versions take them."""
-    net = whole.net
-    rotary = {"rotary_base": whole.rotary, "rotary_dim": whole.d_head, "rotary_adjacent_pairs": True}
+    net = uniform.net
+    rotary = {"rotary_base": uniform.rotary, "rotary_dim": uniform.d_head, "rotary_adjacent_pairs": True}
     return {
-        "n_layers": whole.layers,
-        "d_model": whole.d_model,
-        "d_head": whole.d_head,
-        "n_heads": whole.heads,
-        "d_mlp": whole.units or None,
-        "attn_only": not whole.units,
+        "n_layers": uniform.layers,
+        "d_model": uniform.d_model,
+        "d_head": uniform.d_head,
+        "n_heads": uniform.heads,
+        "d_mlp": uniform.units or None,
+        "attn_only": not uniform.units,
         "n_ctx": net.positions,
         "d_vocab": len(net.inputs),
         "d_vocab_out": len(net.output.symbols),
@@ -63,40 +63,40 @@ def config(whole: Uniform) -> dict[str, Any]:
         "eps": net.eps,
         "use_attn_scale": True,
         "attn_scale": SCALE,
-        "attention_dir": "causal" if whole.causal else "bidirectional",
-        "positional_embedding_type": "rotary" if whole.rotary else "standard",
-        **(rotary if whole.rotary else {}),
+        "attention_dir": "causal" if uniform.causal else "bidirectional",
+        "positional_embedding_type": "rotary" if uniform.rotary else "standard",
+        **(rotary if uniform.rotary else {}),
     }
 
 
-def state(whole: Uniform) -> dict[str, Floats]:
+def state(uniform: Uniform) -> dict[str, Floats]:
     """The arrays by the names of TransformerLens."""
-    found = {name: array for name, array in whole.arrays.items() if not (whole.rotary and "pos_embed" in name)}
-    for name in found:
+    tensors = {name: array for name, array in uniform.arrays.items() if not (uniform.rotary and "pos_embed" in name)}
+    for name in tensors:
         if name.endswith(("W_Q", "b_Q")):
-            found[name] = found[name] * SCALE
-        if whole.rotary and name.endswith(("W_Q", "b_Q", "W_K", "b_K")):  # pairs side by side
-            half = whole.d_head // 2
-            found[name] = found[name][..., np.arange(whole.d_head).reshape(2, half).T.ravel()]
-    if not whole.units:
-        found = {name: array for name, array in found.items() if ".ln2." not in name}
-    return found
+            tensors[name] = tensors[name] * SCALE
+        if uniform.rotary and name.endswith(("W_Q", "b_Q", "W_K", "b_K")):  # pairs side by side
+            half = uniform.d_head // 2
+            tensors[name] = tensors[name][..., np.arange(uniform.d_head).reshape(2, half).T.ravel()]
+    if not uniform.units:
+        tensors = {name: array for name, array in tensors.items() if ".ln2." not in name}
+    return tensors
 
 
 def uniform_arrays(folder: Path) -> dict[str, Floats]:
     """The uniform arrays that a folder holds: `state`, backwards."""
     settings = read_json(folder / "config.json")["transformer_lens"]
-    found = tensors(folder / "model.safetensors")
+    arrays = tensors(folder / "model.safetensors")
     scale = settings["attn_scale"]
-    for name in found:
+    for name in arrays:
         if name.endswith(("W_Q", "b_Q")):
-            found[name] = found[name] / scale
+            arrays[name] = arrays[name] / scale
         if settings["positional_embedding_type"] == "rotary" and name.endswith(("W_Q", "b_Q", "W_K", "b_K")):
             half = settings["d_head"] // 2
-            found[name] = found[name][..., np.arange(settings["d_head"]).reshape(half, 2).T.ravel()]
-    kind = found["embed.W_E"].dtype
-    found.setdefault("pos_embed.W_pos", np.zeros((settings["n_ctx"], settings["d_model"]), kind))
-    return found
+            arrays[name] = arrays[name][..., np.arange(settings["d_head"]).reshape(half, 2).T.ravel()]
+    kind = arrays["embed.W_E"].dtype
+    arrays.setdefault("pos_embed.W_pos", np.zeros((settings["n_ctx"], settings["d_model"]), kind))
+    return arrays
 
 
 def runner(folder: Path, precision: Precision) -> Run:
@@ -106,9 +106,4 @@ def runner(folder: Path, precision: Precision) -> Run:
     from vitrify.interop.lens_loading import load
 
     model = load(folder, getattr(torch, precision))
-
-    def run(tokens: Inputs) -> Any:
-        with torch.no_grad():
-            return model(torch.from_numpy(tokens), return_type="logits").numpy()
-
-    return run
+    return torch_run(lambda tokens: model(tokens, return_type="logits"))

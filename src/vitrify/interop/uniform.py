@@ -8,30 +8,32 @@ allowed and a penalty where it is not, so that $m_i \cdot e_j$ is added to the s
 place only, two digits of about $\sqrt T$ values do instead of $T$: a key that differs in a digit pays. A penalty of 128
 more than all scores leaves weights below $2^{-150}$: zero in float32.
 
-`spread` goes there; `gathered.py` comes back.
+`spread` goes there. `gathered` comes back: to the network that was exported or, if training moved what was zero, to
+one as large (`as_large`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.errors import BuildRefused
+from vitrify.arrays import Floats
+from vitrify.errors import BuildRefused, FolderError
+from vitrify.interop.folders import write_tensors
+from vitrify.net.architecture import Architecture, Output
 from vitrify.net.disentangle import together
-from vitrify.net.sparse import dense
+from vitrify.net.sparse import DENSE_DENSITY, DENSE_ENTRIES, dense, from_entries
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 
-Floats = NDArray[Any]
-
 PLACES = 2048  # more places than these are not given a dimension each
-MOST = 1 << 28  # numbers of an export: libraries keep the zeros of mostly empty arrays
+MAX_PARAMETERS = 1 << 28  # numbers of an export: libraries keep the zeros of mostly empty arrays
 HALVES = {"strict": "is before them", "after": "comes after them"}
+QUERIES = "queries.safetensors"
 
 
 @dataclass(frozen=True)
@@ -49,40 +51,44 @@ class Uniform:
     arrays: Mapping[str, Floats]
 
 
-def obstacles(net: Any) -> list[str]:
-    """What no arrangement of zeros can make of a network: each feature by name."""
+def obstacles(net: Architecture) -> list[str]:
+    """Return the features of a network that no padding with zeros can express, by name."""
     if not isinstance(net, Transformer):
         return [f"{net.tag} architectures"]
-    found = strange_inputs(net)
+    features = strange_inputs(net)
     heads = [head for block in net.blocks for head in block.heads]
     kinds = sorted({head.attention for head in heads} - {"softmax"})
-    found += [f"{kind} attention" for kind in kinds]
-    found += [f"heads that see only what {text}" for mask, text in HALVES.items() if _uses(heads, mask)]
-    found += ["recurrent cells"] if any(block.cell for block in net.blocks) else []
-    found += ["mixtures of experts"] if any(block.experts for block in net.blocks) else []
-    found += ["norms of groups of dimensions"] if net.norm and net.groups else []
+    features += [f"{kind} attention" for kind in kinds]
+    features += [f"heads that see only what {text}" for mask, text in HALVES.items() if _uses(heads, mask)]
+    features += ["recurrent cells"] if any(block.cell for block in net.blocks) else []
+    features += ["mixtures of experts"] if any(block.experts for block in net.blocks) else []
+    features += ["norms of groups of dimensions"] if net.norm and net.groups else []
     coded = _coded(net)
     if coded and net.norm:
-        found.append("windows or relative biases in a net with norms")
+        features.append("windows or relative biases in a net with norms")
     if places(net) > PLACES:
-        found.append(f"windows of several places among {net.positions} (at most {PLACES})")
+        features.append(f"windows of several places among {net.positions} (at most {PLACES})")
     turns = {head.rotary for head in heads}
     if len(turns) > 1 or (any(turns) and (coded or len({block.d_head for block in net.blocks if block.heads}) > 1)):
-        found.append("heads of which only some are rotary, or rotary ones of several kinds")
+        features.append("heads of which only some are rotary, or rotary ones of several kinds")
     numbers = _numbers(net)
-    return found if numbers <= MOST else [*found, f"room for {numbers:,} numbers with their zeros (at most {MOST:,})"]
+    return (
+        features
+        if numbers <= MAX_PARAMETERS
+        else [*features, f"room for {numbers:,} numbers with their zeros (at most {MAX_PARAMETERS:,})"]
+    )
 
 
-def strange_inputs(net: Any) -> list[str]:
+def strange_inputs(net: Architecture) -> list[str]:
     """Inputs that are no tokens, by name."""
     return [] if net.reads == "tokens" else [f"inputs that are no tokens ({net.reads})"]
 
 
 def spread(weights: Weights, penalty: float = 2.0**14) -> Uniform:
     """The same network with blocks that are alike; only for nets without obstacles."""
-    found = obstacles(weights.architecture)
-    if found:
-        raise BuildRefused("the uniform shape has no " + ", no ".join(found))
+    features = obstacles(weights.architecture)
+    if features:
+        raise BuildRefused("the uniform shape has no " + ", no ".join(features))
     weights = together(weights)
     net = weights.architecture
     blocks = [block for _, block in net.turns]
@@ -104,60 +110,60 @@ def spread(weights: Weights, penalty: float = 2.0**14) -> Uniform:
     if added:
         arrays["pos_embed.W_pos"][:, net.d_model :] = _code(net)
     rotary = max((head.rotary for block in blocks for head in block.heads), default=0.0)
-    whole = Uniform(net, **sizes, causal=not _sees_ahead(net), rotary=rotary, arrays=arrays)
+    uniform = Uniform(net, **sizes, causal=not _sees_ahead(net), rotary=rotary, arrays=arrays)
     turns = net.turns or ((0, Block()),)
     for turn, (index, block) in enumerate(turns):
         arrays |= {
-            f"blocks.{turn}.{key}": array for key, array in _block(weights, whole, index, block, penalty).items()
+            f"blocks.{turn}.{key}": array for key, array in _block(weights, uniform, index, block, penalty).items()
         }
     if net.norm:
         arrays |= {f"ln_final.{key}": _dense(weights, f"ln_final.{key}") for key in ("w", "b")}
-    return whole
+    return uniform
 
 
-def _block(weights: Weights, whole: Uniform, index: int, block: Block, penalty: float) -> dict[str, Floats]:
+def _block(weights: Weights, uniform: Uniform, index: int, block: Block, penalty: float) -> dict[str, Floats]:
     """The arrays of one block, without the block's name."""
-    net, name = whole.net, f"blocks.{index}"
-    heads, d_head, d_model = whole.heads, whole.d_head, whole.d_model
-    found: dict[str, Floats] = {}
+    net, name = uniform.net, f"blocks.{index}"
+    heads, d_head, d_model = uniform.heads, uniform.d_head, uniform.d_model
+    arrays: dict[str, Floats] = {}
     for letter in "QKV":
-        found[f"attn.W_{letter}"] = _padded(weights, f"{name}.attn.W_{letter}", (heads, d_model, d_head))
-        found[f"attn.b_{letter}"] = _padded(weights, f"{name}.attn.b_{letter}", (heads, d_head))
-    found["attn.W_O"] = _padded(weights, f"{name}.attn.W_O", (heads, d_head, d_model))
-    found["attn.b_O"] = np.zeros(d_model, found["attn.W_O"].dtype)
+        arrays[f"attn.W_{letter}"] = _padded(weights, f"{name}.attn.W_{letter}", (heads, d_model, d_head))
+        arrays[f"attn.b_{letter}"] = _padded(weights, f"{name}.attn.b_{letter}", (heads, d_head))
+    arrays["attn.W_O"] = _padded(weights, f"{name}.attn.W_O", (heads, d_head, d_model))
+    arrays["attn.b_O"] = np.zeros(d_model, arrays["attn.W_O"].dtype)
     if block.heads:
         beta = _dense(weights, f"{name}.attn.beta")
-        found["attn.W_Q"][: len(beta)] *= beta[:, None, None]
-        found["attn.b_Q"][: len(beta)] *= beta[:, None]
+        arrays["attn.W_Q"][: len(beta)] *= beta[:, None, None]
+        arrays["attn.b_Q"][: len(beta)] *= beta[:, None]
     if places(net):
         table = _dense(weights, f"{name}.attn.b_rel") if block.window else None
         own = d_head - places(net)
         for place, head in enumerate(block.heads):
             bias = None if table is None or head.window is None else table[place]
-            rows = _mask(head, whole.causal, bias, net, penalty)
+            rows = _mask(head, uniform.causal, bias, net, penalty)
             if rows is not None:
-                found["attn.W_Q"][place, net.d_model :, own:] = rows
-                found["attn.W_K"][place, net.d_model :, own:] = np.eye(places(net))
-    if whole.units:
-        found["mlp.W_in"] = _padded(weights, f"{name}.mlp.W_in", (d_model, whole.units))
-        found["mlp.b_in"] = _padded(weights, f"{name}.mlp.b_in", (whole.units,))
-        found["mlp.W_out"] = _padded(weights, f"{name}.mlp.W_out", (whole.units, d_model))
-        found["mlp.b_out"] = _padded(weights, f"{name}.mlp.b_out", (d_model,))
+                arrays["attn.W_Q"][place, net.d_model :, own:] = rows
+                arrays["attn.W_K"][place, net.d_model :, own:] = np.eye(places(net))
+    if uniform.units:
+        arrays["mlp.W_in"] = _padded(weights, f"{name}.mlp.W_in", (d_model, uniform.units))
+        arrays["mlp.b_in"] = _padded(weights, f"{name}.mlp.b_in", (uniform.units,))
+        arrays["mlp.W_out"] = _padded(weights, f"{name}.mlp.W_out", (uniform.units, d_model))
+        arrays["mlp.b_out"] = _padded(weights, f"{name}.mlp.b_out", (d_model,))
     if net.norm:
         for norm in ("ln1", "ln2"):  # one that nothing reads may be anything
-            found[f"{norm}.w"] = _padded(weights, f"{name}.{norm}.w", (d_model,), empty=1.0)
-            found[f"{norm}.b"] = _padded(weights, f"{name}.{norm}.b", (d_model,))
-    return found
+            arrays[f"{norm}.w"] = _padded(weights, f"{name}.{norm}.w", (d_model,), empty=1.0)
+            arrays[f"{norm}.b"] = _padded(weights, f"{name}.{norm}.b", (d_model,))
+    return arrays
 
 
 def _mask(head: Head, causal: bool, bias: Floats | None, net: Transformer, penalty: float) -> Floats | None:
-    """What a head that has a mask of its own adds to its scores, for every pair of dimensions of the code."""
+    """Return what a head with a mask of its own adds to its scores, for every pair of dimensions of the code."""
     digits, length = _digits(net), net.positions
     if len(digits) == 2 and head.window == 1:
-        found = np.full((sum(digits), sum(digits)), -penalty)
-        found[: digits[0], digits[0] :] = found[digits[0] :, : digits[0]] = 0.0
-        np.fill_diagonal(found, np.repeat([0.0, 0.0 if bias is None else bias[0]], digits))
-        return found
+        scores = np.full((sum(digits), sum(digits)), -penalty)
+        scores[: digits[0], digits[0] :] = scores[digits[0] :, : digits[0]] = 0.0
+        np.fill_diagonal(scores, np.repeat([0.0, 0.0 if bias is None else bias[0]], digits))
+        return scores
     offset = np.arange(length)[:, None] - np.arange(length)[None, :]
     if head.window is not None:
         inside = (offset >= 0) & (offset < head.window)
@@ -169,7 +175,7 @@ def _mask(head: Head, causal: bool, bias: Floats | None, net: Transformer, penal
 
 
 def _numbers(net: Transformer) -> int:
-    """How many numbers the uniform arrays have, roughly."""
+    """Return the approximate number of parameters of the uniform arrays."""
     sizes = [(len(block.heads), max(block.d_head, block.d_value), block.units) for block in net.blocks] or [(0, 0, 0)]
     heads, d_head, units = (max(size[part] for size in sizes) for part in range(3))
     width = net.width + places(net)
@@ -178,7 +184,7 @@ def _numbers(net: Transformer) -> int:
 
 
 def places(net: Transformer) -> int:
-    """How many dimensions are added for places."""
+    """Return the number of dimensions added for positions."""
     return sum(_digits(net))
 
 
@@ -206,12 +212,12 @@ def _uses(heads: list[Head], mask: str) -> bool:
 
 
 def _sees_ahead(net: Transformer) -> bool:
-    """Whether a library must let heads look ahead: some head has no mask, and no window either."""
+    """Return whether some head has neither mask nor window, so that it attends to later positions."""
     return any(head.mask == "none" and head.window is None for block in net.blocks for head in block.heads)
 
 
 def _coded(net: Transformer) -> bool:
-    """Whether some head needs its mask written into its scores."""
+    """Return whether some head needs its mask written into its scores."""
     ahead = _sees_ahead(net)
     heads = [head for block in net.blocks for head in block.heads]
     return any(head.window is not None or (ahead and head.mask != "none") for head in heads)
@@ -226,6 +232,110 @@ def _padded(weights: Weights, name: str, shape: tuple[int, ...], empty: float = 
     kind = next(iter(weights.arrays.values())).dtype
     if name not in weights.arrays:
         return np.full(shape, empty, kind)
-    array, found = _dense(weights, name), np.zeros(shape, kind)
-    found[tuple(slice(0, size) for size in array.shape)] = array
-    return found
+    array, padded = _dense(weights, name), np.zeros(shape, kind)
+    padded[tuple(slice(0, size) for size in array.shape)] = array
+    return padded
+
+
+def gathered(
+    net: Transformer,
+    arrays: Mapping[str, Floats],
+    beta: Mapping[str, Sequence[float]],
+    kind: str,
+    queries: Mapping[str, Floats] | None = None,
+) -> Weights:
+    """The network of which these are uniform arrays, or larger ones around them, in its own precision.
+
+    `queries` are those that no division by the temperature gives back. What stands in added places is left out:
+    whether it is what was put there, a second export tells.
+    """
+    gathered_arrays: dict[str, Floats] = {}
+    own = max((max(block.d_head, block.d_value) for block in net.blocks), default=0)
+    added = places(net)
+    for name, shape in net.shapes().items():
+        part, _, last = name.rpartition(".")
+        block = part.removesuffix(".attn")
+        if last == "beta":
+            gathered_arrays[name] = np.array(beta[block], dtype=kind)
+            continue
+        if last == "b_rel":
+            rows = arrays[f"{block}.attn.W_Q"][: shape[0], net.d_model : net.d_model + added, own : own + added]
+            windows = [head.window or 0 for head in net.blocks[int(block.rpartition(".")[2])].heads]
+            table = [rows[:, added - 1, max(added - 1 - offset, 0)] for offset in range(shape[1])]
+            inside = np.arange(shape[1]) < np.array(windows)[:, None]
+            gathered_arrays[name] = np.where(inside, np.stack(table, axis=1), 0.0).astype(kind)
+            continue
+        if name not in arrays:
+            raise FolderError(f"the folder does not hold {name}, which the network has")
+        cut = arrays[name][tuple(slice(0, size) for size in shape)].astype(kind)
+        if last in ("W_Q", "b_Q"):
+            scale = np.array(beta[block], dtype=kind).reshape(-1, *(1,) * (len(shape) - 1))
+            cut = (queries or {}).get(name, cut / np.where(scale == 0, 1, scale))
+        gathered_arrays[name] = cut
+    return Weights(net, {name: sparsified(array) for name, array in gathered_arrays.items()})
+
+
+def write_queries(folder: Path, weights: Weights, precision: str) -> None:
+    """Write the queries that rounding lost when their temperature was multiplied in, if there are any.
+
+    Only where the file keeps all other numbers as they are: what is rounded to float32 does not come back anyway.
+    """
+    lost = {}
+    for name, array in weights.arrays.items():
+        if name.endswith(("attn.W_Q", "attn.b_Q")) and str(array.dtype) == precision:
+            own = np.asarray(dense(array))
+            beta = np.asarray(weights.arrays[f"{name[:-3]}beta"]).reshape(-1, *(1,) * (own.ndim - 1))
+            if not np.array_equal(own * beta / np.where(beta == 0, 1, beta), own):
+                lost[name] = own
+    if lost:
+        write_tensors(folder / QUERIES, lost, precision)
+
+
+def sparsified(array: Floats) -> Floats:
+    """The form in which constructions keep an array: mostly empty large ones as non-zero entries."""
+    if array.ndim < 2 or array.size <= DENSE_ENTRIES or np.count_nonzero(array) > DENSE_DENSITY * array.size:
+        return np.ascontiguousarray(array)
+    flat = array.reshape(-1, array.shape[-1])
+    rows, columns = np.nonzero(flat)
+    return from_entries(rows, columns, flat[rows, columns], array.shape)  # type: ignore[no-any-return]
+
+
+def as_large(
+    arrays: Mapping[str, Floats], inputs: Sequence[str], output: Output, *, pads: int, eps: float | None, causal: bool
+) -> Weights:
+    r"""A network of our architecture from uniform arrays as they are, norms and all (`eps` None: no norms).
+
+    A bias of what all heads write becomes one more dimension of the first head's values, which is 1 at every place:
+    the weights of a head sum to 1.
+    """
+    layers = sum(1 for name in arrays if name.endswith("attn.W_Q"))
+    heads, d_model, d_head = arrays["blocks.0.attn.W_Q"].shape
+    kind = arrays["embed.W_E"].dtype
+    biased = any(arrays[f"blocks.{at}.attn.b_O"].any() for at in range(layers) if f"blocks.{at}.attn.b_O" in arrays)
+    units = arrays["blocks.0.mlp.W_in"].shape[1] if "blocks.0.mlp.W_in" in arrays else 0
+    block = Block((Head(mask="causal" if causal else "none"),) * heads, d_head, d_head + biased, units)
+    positions = len(arrays["pos_embed.W_pos"])
+    net = Transformer(
+        inputs=tuple(inputs),
+        output=output,
+        max_length=positions - pads,
+        d_model=d_model,
+        blocks=(block,) * layers,
+        pads=pads,
+        norm=eps is not None,
+        eps=eps or 0.0,
+        name="imported transformer",
+    )
+    own_arrays = {name: array for name, array in arrays.items() if not name.endswith("b_O")}
+    for at in range(layers):
+        name = f"blocks.{at}.attn"
+        own_arrays[f"{name}.beta"] = np.ones(heads, kind)
+        if biased:
+            wide = ((0, 0), (0, 0), (0, 1))
+            own_arrays[f"{name}.W_V"] = np.pad(arrays[f"{name}.W_V"], wide)
+            own_arrays[f"{name}.b_V"] = np.pad(arrays[f"{name}.b_V"], wide[1:])
+            own_arrays[f"{name}.W_O"] = np.pad(arrays[f"{name}.W_O"], (wide[0], wide[2], wide[1]))
+            own_arrays[f"{name}.b_V"][0, -1] = 1.0
+            own_arrays[f"{name}.W_O"][0, -1] = arrays.get(f"{name}.b_O", 0.0)
+    shapes = net.shapes()
+    return Weights(net, {name: np.ascontiguousarray(own_arrays[name]) for name in own_arrays if name in shapes})

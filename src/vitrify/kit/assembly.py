@@ -1,4 +1,4 @@
-"""Assembly: a network of named parts becomes arrays.
+"""Assembly: the named spaces and operations of a network become arrays.
 
 The passes, in order: schedule (which layer), layout (which dimensions), margins (which temperatures), then the arrays.
 """
@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.arrays import Matrix
+from vitrify.arrays import Floats, Ints, Matrix
 from vitrify.errors import BuildRefused
-from vitrify.kit.layout import Erasure, Layout, layout, looped
+from vitrify.kit.layout import Erasure, Layout, lay_out, lay_out_loop
 from vitrify.kit.margins import Arithmetic, Margins, margins
 from vitrify.kit.network import Affine, Attend, Experts, Network, Recur, Space, Units, heads_of
 from vitrify.kit.schedule import Schedule, schedule
@@ -24,47 +23,45 @@ from vitrify.net.sparse import from_entries, is_sparse
 from vitrify.net.transformer import Block, Groups, Head, Transformer
 from vitrify.net.weights import Weights
 
-Floats = NDArray[np.float64]
-
 
 def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights:
-    """Weights of a network: same network, same bytes."""
+    """Return the weights of a network; the same network gives the same bytes."""
     plan = schedule(network)
-    place = looped(plan, network.carries) if network.carries else layout(plan, reuse=network.reuse)
-    groups = _groups(network, plan, place)
-    place = replace(place, dims={**place.dims, **{space: place.dims[held] for space, held in plan.seen.items()}})
+    layout = lay_out_loop(plan, network.carries) if network.carries else lay_out(plan, reuse=network.reuse)
+    groups = _groups(network, plan, layout)
+    layout = replace(layout, dims={**layout.dims, **{space: layout.dims[held] for space, held in plan.seen.items()}})
     sharp = margins(network, arithmetic)
     for old, new in network.carries:
         if sharp.errors[new] > sharp.errors[old]:
             raise BuildRefused(f"errors of {new.name!r} would grow from round to round: snap it")
     arrays: dict[str, Matrix] = {
-        "embed.W_E": _tables(network.embedded, place, len(network.inputs)),
-        "pos_embed.W_pos": _tables(network.placed, place, network.pads + network.max_length),
+        "embed.W_E": _tables(network.embedded, layout, len(network.inputs)),
+        "pos_embed.W_pos": _tables(network.positional, layout, network.pads + network.max_length),
     }
     blocks, heads, units = [], [], []
     for index in range(plan.blocks):
         attends = [head for op in network.operations if plan.moments.get(op) == 2 * index + 1 for head in heads_of(op)]
         recurs = [op for op in network.operations if isinstance(op, Recur) and plan.moments[op] == 2 * index + 1]
-        works = [op for op in network.operations if isinstance(op, Units) and plan.moments[op] == 2 * index + 2]
+        mlps = [op for op in network.operations if isinstance(op, Units) and plan.moments[op] == 2 * index + 2]
         mixes = [op for op in network.operations if isinstance(op, Experts) and plan.moments[op] == 2 * index + 2]
-        erased = [erasure for erasure in place.erasures if erasure.block == index]
-        experts, router, mixed = _mixture(mixes, place)
-        cell, recurring = _recurrence(recurs, place)
-        blocks.append(replace(_block(attends, works, erased), experts=experts, router=router, cell=cell))
+        erased = [erasure for erasure in layout.erasures if erasure.block == index]
+        experts, router, mixed = _mixture(mixes, layout)
+        cell, recurring = _recurrence(recurs, layout)
+        blocks.append(replace(_block(attends, mlps, erased), experts=experts, router=router, cell=cell))
         arrays |= {f"blocks.{index}.rec.{k}": v for k, v in recurring.items()}
         arrays |= {f"blocks.{index}.moe.{k}": v for k, v in mixed.items()}
-        arrays |= {f"blocks.{index}.attn.{k}": v for k, v in _attention(attends, place, sharp, blocks[-1]).items()}
-        arrays |= {f"blocks.{index}.mlp.{k}": v for k, v in _mlp(works, erased, place).items()}
+        arrays |= {f"blocks.{index}.attn.{k}": v for k, v in _attention(attends, layout, sharp, blocks[-1]).items()}
+        arrays |= {f"blocks.{index}.mlp.{k}": v for k, v in _mlp(mlps, erased, layout).items()}
         heads += [_head_label(op, index, number, sharp) for number, op in enumerate(attends)]
-        units += [*_units_labels(works, erased, index), *_expert_labels(mixes, index)]
+        units += [*_units_labels(mlps, erased, index), *_expert_labels(mixes, index)]
     arrays |= _norms(groups)
-    arrays |= {"unembed.W_U": _unembed(network, place), "unembed.b_U": network.readout.bias}
+    arrays |= {"unembed.W_U": _unembed(network, layout), "unembed.b_U": network.readout.bias}
     architecture = Transformer(
         inputs=network.inputs,
         output=network.output,
         max_length=network.max_length,
         min_length=network.min_length,
-        d_model=place.width,
+        d_model=layout.width,
         blocks=tuple(blocks),
         pads=network.pads,
         norm=any(groups),
@@ -73,12 +70,12 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         loops=network.loops,
         name=network.name,
     )
-    labels = Labels(_space_labels(network, plan, place, sharp), tuple(heads), tuple(units))
+    labels = Labels(_space_labels(network, plan, layout, sharp), tuple(heads), tuple(units))
     return Weights(architecture, arrays, labels, network.about)
 
 
-def _groups(network: Network, plan: Schedule, place: Layout) -> tuple[Groups, ...]:
-    """The dimensions that each half layer, and the unembedding, read through norms, space by space."""
+def _groups(network: Network, plan: Schedule, layout: Layout) -> tuple[Groups, ...]:
+    """Return the dimensions that each attention, MLP and the unembedding read through norms, space by space."""
     readings = [set[Space]() for _ in range(2 * plan.blocks + 1)]
     for op, moment in plan.moments.items():
         readings[moment - 1] |= set(op.reads)
@@ -87,11 +84,11 @@ def _groups(network: Network, plan: Schedule, place: Layout) -> tuple[Groups, ..
         both = [space.name for space, held in plan.seen.items() if space in reads and held in reads]
         if both:
             raise ValueError(f"{', '.join(both)}: a space is read through its norm or as it is, not both at once")
-    return tuple(tuple(place.dims[held] for space, held in plan.seen.items() if space in r) for r in readings)
+    return tuple(tuple(layout.dims[held] for space, held in plan.seen.items() if space in r) for r in readings)
 
 
 def _norms(groups: Sequence[Groups]) -> dict[str, Matrix]:
-    """Scales of 1 and shifts of 0."""
+    """Return the arrays of the norms: scales of 1 and shifts of 0."""
     arrays: dict[str, Matrix] = {}
     for half, some in enumerate(groups):
         name = "ln_final" if half == len(groups) - 1 else f"blocks.{half // 2}.ln{half % 2 + 1}"
@@ -101,7 +98,7 @@ def _norms(groups: Sequence[Groups]) -> dict[str, Matrix]:
     return arrays
 
 
-def _block(attends: Sequence[Attend], works: Sequence[Units], erased: Sequence[Erasure]) -> Block:
+def _block(attends: Sequence[Attend], mlps: Sequence[Units], erased: Sequence[Erasure]) -> Block:
     return Block(
         heads=tuple(
             Head(
@@ -115,14 +112,14 @@ def _block(attends: Sequence[Attend], works: Sequence[Units], erased: Sequence[E
         ),
         d_head=max((op.query.size for op in attends), default=0),
         d_value=max((op.value.size for op in attends), default=0),
-        units=sum(op.count for op in works) + len(erased),
+        units=sum(op.count for op in mlps) + len(erased),
     )
 
 
-def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: Block) -> dict[str, Matrix]:
+def _attention(attends: Sequence[Attend], layout: Layout, sharp: Margins, block: Block) -> dict[str, Matrix]:
     if not attends:
         return {}
-    count, width = len(attends), place.width
+    count, width = len(attends), layout.width
     arrays: dict[str, Matrix] = {"beta": np.array([sharp.heads[op].beta for op in attends])}
     sizes = {"Q": block.d_head, "K": block.d_head, "V": block.d_value}
     for letter, size in sizes.items():
@@ -130,13 +127,13 @@ def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: 
         for number, op in enumerate(attends):
             affine = {"Q": op.query, "K": op.key, "V": op.value}[letter]
             for space, part in affine.parts:
-                entries.add(part, number * width + np.array(place.dims[space]), np.arange(affine.size))
+                entries.add(part, number * width + np.array(layout.dims[space]), np.arange(affine.size))
             bias[number, : affine.size] = affine.bias
         arrays |= {f"W_{letter}": entries.matrix((count, width, size)), f"b_{letter}": bias}
     written = _Entries()
     for number, op in enumerate(attends):
         out = np.eye(op.writes.size) if op.out is None else op.out
-        written.add(out, number * block.d_value + np.arange(op.value.size), np.array(place.dims[op.writes]))
+        written.add(out, number * block.d_value + np.arange(op.value.size), np.array(layout.dims[op.writes]))
     arrays["W_O"] = written.matrix((count, block.d_value, width))
     if block.window:
         arrays["b_rel"] = np.zeros((count, block.window))
@@ -146,8 +143,8 @@ def _attention(attends: Sequence[Attend], place: Layout, sharp: Margins, block: 
     return arrays
 
 
-def _recurrence(recurs: Sequence[Recur], place: Layout) -> tuple[Cell | None, dict[str, Matrix]]:
-    """One cell for all recurrences of a block, each with its own part of the state."""
+def _recurrence(recurs: Sequence[Recur], layout: Layout) -> tuple[Cell | None, dict[str, Matrix]]:
+    """Return one cell for all recurrences of a block, each with its own part of the state, and its arrays."""
     if not recurs:
         return None, {}
     state = sum(op.writes.size for op in recurs)
@@ -157,28 +154,28 @@ def _recurrence(recurs: Sequence[Recur], place: Layout) -> tuple[Cell | None, di
         own = np.arange(at, at + op.writes.size)
         for entries, affine in ((scaled, op.scale), (driven, op.drives)):
             for space, matrix in affine.parts:
-                entries.add(matrix, np.array(place.dims[space]), own)
-        written.add(np.eye(op.writes.size), own, np.array(place.dims[op.writes]))
+                entries.add(matrix, np.array(layout.dims[space]), own)
+        written.add(np.eye(op.writes.size), own, np.array(layout.dims[op.writes]))
         at += op.writes.size
-    arrays = {name: entries.matrix((place.width, state)) for name, entries in (("W_A", scaled), ("W_B", driven))}
-    return Cell("diagonal", state), arrays | {"W_C": written.matrix((state, place.width))}
+    arrays = {name: entries.matrix((layout.width, state)) for name, entries in (("W_A", scaled), ("W_B", driven))}
+    return Cell("diagonal", state), arrays | {"W_C": written.matrix((state, layout.width))}
 
 
-def _mlp(works: Sequence[Units], erased: Sequence[Erasure], place: Layout) -> dict[str, Matrix]:
-    total = sum(op.count for op in works) + len(erased)
+def _mlp(mlps: Sequence[Units], erased: Sequence[Erasure], layout: Layout) -> dict[str, Matrix]:
+    total = sum(op.count for op in mlps) + len(erased)
     if not total:
         return {}
     inward, outward = _Entries(), _Entries()
-    bias, constant = np.zeros(total), np.zeros(place.width)
+    bias, constant = np.zeros(total), np.zeros(layout.width)
     at = 0
-    for op in works:
+    for op in mlps:
         units = np.arange(at, at + op.count)
         for space, matrix in op.reads_by:
-            inward.add(matrix, np.array(place.dims[space]), units)
+            inward.add(matrix, np.array(layout.dims[space]), units)
         for space, matrix in op.writes_by:
-            outward.add(matrix, units, np.array(place.dims[space]))
+            outward.add(matrix, units, np.array(layout.dims[space]))
         for space, vector in op.constants:
-            constant[list(place.dims[space])] += vector
+            constant[list(layout.dims[space])] += vector
         bias[units] = op.bias
         at += op.count
     for erasure in erased:
@@ -188,59 +185,59 @@ def _mlp(works: Sequence[Units], erased: Sequence[Erasure], place: Layout) -> di
         constant[erasure.dim] -= erasure.low
         at += 1
     return {
-        "W_in": inward.matrix((place.width, total)),
+        "W_in": inward.matrix((layout.width, total)),
         "b_in": bias,
-        "W_out": outward.matrix((total, place.width)),
+        "W_out": outward.matrix((total, layout.width)),
         "b_out": constant,
     }
 
 
-def _mixture(mixes: Sequence[Experts], place: Layout) -> tuple[tuple[Expert, ...], int, dict[str, Matrix]]:
-    """The experts of a block, how many hidden units their router has, and the arrays of both."""
+def _mixture(mixes: Sequence[Experts], layout: Layout) -> tuple[tuple[Expert, ...], int, dict[str, Matrix]]:
+    """Return the experts of a block, the number of hidden units of their router, and the arrays of both."""
     if not mixes:
         return (), 0, {}
     if len(mixes) > 1:
         raise BuildRefused(f"a block has one set of experts, not {' and '.join(repr(op.name) for op in mixes)}")
     (op,) = mixes
-    made = [_expert(expert, place) for expert in op.experts]
-    arrays = {f"experts.{number}.{key}": array for number, (_, part) in enumerate(made) for key, array in part.items()}
+    built = [_expert(expert, layout) for expert in op.experts]
+    arrays = {f"experts.{number}.{key}": array for number, (_, part) in enumerate(built) for key, array in part.items()}
     scores = _Entries()
     if isinstance(op.router, Affine):
         hidden, bias = 0, op.router.bias
         for space, matrix in op.router.parts:
-            scores.add(matrix, np.array(place.dims[space]), np.arange(len(made)))
+            scores.add(matrix, np.array(layout.dims[space]), np.arange(len(built)))
     else:
-        hidden, bias = op.router.count, np.zeros(len(made))
+        hidden, bias = op.router.count, np.zeros(len(built))
         inward = _Entries()
         for space, matrix in op.router.reads_by:
-            inward.add(matrix, np.array(place.dims[space]), np.arange(hidden))
+            inward.add(matrix, np.array(layout.dims[space]), np.arange(hidden))
         for _, matrix in op.router.writes_by:
-            scores.add(matrix, np.arange(hidden), np.arange(len(made)))
-        arrays |= {"router.W_in": inward.matrix((place.width, hidden)), "router.b_in": op.router.bias}
-    arrays |= {"router.W_out": scores.matrix((hidden or place.width, len(made))), "router.b_out": bias}
-    return tuple(expert for expert, _ in made), hidden, arrays
+            scores.add(matrix, np.arange(hidden), np.arange(len(built)))
+        arrays |= {"router.W_in": inward.matrix((layout.width, hidden)), "router.b_in": op.router.bias}
+    arrays |= {"router.W_out": scores.matrix((hidden or layout.width, len(built))), "router.b_out": bias}
+    return tuple(expert for expert, _ in built), hidden, arrays
 
 
-def _expert(op: Units, place: Layout) -> tuple[Expert, dict[str, Matrix]]:
-    """One expert and its arrays, in the order of its own spaces: whatever else is in the stream leaves no trace."""
+def _expert(op: Units, layout: Layout) -> tuple[Expert, dict[str, Matrix]]:
+    """Return an expert and its arrays, which depend on no other space of the residual stream."""
     inward, outward, units = _Entries(), _Entries(), np.arange(op.count)
     reads: list[int] = []
     for space, matrix in op.reads_by:
         used = np.flatnonzero(abs(matrix).sum(axis=1))
         rows = matrix.tocsr() if is_sparse(matrix) else matrix
         inward.add(rows[used], np.arange(len(used)) + len(reads), units)
-        reads += [place.dims[space][i] for i in used.tolist()]
+        reads += [layout.dims[space][i] for i in used.tolist()]
     column: dict[int, int] = {}  # of each dimension that is written
     for space, matrix in op.writes_by:
-        dims = np.array(place.dims[space])
+        dims = np.array(layout.dims[space])
         used = np.flatnonzero(abs(matrix).sum(axis=0))
         columns = [column.setdefault(dim, len(column)) for dim in dims[used].tolist()]
         outward.add(matrix[:, used], units, np.array(columns, dtype=np.int64))
-    given = [(place.dims[s][i], float(v[i])) for s, v in op.constants for i in np.flatnonzero(v).tolist()]
-    for dim, _ in given:
+    constants = [(layout.dims[s][i], float(v[i])) for s, v in op.constants for i in np.flatnonzero(v).tolist()]
+    for dim, _ in constants:
         column.setdefault(dim, len(column))
     constant = np.zeros(len(column))
-    for dim, value in given:
+    for dim, value in constants:
         constant[column[dim]] += value
     arrays = {
         "W_in": inward.matrix((len(reads), op.count)),
@@ -252,14 +249,14 @@ def _expert(op: Units, place: Layout) -> tuple[Expert, dict[str, Matrix]]:
 
 
 class _Entries:
-    """Non-zero entries of a matrix, collected before its form is chosen."""
+    """Non-zero entries of a matrix, collected before it is made dense or sparse."""
 
     def __init__(self) -> None:
-        self.rows: list[NDArray[np.int64]] = []
-        self.columns: list[NDArray[np.int64]] = []
+        self.rows: list[Ints] = []
+        self.columns: list[Ints] = []
         self.values: list[Floats] = []
 
-    def add(self, matrix: Matrix, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
+    def add(self, matrix: Matrix, rows: Ints, columns: Ints) -> None:
         """Add a block at the given rows and columns."""
         if hasattr(matrix, "tocoo"):
             block = matrix.tocoo()
@@ -278,37 +275,37 @@ class _Entries:
         self.values.append(np.array([value]))
 
     def matrix(self, shape: tuple[int, ...]) -> Matrix:
-        """The sum of all that was added, dense or sparse; with three axes, rows count through the first two."""
+        """Return the sum of all blocks added, dense or sparse; with three axes, rows are indices into the first two."""
         rows = np.concatenate([*self.rows, np.zeros(0, dtype=np.int64)])
         columns = np.concatenate([*self.columns, np.zeros(0, dtype=np.int64)])
         values = np.concatenate([*self.values, np.zeros(0)])
         return from_entries(rows, columns, values, shape)
 
 
-def _tables(tables: Iterable[tuple[Space, Matrix]], place: Layout, rows: int) -> Matrix:
+def _tables(tables: Iterable[tuple[Space, Matrix]], layout: Layout, rows: int) -> Matrix:
     entries = _Entries()
     for space, table in tables:
-        entries.add(table, np.arange(rows), np.array(place.dims[space]))
-    return entries.matrix((rows, place.width))
+        entries.add(table, np.arange(rows), np.array(layout.dims[space]))
+    return entries.matrix((rows, layout.width))
 
 
-def _unembed(network: Network, place: Layout) -> Matrix:
+def _unembed(network: Network, layout: Layout) -> Matrix:
     entries = _Entries()
     symbols = np.arange(len(network.output.symbols))
     for space, matrix in network.readout.parts:
-        entries.add(matrix, np.array(place.dims[space]), symbols)
-    return entries.matrix((place.width, len(symbols)))
+        entries.add(matrix, np.array(layout.dims[space]), symbols)
+    return entries.matrix((layout.width, len(symbols)))
 
 
 def _head_label(op: Attend, block: int, number: int, sharp: Margins) -> HeadLabel:
-    found = sharp.heads[op]
-    proved = (found.gap, found.kappa, found.beta_min, found.tolerance)
+    sharpness = sharp.heads[op]
+    proved = (sharpness.gap, sharpness.kappa, sharpness.beta_min, sharpness.tolerance)
     return HeadLabel(op.name, block, number, op.writes.name, *proved, looks=op.looks)
 
 
-def _units_labels(works: Sequence[Units], erased: Sequence[Erasure], block: int) -> list[UnitsLabel]:
+def _units_labels(mlps: Sequence[Units], erased: Sequence[Erasure], block: int) -> list[UnitsLabel]:
     labels, at = [], 0
-    for op in works:
+    for op in mlps:
         labels.append(UnitsLabel(op.name, block, at, at + op.count, tuple(s.name for s in op.writes), op.rows))
         at += op.count
     if erased:
@@ -329,15 +326,15 @@ def _expert_labels(mixes: Sequence[Experts], block: int) -> list[UnitsLabel]:
     return labels
 
 
-def _space_labels(network: Network, plan: Schedule, place: Layout, sharp: Margins) -> tuple[SpaceLabel, ...]:
-    gone: Mapping[Space, int] = place.gone
+def _space_labels(network: Network, plan: Schedule, layout: Layout, sharp: Margins) -> tuple[SpaceLabel, ...]:
+    erased_at: Mapping[Space, int] = layout.erased_at
     return tuple(
         SpaceLabel(
             name=space.name,
             kind=space.kind,
-            dims=place.dims[space],
+            dims=layout.dims[space],
             born=plan.born[space],
-            dies=gone.get(space, plan.end) - 1,
+            dies=erased_at.get(space, plan.end) - 1,
             error=sharp.errors[space],
         )
         for space in network.spaces

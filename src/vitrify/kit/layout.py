@@ -1,4 +1,4 @@
-"""Layout: which dimensions of the residual stream hold which space, and when; those of dead spaces are used again."""
+"""Layout: which dimensions of the residual stream hold which space, and when; dimensions of dead spaces are reused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vitrify.kit.schedule import Schedule
 
 @dataclass(frozen=True)
 class Erasure:
-    """A dimension that the MLP of a block sets back to zero, because another space will be written there."""
+    """A dimension that the MLP of a block resets to zero, because another space will be written there."""
 
     block: int
     dim: int
@@ -20,28 +20,27 @@ class Erasure:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Dimensions by space, the moment from which each space is no longer whole, and what has to be erased for it."""
+    """Dimensions by space, the moment from which an erased space can't be read any more, and the erasures."""
 
     width: int
     dims: Mapping[Space, tuple[int, ...]]
-    gone: Mapping[Space, int]
+    erased_at: Mapping[Space, int]
     erasures: tuple[Erasure, ...]
 
 
-def layout(schedule: Schedule, *, reuse: bool = True) -> Layout:
-    r"""Colour the lifetimes: a space lives from its birth to the MLP of the block in which it is last read.
+def lay_out(schedule: Schedule, *, reuse: bool = True) -> Layout:
+    r"""Return the layout by interval coloring: a space lives until the MLP of the block in which it is last read.
 
     That MLP can erase it with one unit per dimension, $-\mathrm{relu}(x - \ell)$ with $\ell$ below every value, and
     may write the next space into the same dimensions at once. Spaces take the lowest free dimensions in order of
-    birth, which is optimal for lifetimes on a line: the width is the largest number of dimensions alive at one
-    moment.
+    birth, which is optimal for intervals: the width is the largest number of dimensions alive at one moment.
     """
-    # what an MLP writes and nobody reads can only be erased by the next one
+    # a space that an MLP writes and nothing reads can only be erased by the next MLP
     expiry = {space: _mlp_after(max(read, schedule.born[space] + 1)) for space, read in schedule.last_read.items()}
     free: list[int] = []
     tenant: dict[int, Space] = {}
     dims: dict[Space, tuple[int, ...]] = {}
-    gone: dict[Space, int] = {}
+    erased_at: dict[Space, int] = {}
     erasures: list[Erasure] = []
     width = 0
     living: list[Space] = []
@@ -57,19 +56,19 @@ def layout(schedule: Schedule, *, reuse: bool = True) -> Layout:
         for dim in taken:
             old = tenant[dim]
             erasures.append(Erasure(block=expiry[old] // 2 - 1, dim=dim, low=min(old.kind.low, 0.0) - 1.0))
-            gone[old] = expiry[old]
+            erased_at[old] = expiry[old]
         dims[space] = (*taken, *fresh)
         tenant |= dict.fromkeys(dims[space], space)
         living.append(space)
-    return Layout(width, dims, gone, tuple(erasures))
+    return Layout(width, dims, erased_at, tuple(erasures))
 
 
-def looped(schedule: Schedule, carries: Sequence[tuple[Space, Space]]) -> Layout:
-    """Every space has dimensions of its own, but the new one of a carried pair has those of the old one.
+def lay_out_loop(schedule: Schedule, carries: Sequence[tuple[Space, Space]]) -> Layout:
+    """Return the layout of a looped net: `carries` are pairs (old, new) of spaces that share dimensions.
 
-    The last MLP of a round erases the old ones and all that the round wrote on the way, so that the next round finds
-    the stream as this one did, with the new ones in the place of the old. It can't erase what it writes itself: all of
-    that must be carried.
+    All other spaces have dimensions of their own. The last MLP of a round erases the old spaces and everything that the
+    round wrote before, so that the next round starts from the same residual stream, with the new spaces replacing the
+    old ones. That MLP can't erase what it writes itself: all of it must be carried.
     """
     taken = {new: old for old, new in carries}
     end = 2 * schedule.blocks
@@ -81,13 +80,15 @@ def looped(schedule: Schedule, carries: Sequence[tuple[Space, Space]]) -> Layout
         if space not in taken:
             dims[space] = tuple(range(width, width + space.size))
             width += space.size
-    gone = [space for space, moment in schedule.born.items() if 0 < moment < end or space in taken.values()]
+    erased_at = [space for space, moment in schedule.born.items() if 0 < moment < end or space in taken.values()]
     erasures = [
-        Erasure(schedule.blocks - 1, dim, min(space.kind.low, 0.0) - 1.0) for space in gone for dim in dims[space]
+        Erasure(schedule.blocks - 1, dim, min(space.kind.low, 0.0) - 1.0) for space in erased_at for dim in dims[space]
     ]
-    return Layout(width, dims | {new: dims[old] for old, new in carries}, dict.fromkeys(gone, end), tuple(erasures))
+    return Layout(
+        width, dims | {new: dims[old] for old, new in carries}, dict.fromkeys(erased_at, end), tuple(erasures)
+    )
 
 
 def _mlp_after(moment: int) -> int:
-    """The moment of the MLP in the block that works at this moment; embeddings nobody reads go in block 0."""
+    """Return the moment of the MLP in the block of this moment; unread embeddings are erased in block 0."""
     return max(2, moment + moment % 2)

@@ -1,7 +1,7 @@
-r"""Margins: how sharp each head must be, worked out backwards from what the readout and the units can bear.
+r"""Margins: the temperature of each head, derived from the errors that the readout and the units tolerate.
 
-*Backwards*, every space gets the error it may have: the least that any of its readers needs. *Forwards*, each softmax
-head gets the temperature that keeps its leak within half of that, and the error that really remains is added up.
+*Backward pass*: every space gets the error it may have, the least that any of its readers tolerates. *Forward pass*:
+each softmax head gets the temperature that keeps its leak within half of that, and the remaining errors are added up.
 For $n$ keys, values bounded by $V$ and a gap $g$, the keys that should lose take at most $(n-1)e^{-\beta g}$ of the
 weight, so the output is off by at most $2V(n-1)e^{-\beta g}$, and $\beta = \ln(2V(n-1)/\tau)/g$ keeps it below $\tau$.
 Sparsemax is one-hot as soon as $\beta g \ge 1$. Hard attention needs no $\beta$.
@@ -35,13 +35,13 @@ from vitrify.kit.network import (
 
 Arithmetic = Literal["float64", "float32"]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}
-NO_NEED = math.inf
-STEP = 4.0  # temperatures are rounded up to a multiple of 1/4
+UNLIMITED = math.inf
+BETA_STEPS_PER_UNIT = 4.0  # temperatures are rounded up to a multiple of 1/4
 
 
 @dataclass(frozen=True)
 class Sharpness:
-    """A head's temperature and what it rests on."""
+    """The temperature of a head, and the quantities from which it follows."""
 
     beta: float
     beta_min: float | None
@@ -60,19 +60,19 @@ class Margins:
 
 
 def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
-    """Choose every temperature, or refuse in a sentence."""
+    """Return the temperature of every head and the error of every space; refuse if no temperature will do."""
     needs = _needs(network)
-    errors: dict[Space, float] = {space: 0.0 for space, _ in (*network.embedded, *network.placed)}
+    errors: dict[Space, float] = {space: 0.0 for space, _ in (*network.embedded, *network.positional)}
     heads: dict[Attend, Sharpness] = {}
     for operation in network.operations:
         _check(repr(operation.name), operation.reads, needs, errors)
-        wanted = min(needs[space] for space in written_by(operation))
+        allowed = min(needs[space] for space in written_by(operation))
         for head in heads_of(operation):
-            heads[head] = _sharpness(network, head, wanted / len(heads_of(operation)), errors, arithmetic)
+            heads[head] = _sharpness(network, head, allowed / len(heads_of(operation)), errors, arithmetic)
         works = operation.experts if isinstance(operation, Experts) else (operation,)
         error = max(_error(work, heads, errors, arithmetic) for work in works)
         errors |= dict.fromkeys(written_by(operation), error)
-    _check("the readout", network.readout.needs, needs, errors)
+    _check("the readout", network.readout.max_errors, needs, errors)
     return Margins(heads, errors)
 
 
@@ -82,23 +82,23 @@ def _error(
     errors: Mapping[Space, float],
     arithmetic: Arithmetic,
 ) -> float:
-    """How far the spaces that an operation writes may be off: rounding, its own error, and what it passes on."""
+    """Return the error of what an operation writes: rounding, the method's own error, and errors passed on."""
     rounding = operation.error * ROUNDOFF[arithmetic] / ROUNDOFF["float64"]
     if isinstance(operation, Attend):
-        own = heads[operation].leak
+        truncation = heads[operation].leak
         passed = sum(operation.written.gain(space) * errors[space] for space in operation.value.spaces)
     elif isinstance(operation, Recur):
-        own, passed = 0.0, operation.lasting * operation.drives.moved(errors)
+        truncation, passed = 0.0, operation.error_gain * operation.drives.error_bound(errors)
     elif isinstance(operation, Bank) or operation.passes:
-        own = 0.0
+        truncation = 0.0
         if isinstance(operation, Bank):
-            own = operation.truncation + sum(heads[head].leak for head in operation.heads)
-        passed = max(affine.moved(errors) for affine in operation.passes)
+            truncation = operation.truncation + sum(heads[head].leak for head in operation.heads)
+        passed = max(affine.error_bound(errors) for affine in operation.passes)
     else:
-        own, passed = 0.0, sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
+        truncation, passed = 0.0, sum(operation.gain.get(space, 0.0) * errors[space] for space in operation.reads)
         if operation.joint is not None:
             passed = min(passed, operation.joint * max(errors[space] for space in operation.reads))
-    return rounding + own + passed
+    return rounding + truncation + passed
 
 
 def _check(reader: str, reads: Iterable[Space], needs: Mapping[Space, float], errors: Mapping[Space, float]) -> None:
@@ -111,59 +111,62 @@ def _check(reader: str, reads: Iterable[Space], needs: Mapping[Space, float], er
 
 
 def _needs(network: Network) -> dict[Space, float]:
-    """The error that each space may have, from its readers, last operation first."""
-    needs: dict[Space, float] = dict.fromkeys(network.spaces, NO_NEED)
-    for space, need in network.readout.needs.items():
+    """Return the error that each space may have, from its readers, last operation first."""
+    needs: dict[Space, float] = dict.fromkeys(network.spaces, UNLIMITED)
+    for space, need in network.readout.max_errors.items():
         needs[space] = min(needs[space], need)
     for operation in reversed(network.operations):
-        wanted = min(needs[space] for space in written_by(operation))
+        allowed = min(needs[space] for space in written_by(operation))
         for space in operation.reads:
-            needs[space] = min(needs[space], _need(operation, space, wanted))
+            needs[space] = min(needs[space], _need(operation, space, allowed))
     return needs
 
 
-def _need(operation: Operation, space: Space, wanted: float) -> float:
+def _need(operation: Operation, space: Space, allowed: float) -> float:
     if isinstance(operation, Attend):
-        return _need_of_head(operation, space, wanted)
+        return _need_of_head(operation, space, allowed)
     if isinstance(operation, Bank):
         selecting = [head for head in operation.heads if head.gap is not None]
-        share = wanted / len(operation.heads)
+        share = allowed / len(operation.heads)
         needs = (_need_of_head(head, space, share) for head in selecting if space in head.reads)
-        return min((operation.margin.get(space, NO_NEED), *needs))
+        return min((operation.margin.get(space, UNLIMITED), *needs))
     if isinstance(operation, Recur):
         if space in operation.scale.spaces:
             return 0.0
-        gain = operation.lasting * operation.drives.gain(space) * len(operation.drives.parts)
-        return wanted / gain if gain else NO_NEED
+        gain = operation.error_gain * operation.drives.gain(space) * len(operation.drives.parts)
+        return allowed / gain if gain else UNLIMITED
     if isinstance(operation, Units | Norm):
-        return _need_of_units(operation, space, wanted)
+        return _need_of_units(operation, space, allowed)
     router = _need_of_router(operation, space)
-    return min(router, *(_need_of_units(expert, space, wanted) for expert in operation.experts))
+    return min(router, *(_need_of_units(expert, space, allowed) for expert in operation.experts))
 
 
 def _need_of_router(experts: Experts, space: Space) -> float:
-    """Every score may move by a quarter of the lead."""
+    """Return the error allowed to a space that a router reads: every score may move by a quarter of the margin."""
     if isinstance(experts.router, Affine):
         gain = experts.router.gain(space)
-        return experts.lead / (4 * gain * len(experts.router.parts)) if gain else NO_NEED
-    return _need_of_units(experts.router, space, experts.lead / 4)
+        return experts.router_margin / (4 * gain * len(experts.router.parts)) if gain else UNLIMITED
+    return _need_of_units(experts.router, space, experts.router_margin / 4)
 
 
-def _need_of_units(units: Units | Norm, space: Space, wanted: float) -> float:
+def _need_of_units(units: Units | Norm, space: Space, allowed: float) -> float:
     gain = units.gain.get(space, 0.0)
     if units.joint:
-        return min(units.margin.get(space, NO_NEED), wanted / units.joint)
+        return min(units.margin.get(space, UNLIMITED), allowed / units.joint)
     noisy = sum(1 for other in units.reads if units.gain.get(other, 0.0) > 0)
-    return min(units.margin.get(space, NO_NEED), wanted / (gain * noisy) if gain else NO_NEED)
+    return min(units.margin.get(space, UNLIMITED), allowed / (gain * noisy) if gain else UNLIMITED)
 
 
-def _need_of_head(head: Attend, space: Space, wanted: float) -> float:
-    """Values may use half of what the reader bears; queries and keys may move a score by an eighth of the gap."""
+def _need_of_head(head: Attend, space: Space, allowed: float) -> float:
+    """Return the error allowed to a space that a head reads.
+
+    Values may use half of what the head's reader tolerates; queries and keys may move a score by an eighth of the gap.
+    """
     gain = head.written.gain(space)
     if head.beta is not None:  # its temperature is not to be chosen, so there is nothing to share with it
-        need, spare = (wanted / gain if gain else NO_NEED), head.noise
+        need, spare = (allowed / gain if gain else UNLIMITED), head.noise
     else:
-        need = wanted / (2 * gain * len(head.value.parts)) if gain else NO_NEED
+        need = allowed / (2 * gain * len(head.value.parts)) if gain else UNLIMITED
         spare = None if head.gap is None else head.gap / 8
     if spare is None:
         return need
@@ -173,7 +176,7 @@ def _need_of_head(head: Attend, space: Space, wanted: float) -> float:
 
 
 def _sharpness(
-    network: Network, head: Attend, wanted: float, errors: Mapping[Space, float], arithmetic: Arithmetic
+    network: Network, head: Attend, allowed: float, errors: Mapping[Space, float], arithmetic: Arithmetic
 ) -> Sharpness:
     if head.beta is not None:
         least = None if head.attention == "hard" else head.beta
@@ -204,7 +207,7 @@ def _sharpness(
     largest = float(head.written.bound.max(initial=0.0))
     if largest == 0.0:
         return Sharpness(1.0, None, head.gap, kappa, None, 0.0)
-    tolerance = min(wanted / 2, largest) if math.isfinite(wanted) else head.leak
+    tolerance = min(allowed / 2, largest) if math.isfinite(allowed) else head.leak
     scale = 2.0 * largest * max(keys - 1, 1)
     least = max(math.log(scale / tolerance), 1.0) / gap
     beta = round_up(least)
@@ -212,5 +215,5 @@ def _sharpness(
 
 
 def round_up(beta: float) -> float:
-    """The next multiple of 1/4; large temperatures stay as they are, to a whole number."""
-    return math.ceil(beta * STEP) / STEP if beta < 2**40 else math.ceil(beta)
+    """Round a temperature up to a multiple of 1/4; very large ones to an integer."""
+    return math.ceil(beta * BETA_STEPS_PER_UNIT) / BETA_STEPS_PER_UNIT if beta < 2**40 else math.ceil(beta)

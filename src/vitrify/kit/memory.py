@@ -1,81 +1,81 @@
-r"""Associative memories: matrices that send the code of a key to where the code of its answer scores best.
+r"""Associative memories: matrices that map the code of a key to a vector that scores highest with its answer's code.
 
-Keys $k_i$ have codes of $n$ numbers, answers $u_y$ codes of $d$; a memory $M$ of $n \times d$ numbers gives the answer
-$y$ the score $k_i M u_y$. Three rules make one:
+Keys $k_i$ have codes of $n$ dimensions, answers $u_y$ codes of $d$; a memory $M$ [$n \times d$] gives the answer $y$
+the score $k_i M u_y$. The *margin* of a key is the score of its answer less the best other score. Three rules:
 
 - `hebbian`: $M = \sum_i k_i^\top u_{y_i}$, the sum of all associations;
 - `least squares`: the $M$ for which $\sum_i \lvert k_i M - u_{y_i} \rvert^2$ is smallest;
-- `fitted`: from there on, $-\sum_i \log \mathrm{softmax}_{y_i}(k_i M u)$ is made smaller, a convex function of $M$,
-  until every right answer leads, or nothing more is gained. The result is scaled so that the least lead is 1.
+- `fitted`: from the least-squares $M$, the cross-entropy $-\sum_i \log \mathrm{softmax}_{y_i}(k_i M u)$, convex
+  in $M$, is minimized until every margin is positive or the loss stalls. The result is scaled to a least margin of 1.
 
-None of them is sure to succeed: `leads` says what came of it.
+None of them is sure to recall everything: `recall_margins` measures it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from vitrify.arrays import Floats, Ints
+
 Rule = Literal["hebbian", "least squares", "fitted"]
 
-STEPS = 500  # of fitting, at most
-SHARP = 20.0  # the scale at which fitting begins: the scores of least squares are at most about 1
-STALLED = 1e-5  # a step that gains less than this share is the last: where all can lead, the loss goes to 0
-AHEAD = 0.5  # fitting ends when every right answer leads by as much, at the scale on which it began
-CHUNK = 1 << 22  # scores that are held at once
+MAX_FIT_STEPS = 500
+START_SCALE = 20.0  # factor before fitting: the scores of least squares are at most about 1
+MIN_RELATIVE_GAIN = 1e-5  # a step with a smaller relative decrease of the loss is the last
+FIT_MARGIN = 0.5  # fitting stops when every margin is at least this, at the scale START_SCALE
+MAX_SCORES_IN_MEMORY = 1 << 22
 
 
 def random_codes(rng: np.random.Generator, count: int, dimension: int) -> Floats:
-    """Random unit vectors, one in each row.
+    """Return random unit vectors, one in each row.
 
     >>> np.linalg.norm(random_codes(np.random.default_rng(0), 3, 5), axis=1).round(12).tolist()
     [1.0, 1.0, 1.0]
     """
-    drawn = rng.standard_normal((count, dimension))
-    codes: Floats = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    normal = rng.standard_normal((count, dimension))
+    codes: Floats = normal / np.linalg.norm(normal, axis=1, keepdims=True)
     return codes
 
 
 def store(keys: Floats, right: Ints, answers: Floats, rule: Rule) -> Floats:
-    """The memory [n, d] of the associations that give key i, a row of `keys`, the answer `right[i]`."""
+    """Return the memory [n, d] that associates key i, a row of `keys`, with the answer `right[i]`."""
     if rule == "hebbian":
         summed: Floats = keys.T @ answers[right]
         return summed
-    close: Floats = np.asarray(np.linalg.lstsq(keys, answers[right], rcond=None)[0], dtype=np.float64)
-    return close if rule == "least squares" else _fitted(close, keys, right, answers)
+    regression: Floats = np.asarray(np.linalg.lstsq(keys, answers[right], rcond=None)[0], dtype=np.float64)
+    return regression if rule == "least squares" else _fitted(regression, keys, right, answers)
 
 
-def leads(recalled: Floats, right: Ints, answers: Floats) -> Floats:
-    """By how much the right answer to each recalled vector scores better than any other.
+def recall_margins(recalled: Floats, right: Ints, answers: Floats) -> Floats:
+    """Return the margin of each recalled vector: the score of its right answer less the best other score.
 
-    >>> leads(np.array([[1.0, 0.25]]), np.array([0]), np.eye(2)).tolist()
+    >>> recall_margins(np.array([[1.0, 0.25]]), np.array([0]), np.eye(2)).tolist()
     [0.75]
     """
-    found = np.full(len(recalled), np.inf)
-    step = max(1, CHUNK // len(answers))
+    margins = np.full(len(recalled), np.inf)
+    step = max(1, MAX_SCORES_IN_MEMORY // len(answers))
     for at in range(0, len(recalled) if len(answers) > 1 else 0, step):
         part = slice(at, at + step)
         scores = recalled[part] @ answers.T
         rows = np.arange(len(scores))
-        own = scores[rows, right[part]]
+        correct = scores[rows, right[part]]
         scores[rows, right[part]] = -np.inf
-        found[part] = own - scores.max(axis=1)
-    return found
+        margins[part] = correct - scores.max(axis=1)
+    return margins
 
 
 def _fitted(start: Floats, keys: Floats, right: Ints, answers: Floats) -> Floats:
     from scipy.optimize import minimize
 
-    rows, first = np.arange(len(keys)), [False]  # whether every right answer came first the last time
+    rows, all_correct = np.arange(len(keys)), [False]  # whether the last evaluation ranked every right answer first
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         scores = keys @ flat.reshape(start.shape) @ answers.T
         scores -= scores.max(axis=1, keepdims=True)
-        first[0] = not scores[rows, right].any()
+        all_correct[0] = not scores[rows, right].any()
         shares = np.exp(scores)
         total = shares.sum(axis=1, keepdims=True)
         value = float((np.log(total[:, 0]) - scores[rows, right]).sum())
@@ -83,19 +83,19 @@ def _fitted(start: Floats, keys: Floats, right: Ints, answers: Floats) -> Floats
         shares[rows, right] -= 1.0
         return value, (keys.T @ (shares @ answers)).ravel()
 
-    def least(flat: Floats) -> float:
-        return float(leads(keys @ flat.reshape(start.shape), right, answers).min())
+    def least_margin(flat: Floats) -> float:
+        return float(recall_margins(keys @ flat.reshape(start.shape), right, answers).min())
 
     def stop(flat: Floats) -> None:
-        if first[0] and least(flat) >= AHEAD:
+        if all_correct[0] and least_margin(flat) >= FIT_MARGIN:
             raise StopIteration
 
-    found = SHARP * start.ravel()
-    if least(found) < AHEAD:
-        options: Any = {"maxiter": STEPS, "ftol": STALLED, "gtol": 1e-9}
-        found = minimize(  # type: ignore[call-overload]  # the stubs know no callback that stops
-            loss, found, jac=True, method="L-BFGS-B", callback=stop, options=options
+    flat = START_SCALE * start.ravel()
+    if least_margin(flat) < FIT_MARGIN:
+        options: Mapping[str, float] = {"maxiter": MAX_FIT_STEPS, "ftol": MIN_RELATIVE_GAIN, "gtol": 1e-9}
+        flat = minimize(  # type: ignore[call-overload]  # the stubs know no callback that stops
+            loss, flat, jac=True, method="L-BFGS-B", callback=stop, options=options
         ).x
-    lead = least(found)
-    memory: Floats = found.reshape(start.shape)
-    return memory / lead if 0 < lead < np.inf else memory
+    margin = least_margin(flat)
+    memory: Floats = flat.reshape(start.shape)
+    return memory / margin if 0 < margin < np.inf else memory

@@ -1,66 +1,51 @@
-"""The intermediate form: named spaces of the residual stream, and the heads and units that read and write them.
+"""Intermediate representation: named spaces of the residual stream, and the heads and units that read and write them.
 
-No numbers are laid out yet: a space has no dimensions of its own, an operation has no layer. `assemble` gives them
-both.
+A space has no dimensions yet and an operation no layer: `assemble` chooses both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.arrays import Matrix
+from vitrify.arrays import Floats, Matrix
 from vitrify.kit.affine import Affine, Space
 from vitrify.kit.norm import Norm
 from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, heads_of, written_by
 from vitrify.kit.recurrence import Recur
 from vitrify.net.architecture import Output, Reads
-from vitrify.net.spaces import Kind
+from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, MultiHot, OneHot, Reals
 from vitrify.net.transformer import AttentionKind
 
-Floats = NDArray[np.float64]
-
-__all__ = [
-    "Affine",
-    "Attend",
-    "Bank",
-    "Builder",
-    "Experts",
-    "Network",
-    "Norm",
-    "Operation",
-    "Readout",
-    "Recur",
-    "Space",
-    "Units",
-    "heads_of",
-    "written_by",
-]
+# What constructions are written in: operations, maps, kinds of spaces, outputs.
+__all__ = ["Affine", "Attend", "AttentionKind", "Bank", "Bits", "Builder", "Circle", "Experts", "Flag", "Integers"]
+__all__ += ["Kind", "MultiHot", "Network", "Norm", "OneHot", "Operation", "Output", "Readout", "Reals", "Recur"]
+__all__ += ["Space", "Units", "heads_of", "written_by"]
 
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """The unembedding: logits = sum of `space @ matrix` + bias; `needs` is the error each space may have at the end."""
+    """The unembedding: logits = sum of `space @ matrix` + bias; `max_errors` is the error each space may have there."""
 
     parts: tuple[tuple[Space, Matrix], ...]
     bias: Floats
-    needs: Mapping[Space, float]
+    max_errors: Mapping[Space, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Network:
-    """A construction's result: what is embedded, the operations in the order of their making, and the readout.
+    """The result of a construction: embedding tables, the operations in order, and the readout.
 
-    `embedded` tables are [inputs, space]; row 0 is the beginning-of-sequence token. `placed` tables are [pads +
-    max_length, space], its first `pads` rows being those of that token. `reuse` lets dimensions of dead spaces be
-    used again, at the price of one unit per dimension to erase them; `gather` puts all heads of one nesting into one
-    layer. A network that `reads` a vector has no tokens: its `inputs` name the numbers, and `embedded` tables are the
-    linear maps from them; if it reads rows, every position has a vector of its own. With `loops` the whole net runs so
-    many times over, and `carries` says which space takes the place of which, given, one for the next round.
+    - `embedded` tables are [input, space]; row 0 is the beginning-of-sequence (BOS) token.
+    - `positional` tables are [pads + max_length, space]; the first `pads` rows are those of BOS.
+    - `reuse`: dimensions of dead spaces are used again, for one unit per dimension to erase them.
+    - `gather`: all heads of one nesting are in one layer.
+    - `reads`: a network that reads a vector has no tokens; `inputs` name its coordinates, and `embedded` tables are
+      linear maps of it. If it reads rows, every position has a vector of its own.
+    - `loops`: how often the whole net runs; `carries` are pairs (old, new): the new space replaces the old one in the
+      next round.
     """
 
     name: str
@@ -68,7 +53,7 @@ class Network:
     output: Output
     max_length: int
     embedded: tuple[tuple[Space, Matrix], ...]
-    placed: tuple[tuple[Space, Floats], ...]
+    positional: tuple[tuple[Space, Floats], ...]
     operations: tuple[Operation, ...]
     readout: Readout
     min_length: int = 0
@@ -78,21 +63,21 @@ class Network:
     reads: Reads = "tokens"
     loops: int = 1
     carries: tuple[tuple[Space, Space], ...] = ()
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, object] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "\n".join(_lines(self))
 
     @property
     def spaces(self) -> tuple[Space, ...]:
-        """All spaces, in the order of their making."""
+        """Return all spaces, in the order in which they are written."""
         written = [space for operation in self.operations for space in written_by(operation)]
-        return tuple([space for space, _ in self.embedded] + [space for space, _ in self.placed] + written)
+        return tuple([space for space, _ in self.embedded] + [space for space, _ in self.positional] + written)
 
 
 def _lines(network: Network) -> Iterator[str]:
     yield f"Network {network.name!r}: {len(network.inputs)} inputs, at most {network.max_length} tokens"
-    for source, tables in (("token", network.embedded), ("position", network.placed)):
+    for source, tables in (("token", network.embedded), ("position", network.positional)):
         for space, _ in tables:
             yield f"  {space.name} ← {source}  [{space.kind.tag} {space.size}]"
     for operation in network.operations:
@@ -113,7 +98,7 @@ def _lines(network: Network) -> Iterator[str]:
 
 
 def _with_idle_unit(units: Units) -> Units:
-    """The same constants, carried by one unit that is always 0: a block without units has no MLP to write them."""
+    """Return the same constants, written by one unit that is always 0: a block without units has no MLP."""
     return replace(
         units,
         reads_by=tuple((space, np.zeros((space.size, 1))) for space in units.reads),
@@ -123,7 +108,7 @@ def _with_idle_unit(units: Units) -> Units:
 
 
 def _void_at_bos(units: Units, bos: Space) -> Units:
-    """The same units, all off at BOS, where the constants are taken back as well."""
+    """Return the same units, all 0 at BOS, where one more unit subtracts the constants."""
     reach = np.maximum(Affine(units.reads_by, units.bias).bound, 1.0)
     constants = dict(units.constants)
     extra = 1 if any(vector.any() for vector in constants.values()) else 0
@@ -143,7 +128,7 @@ def _void_at_bos(units: Units, bos: Space) -> Units:
 
 
 def _padded(matrix: Matrix, *, columns: int = 0, rows: Floats | None = None) -> Matrix:
-    """A matrix, dense or sparse, with empty columns or given rows added."""
+    """Return a matrix, dense or sparse, with zero columns or the given rows appended."""
     from scipy.sparse import csr_array, hstack, vstack
 
     if columns:
@@ -161,8 +146,8 @@ class Builder:
     """Collects spaces and operations in order; `network` freezes them.
 
     The attention kind and the maximum length are settings of the whole net, read by the head primitives. With `void`,
-    what units write and heads look at is zero at BOS: each unit is switched off there, and one more takes the constants
-    back.
+    every space that units write and heads read is zero at BOS: each unit is switched off there, and one more unit
+    subtracts the constants.
     """
 
     def __init__(
@@ -181,14 +166,14 @@ class Builder:
         self.pads = pads if reads == "tokens" else 0
         self.max_length, self.attention = max_length, attention
         self._embedded: list[tuple[Space, Matrix]] = []
-        self._placed: list[tuple[Space, Floats]] = []
+        self._positional: list[tuple[Space, Floats]] = []
         self._operations: list[Operation] = []
         self._bos: Space | None = None
         self._index: Space | None = None
         self._square: Space | None = None
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
-        """A space that each token sets by itself: a row of the table per input symbol, the BOS token first."""
+        """Return a space set by the token: a row of the table per input symbol, BOS first."""
         if table.shape != (len(self.inputs), kind.size):
             raise ValueError(f"the table of {name!r} must be {(len(self.inputs), kind.size)}, is {table.shape}")
         space = Space(name, kind)
@@ -196,13 +181,11 @@ class Builder:
         return space
 
     def numbers(self, name: str, low: float, high: float) -> Space:
-        """The input vector of a net that reads one, at every position."""
-        from vitrify.net.spaces import Reals
-
+        """Return the space that holds, at every position, the input vector of a net that reads one."""
         return self.embed(name, Reals(self.inputs, low, high), np.eye(len(self.inputs)))
 
-    def place(self, name: str, kind: Kind, table: Floats, pads: Floats | None = None) -> Space:
-        """A space that each position sets by itself: row t-1 of the table at token t; zeros at BOS, or `pads`."""
+    def embed_position(self, name: str, kind: Kind, table: Floats, pads: Floats | None = None) -> Space:
+        """Return a space set by the position: row t-1 of the table at token t; zeros at BOS, or `pads`."""
         if table.shape != (self.max_length, kind.size):
             raise ValueError(f"the table of {name!r} must be {(self.max_length, kind.size)}, is {table.shape}")
         space = Space(name, kind)
@@ -210,40 +193,34 @@ class Builder:
         rows[self.pads :] = table
         if pads is not None:
             rows[: self.pads] = pads
-        self._placed.append((space, rows))
+        self._positional.append((space, rows))
         return space
 
-    def is_placed(self, space: Space) -> bool:
-        """Whether a space is set by the position alone."""
-        return any(space is placed for placed, _ in self._placed)
+    def is_positional(self, space: Space) -> bool:
+        """Return whether a space is set by the position alone."""
+        return any(space is positional for positional, _ in self._positional)
 
     @property
     def bos(self) -> Space:
         """The flag that is 1 at the beginning-of-sequence token."""
         if self._bos is None:
-            from vitrify.net.spaces import Flag
-
             self._bos = self.embed("bos", Flag(), np.eye(len(self.inputs), 1))
         return self._bos
 
     @property
     def index(self) -> Space:
-        """The number of the token, 1 to the maximum length; 0 at BOS."""
+        """The position of the token, 1 to the maximum length; 0 at BOS."""
         if self._index is None:
-            from vitrify.net.spaces import Integers
-
             kind = Integers(("t",), 0.0, float(self.max_length))
-            self._index = self.place("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
+            self._index = self.embed_position("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
         return self._index
 
     @property
     def square(self) -> Space:
-        """The square of the number of the token; 0 at BOS."""
+        """The square of the position of the token; 0 at BOS."""
         if self._square is None:
-            from vitrify.net.spaces import Integers
-
             kind = Integers(("t²",), 0.0, float(self.max_length**2))
-            self._square = self.place("square", kind, np.arange(1.0, self.max_length + 1)[:, None] ** 2)
+            self._square = self.embed_position("square", kind, np.arange(1.0, self.max_length + 1)[:, None] ** 2)
         return self._square
 
     def add(self, operation: Operation) -> Space:
@@ -253,8 +230,19 @@ class Builder:
         self._operations.append(operation)
         return written_by(operation)[0]
 
-    def network(self, output: Output, readout: Readout, about: Mapping[str, Any], *, reuse: bool = True) -> Network:
-        """The frozen network."""
+    def network(
+        self,
+        output: Output,
+        readout: Readout,
+        construction: str = "",
+        facts: Mapping[str, object] | None = None,
+        *,
+        source: str = "",
+        reuse: bool = True,
+    ) -> Network:
+        """Return the frozen network; its `about` names construction, if any, attention, facts and source."""
+        named = {"construction": construction, "attention": self.attention} if construction else {}
+        about: dict[str, object] = {**named, **(facts or {})}
         if self.void:
             heads = [head for op in self._operations for head in heads_of(op)]
             seen = {space for head in heads for space in (*head.key.spaces, *head.value.spaces)}
@@ -269,11 +257,11 @@ class Builder:
             max_length=self.max_length,
             min_length=self.min_length,
             embedded=tuple(self._embedded),
-            placed=tuple(self._placed),
+            positional=tuple(self._positional),
             operations=tuple(self._operations),
             readout=readout,
             pads=self.pads,
             reuse=reuse,
             reads=self.reads,
-            about=dict(about),
+            about=about | {"source": source} if source else about,
         )

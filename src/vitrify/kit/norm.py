@@ -1,4 +1,4 @@
-"""A norm over the dimensions of one space: how readers see it, not what the stream holds."""
+"""Layer norm over the dimensions of one space: readers see it normalized, the residual stream holds it as it is."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from vitrify.kit.affine import UNIT_ROUNDOFF, Affine, Space
 
 @dataclass(frozen=True, eq=False)
 class Norm:
-    r"""A space with mean 0 and variance 1 over its own dimensions, at every position; equal numbers become zeros.
+    r"""The space `source` scaled to mean 0 and variance 1 over its own dimensions; equal coordinates become zeros.
 
-    Nothing is written: who reads `writes` finds it in the dimensions of `source`, through the norm that stands before
-    every half layer. The space itself can't be read in the same half layer. `least` is the least root mean square of
-    the source (less its mean) over every input where it matters. With noise up to $e < \text{least}/2$ on each of $n$
-    coordinates the direction turns by at most $2e/\text{least}$, so a coordinate moves by $2\sqrt{n}\,e/\text{least}$;
-    of two numbers only the sign of their difference is left, and no noise passes at all.
+    Nothing is written: a reader of `writes` reads the dimensions of `source` through the norm before its attention or
+    MLP. The same attention or MLP can't read `source` itself. `min_rms` $= m$ is the least root mean square of the
+    source (less its mean) over every input where it matters. With noise up to $e < m/2$ on each of $n$ coordinates the
+    direction turns by at most $2e/m$, so a coordinate moves by at most $2\sqrt{n}\,e/m$. For $n = 2$ only the sign of
+    the difference is left, and no noise passes.
     """
 
     name: str
     source: Space
     writes: Space
-    least: float
+    min_rms: float
     joint: ClassVar[None] = None
     passes: ClassVar[tuple[Affine, ...]] = ()
 
@@ -34,13 +34,13 @@ class Norm:
 
     @property
     def margin(self) -> Mapping[Space, float]:
-        return {self.source: self.least / 2}
+        return {self.source: self.min_rms / 2}
 
     @property
     def gain(self) -> Mapping[Space, float]:
-        return {self.source: 2.0 * math.sqrt(self.source.size) / self.least if self.source.size > 2 else 0.0}
+        return {self.source: 2.0 * math.sqrt(self.source.size) / self.min_rms if self.source.size > 2 else 0.0}
 
     @property
     def error(self) -> float:
-        """What rounding adds (in float64)."""
+        """Return a bound on the rounding error (in float64)."""
         return 4 * UNIT_ROUNDOFF * (self.source.size + 4) * math.sqrt(self.source.size)

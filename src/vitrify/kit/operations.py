@@ -1,4 +1,4 @@
-"""Operations: what a network is made of, heads, banks of heads, units, experts, recurrences and norms."""
+"""Operations, the parts of a network: heads, banks of heads, units, experts, recurrences and norms."""
 
 from __future__ import annotations
 
@@ -6,32 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
-from vitrify.arrays import Matrix
+from vitrify.arrays import Floats, Matrix
 from vitrify.kit.affine import Affine, Space
 from vitrify.kit.norm import Norm
 from vitrify.kit.recurrence import Recur
 from vitrify.net.labels import Looks
 from vitrify.net.transformer import AttentionKind, Mask, Ties
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Attend:
-    r"""A head: where each position looks, and what it copies from there into one space.
+    r"""An attention head: which keys each position attends to, and the value it copies from there into one space.
 
-    The score of key $j$ for query $i$ is `query`$_i \cdot$ `key`$_j$ plus `bias`$_{i-j}$. `gap` is the smallest lead
-    of the right keys over all others, over every input up to the maximum length; None says that the head averages by
-    design, and that its scores must be taken as they are. `bound` limits $\sum_c |q_c k_c|$; `error` is what rounding
-    adds to an average (in float64). `shares` says that several right keys may have to share the weight equally. A head
-    may bring its own temperature, `beta`, and the error that it makes there, `shortfall`; it holds as long as errors of
-    queries and keys move no score by more than `noise`, where that is said.
-    `leak` is what a soft head may be off where no reader says what it bears. `out`, a matrix [value, space], says what
-    the value writes, where it is not the value itself. `looks` is which keys are the right ones, where that can be said
-    in a word (see `HeadLabel`).
+    The score of key $j$ for query $i$ is `query`$_i \cdot$ `key`$_j$ plus `bias`$_{i-j}$.
+
+    - `gap`: the smallest difference between the scores of the right keys and all others, over every input up to the
+      maximum length. None: the head averages by design, and its scores must not be scaled.
+    - `bound`: an upper bound on $\sum_c |q_c k_c|$. `error`: the rounding error of an average (in float64).
+    - `shares`: several right keys may have to share the weight equally.
+    - `beta`: a temperature of the head's own choice, with the error `shortfall` that it makes there. This holds if
+      errors of queries and keys move no score by more than `noise` (None: no condition).
+    - `leak`: the error allowed to a soft head if no reader limits it.
+    - `out`: the output matrix [value, space], by default the identity.
+    - `looks`: a name for the right keys, if there is one (see `HeadLabel`).
     """
 
     name: str
@@ -61,7 +58,7 @@ class Attend:
 
     @cached_property
     def written(self) -> Affine:
-        """What a key gives to the space, as a function of what stands at its position."""
+        """Return what a key adds to the space, as a map of the spaces at its position."""
         return self.value if self.out is None else self.value @ self.out
 
 
@@ -69,9 +66,9 @@ class Attend:
 class Bank:
     """Heads whose outputs add up in one space.
 
-    What they write is off by `truncation` (the method's own error), plus what those among them leak that select, plus
-    `error` (rounding, in float64), plus what errors of the spaces read make of it: at most the worst coordinate of
-    `passes`. `margin` is, by space, the largest error for which this holds.
+    Their error is the sum of `truncation` (of the method), the leaks of the selecting heads, `error` (rounding, in
+    float64), and the errors of what they read, passed through the worst coordinate of `passes`. `margin` is, by space,
+    the largest error for which this holds.
     """
 
     name: str
@@ -91,11 +88,11 @@ class Bank:
 class Units:
     r"""ReLU units: $\mathrm{relu}(\sum_s x_s R_s + b)$, read out linearly into some spaces.
 
-    `margin` is, by space, the largest error of its coordinates that changes no decision of the units; `gain` is how
+    `margin` is, by space, the largest error of its coordinates that changes no decision of the units. `gain` is how
     much of an error below that margin reaches an output coordinate: 0 where the units restore exact values. `joint`,
-    where it is known, is what an error of 1 in all coordinates of all spaces does, less than the sum of the gains.
-    Units that pass on what they read say so more closely by `passes`, the map whose worst coordinate errors move as
-    far. `error` is what rounding adds (in float64).
+    if known, is the effect of an error of 1 in all coordinates of all spaces: a tighter bound than the sum of the
+    gains. For units that pass on what they read, the worst coordinate of the map `passes` bounds it more tightly still.
+    `error` is what rounding adds (in float64).
     """
 
     name: str
@@ -125,16 +122,17 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class Experts:
-    """Experts of which one works at each position, and the router that chooses it: the one with the best score.
+    """A mixture of experts: at each position only the expert with the highest router score is active.
 
-    The router is affine, one score for each expert, or hidden units that write them (into a space of their own, which
-    is not in the residual stream). `lead` is the least lead of the right expert, where it matters which one works.
+    The router is affine, one score per expert, or hidden units that write the scores (into a space of their own, which
+    is not in the residual stream). `router_margin` is the least difference between the right expert's score and any
+    other, wherever the choice matters.
     """
 
     name: str
     router: Affine | Units
     experts: tuple[Units, ...]
-    lead: float
+    router_margin: float
 
     @property
     def reads(self) -> tuple[Space, ...]:
@@ -150,12 +148,12 @@ Operation = Attend | Bank | Recur | Units | Experts | Norm
 
 
 def written_by(operation: Operation) -> tuple[Space, ...]:
-    """The spaces that an operation writes."""
+    """Return the spaces that an operation writes."""
     return operation.writes if isinstance(operation, Units | Experts) else (operation.writes,)
 
 
 def heads_of(operation: Operation) -> tuple[Attend, ...]:
-    """The heads that an operation needs."""
+    """Return the heads that an operation needs."""
     if isinstance(operation, Recur | Units | Experts | Norm):
         return ()
     return operation.heads if isinstance(operation, Bank) else (operation,)

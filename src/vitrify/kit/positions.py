@@ -1,9 +1,9 @@
-r"""Position codes: how a head finds the token `offset` places back, with a gap that is known in advance.
+r"""Position codes: queries and keys that select the token `offset` positions back, with a gap known in advance.
 
-Each code is a table of features of $t = 1 \dots T$ (zeros at BOS) and gives, for every offset $h$, linear queries and
-keys whose product is largest at $j = t-h$. The BOS key is the *sink*: it scores half way between a match and the best
-mismatch, so a query whose target lies before the first token reads BOS. Heads are causal: keys come no later than
-their query.
+Each code is a table of features of the positions $t = 1 \dots T$ (zeros at BOS) and gives, for every offset $h$, linear
+queries and keys whose product is largest at $j = t-h$. The BOS key is the *sink*: it scores halfway between a match and
+the best mismatch, so a query whose target lies before the first token reads BOS. Heads are causal: keys come no later
+than their query.
 
 | code | dimensions | gap with sink | largest score |
 | --- | --- | --- | --- |
@@ -16,70 +16,68 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.errors import BuildRefused
+from vitrify.arrays import Floats, Ints
 from vitrify.net.spaces import Reals
 
-Floats = NDArray[np.float64]
 CodeName = Literal["dyadic", "quadratic", "sqrt"]
 
 
 class Finder(Protocol):
-    """What `shift` needs of a code of positions: how a query finds its key."""
+    """The queries and keys that `shift` needs of a position code."""
 
     def query(self, offset: int) -> tuple[Floats, Floats]:
-        """Matrix [dims, features] and bias [features] of the query for an offset."""
+        """Return matrix [dims, features] and bias [features] of the query for an offset."""
         ...
 
     def key(self, offset: int) -> Floats:
-        """Matrix [dims, features] of the key for an offset."""
+        """Return the matrix [dims, features] of the key for an offset."""
         ...
 
     def sink(self, offset: int) -> tuple[Floats, float]:
-        """The sink's score as a function of the query's code, half a gap below a match: vector [dims] and constant."""
+        """Return the sink's score as a map of the query's code, half a gap below a match: vector [dims], constant."""
         ...
 
     def gap(self, offset: int) -> float:
-        """Smallest lead of the right key over all others, the sink included."""
+        """Return the smallest difference between the right key's score and any other, the sink included."""
         ...
 
     def bound(self, offset: int) -> float:
-        """Largest sum of |query × key| over the features."""
+        """Return the largest sum of |query × key| over the features."""
         ...
 
 
 class PositionCode(Finder, Protocol):
-    """A code of positions that finds every position from every later one, with its own table of features."""
+    """A position code that selects every position from every later one, with its own table of features."""
 
     def kind(self) -> Reals:
-        """The kind of the space that holds the code."""
+        """Return the kind of the space that holds the code."""
         ...
 
     def table(self) -> Floats:
-        """Features [T, dims] of the positions 1 to T."""
+        """Return the features [T, dims] of the positions 1 to T."""
         ...
 
 
 @dataclass(frozen=True)
-class Places:
-    r"""Chosen positions $t$ of a one-hot code of $0 \dots T$ look back; all others read BOS.
+class ChosenPositions:
+    r"""One-hot code of $0 \dots T$ in which only chosen positions $t$ attend back; all others read BOS.
 
-    The query is $e_i$ at the $i$-th chosen position, the key $e_i$ at the place it wants: 1 at a match, 0 elsewhere,
-    and the sink stands half way. What no position asks for costs no weight.
+    The query is $e_i$ at the $i$-th chosen position, the key $e_i$ at the position it reads: 1 at a match, 0 elsewhere,
+    and the sink scores ½. Positions that nothing reads cost no weight.
     """
 
     length: int
-    at: tuple[int, ...]
+    positions: tuple[int, ...]
 
     def query(self, offset: int) -> tuple[Floats, Floats]:  # noqa: ARG002
-        return np.eye(self.length + 1)[:, list(self.at)], np.zeros(len(self.at))
+        return np.eye(self.length + 1)[:, list(self.positions)], np.zeros(len(self.positions))
 
     def key(self, offset: int) -> Floats:
-        return np.eye(self.length + 1)[:, [t - offset for t in self.at]]
+        return np.eye(self.length + 1)[:, [t - offset for t in self.positions]]
 
     def sink(self, offset: int) -> tuple[Floats, float]:  # noqa: ARG002
         return np.zeros(self.length + 1), 0.5
@@ -139,7 +137,7 @@ class Dyadic:
         return float(self.levels)
 
 
-def _turn(t: NDArray[np.int64], b: int) -> tuple[Floats, Floats]:
+def _turn(t: Ints, b: int) -> tuple[Floats, Floats]:
     """Cosine and sine of t / 2^b turns, exact at quarter turns."""
     part = t % 2**b
     cos, sin = np.cos(2 * np.pi * part / 2**b), np.sin(2 * np.pi * part / 2**b)
@@ -182,12 +180,12 @@ class Quadratic:
 
 @dataclass(frozen=True)
 class Sqrt:
-    r"""$(\sqrt{1/t}, \sqrt{1-1/t})$, the code of the published n-gram construction, kept for comparison.
+    r"""$(\sqrt{1/t}, \sqrt{1-1/t})$, the code of the published n-gram construction, for comparison.
 
     With $\theta_t = \arctan\sqrt{t-1}$ the score is $\cos(\theta_t - \theta_{j+h})$, 1 at a match. Neighbours differ
     by $\theta_{t+1}-\theta_t = \arctan\big(1/((\sqrt t + \sqrt{t-1})(1 + \sqrt{t(t-1)}))\big) \approx 1/(2 t^{3/2})$,
-    so the lead is only $1-\cos \approx 1/(8t^3)$, and the sink halves it. An offset is no linear map of the code: the
-    code of $t+h$ is stored for every offset.
+    so the gap is only $1-\cos \approx 1/(8t^3)$, and the sink halves it. An offset is not a linear map of the code: the
+    code of $t+h$ is stored for every offset $h$.
     """
 
     length: int
@@ -225,16 +223,19 @@ def _pair(t: Floats) -> Floats:
     return np.stack([np.sqrt(1 / t), np.sqrt(1 - 1 / t)], axis=1)
 
 
-def code_name(name: str) -> CodeName:
-    """A name that is that of a position code."""
-    for known in get_args(CodeName):
-        if name == known:
-            return known  # type: ignore[no-any-return]
-    raise BuildRefused(f"the position codes are {', '.join(get_args(CodeName))}, not {name!r}")
+def dimensions(name: CodeName, length: int, offsets: Iterable[int]) -> int:
+    """Return the dimensions of a position code, by the formulas of the table above.
+
+    >>> [dimensions(name, 8, (1, 2, 4)) for name in ("dyadic", "quadratic", "sqrt")]
+    [5, 2, 8]
+    """
+    wanted = set(offsets)
+    bits = max(1, max(length - 1, max(wanted, default=0)).bit_length())
+    return {"dyadic": 2 * bits - 1, "quadratic": 2, "sqrt": 2 + 2 * len(wanted)}[name]
 
 
 def position_code(name: CodeName, length: int, offsets: Iterable[int]) -> PositionCode:
-    """A position code by name, for sequences up to `length` and the given offsets."""
+    """Return a position code by name, for sequences up to `length` and the given offsets."""
     wanted = tuple(sorted(set(offsets)))
     if name == "dyadic":
         return Dyadic(length, max(wanted, default=0))

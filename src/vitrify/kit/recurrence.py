@@ -1,4 +1,4 @@
-"""Diagonal linear recurrences as operations: what a cell beside the heads keeps, and the running sum made of one."""
+"""Diagonal linear recurrences: an operation that runs in a cell beside the heads, and the running sum made of one."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 class Recur:
     r"""A recurrence $h_t = h_{t-1} \odot s_t + d_t$ from $h = 0$, whose state fills one space at every position.
 
-    `scale` is $s$ and `drives` is $d$, both read at every position, BOS too, without a bias. The scales are at most 1
-    in size and must be read without error. An error of 1 in every $d_t$ moves a coordinate of the state by `lasting`
-    at most, and rounding adds `error` (in float64).
+    `scale` is $s$ and `drives` is $d$, both read at every position, BOS included, without a bias. The scales are at
+    most 1 in size and must be read without error. An error of 1 in every $d_t$ moves a coordinate of the state by
+    `lasting` at most, and rounding adds `error` (in float64).
     """
 
     name: str
     scale: Affine
     drives: Affine
     writes: Space
-    lasting: float
+    error_gain: float
     error: float = 0.0
 
     def __post_init__(self) -> None:
         if self.drives.bias.any() or self.scale.bias.any():
-            raise ValueError(f"{self.name!r} can't read a constant: what drives it must be in the stream")
+            raise ValueError(f"{self.name!r} can't read a constant: its inputs must be in the residual stream")
 
     @property
     def reads(self) -> tuple[Space, ...]:
@@ -41,29 +41,22 @@ class Recur:
 
 
 def running_sum(
-    net: Builder,
-    value: Affine,
-    labels: Sequence[str],
-    high: float,
-    *,
-    kept: Affine,
-    name: str,
-    low: float = 0.0,
+    net: Builder, value: Affine, labels: Sequence[str], high: float, *, carry: Affine, name: str, low: float = 0.0
 ) -> Space:
-    """Exact sums of a value over the tokens read so far, a number for each coordinate of the value.
+    """Return the exact sum of each coordinate of a value over the tokens read so far.
 
-    `kept` is 1 where the sum goes on and 0 where it begins again; at BOS the value must be 0. It does what `count` does
-    with a head, without a sink, a position or an attention layer. Whole numbers below 2^53 are added without rounding.
+    `carry` is 1 where the sum continues and 0 where it restarts; at BOS the value must be 0. `count` does the same with
+    a head; this needs no sink, no position and no attention layer. Integers below 2^53 are added without rounding.
     """
     positions = net.max_length + net.pads
-    whole = all(not isinstance(s.kind, Reals | Circle) and np.array_equal(m, np.round(m)) for s, m in value.parts)
+    integral = all(not isinstance(s.kind, Reals | Circle) and np.array_equal(m, np.round(m)) for s, m in value.parts)
     return net.add(
         Recur(
             name=f"running sum: {name}",
-            scale=kept @ np.ones((1, value.size)),
+            scale=carry @ np.ones((1, value.size)),
             drives=value,
             writes=Space(name, Integers(tuple(labels), low, high)),
-            lasting=float(positions),
-            error=0.0 if whole else positions * UNIT_ROUNDOFF * max(high, -low),
+            error_gain=float(positions),
+            error=0.0 if integral else positions * UNIT_ROUNDOFF * max(high, -low),
         )
     )

@@ -1,4 +1,4 @@
-"""Scheduling: every operation goes into the earliest layer that its inputs allow, so independent ones share a layer."""
+"""Scheduling: every operation goes into the earliest layer that its inputs allow; independent ones share a layer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from vitrify.kit.network import Experts, Network, Norm, Operation, Space, Units,
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """The moment of each operation, and of the birth and the last reading of each space.
+    """The moment of each operation, and the moments at which each space is written and last read.
 
-    Norms have no moment of their own: `seen` gives each space that is only seen through one the space that holds it.
+    Norms have no moment of their own: `seen` maps each normalized space to the space that holds its dimensions.
     """
 
     moments: Mapping[Operation, int]
@@ -30,14 +30,14 @@ class Schedule:
 
 
 def schedule(network: Network) -> Schedule:
-    """Longest path in the order of making: an operation comes right after the last of the spaces it reads.
+    """Return the earliest schedule: an operation comes right after the last of the spaces it reads is written.
 
-    Heads and recurrences work at odd moments, units and experts at even ones. Linear in the size of the network. Where
-    heads are to be gathered, all of one nesting (how many heads their input has passed one after the other) work when
-    the last of them can.
+    Heads and recurrences run at odd moments, units and experts at even ones. Linear in the size of the network. With
+    `gather`, all heads of one nesting (the number of heads their input has passed in sequence) run in the same layer,
+    as soon as the last of them can.
     """
     _check(network)
-    floors: dict[int, int] = {}  # the moment before which no head of a nesting works
+    floors: dict[int, int] = {}  # the moment before which no head of a nesting runs
     while True:
         plan, latest = _earliest(network, floors)
         if not network.gather or latest == floors:
@@ -46,8 +46,8 @@ def schedule(network: Network) -> Schedule:
 
 
 def _earliest(network: Network, floors: Mapping[int, int]) -> tuple[Schedule, dict[int, int]]:
-    """The schedule, and the last moment at which heads of each nesting work."""
-    born = {space: 0 for space, _ in (*network.embedded, *network.placed)}
+    """Return the schedule, and the last moment at which heads of each nesting run."""
+    born = {space: 0 for space, _ in (*network.embedded, *network.positional)}
     last_read: dict[Space, int] = {}
     moments: dict[Operation, int] = {}
     nesting = dict.fromkeys(born, 0)
@@ -78,12 +78,12 @@ def _earliest(network: Network, floors: Mapping[int, int]) -> tuple[Schedule, di
 
 
 def _check(network: Network) -> None:
-    """Every space has a name of its own, and is written once, before it is read."""
-    given = tuple(space for space, _ in (*network.embedded, *network.placed))
-    read_at_the_end = tuple(space for space, _ in network.readout.parts)
+    """Raise ValueError unless every space has a unique name and is written once, before it is read."""
+    set_by_input = tuple(space for space, _ in (*network.embedded, *network.positional))
+    readout_reads = tuple(space for space, _ in network.readout.parts)
     passes = [(op.name, op.reads, written_by(op)) for op in network.operations]
     known: dict[str, Space] = {}
-    for name, reads, writes in [("the embedding", (), given), *passes, ("the readout", read_at_the_end, ())]:
+    for name, reads, writes in [("the embedding", (), set_by_input), *passes, ("the readout", readout_reads, ())]:
         for space in reads:
             if known.get(space.name) != space:
                 raise ValueError(f"{name!r} reads the space {space.name!r}, which nothing has written before")

@@ -1,12 +1,12 @@
-r"""Codes of sets: a key for every position and a query for every set, whose product is 1 on the set and less off it.
+r"""Codes of sets: a key for every position and a query for every set, with product 1 on the set and less off it.
 
 With keys $u_j$, the query of a set $y$ of $q$ positions is a vector $w_y$ with $u_j \cdot w_y = 1$ for $j \in y$ and at
 most $\tfrac12$ elsewhere. For $N$ positions:
 
-| code | keys | queries | dimensions $m$ | holds for |
+| code | keys | queries | dimensions $m$ | proved for |
 | --- | --- | --- | --- | --- |
-| `signs` | random signs | least squares | $\lceil 19\,q \ln N\rceil$ | sets looked at |
-| `units` | random unit vectors | linear program | $\lceil 3\,q \ln N\rceil$ | sets looked at |
+| `signs` | random signs | least squares | $\lceil 19\,q \ln N\rceil$ | the sets checked |
+| `units` | random unit vectors | linear program | $\lceil 3\,q \ln N\rceil$ | the sets checked |
 | `coherent` | Reed–Solomon words, one-hot digits | least squares | $\min_k n_k p_k$ | all sets |
 | `moments` | $\cos$ and $\sin$ of $2\pi kj/N$, $k \le q$ | Fourier series | $2q$ | all sets, tiny gap |
 
@@ -19,7 +19,7 @@ one-hot, with $p = N$. **Moments.** $P(\theta) = \prod_{j \in y} (1 - \cos(\thet
 on $y$ and positive elsewhere, and $P_0 \le \binom{2q}{q}/2^q$ by Hölder's inequality, so that the gap is at least
 $2^q\binom{2q}{q}^{-1} \prod (1 - \cos\tfrac{2\pi d}N)$ over the $q$ nearest positions, $d = 1, 1, 2, 2, \dots$
 
-Random codes prove nothing about sets that nobody looked at. What a code promises is checked by `inspect`, exactly.
+Random codes prove nothing about sets that were not checked. `exact_scores` checks the sets of a code without rounding.
 """
 
 from __future__ import annotations
@@ -33,25 +33,27 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.arrays import Float, Floats, Int, Ints
 from vitrify.errors import BuildRefused
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.exact import fraction, products
 
-Floats = NDArray[np.float64]
-Sets = NDArray[np.int64]  # [set, member], positions from 0
+Sets = Ints  # [set, member], positions from 0
+IntegerArray = NDArray[np.int64 | np.object_]  # Python integers where int64 is too short
 CodeOfSets = Literal["signs", "units", "coherent", "moments"]
 
-HALF = Fraction(1, 2)
-PER_LOG = {"signs": 19.0, "units": 3.0}  # dimensions over q ln N
+MAX_OFF_SCORE = Fraction(1, 2)
+DIMENSIONS_PER_Q_LN_N = {"signs": 19.0, "units": 3.0}
 KEY_BITS = 20  # fractional bits of unit vectors
-LARGEST_QUERY = 8.0  # a coordinate that the linear program may use
+MAX_QUERY_COORDINATE = 8.0  # in the linear program
+MANTISSA_BITS = 53
+INT64_BITS = 62  # of a sum that int64 holds
 
 
 @dataclass(frozen=True)
-class Inspection:
-    """What queries and keys say to each other, without rounding: the least and largest score on, the largest off.
+class ExactScores:
+    """Bounds of the scores of all queries and keys, without rounding: least and largest on the set, largest off it.
 
-    `others` is how many keys are off a set, `size` how many are on; `bound` limits the sums of absolute products.
+    `size` is the number of keys in a set, `others` of those outside; `bound` limits the sums of absolute products.
     """
 
     low: Fraction
@@ -71,7 +73,7 @@ class Inspection:
         return self.high - self.low
 
     def error(self, beta: float) -> float:
-        r"""How far a softmax is from the mean of vectors of norm 1, at most: $e^{\beta\delta} - 1 + 2\ell$.
+        r"""Return a bound on the error of a softmax mean of vectors of norm 1: $e^{\beta\delta} - 1 + 2\ell$.
 
         Members of a set have weights in the ratio $e^{\beta\delta}$ at most, $\delta$ the spread; all other keys share
         $\ell \le \tfrac{n}{q} e^{-\beta g}$. Rounded upwards by ball arithmetic.
@@ -84,31 +86,35 @@ class Inspection:
         return float(np.nextafter(float(total.upper()), np.inf))
 
     def rounding(self, beta: float) -> float:
-        """What rounding of the scores in float64 adds."""
+        """Return what rounding of the scores in float64 adds to the error."""
         return 4 * beta * UNIT_ROUNDOFF * (self.dimensions + 2) * self.bound
 
 
 @dataclass(frozen=True, eq=False)
 class SetCode:
-    """Keys [position, dimension] and the queries [set, dimension] of some sets."""
+    """Keys of the positions, some sets of positions (from 0), and the query of each set."""
 
     name: CodeOfSets
-    keys: Floats
-    sets: Sets
-    queries: Floats
+    keys: Float[np.ndarray, "position dimension"]
+    sets: Int[np.ndarray, "set member"]
+    queries: Float[np.ndarray, "set dimension"]
 
     @cached_property
-    def inspection(self) -> Inspection:
-        return inspect(self.keys, self.queries, self.sets)
+    def exact_scores(self) -> ExactScores:
+        return exact_scores(self.keys, self.queries, self.sets)
 
 
-def inspect(keys: Floats, queries: Floats, sets: Sets) -> Inspection:
-    """The scores of all keys for all sets, exactly; one more key is zero, as that of BOS is."""
+def exact_scores(
+    keys: Float[np.ndarray, "position dimension"],
+    queries: Float[np.ndarray, "set dimension"],
+    sets: Int[np.ndarray, "set member"],
+) -> ExactScores:
+    """Return bounds of the scores of all keys for all sets, exactly; one more key is zero, as that of BOS is."""
     scores, bits = products(queries, keys)
     on = np.take_along_axis(scores, sets, axis=1)
     off = np.ones(scores.shape, dtype=bool)
     np.put_along_axis(off, sets, values=False, axis=1)
-    return Inspection(
+    return ExactScores(
         low=fraction(on.min(), bits),
         high=fraction(on.max(), bits),
         off=fraction(max([0, *scores[off]]), bits),
@@ -120,22 +126,22 @@ def inspect(keys: Floats, queries: Floats, sets: Sets) -> Inspection:
 
 
 def coherence(keys: Floats) -> Fraction:
-    """The largest product of two different keys over the least square of one, exactly, all pairs looked at."""
-    found, bits = products(keys, keys)
-    squares = found.diagonal().copy()
-    apart = found.copy()
+    """Return the largest product of two different keys over the least square of one, exactly, over all pairs."""
+    gram, bits = products(keys, keys)
+    squares = gram.diagonal().copy()
+    apart = gram.copy()
     np.fill_diagonal(apart, 0)
     return fraction(abs(apart).max(initial=0), bits) / fraction(squares.min(), bits)
 
 
-def off_every_set(mu: Fraction, sparsity: int) -> Fraction | None:
-    """The largest score off any set of so many keys whose coherence is given; None where it proves nothing."""
-    rest = 1 - (sparsity - 1) * mu
-    return sparsity * mu / rest if rest > 0 else None
+def max_score_off_any_set(mu: Fraction, sparsity: int) -> Fraction | None:
+    """Return a bound on the score off any set of `sparsity` keys with coherence `mu`; None if it proves nothing."""
+    slack = 1 - (sparsity - 1) * mu
+    return sparsity * mu / slack if slack > 0 else None
 
 
-def least_gap_of_moments(length: int, sparsity: int) -> float:
-    """The gap that moments have for every set, at least; rounded downwards by ball arithmetic."""
+def min_gap_of_moments(length: int, sparsity: int) -> float:
+    """Return a lower bound on the gap of `moments` for every set, rounded downwards by ball arithmetic."""
     from flint import arb, fmpq
 
     gap = arb(fmpq(2**sparsity, comb(2 * sparsity, sparsity)))
@@ -150,7 +156,7 @@ def least_gap_of_moments(length: int, sparsity: int) -> float:
 def set_code(
     name: CodeOfSets, length: int, sets: Sets, *, accuracy: float, width: int | None = None, seed: int = 0
 ) -> SetCode:
-    """A code for these sets; queries are rounded so that scores move by at most `accuracy`."""
+    """Return a code for the given sets; queries are rounded so that scores move by at most `accuracy`."""
     if name not in get_args(CodeOfSets):
         raise BuildRefused(f"the codes of sets are {', '.join(get_args(CodeOfSets))}, not {name!r}")
     sparsity = sets.shape[1]
@@ -168,22 +174,22 @@ def set_code(
 
 
 def bits_of(keys: Floats, accuracy: float) -> int:
-    r"""Fractional bits of queries that move scores by at most the accuracy: $\max_j \|u_j\|_1 2^{-b-1}$."""
+    r"""Return the fractional bits $b$ of queries for an accuracy of scores of $\max_j \|u_j\|_1 2^{-b-1}$."""
     return max(0, ceil(log2(np.abs(keys).sum(axis=1).max() / (2 * accuracy))))
 
 
 def width_of(name: CodeOfSets, length: int, sparsity: int) -> int:
-    """The dimensions of a code by its formula."""
+    """Return the dimensions of a code by its formula."""
     if name == "moments":
         return 2 * sparsity
     if name == "coherent":
         points, prime, _ = reed_solomon(length, sparsity)
         return points * prime
-    return max(1, ceil(PER_LOG[name] * sparsity * log(length)))
+    return max(1, ceil(DIMENSIONS_PER_Q_LN_N[name] * sparsity * log(length)))
 
 
 def reed_solomon(length: int, sparsity: int) -> tuple[int, int, int]:
-    """Points, prime and digits of the narrowest code whose coherence is low enough for all sets."""
+    """Return points, prime and digits of the narrowest code whose coherence is low enough for all sets."""
     choices = [(1, length, 1)]
     for digits in range(2, max(2, length.bit_length()) + 1):
         points = (3 * sparsity - 1) * (digits - 1) + 1
@@ -214,7 +220,7 @@ def _least_squares(keys: Floats, sets: Sets) -> Floats:
     chosen = keys[sets]  # [set, member, dimension]
     gram = chosen @ chosen.transpose(0, 2, 1)
     if (np.linalg.matrix_rank(gram) < sets.shape[1]).any():
-        return np.zeros((len(sets), keys.shape[1]))  # no query will do, and the inspection says so
+        return np.zeros((len(sets), keys.shape[1]))  # no query will do, and `exact_scores` shows it
     combined: Floats = chosen * np.linalg.solve(gram, np.ones((*sets.shape, 1)))
     queries: Floats = combined.sum(axis=1)
     return queries
@@ -227,17 +233,17 @@ def _programmed(keys: Floats, sets: Sets) -> Floats:
     queries = np.zeros((len(sets), size))
     for number, members in enumerate(sets):
         off = np.delete(keys, members, axis=0)
-        found = linprog(
+        solution = linprog(
             np.eye(size + 1)[-1],
             A_ub=np.column_stack([off, -np.ones(len(off))]),
             b_ub=np.zeros(len(off)),
             A_eq=np.column_stack([keys[members], np.zeros(len(members))]),
             b_eq=np.ones(len(members)),
-            bounds=[(-LARGEST_QUERY, LARGEST_QUERY)] * size + [(0.0, 1.0)],
+            bounds=[(-MAX_QUERY_COORDINATE, MAX_QUERY_COORDINATE)] * size + [(0.0, 1.0)],
             method="highs",
         )
-        if found.x is not None:
-            queries[number] = found.x[:-1]
+        if solution.x is not None:
+            queries[number] = solution.x[:-1]
     return queries
 
 
@@ -256,3 +262,49 @@ def _moment_queries(length: int, sets: Sets) -> Floats:
         above = series[middle + 1 :] / series[middle].real
         queries.append(np.concatenate([-2 * above.real, 2 * above.imag]))
     return np.array(queries)
+
+
+# Products without rounding: floats are binary fractions, and so are sums of products
+
+
+def to_integers(array: Floats) -> tuple[IntegerArray, int]:
+    r"""Return integers $n$ and the least $b$ with $x = n / 2^b$; Python integers where int64 is too short.
+
+    >>> to_integers(np.array([0.5, -1.25, 3.0]))
+    (array([ 2, -5, 12]), 2)
+    """
+    mantissa, exponent = np.frexp(array)
+    digits = (mantissa * 2.0**MANTISSA_BITS).astype(np.int64)
+    lowest = np.where(digits == 0, 1, digits & -digits)
+    zeros = np.where(digits == 0, MANTISSA_BITS, np.frexp(lowest.astype(np.float64))[1] - 1)
+    needed = MANTISSA_BITS - exponent - zeros  # fractional bits of each number
+    bits = max(0, int(np.where(digits == 0, 0, needed).max(initial=0)))
+    up = (
+        exponent.astype(np.int64) - MANTISSA_BITS + bits
+    )  # n = digits · 2^up, and where up < 0 the zeros make up for it
+    if int((exponent + bits).max(initial=0)) <= INT64_BITS:
+        return np.where(up >= 0, digits << np.maximum(up, 0), digits >> np.minimum(-np.minimum(up, 0), 63)), bits
+    shifted = [d << u if u >= 0 else d >> -u for d, u in zip(digits.ravel().tolist(), up.ravel().tolist(), strict=True)]
+    return np.array(shifted, dtype=object).reshape(array.shape), bits
+
+
+def products(left: Float[np.ndarray, "row n"], right: Float[np.ndarray, "column n"]) -> tuple[IntegerArray, int]:
+    r"""Return $\text{left}\,\text{right}^\top$ exactly, as integers over $2^b$.
+
+    >>> numerators, bits = products(np.array([[0.1, 0.2]]), np.array([[3.0, -1.0]]))
+    >>> Fraction(numerators[0, 0], 2**bits) == 3 * Fraction(0.1) - Fraction(0.2)
+    True
+    """
+    a, abits = to_integers(left)
+    b, bbits = to_integers(right)
+    largest = int(abs(a).max(initial=1)) * int(abs(b).max(initial=1)) * left.shape[1]
+    if largest < 2**MANTISSA_BITS:  # every partial sum is a whole number that a float holds
+        return np.rint(a.astype(np.float64) @ b.astype(np.float64).T).astype(np.int64), abits + bbits
+    if largest < 2**INT64_BITS:
+        return a.astype(np.int64) @ b.astype(np.int64).T, abits + bbits
+    return a.astype(object) @ b.astype(object).T, abits + bbits
+
+
+def fraction(number: int | np.integer, bits: int) -> Fraction:
+    """Return an integer over a power of 2."""
+    return Fraction(int(number), 2**bits)

@@ -1,4 +1,4 @@
-"""What training will cost, before it begins: members, programs, parameters, operations, memory."""
+"""Estimates of the cost of training: members, programs, parameters, operations, memory."""
 
 from __future__ import annotations
 
@@ -7,34 +7,39 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from vitrify.learn.plan import Group
-from vitrify.learn.program import Program
+from vitrify.learn.models.catalogue import Family
+from vitrify.learn.plan import MemberGroup
+from vitrify.learn.program import TrainingProgram
+from vitrify.sandboxes.catalogue import Sandbox
 
 STATE = 16  # bytes for each parameter: weight, gradient, two moments
 
 
-def parameters(group: Group) -> int:
-    """How many numbers each member of a group learns."""
-    net = group.family.architecture(group.sandbox)
-    first = jax.eval_shape(lambda: group.family.first(net, jax.random.key(0)))
+def parameters(family: Family, sandbox: Sandbox) -> int:
+    """Return the number of trained parameters of a network of a family on a sandbox."""
+    net = family.architecture(sandbox)
+    first = jax.eval_shape(lambda: family.first(net, jax.random.key(0)))
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(first))
 
 
-def operations(group: Group, size: int | None = None) -> float:
+def operations(group: MemberGroup, size: int | None = None) -> float:
     """Of each member of a group: two for each weight and token forwards, and twice that backwards."""
-    weights = parameters(group) if size is None else size
+    weights = parameters(group.family, group.sandbox) if size is None else size
     return 6.0 * weights * group.recipe.steps * group.recipe.batch * (group.sandbox.tokens + 1)
 
 
-def memory(group: Group, at_once: int) -> int:
+def memory(group: MemberGroup, at_once: int) -> int:
     """Bytes that a group takes when so many of its members step at once: all their states, and the steps."""
-    return len(group.members) * STATE * parameters(group) + at_once * Program(group, width=1).step_bytes()
+    return (
+        len(group.members) * STATE * parameters(group.family, group.sandbox)
+        + at_once * TrainingProgram(group, width=1).step_bytes()
+    )
 
 
-def estimate(groups: Sequence[Group], device: str | None = None) -> str:
+def estimate(groups: Sequence[MemberGroup], device: str | None = None) -> str:
     """One sentence for people; without the name of a device, for the one that JAX would take here."""
     members = sum(len(group.members) for group in groups)
-    sizes = [parameters(group) for group in groups]
+    sizes = [parameters(group.family, group.sandbox) for group in groups]
     sized = list(zip(sizes, groups, strict=True))
     total = sum(operations(group, size) * len(group.members) for size, group in sized)
     held = max((STATE * size * len(group.members) for size, group in sized), default=0)

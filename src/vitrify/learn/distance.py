@@ -1,4 +1,4 @@
-r"""How far weights are from others of the same architecture, up to the symmetries that change nothing that is computed.
+r"""Distance between weights of one architecture, modulo the symmetries that leave its function unchanged.
 
 Heads of one kind may be permuted, and of a head only $W_Q W_K^\top$ and $W_V W_O$ matter (with biases as a further row;
 of rotary heads, one such product for each pair of numbers that turns). ReLU units may be permuted, and what a unit
@@ -19,23 +19,22 @@ that is beyond a right angle. So 0 is the same direction, and random nets are ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from vitrify.arrays import Array
+from vitrify.arrays import Array, Arrays, Floats, Ints, Matrix, Tree
 from vitrify.errors import InputError
 from vitrify.learn.program import Probe
+from vitrify.learn.runs import Net
 from vitrify.net.conv import Convolutional
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
+from vitrify.sandboxes.catalogue import Example
 
-Floats = NDArray[np.float64]
 FREE = ("lm", "class", "recogniser", "transducer")  # answers that do not see what is added to all logits
 
 
@@ -43,21 +42,21 @@ SWEEPS = 20  # over the layers of a convolutional net, at most, to match its cha
 Pairs = dict[str, tuple[Floats, Floats]]  # what is compared of each part: ours, theirs
 
 
-def distance(weights: Weights[Any], reference: Weights[Any], *, turned: bool = False) -> float:
+def distance(weights: Weights[Net], reference: Weights[Net], *, turned: bool = False) -> float:
     """The distance of a net to a reference of the same architecture."""
     if weights.architecture != reference.architecture:
         raise InputError("only nets of the same architecture have a distance")
-    found = distances(weights.architecture, weights.arrays, reference.arrays, turned=turned)
-    return float(np.sqrt(np.mean(np.square(list(found.values())))))
+    parts = distances(weights.architecture, weights.arrays, reference.arrays, turned=turned)
+    return float(np.sqrt(np.mean(np.square(list(parts.values())))))
 
 
-def probe(reference: Weights[Any], *, turned: bool = False) -> Probe:
+def probe(reference: Weights[Net], *, turned: bool = False) -> Probe:
     """A probe that measures the distance to a reference along a curve."""
 
-    def measured(net: Any, arrays: Mapping[str, Array], row: Any, seen: Mapping[str, Array]) -> Array:
+    def measured(net: Net, arrays: Mapping[str, Array], row: Example, seen: Mapping[str, Array]) -> Array:
         del row, seen
 
-        def outside(arrays: Mapping[str, Any]) -> Any:
+        def outside(arrays: Mapping[str, Array]) -> Array:
             return each(lambda one: distance(Weights(net, one), reference, turned=turned), arrays, dimensions)
 
         dimensions = {name: array.ndim for name, array in arrays.items()}
@@ -66,19 +65,17 @@ def probe(reference: Weights[Any], *, turned: bool = False) -> Probe:
     return measured
 
 
-def each(measure: Callable[[Any], float], batch: Any, dimensions: Any) -> Any:
+def each(measure: Callable[[Tree], float], batch: Tree, dimensions: Tree) -> Array:
     """A number for every member of a batch, whose arrays have more dimensions in front than a member's, or none."""
     leaves, rank = jax.tree.leaves(batch)[0], jax.tree.leaves(dimensions)[0]
     front = np.shape(leaves)[: np.ndim(leaves) - rank]
     count = int(np.prod(front))
     flat = jax.tree.map(lambda array: np.asarray(array).reshape(count, *np.shape(array)[len(front) :]), batch)
-    found = [measure(jax.tree.map(lambda array, at=at: array[at], flat)) for at in range(count)]
-    return np.array(found, np.float32).reshape(front)
+    values = [measure(jax.tree.map(lambda array, at=at: array[at], flat)) for at in range(count)]
+    return np.array(values, np.float32).reshape(front)
 
 
-def distances(
-    net: Any, arrays: Mapping[str, Any], reference: Mapping[str, Any], *, turned: bool = False
-) -> dict[str, float]:
+def distances(net: Net, arrays: Arrays, reference: Arrays, *, turned: bool = False) -> dict[str, float]:
     """The relative distance of every part, by name."""
     ours, theirs = (_folded(net, {n: _plain(a) for n, a in found.items()}) for found in (arrays, reference))
     found = _channels(ours, theirs) if isinstance(net, Convolutional) else _parts(net, ours, theirs)
@@ -86,34 +83,34 @@ def distances(
     return {name: measure(*pair) for name, pair in found.items()}
 
 
-def _parts(net: Any, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> Pairs:
+def _parts(net: Net, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> Pairs:
     """The parts of a net with a residual stream, or of a recurrent one."""
-    found: Pairs = {}
+    pairs: Pairs = {}
     for index, block in enumerate(net.blocks if isinstance(net, Transformer) else ()):
         if block.heads:
-            found |= _heads(net, block, f"blocks.{index}", ours, theirs)
+            pairs |= _heads(net, block, f"blocks.{index}", ours, theirs)
     hidden = [name.removesuffix(".W_in") for name in theirs if name.endswith(".W_in")]
     hidden = [name for name in hidden if f"{name}.W_out" in theirs]
-    found |= {name: _units(name, ours, theirs) for name in hidden}
+    pairs |= {name: _units(name, ours, theirs) for name in hidden}
     if "pos_embed.W_pos" in theirs:
-        found["embed"] = _embedded(ours), _embedded(theirs)
+        pairs["embed"] = _embedded(ours), _embedded(theirs)
     done = (
         ".attn.",
         *(f".{name}." for name in hidden),
-        *([".embed.W_E", ".pos_embed.W_pos"] if "embed" in found else []),
+        *([".embed.W_E", ".pos_embed.W_pos"] if "embed" in pairs else []),
     )
     rest = [name for name in theirs if not any(part in f".{name}" for part in done)]
     for group in dict.fromkeys(name.rsplit(".", 1)[0] for name in rest):
         own = [name for name in rest if name.rsplit(".", 1)[0] == group]
-        found[group] = _joined([ours[name] for name in own]), _joined([theirs[name] for name in own])
-    return found
+        pairs[group] = _joined([ours[name] for name in own]), _joined([theirs[name] for name in own])
+    return pairs
 
 
 def _joined(arrays: list[Floats]) -> Floats:
     return np.concatenate([array.ravel() for array in arrays])
 
 
-def _plain(array: Any) -> Floats:
+def _plain(array: Matrix) -> Floats:
     return np.asarray(dense(array), dtype=np.float64)
 
 
@@ -132,40 +129,40 @@ def _sine(ours: Floats, theirs: Floats) -> float:
     return float(np.sqrt(1 - np.clip(cosine, 0, 1) ** 2))
 
 
-def _folded(net: Any, arrays: dict[str, Floats]) -> dict[str, Floats]:
+def _folded(net: Net, arrays: dict[str, Floats]) -> dict[str, Floats]:
     """Norms taken into the matrices that read behind them, and what no softmax sees taken out."""
-    found = dict(arrays)
+    folded = dict(arrays)
     if isinstance(net, Transformer) and net.norm:
         for index, block in enumerate(net.blocks):
             if block.heads and not block.cell:
-                _fold(net, found, f"blocks.{index}.ln1", 2 * index, f"blocks.{index}.attn", "QKV")
+                _fold(net, folded, f"blocks.{index}.ln1", 2 * index, f"blocks.{index}.attn", "QKV")
             if block.units and not block.experts:
-                _fold(net, found, f"blocks.{index}.ln2", 2 * index + 1, f"blocks.{index}.mlp", ["in"])
-        _fold(net, found, "ln_final", 2 * len(net.blocks), "unembed", "U")
+                _fold(net, folded, f"blocks.{index}.ln2", 2 * index + 1, f"blocks.{index}.mlp", ["in"])
+        _fold(net, folded, "ln_final", 2 * len(net.blocks), "unembed", "U")
     if net.output.kind in FREE and net.output.scores == "softmax":
         for name in ("unembed.W_U", "unembed.b_U"):
-            found[name] = found[name] - found[name].mean(axis=-1, keepdims=True)
-    for name in [name for name in found if name.endswith(("moe.router.W_out", "moe.router.b_out"))]:
-        found[name] = found[name] - found[name].mean(axis=-1, keepdims=True)  # only who leads, and how far, matters
-    return found
+            folded[name] = folded[name] - folded[name].mean(axis=-1, keepdims=True)
+    for name in [name for name in folded if name.endswith(("moe.router.W_out", "moe.router.b_out"))]:
+        folded[name] = folded[name] - folded[name].mean(axis=-1, keepdims=True)  # only who leads, and how far, matters
+    return folded
 
 
-def _fold(net: Transformer, found: dict[str, Floats], norm: str, half: int, part: str, readers: Any) -> None:
+def _fold(net: Transformer, arrays: dict[str, Floats], norm: str, half: int, part: str, readers: Iterable[str]) -> None:
     """Matrices and biases as if they read the normalised numbers before their scale and shift."""
     groups = net.normed(half)
     if not groups:
         return
     dims = [dim for group in groups for dim in group]
     scale, shift = np.ones(net.widths[half]), np.zeros(net.widths[half])
-    scale[dims], shift[dims] = found.pop(f"{norm}.w"), found.pop(f"{norm}.b")
+    scale[dims], shift[dims] = arrays.pop(f"{norm}.w"), arrays.pop(f"{norm}.b")
     for reader in readers:
-        matrix, bias = found[f"{part}.W_{reader}"], found[f"{part}.b_{reader}"]
-        found[f"{part}.b_{reader}"] = bias + shift @ matrix
+        matrix, bias = arrays[f"{part}.W_{reader}"], arrays[f"{part}.b_{reader}"]
+        arrays[f"{part}.b_{reader}"] = bias + shift @ matrix
         matrix = scale[:, None] * matrix
         for group in groups:  # numbers of mean 0 do not see what is added to a whole column
             rows = list(group)
             matrix[..., rows, :] -= matrix[..., rows, :].mean(axis=-2, keepdims=True)
-        found[f"{part}.W_{reader}"] = matrix
+        arrays[f"{part}.W_{reader}"] = matrix
 
 
 def _embedded(arrays: Mapping[str, Floats]) -> Floats:
@@ -201,7 +198,7 @@ def _heads(
 
 
 def _products(head: Head, name: str, place: int, arrays: Mapping[str, Floats]) -> tuple[Floats, Floats]:
-    """What a head computes its scores by, and what it writes of what it reads."""
+    """Return the query-key product and the value-output product of a head."""
     q, k, v = (
         np.concatenate([arrays[f"{name}.attn.W_{letter}"][place], arrays[f"{name}.attn.b_{letter}"][place][None]])
         for letter in "QKV"
@@ -283,14 +280,14 @@ def _layer(name: str, arrays: Mapping[str, Floats]) -> Floats:
 
 def _sized(layers: list[Floats]) -> list[Floats]:
     """Every channel of size 1, and what reads it larger instead; the last layer keeps its size."""
-    found = list(layers)
-    for at in range(len(found) - 1):
-        sizes = np.sqrt((found[at] ** 2).sum(axis=(1, 2)))
-        found[at] = found[at] / np.where(sizes > 0, sizes, 1.0)[:, None, None]
-        found[at + 1] = found[at + 1] * np.append(sizes, 1.0)[None, :, None]
-    return found
+    scaled = list(layers)
+    for at in range(len(scaled) - 1):
+        sizes = np.sqrt((scaled[at] ** 2).sum(axis=(1, 2)))
+        scaled[at] = scaled[at] / np.where(sizes > 0, sizes, 1.0)[:, None, None]
+        scaled[at + 1] = scaled[at + 1] * np.append(sizes, 1.0)[None, :, None]
+    return scaled
 
 
-def _read(layer: Floats, order: Any) -> Floats:
+def _read(layer: Floats, order: Ints | None) -> Floats:
     """A layer that reads channels in another order."""
     return layer if order is None else layer[:, np.append(order, len(order))]

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from vitrify import encoding
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
-from vitrify.learn import _disk
+from vitrify.files import whole_file
 from vitrify.learn.records import Record, axes
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
+from vitrify.optional import need
+
+DataFrame: TypeAlias = Any  # of pandas, which is imported only where it is used
 
 
 def to_json(records: Sequence[Record]) -> str:
     """Records as a JSON list."""
-    return _disk.encode([record.to_json() for record in records])
+    return encoding.line([record.to_json() for record in records])
 
 
-def table(records: Sequence[Record]) -> Any:
+def table(records: Sequence[Record]) -> DataFrame:
     """A data frame with a row for every run: what it is, and what came of it."""
     more = ("message", "started", "ended")
     return _frame([{**record.flat, **{name: getattr(record, name) for name in more}} for record in records])
 
 
-def curves(store: Store, records: Sequence[Record]) -> Any:
+def curves(store: RunStore, records: Sequence[Record]) -> DataFrame:
     """A data frame with a row for every line of every log, beside what differs between the runs."""
     varied = axes(records)
     return _frame(
@@ -36,30 +40,29 @@ def curves(store: Store, records: Sequence[Record]) -> Any:
     )
 
 
-def write_table(frame: Any, path: Path) -> None:
+def write_table(frame: DataFrame, path: Path) -> None:
     """Write a data frame, in one step; the end of the name says how: .parquet or .csv."""
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"{path}: a table is written to a file that ends in .parquet or .csv")
-    partial = path.with_name(f".{path.name}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".csv":
-        frame.to_csv(partial, index=False)
-    else:
-        _need("pyarrow", "tables")
-        frame.to_parquet(partial, index=False)
-    partial.replace(path)
+    with whole_file(path) as partial:
+        if path.suffix == ".csv":
+            frame.to_csv(partial, index=False)
+        else:
+            need("pyarrow", "tables")
+            frame.to_parquet(partial, index=False)
 
 
-def write_tensorboard(store: Store, records: Sequence[Record], folder: Path) -> int:
+def write_tensorboard(store: RunStore, records: Sequence[Record], folder: Path) -> int:
     """Write a folder of event files, one for every run, with every number of its log; how many numbers there were."""
-    writer = _need("tensorboardX", "tensorboard").SummaryWriter
+    writer = need("tensorboardX", "tensorboard").SummaryWriter
     count = 0
     for record, lines in store.curves(records):
         place = folder / record.id
         for old in place.glob("events.*"):
             old.unlink()
         with writer(str(place)) as events:
-            events.add_text("identity", _disk.encode(record.identity), 0)
+            events.add_text("identity", encoding.line(record.identity), 0)
             for line in lines:
                 for name, value in line.items():
                     if name != "step" and isinstance(value, int | float):
@@ -68,19 +71,12 @@ def write_tensorboard(store: Store, records: Sequence[Record], folder: Path) -> 
     return count
 
 
-def _frame(rows: list[dict[str, Any]]) -> Any:
+def _frame(rows: list[JsonObject]) -> DataFrame:
     """A data frame; columns of lists or of several types hold JSON, as files know one type a column."""
-    pandas = _need("pandas", "tables")
+    pandas = need("pandas", "tables")
     frame = pandas.DataFrame(rows)
     for name in frame.columns:
         kinds = {type(row[name]) for row in rows if row.get(name) is not None}
         if not (kinds <= {int, float} or kinds <= {str} or kinds <= {bool}):
-            frame[name] = [None if row.get(name) is None else _disk.encode(row[name]) for row in rows]
+            frame[name] = [None if row.get(name) is None else encoding.line(row[name]) for row in rows]
     return frame
-
-
-def _need(module: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise InputError(f"this needs {module}, which is not installed: pip install 'vitrify[{extra}]'") from None

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from vitrify.arrays import Array
+from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.errors import InputError
-from vitrify.learn.records import Record
-from vitrify.learn.records import axes as varied
-from vitrify.learn.store import Store
+from vitrify.intervals import mean_interval
+from vitrify.learn.records import Record, combinations
+from vitrify.learn.store import RunStore
+from vitrify.optional import need
 
-MOST = 10  # combinations with a colour of their own
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Corner: TypeAlias = Literal[
+    "best", "upper right", "upper left", "lower left", "lower right", "center left", "center right", "center"
+]
+MAX_COLORS = 10  # combinations with a colour of their own
 KINDS = (".svg", ".png", ".pdf")
 STYLE: Any = {"svg.hashsalt": "vitrify", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
 
 
 @contextmanager
-def made(make: Callable[[], Any]) -> Iterator[Any]:
+def made(make: Callable[[], Figure]) -> Iterator[Figure]:
     """Make a figure in the house's style, to be saved inside."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("figures need matplotlib: install vitrify[report]") from None
-    matplotlib.use("agg")
+    need("matplotlib", "report").use("agg")
     from matplotlib import pyplot as plt
 
     with plt.rc_context(STYLE):
@@ -37,7 +44,7 @@ def made(make: Callable[[], Any]) -> Iterator[Any]:
             plt.close(figure)
 
 
-def saved(make: Callable[[], Any], out: Path) -> None:
+def saved(make: Callable[[], Figure], out: Path) -> None:
     """Make a figure in the house's style and save it; the same data give the same bytes."""
     if out.suffix not in KINDS:
         raise InputError(f"a figure is {', '.join(KINDS)}, not {out.name!r}")
@@ -45,7 +52,7 @@ def saved(make: Callable[[], Any], out: Path) -> None:
         figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else {}, dpi=150)
 
 
-def sheet(rows: int, columns: int, title: str = "", width: float = 4.2, height: float = 3.4) -> tuple[Any, Any]:
+def sheet(rows: int, columns: int, title: str = "", width: float = 4.2, height: float = 3.4) -> tuple[Figure, Array]:
     """A figure of `rows` times `columns` planes, each of that size in inches; the planes as an array [row, column]."""
     from matplotlib import pyplot as plt
 
@@ -57,7 +64,7 @@ def sheet(rows: int, columns: int, title: str = "", width: float = 4.2, height: 
     return figure, planes
 
 
-def band(plane: Any, steps: Sequence[float], values: Any, label: str, colour: str, **style: Any) -> None:
+def band(plane: Axes, steps: Sequence[float], values: Array, label: str, colour: str, **style: Any) -> None:
     """The mean over members of values [member, step], and between the 10th and the 90th percentile a band."""
     numbers = np.asarray(values, dtype=float)
     low, high = np.nanpercentile(numbers, [10, 90], axis=0)
@@ -65,41 +72,104 @@ def band(plane: Any, steps: Sequence[float], values: Any, label: str, colour: st
     plane.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
 
 
-def level(plane: Any, value: float, name: str, colour: str = "black", style: str = ":", at: float = 0.99) -> None:
+def level(plane: Axes, value: float, name: str, colour: str = "black", style: str = ":", at: float = 0.99) -> None:
     """A horizontal line with its name above it, `at` so much of the width."""
     plane.axhline(value, color=colour, linestyle=style, linewidth=1)
     side = "right" if at > 0.5 else "left"
     plane.text(at, value, name, transform=plane.get_yaxis_transform(), color=colour, fontsize=8, va="bottom", ha=side)
 
 
-def by_step(plane: Any) -> None:
+def by_step(plane: Axes) -> None:
     """Steps from 0 on a logarithmic axis."""
     plane.set_xscale("symlog", linthresh=1)
     plane.set_xlim(left=0)
     plane.set_xlabel("training step")
 
 
-def curves(store: Store, records: Sequence[Record], quantity: str, out: Path) -> None:
+def panel(
+    axes: Axes,
+    x: Sequence[float] = (),
+    groups: Mapping[str, Array] | None = None,
+    lines: Mapping[str, float] | None = None,
+    *,
+    colors: Sequence[str] = (),
+    each_seed: bool = False,
+    steps: bool = False,
+    at: float = 0.99,
+    legend: Corner | None = "best",
+    size: float = 8,
+    style: Mapping[str, Any] | None = None,
+    **labels: Any,
+) -> None:
+    """Draw groups of values [member, x] by label, as bands or as a thin line for each seed, and dress the axes.
+
+    `lines` are horizontal lines by name, `steps` makes a logarithmic axis of training steps, `labels` is what
+    `Axes.set` takes, and `legend` is where the legend stands, if there is one.
+    """
+    for number, (label, values) in enumerate((groups or {}).items()):
+        color = colors[number] if colors else f"C{number}"
+        if each_seed:
+            drawn = axes.plot(x, np.array(values, dtype=float).T, color=color, alpha=0.6, linewidth=1)
+            drawn[0].set_label(label)
+        else:
+            band(axes, x, values, label, color, **(style or {}))
+    for name, value in (lines or {}).items():
+        level(axes, value, name, at=at)
+    if steps:
+        by_step(axes)
+    axes.set(**labels)
+    if legend:
+        axes.legend(fontsize=size, loc=legend)
+
+
+def dots(
+    axes: Axes, at: float, values: Array, label: str | None, color: str, spread: float = 0.08, **style: Any
+) -> None:
+    """Draw the values of all members as dots side by side around a place `at` of the x-axis."""
+    numbers = np.array(values, dtype=float)
+    across = at + np.linspace(-spread, spread, len(numbers)) if spread else np.full(len(numbers), at)
+    axes.plot(across, numbers, **{"marker": "o", "linestyle": "", "color": color, "label": label, **style})
+
+
+def interval(axes: Axes, at: float, values: Sequence[float], color: str, floor: float = -math.inf) -> None:
+    """Draw the values of all members as dots around a place of the x-axis, beside them their mean and its interval.
+
+    What is smaller than `floor` is drawn there, and a mean of nothing but zeros is not drawn.
+    """
+    numbers = np.array(values, dtype=float)
+    spread = at + np.linspace(-0.22, 0.22, len(numbers))
+    axes.scatter(spread, np.maximum(numbers, floor), s=18, color=color, alpha=0.8, linewidth=0)
+    if numbers.any():
+        low, high = np.maximum(mean_interval(values), floor)
+        axes.plot([at + 0.33] * 2, [low, high], color=color, linewidth=1.5)
+        axes.plot([at + 0.33], [numbers.mean()], marker="_", color=color, markersize=9)
+
+
+def heat(axes: Axes, matrix: Array, label: str = "", **style: Any) -> None:
+    """Draw a matrix in colours, with their scale beside it."""
+    image = axes.imshow(np.array(matrix, dtype=float), **style)
+    axes.figure.colorbar(image, ax=axes, label=label)
+
+
+def curves(store: RunStore, records: Sequence[Record], quantity: str, out: Path) -> None:
     """Draw a quantity of runs against steps: a line for each combination of axes, seeds as a band around it."""
     if not records:
         raise InputError("no run to draw: train something, or ask for less")
-    axes = [axis for axis in varied(records) if axis not in ("seed", "data_seed")]
-    combinations: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = {}
-    for record, curve in store.curves(records):
-        if curve and quantity in curve[0]:
-            combinations.setdefault(tuple(record.flat.get(axis) for axis in axes), []).append(curve)
-    if not combinations:
+    drawn = {record.id: curve for record, curve in store.curves(records) if curve and quantity in curve[0]}
+    axes, groups = combinations([record for record in records if record.id in drawn])
+    if not groups:
         known = sorted({name for _, curve in store.curves(records[:1]) for name in (curve[0] if curve else {})})
         raise InputError(f"no run has {quantity!r}; there are {', '.join(known)}")
 
-    def make() -> Any:
+    def make() -> Figure:
         figure, planes = sheet(1, 1, width=7, height=4.2)
         plane = planes[0, 0]
-        for number, (combination, found) in enumerate(list(combinations.items())[:MOST]):
-            label = ", ".join(f"{axis}={_short(v)}" for axis, v in zip(axes, combination, strict=True)) or "members"
-            band(plane, *_filled(found, quantity), f"{label} ({len(found)} seeds)", f"C{number}")
+        for number, (values, members) in enumerate(list(groups.items())[:MAX_COLORS]):
+            label = ", ".join(f"{axis}={value}" for axis, value in zip(axes, values, strict=True)) or "members"
+            lines = aligned([(drawn[record.id], True) for record in members], quantity)
+            band(plane, *lines, f"{label} ({len(members)} seeds)", f"C{number}")
         if quantity == "loss":
-            _lines(plane, next(iter(combinations.values()))[0][-1])
+            _lines(plane, drawn[next(iter(groups.values()))[0].id][-1])
         by_step(plane)
         plane.set_ylabel(f"{quantity}{' (nats per answer)' if quantity != 'accuracy' else ''}")
         if quantity in ("excess", "kl") or quantity.startswith("kl."):
@@ -111,17 +181,21 @@ def curves(store: Store, records: Sequence[Record], quantity: str, out: Path) ->
     saved(make, out)
 
 
-def _filled(found: Sequence[Sequence[dict[str, Any]]], quantity: str) -> tuple[list[float], Any]:
-    """The steps of the longest curve, and values [member, step]; a curve that ended keeps its last value."""
-    steps = [point["step"] for point in max(found, key=len)]
-    values = np.full((len(found), len(steps)), np.nan)
-    for row, curve in zip(values, found, strict=True):
-        row[: len(curve)] = [point[quantity] for point in curve]
-        row[len(curve) :] = curve[-1][quantity]
+def aligned(curves: Sequence[tuple[Sequence[JsonMapping], bool]], quantity: str) -> tuple[list[int], Array]:
+    """Return all steps, and values [member, step]: one that is done keeps its last value, of others the rest is NaN."""
+    steps = sorted({int(point["step"]) for curve, _ in curves for point in curve})
+    place = {step: at for at, step in enumerate(steps)}
+    values = np.full((len(curves), len(steps)), np.nan)
+    for row, (curve, done) in zip(values, curves, strict=True):
+        for point in curve:
+            row[place[int(point["step"])]] = point.get(quantity, math.nan)
+        if done:
+            end = place[int(curve[-1]["step"])]
+            row[end:] = row[end]
     return steps, values
 
 
-def _lines(plane: Any, point: dict[str, Any]) -> None:
+def _lines(plane: Axes, point: JsonObject) -> None:
     """The losses of the optimal and the other known predictors; names that would overlap share a line."""
     low, high = plane.get_ylim()
     known = {"optimal" if name == "floor" else name.removeprefix("floor."): value for name, value in point.items()}
@@ -136,7 +210,3 @@ def _lines(plane: Any, point: dict[str, Any]) -> None:
     for value, names in groups:
         place = plane.get_yaxis_transform()
         plane.text(0.99, value, ", ".join(names), transform=place, fontsize=8, va="bottom", ha="right")
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

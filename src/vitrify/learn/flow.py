@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, ModuleType
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from vitrify.arrays import Array
+from vitrify.arrays import Array, Bool, Float, Num, Tree
 from vitrify.errors import InputError
 from vitrify.learn.landscape import Loss, doubled, float64
 
-Quantity = Callable[[Any], Array]  # of the parameters: a number, or several
+Quantity = Callable[[Tree], Array]  # of the parameters: a number, or several
 
 RTOL, ATOL = 1e-9, 1e-12  # of one step
 REST = 1e-8  # the norm of the gradient at which the flow has come to rest
@@ -35,33 +34,33 @@ class Flow:
     again.
     """
 
-    times: Any  # [start, time]
-    points: Any  # the tree of parameters, each [start, time, …]
-    losses: Any  # [start, time]
-    conserved: Mapping[str, Any]  # [start, time, …]
-    slopes: Any  # [start]: the norm of the gradient at the end
+    times: Float[np.ndarray, "start time"]
+    points: Tree  # the tree of parameters, each [start, time, …]
+    losses: Float[np.ndarray, "start time"]
+    conserved: Mapping[str, Array]  # [start, time, …]
+    slopes: Float[np.ndarray, " start"]  # the norm of the gradient at the end
     rest: float
 
     @property
-    def ends(self) -> Any:
+    def ends(self) -> Tree:
         """The last points, each array [start, …]."""
         return jax.tree.map(lambda x: x[:, -1], self.points)
 
     @property
-    def resting(self) -> Any:
-        """Which trajectories came to rest."""
+    def resting(self) -> Bool[np.ndarray, " start"]:
+        """True for trajectories whose gradient norm fell to `rest` [start]."""
         return self.slopes <= self.rest
 
     @property
     def drift(self) -> dict[str, float]:
-        """How far each conserved quantity moved at most from its first value, at any time of any trajectory."""
+        """The largest deviation of each conserved quantity from its initial value, over all times and trajectories."""
         return {name: float(np.abs(value - value[:, :1]).max()) for name, value in self.conserved.items()}
 
 
 def flow(
     loss: Loss,
-    starts: Any,
-    data: Any = None,
+    starts: Tree,
+    data: Tree = None,
     *,
     until: float = 1e4,
     conserved: Mapping[str, Quantity] = NOTHING,
@@ -79,17 +78,17 @@ def flow(
         starts, data = doubled(starts), doubled(data)
         moments = jnp.concatenate([jnp.zeros(1), until * jnp.logspace(-6, 0, saves)])
 
-        def fall(_: Array, point: Any, data: Any) -> Any:
+        def fall(_: Array, point: Tree, data: Tree) -> Tree:
             return jax.tree.map(jnp.negative, jax.grad(loss)(point, data))
 
-        def steep(point: Any, data: Any) -> Array:
+        def steep(point: Tree, data: Tree) -> Array:
             return jnp.linalg.norm(ravel_pytree(fall(moments[0], point, data))[0])
 
-        def resting(_: Array, point: Any, data: Any, **__: Any) -> Array:
+        def resting(_: Array, point: Tree, data: Tree, **__: object) -> Array:
             return steep(point, data) <= rest
 
-        def one(start: Any, data: Any) -> tuple[Any, ...]:
-            found = diffrax.diffeqsolve(
+        def one(start: Tree, data: Tree) -> tuple[Tree, ...]:
+            solution = diffrax.diffeqsolve(
                 diffrax.ODETerm(fall),
                 diffrax.Tsit5(),
                 t0=0.0,
@@ -103,36 +102,36 @@ def flow(
                 max_steps=MAX_STEPS,
                 throw=False,
             )
-            end = jnp.isfinite(found.ts).sum() - 1  # after it there is nothing more
+            end = jnp.isfinite(solution.ts).sum() - 1  # after it there is nothing more
             at = jnp.minimum(jnp.arange(len(moments) + 1), end)
-            points = jax.tree.map(lambda x: x[at], found.ys)
-            kept = {name: jax.vmap(quantity)(points) for name, quantity in conserved.items()}
+            points = jax.tree.map(lambda x: x[at], solution.ys)
+            quantities = {name: jax.vmap(quantity)(points) for name, quantity in conserved.items()}
             losses = jax.vmap(lambda point: loss(point, data))(points)
             last = jax.tree.map(lambda x: x[-1], points)
-            whole = diffrax.is_okay(found.result)
-            return found.ts[at], points, losses, kept, steep(last, data), whole
+            finished = diffrax.is_okay(solution.result)
+            return solution.ts[at], points, losses, quantities, steep(last, data), finished
 
-        found = jax.jit(jax.vmap(one, in_axes=(0, None if data is None else 0)))(starts, data)
-        times, points, losses, kept, slopes, whole = jax.tree.map(np.asarray, found)
-    if not whole.all():
-        lost = ", ".join(map(str, np.flatnonzero(~whole)[:5]))
+        solution = jax.jit(jax.vmap(one, in_axes=(0, None if data is None else 0)))(starts, data)
+        times, points, losses, quantities, slopes, finished = jax.tree.map(np.asarray, solution)
+    if not finished.all():
+        lost = ", ".join(map(str, np.flatnonzero(~finished)[:5]))
         raise InputError(f"the flow from start {lost} takes more than {MAX_STEPS} steps: follow it to an earlier time")
-    return Flow(times, points, losses, kept, slopes, rest)
+    return Flow(times, points, losses, quantities, slopes, rest)
 
 
 @dataclass(frozen=True, eq=False)
 class Slice:
     """A plane through the parameters: an origin and two directions, all trees of the same shape."""
 
-    origin: Any
-    across: Any
-    up: Any
+    origin: Tree
+    across: Tree
+    up: Tree
 
-    def at(self, x: Array, y: Array) -> Any:
+    def at(self, x: Array, y: Array) -> Tree:
         """The parameters at a point of the plane."""
         return jax.tree.map(lambda o, a, u: o + x * a + y * u, self.origin, self.across, self.up)
 
-    def coordinates(self, point: Any, direction: bool = False) -> Array:
+    def coordinates(self, point: Tree, direction: bool = False) -> Array:
         """Where the plane is nearest to a point, or along which of its directions a direction goes: [2]."""
         (across, _), (up, _) = ravel_pytree(self.across), ravel_pytree(self.up)
         flat = ravel_pytree(point)[0] - (0.0 if direction else ravel_pytree(self.origin)[0])
@@ -147,13 +146,13 @@ class Portrait:
     `leaving` is the part of the flow, by its norm, that points out of the slice: 0 where the picture is all there is.
     """
 
-    x: Any
-    y: Any
-    loss: Any  # [y, x]
-    flow: Any  # [y, x, 2]: along the two directions of the slice
-    leaving: Any  # [y, x]
-    paths: Any  # [start, time, 2]
-    ends: Any  # [start]: the loss at the end of each path
+    x: Num[np.ndarray, " x"]
+    y: Num[np.ndarray, " y"]
+    loss: Float[np.ndarray, "y x"]
+    flow: Float[np.ndarray, "y x 2"]  # along the two directions of the slice
+    leaving: Float[np.ndarray, "y x"]
+    paths: Float[np.ndarray, "start time 2"]
+    ends: Float[np.ndarray, " start"]  # the loss at the end of each path
 
 
 def portrait(
@@ -162,7 +161,7 @@ def portrait(
     x: Sequence[float],
     y: Sequence[float],
     starts: Sequence[tuple[float, float]] = (),
-    data: Any = None,
+    data: Tree = None,
     *,
     until: float = 1e4,
 ) -> Portrait:
@@ -191,7 +190,7 @@ def portrait(
     return Portrait(np.asarray(x), np.asarray(y), height, field, leaving, paths, ends)
 
 
-def _diffrax() -> Any:
+def _diffrax() -> ModuleType:
     try:
         import diffrax
     except ModuleNotFoundError as error:

@@ -1,25 +1,26 @@
-"""A look at a sandbox: some rows with every answer's optimal distribution, as plain JSON data."""
+"""A look at a sandbox: some sequences with every answer's optimal distribution, as plain JSON data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
 
 from vitrify import registry
-from vitrify.sandboxes.catalogue import PACKAGE, in_words, rows
+from vitrify.arrays import Array
+from vitrify.encoding import JsonObject
+from vitrify.sandboxes.catalogue import PACKAGE, Example, Sandbox, examples, in_words
 
 LIKELIEST = 5
 
 
-def glimpse(name: str, words: Sequence[str], count: int, seed: int) -> dict[str, Any]:
-    """The first rows of a sandbox's training split, given its parameters as `key=value`."""
+def glimpse(name: str, words: Sequence[str], count: int, seed: int) -> JsonObject:
+    """The first sequences of a sandbox's training split, given its parameters as `key=value`."""
     sandbox = in_words(name, words)
-    found, best = jax.jit(lambda: _with_optimum(sandbox, count, seed))()
-    found, best = jax.tree.map(np.asarray, (found, best))
-    losses = -np.take_along_axis(best, found.targets[..., None], axis=-1)[..., 0]
+    batch, best = jax.jit(lambda: _with_optimum(sandbox, count, seed))()
+    batch, best = jax.tree.map(np.asarray, (batch, best))
+    losses = -np.take_along_axis(best, batch.targets[..., None], axis=-1)[..., 0]
     return {
         "sandbox": name,
         "title": next(line.title for line in registry.headlines(PACKAGE, "SANDBOX") if line.name == name),
@@ -27,33 +28,33 @@ def glimpse(name: str, words: Sequence[str], count: int, seed: int) -> dict[str,
         "symbols": list(sandbox.symbols),
         "answers": list(sandbox.answers),
         "rate": sandbox.rate(),
-        "floor": float((losses * found.weight).sum() / found.weight.sum()),
-        "rows": [_row(sandbox, found, best, losses, number) for number in range(count)],
+        "floor": float((losses * batch.weight).sum() / batch.weight.sum()),
+        "rows": [_row(sandbox, batch, best, losses, number) for number in range(count)],
     }
 
 
-def _with_optimum(sandbox: Any, count: int, seed: int) -> Any:
-    found = rows(sandbox, seed, "train", 0, count)
-    return found, jax.vmap(sandbox.optimal)(found)
+def _with_optimum(sandbox: Sandbox, count: int, seed: int) -> tuple[Example, Array]:
+    batch = examples(sandbox, seed, "train", 0, count)
+    return batch, jax.vmap(sandbox.optimal)(batch)
 
 
-def _row(sandbox: Any, found: Any, best: Any, losses: Any, number: int) -> dict[str, Any]:
-    tokens = found.tokens[number]
+def _row(sandbox: Sandbox, batch: Example, best: Array, losses: Array, number: int) -> JsonObject:
+    tokens = batch.tokens[number]
     questions = []
-    for t in range(found.targets.shape[1]):
+    for t in range(batch.targets.shape[1]):
         likely = np.argsort(-best[number, t], kind="stable")[:LIKELIEST]
         reads = sandbox.reads == "tokens" and t > 0
         questions.append(
             {
                 "after": t,
                 "token": sandbox.symbols[tokens[t - 1]] if reads else "",
-                "answer": sandbox.answers[found.targets[number, t]],
-                "weight": float(found.weight[number, t]),
+                "answer": sandbox.answers[batch.targets[number, t]],
+                "weight": float(batch.weight[number, t]),
                 "optimal": [(sandbox.answers[at], float(np.exp(best[number, t, at]))) for at in likely],
                 "loss": abs(float(losses[number, t])),  # of a sure answer it would be -0
             }
         )
-    latent = {name: np.round(value[number], 4).tolist() for name, value in found.latent.items()}
+    latent = {name: np.round(value[number], 4).tolist() for name, value in batch.latent.items()}
     if sandbox.reads == "tokens":
         shown = [sandbox.symbols[token] for token in tokens]
     else:

@@ -19,31 +19,38 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vitrify import encoding, files
+from vitrify.arrays import Array, Arrays
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError, StoreError
-from vitrify.learn import _disk
+from vitrify.files import Lock
+from vitrify.learn import disk
+from vitrify.learn.disk import Closing
+
+if TYPE_CHECKING:
+    from vitrify.learn.trainer import TrainEvent
 
 KEPT = 2  # checkpoints
 SECONDS, LARGEST = 0.5, 1 << 20  # the log is written out after so long, or so many bytes
 EACH = "each"  # the key of what differs between the runs of a group
 
-Done = tuple[dict[str, Any], Mapping[str, Any] | None]  # what result.json is to hold, and the weights
+Done = tuple[JsonObject, Arrays | None]  # what result.json is to hold, and the weights
 
 
 class Checkpoint(NamedTuple):
     """Where a run can go on from."""
 
     step: int
-    arrays: dict[str, Any]
-    meta: dict[str, Any]
+    arrays: dict[str, Array]
+    meta: JsonObject
 
 
-class Group:
-    """Runs that are being worked on here; row i of every array belongs to `runs[i]`, the `numbers[i]`-th asked for.
+class RunGroup(Closing):
+    """Runs that are being worked on here; row i of every array belongs to `runs[i]`, number `numbers[i]` requested.
 
     Use it in a `with` statement, or close it: until then nobody else can work on these runs.
     """
@@ -54,7 +61,7 @@ class Group:
         self.numbers = tuple(places[run] for run in self.runs)
         self._leave = leave
         with ExitStack() as undo:
-            self._lock = undo.enter_context(_disk.Lock(folder / "lock", wait=False))
+            self._lock = undo.enter_context(Lock(folder / "lock", wait=False))
             self._step, length = recover(folder)
             self._file = os.open(folder / "log.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             os.ftruncate(self._file, length)
@@ -63,32 +70,24 @@ class Group:
         self._pending = bytearray()
         self._size, self._flushed = 0, time.monotonic()
         self._open: set[int] = set(range(len(self.runs)))
-        self._parsed: list[dict[str, Any]] = []
+        self._parsed: list[JsonObject] = []
         self._parsed_to = 0
 
     def __len__(self) -> int:
         return len(self.runs)
 
     def __repr__(self) -> str:
-        return f"Group({self.folder.name}: {len(self)} runs, {len(self._open)} to do, step {self._step})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return f"RunGroup({self.folder.name}: {len(self)} runs, {len(self._open)} to do, step {self._step})"
 
     @property
     def step(self) -> int | None:
         """The step of the latest checkpoint; None if there is none yet."""
         return self._step
 
-    def log(self, values: Mapping[str, Any]) -> None:
+    def log(self, values: Arrays) -> None:
         """Add a line to the log: arrays [run, …] hold a value for each run, anything else is the same for all."""
-        shared: dict[str, Any] = {}
-        each: dict[str, Any] = {}
+        shared: JsonObject = {}
+        each: JsonObject = {}
         for key, value in values.items():
             if type(value) in (float, int, str, bool) or not hasattr(value, "__array__"):
                 shared[key] = value
@@ -102,27 +101,24 @@ class Group:
             shared[EACH] = each
         self.add(shared)
 
-    def add(self, line: dict[str, Any]) -> None:
+    def add(self, line: JsonObject) -> None:
         """Add a line to the log as it is: a value for all, or under "each" a list with one for each run."""
         self._working()
-        try:
-            text = _disk.encode(line)
-        except TypeError:  # numbers of NumPy or JAX somewhere inside
-            text = _disk.encode(_disk.plain(line))
+        text = encoding.line(line)
         self._lines.append(text)
         self._size += len(text)
-        self.breathe()
+        self.flush_if_due()
 
-    def breathe(self) -> None:
-        """Write the log out if that is due: who trains calls it now and then, so that others see how far it is."""
+    def flush_if_due(self) -> None:
+        """Write the log out if it is large or old: called at every event, so that others see how far the runs are."""
         if self._lines and (self._size > LARGEST or time.monotonic() - self._flushed > SECONDS):
             self.flush()
 
-    def lines(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[JsonObject]:
         """The log so far: what is the same for all, and lists with a value for each run."""
         self.flush()
-        found = _disk.read_lines(self.folder / "log.jsonl")
-        return [{key: value for key, value in line.items() if key != EACH} | line.get(EACH, {}) for line in found]
+        lines = disk.read_lines(self.folder / "log.jsonl")
+        return [{key: value for key, value in line.items() if key != EACH} | line.get(EACH, {}) for line in lines]
 
     def flush(self) -> None:
         """Write the log out, so that others can read it (`save` also forces it to the disk)."""
@@ -131,10 +127,10 @@ class Group:
             self._pending += "\n".join([*self._lines, ""]).encode()
             self._lines.clear()
         self._size, self._flushed = 0, time.monotonic()
-        with _disk.guarded(self.store, "writing a log"):
-            _disk.append(self._file, self._pending)
+        with disk.guarded(self.store, "writing a log"):
+            files.append(self._file, self._pending)
 
-    def save(self, step: int, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    def save(self, step: int, arrays: Arrays, meta: Mapping[str, object]) -> None:
         """Keep arrays [run, …] and JSON data as the state after a step, in one go with the log up to here."""
         if self._step is not None and step < self._step:
             raise InputError(f"step {step} can't be saved: step {self._step} is saved already")
@@ -142,12 +138,12 @@ class Group:
         if wrong:
             raise InputError(f"arrays must have a row for each of {len(self.runs)} runs: {', '.join(wrong)}")
         self.flush()
-        with _disk.guarded(self.store, f"saving step {step}"):
-            about = {"step": step, "log": os.fstat(self._file).st_size, "meta": _disk.plain(meta)}
+        with disk.guarded(self.store, f"saving step {step}"):
+            about = {"step": step, "log": os.fstat(self._file).st_size, "meta": dict(meta)}
             force = [self.folder / "log.jsonl"]
             if self._step is None:  # from now on there is something to lose: whose it is must outlast a power cut
                 force += [self.folder / "group.json", *(self.store / run / "run.json" for run in self.runs)]
-            _disk.write_arrays(_place(self.folder, step), arrays, about, force)
+            disk.write_arrays(_place(self.folder, step), arrays, about, force)
             for old in _checkpoints(self.folder)[KEPT:]:
                 old.unlink()
         self._step = step
@@ -158,17 +154,34 @@ class Group:
             return None
         return load(self.folder, self._step)
 
-    def finish(self, row: int, summary: Mapping[str, Any], weights: Mapping[str, Any] | None = None) -> None:
+    def finish(self, row: int, summary: Mapping[str, object], weights: Arrays | None = None) -> None:
         """Put one run on record as finished, with its log so far; it will not be computed again."""
         self.finish_all({row: (summary, weights)})
 
-    def finish_all(self, done: Mapping[int, tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
+    def finish_all(self, done: Mapping[int, tuple[Mapping[str, object], Arrays | None]]) -> None:
         """The same for several runs by their rows, quicker than one after the other."""
-        self._commit({row: ({"summary": _disk.plain(said)}, weights) for row, (said, weights) in done.items()})
+        self._commit({row: ({"summary": dict(summary)}, weights) for row, (summary, weights) in done.items()})
 
-    def fail(self, row: int, message: str, step: int) -> None:
+    def fail(self, row: int, message: str, step: int, weights: Arrays | None = None) -> None:
         """Put one run on record as failed, with its log so far; the others go on."""
-        self._commit({row: ({"state": "failed", "message": message, "step": step}, None)})
+        self._commit({row: ({"state": "failed", "message": message, "step": step}, weights)})
+
+    def record(self, event: TrainEvent) -> None:
+        """Put an event of these runs' training on record: its point, its checkpoint, and the runs that have ended."""
+        if event.point is not None:
+            self.log(event.point)
+        self.flush_if_due()
+        seconds = event.seconds_before + event.seconds
+        if event.checkpoint is not None:
+            self.save(event.step, event.checkpoint, {"seconds": seconds})
+        share = {"seconds": seconds / event.members}
+        ended: dict[int, Done] = {}
+        for row, run in enumerate(event.runs):
+            failure = {"state": "failed", "message": run.message, "step": int(run.last["broken"])}
+            result = failure if run.state == "failed" else {"summary": dict(run.last)}
+            ended[row] = ({**result, **share}, run.weights.arrays)
+        if ended:
+            self._commit(ended)
 
     def _commit(self, done: Mapping[int, Done]) -> None:
         """A run is done when its result.json is there, and the files that it tells of are as long as it says."""
@@ -176,25 +189,25 @@ class Group:
         if twice:
             raise InputError(f"already on record: {', '.join(twice)}")
         self.flush()
-        with _disk.guarded(self.store, "writing results"):
+        with disk.guarded(self.store, "writing results"):
             end = os.fstat(self._file).st_size
-            self._parsed += _disk.read_lines(self.folder / "log.jsonl", self._parsed_to, end)
+            self._parsed += disk.read_lines(self.folder / "log.jsonl", self._parsed_to, end)
             self._parsed_to = end
             last = self._parsed[-1] if self._parsed else {}
             written = []
-            for row, (said, weights) in done.items():
+            for row, (outcome, weights) in done.items():
                 place = self.store / self.runs[row]
-                files = [place / "log.jsonl"]
-                _disk.write_text(files[0], "".join(f"{_disk.encode(line_of(x, row))}\n" for x in self._parsed))
+                paths = [place / "log.jsonl"]
+                files.write_text(paths[0], "".join(f"{encoding.line(line_of(x, row))}\n" for x in self._parsed))
                 if weights is not None:
-                    files.append(place / "weights.safetensors")
-                    _disk.write_arrays(files[1], weights, {"run": self.runs[row]})
+                    paths.append(place / "weights.safetensors")
+                    disk.write_arrays(paths[1], weights, {"run": self.runs[row]})
                 line = line_of(last, row)
-                result = {"state": "finished", "step": line.get("step"), "last": line, "ended": time.time()} | said
-                result["files"] = {file.name: file.stat().st_size for file in files}
-                _disk.write_text(place / "result.json", _disk.encode(result))
-                written += [*files, place / "run.json", place / "result.json", place]
-            _disk.settle(written)
+                result = {"state": "finished", "step": line.get("step"), "last": line, "ended": time.time()} | outcome
+                result["files"] = {file.name: file.stat().st_size for file in paths}
+                files.write_text(place / "result.json", encoding.line(result))
+                written += [*paths, place / "run.json", place / "result.json", place]
+            files.settle(written)
         self._open -= set(done)
         if not self._open:
             self.close()
@@ -217,20 +230,20 @@ class Group:
             raise StoreError(f"{self.folder.name} was closed: open its runs again")
 
 
-def line_of(line: Mapping[str, Any], row: int) -> dict[str, Any]:
-    """What a line of a group's log says about one run."""
+def line_of(line: JsonObject, row: int) -> JsonObject:
+    """Return the part of a line of a group's log that belongs to one run."""
     shared = {key: value for key, value in line.items() if key != EACH}
     return shared | {key: values[row] for key, values in line.get(EACH, {}).items()}
 
 
 def runs_of(folder: Path) -> tuple[str, ...]:
     """The runs of a group, in the order of its rows; none if there is no such group."""
-    return tuple((_disk.read_json(folder / "group.json") or {}).get("runs", ()))
+    return tuple((disk.read_json(folder / "group.json") or {}).get("runs", ()))
 
 
-def result_of(place: Path) -> dict[str, Any] | None:
-    """What came of a run, from its folder; None if it is not done, or a power cut took a part of it."""
-    result = _disk.read_json(place / "result.json")
+def result_of(place: Path) -> JsonObject | None:
+    """Return the result in a run's folder; None if it is not done, or a power cut took a part of it."""
+    result = disk.read_json(place / "result.json")
     if result is None:
         return None
     sizes = {name: (place / name).stat().st_size if (place / name).exists() else None for name in result["files"]}
@@ -242,7 +255,7 @@ def create(folder: Path, runs: Sequence[str]) -> None:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    _disk.write_text(folder / "group.json", _disk.encode({"runs": list(runs)}))
+    files.write_text(folder / "group.json", encoding.line({"runs": list(runs)}))
 
 
 def recover(folder: Path) -> tuple[int | None, int]:
@@ -252,19 +265,25 @@ def recover(folder: Path) -> tuple[int | None, int]:
     log = folder / "log.jsonl"
     size = log.stat().st_size if log.exists() else 0
     for path in _checkpoints(folder):
-        found = _disk.read_arrays(path, only_about=True)
-        if found and found[1]["log"] <= size:
-            return int(found[1]["step"]), int(found[1]["log"])
+        saved = disk.read_arrays(path, only_about=True)
+        if saved and saved[1]["log"] <= size:
+            return int(saved[1]["step"]), int(saved[1]["log"])
         path.unlink()
     return None, 0
 
 
+def seconds_of(folder: Path) -> float:
+    """Return the seconds of training behind the latest checkpoint of a group; 0 if there is none."""
+    saved = [disk.read_arrays(path, only_about=True) for path in _checkpoints(folder)[:1]]
+    return sum(float(one[1]["meta"].get("seconds", 0.0)) for one in saved if one)
+
+
 def load(folder: Path, step: int) -> Checkpoint:
     """A checkpoint that is known to be whole."""
-    found = _disk.read_arrays(_place(folder, step))
-    if found is None:
+    saved = disk.read_arrays(_place(folder, step))
+    if saved is None:
         raise StoreError(f"{_place(folder, step)} is damaged")
-    return Checkpoint(step, found[0], found[1]["meta"])
+    return Checkpoint(step, saved[0], saved[1]["meta"])
 
 
 def split(source: Path, target: Path, chosen: Sequence[int], step: int, length: int) -> None:
@@ -273,23 +292,23 @@ def split(source: Path, target: Path, chosen: Sequence[int], step: int, length: 
     partial = target.with_name(f".{target.name}.partial")
     create(partial, [runs[row] for row in chosen])
     lines = []
-    for line in _disk.read_lines(source / "log.jsonl", 0, length):
+    for line in disk.read_lines(source / "log.jsonl", 0, length):
         each = {key: [values[row] for row in chosen] for key, values in line.get(EACH, {}).items()}
-        lines.append(_disk.encode(line | ({EACH: each} if each else {})) + "\n")
+        lines.append(encoding.line(line | ({EACH: each} if each else {})) + "\n")
     text = "".join(lines)
-    _disk.write_text(partial / "log.jsonl", text)
+    files.write_text(partial / "log.jsonl", text)
     saved = load(source, step)
     arrays = {name: array[list(chosen)] for name, array in saved.arrays.items()}
     about = {"step": step, "log": len(text.encode()), "meta": saved.meta}
-    _disk.write_arrays(_place(partial, step), arrays, about, force=[partial / "log.jsonl", partial / "group.json"])
+    disk.write_arrays(_place(partial, step), arrays, about, force=[partial / "log.jsonl", partial / "group.json"])
     if target.exists():
         shutil.rmtree(target)
     partial.rename(target)
-    _disk.settle([target.parent])
+    files.settle([target.parent])
 
 
 def begun(folder: Path) -> bool:
-    """Whether there is a checkpoint; the folder may be removed by others at any moment."""
+    """Return True if there is a checkpoint; others may remove the folder at any moment."""
     try:
         return any(path.name.startswith("step-") for path in folder.iterdir())
     except FileNotFoundError:

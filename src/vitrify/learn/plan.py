@@ -1,4 +1,4 @@
-"""Which members are trained together: seeds and hyper-parameters that share shapes make one compiled program."""
+"""Plan of the members that train together: seeds and hyper-parameters that share shapes are one compiled program."""
 
 from __future__ import annotations
 
@@ -6,30 +6,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from itertools import chain, product
-from typing import Any, get_type_hints
+from typing import Any, SupportsInt, TypeAlias
 
 from vitrify import __version__
+from vitrify.arrays import Array
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.recipe import Recipe
-from vitrify.sandboxes._parameters import parsed
+from vitrify.parameters import Fault, Parameterized, convert, described, sentences
 from vitrify.sandboxes.catalogue import Sandbox
+from vitrify.spec import find_spec
 
-SEEDS = ("seed", "data_seed")  # of the first weights; of the rows, the same number if not given
-WHOLE = (*SEEDS, "train_rows")  # values of members that are whole numbers; all others are real
+SEEDS = ("seed", "data_seed")  # of the initial weights; of the examples, by default the same
+INTEGERS = (*SEEDS, "train_examples")  # values of members that are integers; all others are floats
+
+Axes: TypeAlias = Mapping[str, Sequence[object]]  # the values of each parameter that varies
+Values: TypeAlias = Mapping[str, Array]  # numbers, by the name of a parameter
 
 
 @dataclass(frozen=True)
-class Group:
+class MemberGroup:
     """Members of one shape: what they share, and the values in which they may differ, one dictionary each."""
 
     sandbox: Sandbox
     family: Family
     recipe: Recipe
-    members: tuple[Mapping[str, Any], ...]
+    members: tuple[Values, ...]
 
-    def identities(self) -> list[dict[str, Any]]:
-        """What determines each member's result, as JSON data: equal for equal runs, in whatever group they are."""
+    def identities(self) -> list[JsonObject]:
+        """Return the identity of each member, as JSON data: equal for equal runs, whatever group they are in."""
         shared = [(part, part.identity()) for part in (self.sandbox, self.family, self.recipe)]
         return [
             {
@@ -44,24 +50,23 @@ class Group:
         ]
 
 
-def _changed(part: tuple[Any, dict[str, Any]], member: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(part: tuple[Parameterized, JsonObject], member: Values) -> JsonObject:
     kind, values = part
     own = {name: member[name] for name in kind.TRACED}
     return values | {
-        name: value if value is None else int(value) if name in WHOLE else float(value) for name, value in own.items()
+        name: value if value is None else int(value) if name in INTEGERS else float(value)
+        for name, value in own.items()
     }
 
 
-def plan(
-    sandbox: Sandbox, family: Family, recipe: Recipe, axes: Mapping[str, Sequence[Any]], members: int = 1
-) -> list[Group]:
+def plan(sandbox: Sandbox, family: Family, recipe: Recipe, axes: Axes, members: int = 1) -> list[MemberGroup]:
     """All combinations of the axes, `members` seeds of each, as groups that share shapes.
 
     An axis is named after a parameter of the sandbox, the model or the recipe; where two have the same name,
     `sandbox.`, `model.` or `recipe.` in front tells them apart. `seed` may be an axis itself. Parameters that go
     together are one axis, `p,q`, each of whose values has a part for each of them.
     """
-    parts: dict[str, Any] = {"sandbox": sandbox, "model": family, "recipe": recipe}
+    parts: dict[str, Parameterized] = {"sandbox": sandbox, "model": family, "recipe": recipe}
     if not any("seed" in axis.split(",") for axis in axes):
         axes = {**axes, "seed": range(members)}
     axes = dict(sorted(axes.items(), key=lambda item: item[0] == "seed"))  # seeds vary fastest
@@ -69,29 +74,30 @@ def plan(
     empty = [axis for axis, grid in zip(axes, grids, strict=True) if not grid]
     if empty:
         raise InputError(f"an axis needs at least one value, {', '.join(empty)} has none")
-    groups: dict[Any, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+    groups: dict[object, tuple[dict[str, Any], list[dict[str, Array]]]] = {}
     for values in product(*grids):
-        fixed: dict[str, dict[str, Any]] = {name: {} for name in ("", *parts)}
+        fixed: dict[str, dict[str, Array]] = {name: {} for name in ("", *parts)}
         for part, name, value in chain.from_iterable(values):
             fixed[part][name] = value
         seeds = fixed.pop("")
-        whole = {name: replace(part, **fixed[name]) for name, part in parts.items()}
-        whole["model"].suits(whole["sandbox"])
-        member = {name: getattr(part, name) for part in whole.values() for name in part.TRACED}
+        settings: dict[str, Any] = {name: replace(part, **fixed[name]) for name, part in parts.items()}
+        settings["model"].suits(settings["sandbox"])
+        member = {name: getattr(part, name) for part in settings.values() for name in part.TRACED}
         member["seed"] = seeds["seed"]
         member["data_seed"] = seeds.get("data_seed", seeds["seed"])
         shapes = {
             name: replace(part, **{field: getattr(parts[name], field) for field in part.TRACED})
-            for name, part in whole.items()
+            for name, part in settings.items()
         }
         missing = tuple(name for name, value in member.items() if value is None)
         groups.setdefault((*shapes.values(), missing), (shapes, []))[1].append(member)
     return [
-        Group(shared["sandbox"], shared["model"], shared["recipe"], tuple(found)) for shared, found in groups.values()
+        MemberGroup(shared["sandbox"], shared["model"], shared["recipe"], tuple(values_of_members))
+        for shared, values_of_members in groups.values()
     ]
 
 
-def place_of(axis: str, kinds: Mapping[str, Any]) -> tuple[str, str]:
+def place_of(axis: str, kinds: Mapping[str, Parameterized | type[Parameterized]]) -> tuple[str, str]:
     """The part that a parameter belongs to, and the name it has there; seeds belong to no part."""
     if axis in SEEDS:
         return "", axis
@@ -99,19 +105,19 @@ def place_of(axis: str, kinds: Mapping[str, Any]) -> tuple[str, str]:
     front, _, rest = axis.partition(".")
     if rest and rest in known.get(front, []):
         return front, rest
-    found = [part for part, names in known.items() if axis in names]
-    if len(found) == 1:
-        return found[0], axis
-    if found:
-        choices = " or ".join(f"{part}.{axis}" for part in found)
-        raise InputError(f"{axis!r} is a parameter of {' and '.join(found)}: say {choices}")
+    owners = [part for part, names in known.items() if axis in names]
+    if len(owners) == 1:
+        return owners[0], axis
+    if owners:
+        choices = " or ".join(f"{part}.{axis}" for part in owners)
+        raise InputError(f"{axis!r} is a parameter of {' and '.join(owners)}: say {choices}")
     near = get_close_matches(axis, [name for names in known.values() for name in names], n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else ""
     listed = "; ".join(f"{part}: {', '.join(names)}" for part, names in known.items())
     raise InputError(f"there is no parameter {axis!r}: {hint or listed}")
 
 
-def together(axis: str, value: Any) -> list[tuple[str, Any]]:
+def together(axis: str, value: object) -> list[tuple[str, object]]:
     """The parameters that an axis sets, each with its part of one of the axis's values.
 
     >>> together("p,q", (0.2, 0.3))
@@ -125,17 +131,21 @@ def together(axis: str, value: Any) -> list[tuple[str, Any]]:
     return list(zip(names, value, strict=True))
 
 
-def _placed(parts: Mapping[str, Any], axis: str, value: Any) -> list[tuple[str, str, Any]]:
-    """What a value of an axis sets: part, name and value of every parameter."""
+def _placed(parts: Mapping[str, Parameterized], axis: str, value: object) -> list[tuple[str, str, object]]:
+    """Return the parameters that a value of an axis sets: part, name and value of each."""
     placed = [(place_of(name, parts), one) for name, one in together(axis, value)]
     return [(*place, _value(parts, place, one)) for place, one in placed]
 
 
-def _value(parts: Mapping[str, Any], place: tuple[str, str], value: Any) -> Any:
+def _value(parts: Mapping[str, Parameterized], place: tuple[str, str], value: object) -> object:
     part, name = place
     if not part:
+        if not isinstance(value, str | SupportsInt):
+            raise InputError(f"{name} must be a whole number, not {value}")
         return int(value)
-    try:
-        return parsed(get_type_hints(type(parts[part]))[name], value)
-    except ValueError as error:
-        raise InputError(f"{part} {name}={value}: {error}") from None
+    hint = next(parameter.hint for parameter in described(type(parts[part])) if parameter.name == name)
+    faults: list[Fault] = []
+    converted = convert(hint, value, (name,), faults, text=True, find=find_spec)
+    if faults:
+        raise InputError(f"{part}: " + "; ".join(sentences(faults)))
+    return converted

@@ -1,81 +1,77 @@
-"""How a network is trained: steps, batches, optimiser, precision; and how an optimiser is made of it."""
+"""The training recipe: steps, batches, optimizer and precision, and the optax transformation they describe."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 import jax.numpy as jnp
 import optax
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._parameters import Choices, later
-from vitrify.sandboxes.catalogue import MAX_ROWS
+from vitrify.parameters import Count, Help, Natural, Parameterized, Positive, Within, later
+from vitrify.sandboxes.catalogue import MAX_EXAMPLES
 
 Precision = Literal["float32", "bfloat16"]
 Loss = Literal["entropy", "squared"]
 
 
 @dataclass(frozen=True)
-class Recipe(Choices):
-    """Everything about training but the network and the data; fields in `TRACED` may differ between members.
+class Recipe(Parameterized):
+    """Hyper-parameters of training; those in `TRACED` may differ between members of one compiled program.
 
-    `train_rows` makes the training set finite: rows are then drawn from its first so many, with replacement; members of
-    one program may have sets of different sizes. A member stops when its excess over the oracle's loss is at most
-    `stop`. `marks` is how many measurements are made per doubling of the step; with none there are the first and the
-    last only. Rows that begin `anywhere` take their places from a random part of a transformer's table of places, so
-    that all of it is trained by rows that are shorter. The loss is the cross-entropy, or the squared distance between
-    the logits and the one-hot target. In `bfloat16` the forward pass and its gradient are computed with rounded copies
-    of float32 weights; loss, optimiser and weights stay in float32.
+    With `train_examples` = n, batches are drawn with replacement from the first n training examples; by default every
+    step has new ones. A member stops when its loss exceeds the optimal one by at most `stop`. Members are measured
+    before the first step, `evals_per_doubling` times while the step doubles, and at the end. With `random_offset`,
+    sequences start at a random position of a transformer's position table, so that short ones train all of it. The loss
+    is the cross-entropy, or the squared distance between logits and one-hot target. In `bfloat16` the forward pass and
+    its gradient use rounded copies of float32 weights; loss, optimizer and weights stay in float32.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "beta1", "beta2", "train_rows")
+    TRACED = ("lr", "weight_decay", "beta1", "beta2", "train_examples")
 
-    steps: int = 500
-    batch: int = 32
-    optimiser: Literal["adamw", "sgd"] = "adamw"
-    loss: Loss = "entropy"
-    lr: float = 3e-3
-    weight_decay: float = 0.0
-    beta1: float = 0.9  # of SGD: the momentum
-    beta2: float = 0.99
-    schedule: Literal["constant", "cosine", "linear"] = "constant"
-    warmup: int = 10
-    clip: float | None = 1.0
-    train_rows: int | None = None
-    test_rows: int = 512
-    precision: Precision = "float32"
-    stop: float | None = None
-    marks: int = 2
-    anywhere: bool = later(False)
+    steps: Annotated[Natural, Help("optimizer steps")] = 500
+    batch: Annotated[Count, Help("sequences per step")] = 32
+    optimizer: Annotated[Literal["adamw", "sgd"], Help("update rule")] = "adamw"
+    loss: Annotated[Loss, Help("cross-entropy, or squared distance to the one-hot target")] = "entropy"
+    lr: Annotated[Positive, Help("learning rate after warmup")] = 3e-3
+    weight_decay: Annotated[float, Help("decoupled weight decay")] = 0.0
+    beta1: Annotated[float, Within(0, 1, "[)"), Help("decay of the first moment; of SGD: momentum")] = 0.9
+    beta2: Annotated[float, Within(0, 1, "[)"), Help("decay of the second moment")] = 0.99
+    schedule: Annotated[Literal["constant", "cosine", "linear"], Help("learning rate after warmup")] = "constant"
+    warmup: Annotated[Natural, Help("steps in which the learning rate rises")] = 10
+    clip: Annotated[float | None, Help("largest global norm of a gradient")] = 1.0
+    train_examples: Annotated[Count | None, Help("size of a finite training set")] = None
+    test_examples: Annotated[Count, Help("sequences of a measurement")] = 512
+    precision: Annotated[Precision, Help("of the forward pass and its gradient")] = "float32"
+    stop: Annotated[float | None, Help("excess loss over the optimum at which a member stops")] = None
+    evals_per_doubling: Annotated[Natural, Help("measurements per doubling of the step")] = 2
+    random_offset: Annotated[bool, Help("sequences begin at random positions of the position table")] = later(False)
 
-    def problems(self) -> Iterator[str]:
-        """All that is wrong with the recipe."""
-        for name, least in (("steps", 0), ("batch", 1), ("warmup", 0), ("test_rows", 1), ("marks", 0)):
-            if getattr(self, name) < least:
-                yield f"{name} must be at least {least}, not {getattr(self, name)}"
-        if self.steps * self.batch > MAX_ROWS:
-            yield f"{self.steps} steps of {self.batch} rows are more than the {MAX_ROWS} rows that a split has"
-        if self.train_rows is not None and self.train_rows < 1:
-            yield f"train_rows must be at least 1, not {self.train_rows}"
-        if not self.lr > 0:
-            yield f"lr must be positive, not {self.lr:g}"
-        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
-            yield f"beta1 and beta2 must lie in [0, 1), not {self.beta1:g} and {self.beta2:g}"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.steps * self.batch > MAX_EXAMPLES:
+            yield (
+                "steps",
+                f"× batch = {self.steps * self.batch} must be at most {MAX_EXAMPLES}, the examples of a split",
+            )
 
     def rate_at(self, step: Array) -> Array:
-        """The learning rate at a step: it rises for `warmup` steps, then stays or falls to zero at the last."""
+        """Return the learning rate at a step: it rises for `warmup` steps, then stays or falls to zero at the last."""
         done = (step - self.warmup) / max(self.steps - self.warmup, 1)
         done = jnp.clip(done, 0.0, 1.0)
-        falling: dict[str, Any] = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + jnp.cos(jnp.pi * done)) / 2}
+        falling: dict[str, Array | float] = {
+            "constant": 1.0,
+            "linear": 1 - done,
+            "cosine": (1 + jnp.cos(jnp.pi * done)) / 2,
+        }
         rise = jnp.minimum((step + 1) / self.warmup, 1.0) if self.warmup else 1.0
         return self.lr * falling[self.schedule] * rise
 
     def transformation(self) -> optax.GradientTransformation:
-        """The optimiser; its numbers may be JAX values, so that each member has its own."""
+        """Return the optimizer; its hyper-parameters may be traced, so that each member has its own."""
         parts = [optax.clip_by_global_norm(self.clip)] if self.clip is not None else []
-        if self.optimiser == "adamw":
+        if self.optimizer == "adamw":
             parts.append(optax.scale_by_adam(b1=self.beta1, b2=self.beta2))
         else:
             parts.append(optax.trace(decay=self.beta1))
@@ -83,10 +79,10 @@ class Recipe(Choices):
         parts.append(optax.scale_by_schedule(lambda step: -self.rate_at(step)))
         return optax.chain(*parts)
 
-    def marked(self) -> list[int]:
-        """The steps after which members are measured: 0, then `marks` per doubling, and the last."""
-        found, at = {0, self.steps}, 1.0
-        while self.marks and at < self.steps:
-            found.add(round(at))
-            at *= 2 ** (1 / self.marks)
-        return sorted(step for step in found if step <= self.steps)
+    def eval_steps(self) -> list[int]:
+        """Return the steps after which members are measured: 0, then `evals_per_doubling`, and the last."""
+        steps, at = {0, self.steps}, 1.0
+        while self.evals_per_doubling and at < self.steps:
+            steps.add(round(at))
+            at *= 2 ** (1 / self.evals_per_doubling)
+        return sorted(step for step in steps if step <= self.steps)

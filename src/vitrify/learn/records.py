@@ -1,4 +1,4 @@
-"""What is known about runs: records, the index that keeps them at hand, and queries.
+"""Records of runs, the index that caches them, and queries.
 
 The folder is the truth. The index holds the records of runs that are done, under the time their folder last changed; it
 is brought up to date by whoever reads, never by those who train: nobody waits for it, and nothing is lost with it.
@@ -12,13 +12,17 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from vitrify import encoding
+from vitrify.encoding import Json, JsonObject
 from vitrify.errors import InputError, StoreError
-from vitrify.learn import _disk, groups
+from vitrify.files import Lock
+from vitrify.learn import disk, groups
+from vitrify.learn.runs import Identity
 
 RUN = re.compile(r"[0-9a-f]{16}")
 SETTLED = 2_000_000_000  # ns: a folder that changed later than this may change again within one tick of its clock
@@ -36,64 +40,62 @@ SIGNS: dict[str, Compare] = {
 
 @dataclass(frozen=True)
 class Record:
-    """What is known about one run; `values` are its summary or, while it is not done, the last line of its log."""
+    """One run: its identity and state; `values` are its summary or, before it is done, the last line of its log."""
 
     id: str
     state: str
     step: int | None
-    identity: Mapping[str, Any]
-    values: Mapping[str, Any]
+    identity: Identity
+    values: JsonObject
     group: str
     started: float
     ended: float | None = None
     message: str | None = None
-    flat: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+    seconds: float = 0.0  # its share of the training of those it stepped with
+    flat: JsonObject = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flat", self._flat())
 
     @property
     def done(self) -> bool:
-        """Whether it has finished or failed."""
+        """True if it has finished or failed."""
         return self.ended is not None
 
-    def with_state(self, state: str) -> Self:
-        """The same, seen by the one who works on it."""
-        return replace(self, state=state)
-
-    def _flat(self) -> dict[str, Any]:
+    def _flat(self) -> JsonObject:
         """Everything by one name: `{"sandbox": {"name": "markov", "p": 0.2}}` gives `sandbox` and `sandbox.p`."""
         known = {"id": self.id, "state": self.state, "step": self.step, **_flattened(self.identity)}
         return known | {key: value for key, value in _flattened(self.values).items() if key not in known}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Its fields as JSON data."""
         return {key: value for key, value in asdict(self).items() if key != "flat"}
 
     @classmethod
-    def read(cls, store: Path, run: str, last: Callable[[Path], Any] = _disk.last_line) -> Record | None:
+    def read(cls, store: Path, run: str, last: Callable[[Path], JsonObject | None] = disk.last_line) -> Record | None:
         """The record of a run from its folder; None if there is none."""
-        known = _disk.read_json(store / run / "run.json")
+        known = disk.read_json(store / run / "run.json")
         if known is None:
             return None
         begun = {"id": run, "identity": known["identity"], "group": known["group"], "started": known["started"]}
         result = groups.result_of(store / run)
         if result is not None:
-            said = {"values": result["last"] | result.get("summary", {}), "message": result.get("message")}
-            return cls(**begun, **said, state=result["state"], step=result["step"], ended=result["ended"])
+            outcome = {"values": result["last"] | result.get("summary", {}), "message": result.get("message")}
+            outcome |= {"ended": result["ended"], "seconds": result.get("seconds", 0.0)}  # not in old stores
+            return cls(**begun, **outcome, state=result["state"], step=result["step"])
         folder = store / "groups" / known["group"]
         runs = groups.runs_of(folder)
         line = last(folder / "log.jsonl") if run in runs else None
         values = groups.line_of(line, runs.index(run)) if line else {}
-        running = _disk.Lock.holder(folder / "lock")
+        running = Lock.holder(folder / "lock")
         state = "running" if running else "partial" if groups.begun(folder) else "new"
         if not running and groups.result_of(store / run):  # done, since we asked
             return cls.read(store, run, last)
         return cls(**begun, state=state, step=values.get("step"), values=values, message=running)
 
 
-def _flattened(data: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flattened(data: Identity, before: str = "") -> JsonObject:
+    flat: JsonObject = {}
     for key, value in data.items():
         name = before if before and key == "name" else f"{before}.{key}" if before else key
         flat |= _flattened(value, name) if isinstance(value, Mapping) else {name: value}
@@ -112,18 +114,18 @@ class Index:
             raise StoreError(f"there is no run store {self.store}: name one with '--store' or VITRIFY_STORE")
         if not (self.store / "store.json").exists() and any(self.store.iterdir()):
             raise StoreError(f"{self.store} is not a run store: name one with '--store' or VITRIFY_STORE")
-        with _disk.guarded(self.store, "reading runs"):
+        with disk.guarded(self.store, "reading runs"):
             return self._read()
 
     def _read(self) -> list[Record]:
         cached = self._cached()
-        found: list[Record] = []
+        records: list[Record] = []
         learnt: list[tuple[str, int, str]] = []
-        lines: dict[Path, Any] = {}
+        lines: dict[Path, JsonObject | None] = {}
 
-        def last(path: Path) -> Any:
+        def last(path: Path) -> JsonObject | None:
             if path not in lines:
-                lines[path] = _disk.last_line(path)
+                lines[path] = disk.last_line(path)
             return lines[path]
 
         for place in self.store.iterdir():
@@ -132,20 +134,20 @@ class Index:
             changed, now = place.stat().st_mtime_ns, time.time_ns()
             stamp, text = cached.pop(place.name, (0, ""))
             if stamp == changed:
-                found.append(Record(**_disk.decode(text.encode())))
+                records.append(Record(**encoding.parsed(text)))
                 continue
             record = Record.read(self.store, place.name, last)
             if record is None:
                 continue
-            found.append(record)
+            records.append(record)
             if record.done and now - changed > SETTLED:
-                learnt.append((record.id, changed, _disk.encode(record.to_json())))
+                learnt.append((record.id, changed, encoding.line(record.to_json())))
         if learnt or cached:
             self._learn(learnt, cached)
-        return sorted(found, key=lambda record: (record.started, record.id))
+        return sorted(records, key=lambda record: (record.started, record.id))
 
     def _cached(self) -> dict[str, tuple[int, str]]:
-        """What the index holds; nothing if there is none or it is damaged."""
+        """Return the records of the index; none if it is missing or damaged."""
         if not self.file.exists():
             return {}
         try:
@@ -191,8 +193,8 @@ def matching(records: Sequence[Record], query: str) -> list[Record]:
             continue
         key, sign, value = parts.groups()
         names = {name for record in records for name in record.flat}
-        asked = {key} & names or {name for name in names if name.rsplit(".", 1)[-1] == key}
-        if not asked and records:
+        matched = {key} & names or {name for name in names if name.rsplit(".", 1)[-1] == key}
+        if not matched and records:
             near = get_close_matches(key, sorted(names), n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(names))}"
             raise InputError(f"no run has a value {key!r}: {hint}")
@@ -200,7 +202,7 @@ def matching(records: Sequence[Record], query: str) -> list[Record]:
         chosen = [
             record
             for record in chosen
-            if any(name in record.flat and _compares(record.flat[name], value, sign, holds) for name in asked)
+            if any(name in record.flat and _compares(record.flat[name], value, sign, holds) for name in matched)
         ]
     return chosen
 
@@ -212,13 +214,13 @@ def _mentions(record: Record, word: str) -> bool:
     return any(word.lower() in text.lower() for text in texts)
 
 
-def _compares(value: Any, asked: str, sign: str, holds: Compare) -> bool:
+def _compares(value: Json, text: str, sign: str, holds: Compare) -> bool:
     if isinstance(value, bool) or value is None or isinstance(value, list):
-        value = _disk.encode(value)
+        value = encoding.line(value)
     try:
-        return holds(float(value), float(asked))
+        return holds(float(str(value)), float(text))
     except ValueError:
-        return sign in ("=", "!=") and holds(str(value), asked)
+        return sign in ("=", "!=") and holds(str(value), text)
 
 
 def axes(records: Sequence[Record]) -> list[str]:
@@ -230,11 +232,22 @@ def axes(records: Sequence[Record]) -> list[str]:
     names = dict.fromkeys(name for flat in flats for name in flat if name not in ("sandbox", "model", *SAME))
     first: dict[tuple[str, ...], str] = {}
     for name in names:
-        first.setdefault(tuple(_disk.encode(flat.get(name)) for flat in flats), name)
+        first.setdefault(tuple(encoding.line(flat.get(name)) for flat in flats), name)
     return [name for column, name in first.items() if len(set(column)) > 1]
 
 
-def rows(records: Sequence[Record]) -> tuple[list[str], list[list[Any]]]:
+def combinations(records: Sequence[Record]) -> tuple[list[str], dict[tuple[str, ...], list[Record]]]:
+    """Return the axes that are no seeds, and the records of each combination of their values, floats by six digits."""
+    names = [axis for axis in axes(records) if axis not in ("seed", "data_seed")]
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        values = (record.flat.get(axis) for axis in names)
+        key = tuple(f"{value:.6g}" if isinstance(value, float) else str(value) for value in values)
+        groups.setdefault(key, []).append(record)
+    return names, groups
+
+
+def rows(records: Sequence[Record]) -> tuple[list[str], list[list[Json]]]:
     """A table of records: what runs, what differs, how far it is, and how near to the best possible loss."""
     varied = axes(records)
     columns = ["id", "sandbox", "model", *varied, "state", "step", "loss", "floor", "excess"]

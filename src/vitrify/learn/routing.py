@@ -1,4 +1,4 @@
-r"""Who does what in a mixture of experts: how far tasks and experts are the same partition of the queries.
+r"""Specialization in a mixture of experts: how far tasks and experts are the same partition of the queries.
 
 `counts[t, e]` says how often expert $e$ works on a query of task $t$. From it, with $p$ the shares of all work:
 
@@ -14,50 +14,55 @@ All take tables with any axes in front.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
+from vitrify.arrays import Array, Float, Num
 from vitrify.learn.elsewhere import all_right
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.program import Probe
-from vitrify.sandboxes.catalogue import Row, Sandbox
+from vitrify.learn.runs import Net
+from vitrify.net.architecture import Record
+from vitrify.sandboxes.catalogue import Example, Sandbox
+
+Counts: TypeAlias = Num[Array, "*member task expert"]
+PerMember: TypeAlias = Float[Array, "*member"]
 
 
-def information(counts: Any) -> Any:
-    """How much of the task is known from the expert: 0 for nothing, 1 for all of it; 0 where there is one task only."""
+def information(counts: Counts) -> PerMember:
+    """Return the normalized mutual information of task and expert, from 0 to 1; 0 where there is one task only."""
     shared, task, _ = _entropies(counts)
     return np.where(task > 0, shared / np.where(task > 0, task, 1.0), 0.0)
 
 
-def agreement(counts: Any) -> Any:
+def agreement(counts: Counts) -> PerMember:
     """The same, with what is known of the expert from the task: 1 iff tasks and experts are the same partition."""
     shared, task, expert = _entropies(counts)
     both = task + expert
     return np.where(both > 0, 2 * shared / np.where(both > 0, both, 1.0), 1.0)
 
 
-def purity(counts: Any) -> Any:
+def purity(counts: Counts) -> PerMember:
     """The part of all work that is done on the main task of whoever does it."""
     return _shares(counts).max(axis=-2).sum(axis=-1)
 
 
-def load(counts: Any, experts: int | None = None) -> Any:
-    """How many times its fair share the busiest of the experts does."""
+def load(counts: Counts, experts: int | None = None) -> PerMember:
+    """Return the load of the busiest expert, relative to a uniform load."""
     shares = _shares(counts).sum(axis=-2)
     return shares.max(axis=-1) * (experts or shares.shape[-1])
 
 
-def _shares(counts: Any) -> Any:
+def _shares(counts: Counts) -> Counts:
     table = np.asarray(counts, dtype=float)
     return table / table.sum(axis=(-2, -1), keepdims=True)
 
 
-def _entropies(counts: Any) -> tuple[Any, Any, Any]:
+def _entropies(counts: Counts) -> tuple[PerMember, PerMember, PerMember]:
     """The mutual information of task and expert, and the entropy of each, in nats."""
     joint = _shares(counts)
     task, expert, both = (
@@ -66,20 +71,20 @@ def _entropies(counts: Any) -> tuple[Any, Any, Any]:
     return np.maximum(task + expert - both, 0.0), task, expert
 
 
-def _entropy(p: Any) -> Any:
+def _entropy(p: Array) -> Array:
     return -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=-1)
 
 
-def survey(family: Family, sandbox: Sandbox, queries: Row, layer: int = 0) -> Probe:
-    """A probe: for each of some rows who works where it is answered, and whether it is answered rightly.
+def survey(family: Family, sandbox: Sandbox, queries: Example, layer: int = 0) -> Probe:
+    """A probe: for each of some sequences who works where it is answered, and whether it is answered rightly.
 
-    [row, 2 expert + 1]: for every expert 1 where it works, else 0; then 1 for a right answer, else 0; and the same of
-    answers without each of the experts, whose output is then missing.
+    [example, 2 expert + 1]: for every expert 1 where it works, else 0; then 1 for a right answer, else 0; and the same
+    of answers without each of the experts, whose output is then missing.
     """
     names = ("W_out", "b_out")
 
-    def measured(net: Any, arrays: Mapping[str, Array], row: Row, seen: Mapping[str, Array]) -> Array:
-        del row, seen
+    def measured(net: Net, arrays: Mapping[str, Array], batch: Example, seen: Mapping[str, Array]) -> Array:
+        del batch, seen
         experts = len(net.blocks[layer].experts)
         heard: dict[str, Array] = {}
         right = _answered(family, net, sandbox, arrays, queries, heard.__setitem__)
@@ -91,10 +96,12 @@ def survey(family: Family, sandbox: Sandbox, queries: Row, layer: int = 0) -> Pr
         skip = max(net.pads - 1, 0)
         working = jnp.einsum("bte,bt->be", working[:, skip:], _asked(queries, working.shape[1] - skip))
 
-        def without(kept: Array) -> Array:
-            changed = {f"{part}experts.{e}.{name}": kept[e] for e in range(experts) for name in names}
-            given = {name: array * changed[name] if name in changed else array for name, array in arrays.items()}
-            return _answered(family, net, sandbox, given, queries)
+        def without(mask: Array) -> Array:
+            changed = {f"{part}experts.{e}.{name}": mask[e] for e in range(experts) for name in names}
+            changed_arrays = {
+                name: array * changed[name] if name in changed else array for name, array in arrays.items()
+            }
+            return _answered(family, net, sandbox, changed_arrays, queries)
 
         removed = jax.vmap(without, out_axes=1)(1 - jnp.eye(experts))
         return jnp.concatenate([working, right[:, None], removed], axis=1)
@@ -102,18 +109,18 @@ def survey(family: Family, sandbox: Sandbox, queries: Row, layer: int = 0) -> Pr
     return measured
 
 
-def _asked(row: Row, questions: int) -> Array:
-    """Which of the last questions of each row is asked [row, question]: one of them."""
-    return (row.weight[:, row.weight.shape[1] - questions :] > 0).astype(jnp.float32)
+def _asked(batch: Example, questions: int) -> Float[Array, "batch asked"]:
+    """Return 1 for targets with a weight among the last `questions` ones, else 0: [example, target]."""
+    return (batch.weight[:, batch.weight.shape[1] - questions :] > 0).astype(jnp.float32)
 
 
 def _answered(
     family: Family,
-    net: Any,
+    net: Net,
     sandbox: Sandbox,
     arrays: Mapping[str, Array],
-    row: Row,
-    record: Callable[[str, Any], None] | None = None,
+    batch: Example,
+    record: Record | None = None,
 ) -> Array:
-    """Which rows get the right answer to what they ask [row]."""
-    return all_right(family.logits(net, sandbox, arrays, row, record), row)
+    """Return 1 for each example whose targets are predicted, else 0: [example]."""
+    return all_right(family.logits(net, sandbox, arrays, batch, record), batch)

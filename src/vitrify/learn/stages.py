@@ -19,11 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Floats
 from vitrify.errors import InputError
 
 OPTIMAL = "optimal"
@@ -35,9 +34,10 @@ WINDOW = 1.0  # in ln(1 + step), over which slopes are fitted
 RESOLUTION = 0.003  # nats of excess below which a curve has arrived
 PART = 0.25  # the same, of the gap between the optimum and the best of the other predictors
 TOLERANCE = 0.05  # nats of KL within which a plateau has a predictor's name
+MOMENTS = 20_001  # evenly spaced, at which a plateau and the transition after it are measured
 
-Numbers = Sequence[float] | NDArray[Any]
-Curve = Sequence[Mapping[str, Any]]  # as in `Run.curve`: a step and measurements at each point
+Numbers = Sequence[float] | Floats
+Curve = Sequence[Mapping[str, float]]  # as in `Run.curve`: a step and measurements at each point
 
 
 @dataclass(frozen=True)
@@ -81,26 +81,26 @@ def plateaus(
     falls = -_slopes(at, loss, window)
     to_come = np.maximum.accumulate(falls[::-1])[::-1]
     still = (np.abs(_slopes(at, height, window)) <= flat) | (np.abs(falls) <= calm * to_come)
-    found = []
+    plateaus_so_far = []
     for is_still, run in groupby(range(len(at)), key=still.__getitem__):
         places = list(run)
         first, last = places[0], places[-1]
         if is_still and len(places) >= POINTS and at[last] - at[first] >= least:
             level = float(np.median(loss[first : last + 1]))
-            found.append(Plateau(first, last, float(step[first]), float(step[last]), level))
-    return found
+            plateaus_so_far.append(Plateau(first, last, float(step[first]), float(step[last]), level))
+    return plateaus_so_far
 
 
-def _slopes(at: Any, height: Any, window: float) -> Any:
+def _slopes(at: Floats, height: Floats, window: float) -> Floats:
     """At each point the slope of the line that fits best around it; near an end the window is moved inwards."""
-    found = []
+    slopes = []
     for middle in range(len(at)):
         left = np.clip(at[middle] - window / 2, at[0], max(at[-1] - window, at[0]))
         inside = (at >= left - 1e-9) & (at <= left + window + 1e-9)
         inside[max(middle - 1, 0) : middle + 2] = True  # at least the neighbours
         x, y = at[inside] - at[inside].mean(), height[inside] - height[inside].mean()
-        found.append(float(x @ y / (x @ x)) if len(x) > 1 else 0.0)
-    return np.array(found)
+        slopes.append(float(x @ y / (x @ x)) if len(x) > 1 else 0.0)
+    return np.array(slopes)
 
 
 def stages(
@@ -112,20 +112,58 @@ def stages(
     resolution: float | None = None,
     window: float = WINDOW,
     tolerance: float = TOLERANCE,
+    optimal: str = OPTIMAL,
 ) -> list[Stage]:
     """The plateaus of a trained member's curve, named by the predictor with the least KL to the member.
 
     `curve` has `step`, `loss`, `floor`, `kl` (to the optimal predictor), and `floor.NAME` and `kl.NAME` (of others) at
-    every point. A predictor further than `tolerance` away gives no name. If no resolution is given, a member has
-    arrived when its excess is a quarter of that of the best predictor but the optimal one.
+    every point. A predictor further than `tolerance` away gives no name; `optimal` is that of the optimal one. If no
+    resolution is given, a member has arrived when its excess is a quarter of that of the best predictor but that one.
     """
     if resolution is None:
         gaps = [value - curve[-1]["floor"] for key, value in curve[-1].items() if key.startswith("floor.")]
         resolution = max(PART * min(gaps, default=0.0), RESOLUTION)
     steps, excess = [point["step"] for point in curve], [point["loss"] - point["floor"] for point in curve]
-    found = plateaus(steps, excess, flat=flat, calm=calm, least=least, resolution=resolution, window=window)
-    names = {OPTIMAL: "kl"} | {key[3:]: key for key in curve[0] if key.startswith("kl.")}
-    return [_named(curve, plateau, names, tolerance) for plateau in found]
+    flat_parts = plateaus(steps, excess, flat=flat, calm=calm, least=least, resolution=resolution, window=window)
+    names = distances(curve, optimal)
+    return [_named(curve, plateau, names, tolerance) for plateau in flat_parts]
+
+
+def distances(curve: Curve, optimal: str = OPTIMAL) -> dict[str, str]:
+    """Return the key of a curve's points under which the KL to each known predictor stands, by predictor."""
+    return {optimal: "kl"} | {key[3:]: key for key in curve[0] if key.startswith("kl.")}
+
+
+def levels(curve: Curve, optimal: str = OPTIMAL) -> dict[str, float]:
+    """Return the losses of the known predictors on the sequences that a member is measured on, the worst first."""
+    known = {key[6:]: value for key, value in curve[-1].items() if key.startswith("floor.")}
+    return dict(sorted((known | {optimal: curve[-1]["floor"]}).items(), key=lambda item: -item[1]))
+
+
+def gap(stages_of_run: Sequence[Stage], losses: Mapping[str, float]) -> float:
+    """Return the largest relative distance of a stage's level from the loss of the predictor that it is named after."""
+    far = [abs(stage.plateau.level / losses[stage.name] - 1) for stage in stages_of_run if stage.name is not None]
+    return max(far, default=float("nan"))
+
+
+def nearest(curve: Curve, least: float, optimal: str = OPTIMAL) -> list[Stage]:
+    """Return the predictors that are the nearest in KL for at least `least` in ln(1 + step), one after the other.
+
+    The level of such a stage is the loss where the member is nearest. It needs no plateau: a member that soon improves
+    again is told from one that never came near.
+    """
+    keys = distances(curve, optimal)
+    names = [min(keys, key=lambda name: point[keys[name]]) for point in curve]
+    runs: list[Stage] = []
+    for name, run in groupby(range(len(curve)), key=names.__getitem__):
+        indices = list(run)
+        first, last = indices[0], indices[-1]
+        ends = float(curve[first]["step"]), float(curve[last]["step"])
+        if np.log1p(ends[1]) - np.log1p(ends[0]) < least or (runs and runs[-1].name == name):
+            continue
+        best = min((curve[index] for index in indices), key=lambda point: point[keys[name]])
+        runs.append(Stage(name, Plateau(first, last, *ends, best["loss"]), best[keys[name]]))
+    return runs
 
 
 def _named(curve: Curve, plateau: Plateau, names: Mapping[str, str], tolerance: float) -> Stage:
@@ -137,21 +175,21 @@ def _named(curve: Curve, plateau: Plateau, names: Mapping[str, str], tolerance: 
     return Stage(name if far[name] <= tolerance else None, plateau, far[name])
 
 
-def order(found: Sequence[Stage]) -> tuple[str, ...]:
+def order(stages_of_run: Sequence[Stage]) -> tuple[str, ...]:
     """The names of the stages in the order in which a member goes through them; plateaus without a name left out."""
-    return tuple(name for name, _ in groupby(stage.name for stage in found if stage.name is not None))
+    return tuple(name for name, _ in groupby(stage.name for stage in stages_of_run if stage.name is not None))
 
 
-def breakpoint_of(curve: Curve, found: Sequence[Stage], before: str, after: str) -> float | None:
+def breakpoint_of(curve: Curve, stages_of_run: Sequence[Stage], before: str, after: str) -> float | None:
     """The step at which a member leaves one stage for another: where its loss is half way between their levels.
 
     None if it does not have both, in this order. Between two points it is interpolated on the logarithmic scale.
     """
-    last = max((at for at, stage in enumerate(found) if stage.name == before), default=None)
-    later = [stage for stage in found[last + 1 :] if stage.name == after] if last is not None else []
+    last = max((at for at, stage in enumerate(stages_of_run) if stage.name == before), default=None)
+    later = [stage for stage in stages_of_run[last + 1 :] if stage.name == after] if last is not None else []
     if last is None or not later:
         return None
-    old, new = found[last].plateau, later[0].plateau
+    old, new = stages_of_run[last].plateau, later[0].plateau
     part = curve[old.last : new.first + 1]
     at = np.log1p([point["step"] for point in part])
     loss, half = np.array([point["loss"] for point in part]), (old.level + new.level) / 2
@@ -192,3 +230,51 @@ def breakpoints(
     again = np.random.default_rng(seed).integers(len(known), size=(draws, len(known)))
     low, high = np.quantile(np.median(known[again], axis=1), [(1 - confidence) / 2, (1 + confidence) / 2])
     return Spread(float(np.median(known)), float(low), float(high), len(each), missing)
+
+
+def plateau_share(steps: Numbers, losses: Numbers, level: float, near: float, below: float) -> float:
+    """Return the share of the steps at which a loss is `near` a level, before it is `below` by more than that."""
+    every = np.arange(steps[-1] + 1)
+    loss = np.interp(np.log1p(every), np.log1p(steps), losses)
+    left = loss < level - below
+    end = int(np.argmax(left)) if left.any() else len(every)
+    return float((np.abs(loss[:end] - level) <= near).sum() / steps[-1])
+
+
+def stays_above(steps: Numbers, curve: Numbers, level: float) -> float:
+    """Return the step from which on a curve stays at a level or above it, straight between measurements; NaN if never.
+
+    >>> stays_above([0, 10, 20, 30], [0.0, 0.5, 1.0, 1.0], 0.75), stays_above([0, 10], [0.0, 0.5], 0.75)
+    (15.0, nan)
+    """
+    below = [at for at, value in enumerate(curve) if value < level]
+    if not below:
+        return float(steps[0])
+    last = below[-1]
+    if last == len(curve) - 1:
+        return float("nan")
+    ahead = (level - curve[last]) / (curve[last + 1] - curve[last])
+    return float(steps[last] + ahead * (steps[last + 1] - steps[last]))
+
+
+def risen(steps: Numbers, curves: Sequence[Numbers], part: float) -> Floats:
+    """Return the step from which on each curve has risen by a part of the way from its first to its last value."""
+    return np.array([stays_above(steps, each, each[0] + part * (each[-1] - each[0])) for each in curves])
+
+
+def plateau_and_transition(
+    steps: Numbers, losses: Numbers, scores: Numbers, *, level: float, near: float, low: float, high: float
+) -> tuple[float, float]:
+    """Return how many steps a loss is within `near` of a level before a score is `high`, and how many its rise takes.
+
+    The rise goes from the last step at which the score is at most `low` to the first at which it is `high`; where that
+    never comes it takes infinitely many, and the plateau lasts to the end. Between measurements both go straight.
+    """
+    even = np.linspace(0, steps[-1], MOMENTS)
+    loss, score = np.interp(even, steps, losses), np.interp(even, steps, scores)
+    reached = np.flatnonzero(score >= high)
+    until = int(reached[0]) if len(reached) else MOMENTS
+    plateau = (np.abs(loss[:until] - level) <= near).mean() * even[until - 1]
+    before = np.flatnonzero(score[:until] <= low)
+    rise = even[until] - even[before[-1]] if len(reached) and len(before) else np.inf
+    return float(plateau), float(rise)

@@ -16,87 +16,68 @@ dies. Who owns what is settled under one more lock, of the store, which is held 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
 import numpy as np
 
+from vitrify import encoding
+from vitrify.arrays import Array, Arrays
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError, StoreError
-from vitrify.learn import _disk, groups
-from vitrify.learn.groups import Checkpoint, Group
+from vitrify.files import Lock, write_text
+from vitrify.learn import disk, groups
+from vitrify.learn.disk import Closing
+from vitrify.learn.groups import Checkpoint, RunGroup
 from vitrify.learn.records import Index, Record, matching
+from vitrify.learn.runs import Identity, Run, canonical, digest, run_id
+from vitrify.net.architecture import Architecture
+from vitrify.net.weights import Weights
 
 FORMAT = {"format": "vitrify-runs", "version": 1}
 FOLDER = "runs"  # the default, below the current folder
 
 
-def run_id(identity: Mapping[str, Any]) -> str:
-    """The name of a run: the same for the same identity, whatever the order of its keys.
-
-    >>> run_id({"sandbox": "markov", "seed": 0}) == run_id({"seed": 0, "sandbox": "markov"})
-    True
-    """
-    try:
-        return _digest(_disk.canonical(identity))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the identity of a run must be plain JSON data: {error}") from None
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-class Run:
+class RunWriter(Closing):
     """One run: what is known about it and, if it is here to be worked on, the means to do so.
 
     `state` is "new", "partial" (there is a checkpoint), "finished", "failed", or "running" (elsewhere).
     """
 
-    def __init__(self, record: Record, group: Group | None) -> None:
+    def __init__(self, record: Record, group: RunGroup | None) -> None:
         self.id, self.state, self.record = record.id, record.state, record
         self._group = group
 
     def __repr__(self) -> str:
-        return f"Run({self.id}: {self.state})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return f"RunWriter({self.id}: {self.state})"
 
     @property
-    def group(self) -> Group:
+    def group(self) -> RunGroup:
         """The group of this one run."""
         if self._group is None:
             who = f" ({self.record.message})" if self.record.message else ""
             raise StoreError(f"run {self.id} is {self.state}{who}: there is nothing to write")
         return self._group
 
-    def log(self, values: Mapping[str, Any]) -> None:
+    def log(self, values: Mapping[str, object]) -> None:
         """Add a line to the log; it is written out at checkpoints, at the end, and about every second."""
         self.group.add(dict(values))
 
-    def save(self, step: int, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    def save(self, step: int, arrays: Arrays, meta: Mapping[str, object]) -> None:
         """Keep arrays and JSON data as the state after a step."""
         self.group.save(step, {name: np.asarray(array)[None] for name, array in arrays.items()}, meta)
 
     def latest(self) -> Checkpoint | None:
         """The latest checkpoint; None if there is none."""
-        found = self.group.latest()
-        return found and found._replace(arrays={name: array[0] for name, array in found.arrays.items()})
+        checkpoint = self.group.latest()
+        return checkpoint and checkpoint._replace(arrays={name: array[0] for name, array in checkpoint.arrays.items()})
 
-    def finish(self, summary: Mapping[str, Any], weights: Mapping[str, Any] | None = None) -> None:
+    def finish(self, summary: Mapping[str, object], weights: Arrays | None = None) -> None:
         """Put the run on record as finished."""
         self.group.finish(0, summary, weights)
         self.state = "finished"
@@ -113,23 +94,19 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """What `open_many` found: a record for every run, in the order asked, and the groups that are to be worked on."""
+class Opened(Closing):
+    """Opened runs: a record for every run, in the order requested, and the groups that are to be trained."""
 
     records: tuple[Record, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[RunGroup, ...]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let others work on what is not done."""
         for group in self.groups:
             group.close()
 
 
-class Store:
+class RunStore:
     """A run store; the folder is made when something is first written to it."""
 
     def __init__(self, path: Path | str | None = None) -> None:
@@ -140,12 +117,12 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
 
-    def open(self, identity: Mapping[str, Any], *, retry: bool = False) -> Run:
+    def open(self, identity: Identity, *, retry: bool = False) -> RunWriter:
         """One run, to be worked on unless it is finished, has failed (without `retry`) or runs elsewhere."""
         opened = self.open_many([identity], retry=retry)
-        return Run(opened.records[0], opened.groups[0] if opened.groups else None)
+        return RunWriter(opened.records[0], opened.groups[0] if opened.groups else None)
 
-    def open_many(self, identities: Sequence[Mapping[str, Any]], *, retry: bool = False) -> Opened:
+    def open_many(self, identities: Sequence[Identity], *, retry: bool = False) -> Opened:
         """Many runs that are to step together.
 
         Those that have no checkpoint yet form one group; those that have go on in the groups that they were in, or in
@@ -155,8 +132,8 @@ class Store:
         if len(set(ids)) < len(ids):
             again = next(i for n, i in zip(ids, identities, strict=True) if ids.count(n) > 1)
             raise InputError(f"the same run is asked for twice: {again}")
-        made: list[Group] = []
-        with _disk.guarded(self.path, "opening runs"), self._locked():
+        made: list[RunGroup] = []
+        with disk.guarded(self.path, "opening runs"), self._locked():
             if not self._swept:
                 self._sweep()
             try:
@@ -166,16 +143,16 @@ class Store:
                     group.close()
                 raise
             ours = {run: "new" if group.step is None else "partial" for group in made for run in group.runs}
-            found = tuple(self._record(run, ours.get(run)) for run in ids)
-        return Opened(found, tuple(made))
+            records = tuple(self._record(run, ours.get(run)) for run in ids)
+        return Opened(records, tuple(made))
 
-    def _divide(self, asked: dict[str, Mapping[str, Any]], retry: bool, made: list[Group]) -> None:
+    def _divide(self, requested: dict[str, Identity], retry: bool, made: list[RunGroup]) -> None:
         """Make the groups of what is to be done; the store is locked."""
-        places = {run: number for number, run in enumerate(asked)}
+        places = {run: number for number, run in enumerate(requested)}
         fresh: list[str] = []
         left: list[Path] = []
         begun: dict[str, list[str]] = {}
-        for run, identity in asked.items():
+        for run, identity in requested.items():
             owner = self._owner(run, identity)
             if owner:
                 begun.setdefault(owner, []).append(run)
@@ -185,7 +162,7 @@ class Store:
         for owner, runs in begun.items():
             folder = self._group(owner)
             try:
-                with _disk.Lock(folder / "lock", wait=False):
+                with Lock(folder / "lock", wait=False):
                     runs, again = self._to_do(runs, retry)
                     fresh += again
                     step, length = groups.recover(folder)
@@ -197,20 +174,20 @@ class Store:
             except BlockingIOError:
                 continue
             if part and part != folder:
-                self._claim(runs, asked, part)
+                self._claim(runs, requested, part)
             left.append(folder)
             if part:
-                made.append(Group(self.path, part, places, self._leave))
+                made.append(RunGroup(self.path, part, places, self._leave))
         if fresh:
             folder = self._unheld(fresh)
             groups.create(folder, sorted(fresh, key=places.__getitem__))
-            self._claim(fresh, asked, folder)
-            made.append(Group(self.path, folder, places, self._leave))
+            self._claim(fresh, requested, folder)
+            made.append(RunGroup(self.path, folder, places, self._leave))
         for folder in left:
             self._clear(folder)
 
     def _to_do(self, runs: Sequence[str], retry: bool) -> tuple[list[str], list[str]]:
-        """Which runs are not done, and which have failed and are to begin again; nobody may be working on them."""
+        """Return the runs that are not done, and the failed ones to start again; nobody may be training them."""
         results = {run: groups.result_of(self.path / run) for run in runs}
         undone = [run for run, result in results.items() if not result]
         again = [run for run, result in results.items() if retry and result and result["state"] == "failed"]
@@ -220,53 +197,53 @@ class Store:
 
     def _part(self, folder: Path, runs: Sequence[str], step: int, length: int) -> Path:
         """The group of some runs of a group: itself if these are all, or a new one, cut out of it."""
-        whole = groups.runs_of(folder)
-        if set(runs) == set(whole):
+        members = groups.runs_of(folder)
+        if set(runs) == set(members):
             return folder
         part = self._unheld(runs)
-        groups.split(folder, part, [row for row, run in enumerate(whole) if run in runs], step, length)
+        groups.split(folder, part, [row for row, run in enumerate(members) if run in runs], step, length)
         return part
 
     def _group(self, name: str) -> Path:
         return self.path / "groups" / name
 
-    def _owner(self, run: str, identity: Mapping[str, Any]) -> str | None:
+    def _owner(self, run: str, identity: Identity) -> str | None:
         """The group that a run belongs to, if there still is one."""
-        known = _disk.read_json(self.path / run / "run.json")
+        known = disk.read_json(self.path / run / "run.json")
         if known is None:
             return None
-        if _disk.canonical(known["identity"]) != _disk.canonical(identity):
+        if canonical(known["identity"]) != canonical(identity):
             raise StoreError(f"{self.path / run} holds another run of the same name: use another store")
         owner = str(known["group"])
         return owner if run in groups.runs_of(self._group(owner)) else None
 
-    def _claim(self, runs: Sequence[str], asked: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+    def _claim(self, runs: Sequence[str], requested: Mapping[str, Identity], folder: Path) -> None:
         for run in runs:
             place = self.path / run
             place.mkdir(exist_ok=True)
-            before = _disk.read_json(place / "run.json") or {}
-            data = {"identity": asked[run], "group": folder.name, "started": before.get("started", time.time())}
-            _disk.write_text(place / "run.json", _disk.encode(data))
+            before = disk.read_json(place / "run.json") or {}
+            data = {"identity": requested[run], "group": folder.name, "started": before.get("started", time.time())}
+            write_text(place / "run.json", encoding.line(data))
 
     def _unheld(self, runs: Sequence[str]) -> Path:
         """The place of a new group of runs; an old one there must not be in use."""
-        folder = self._group(_digest(_disk.canonical(sorted(runs))))
-        holder = _disk.Lock.holder(folder / "lock")
+        folder = self._group(digest(canonical(sorted(runs))))
+        holder = Lock.holder(folder / "lock")
         if holder:
             raise StoreError(f"{folder} is still held by {holder}: close it first")
         return folder
 
     def _leave(self, folder: Path) -> None:
         """Remove a group whose runs are done."""
-        with _disk.guarded(self.path, "removing a group"), self._locked():
+        with disk.guarded(self.path, "removing a group"), self._locked():
             self._clear(folder)
 
     def _clear(self, folder: Path) -> None:
         """Remove a group if nobody works on it and no run that is not done belongs to it; the store is locked."""
-        if not folder.exists() or _disk.Lock.holder(folder / "lock"):
+        if not folder.exists() or Lock.holder(folder / "lock"):
             return
         for run in groups.runs_of(folder):
-            known = _disk.read_json(self.path / run / "run.json")
+            known = disk.read_json(self.path / run / "run.json")
             if known and known["group"] == folder.name and not groups.result_of(self.path / run):
                 return
         shutil.rmtree(folder)
@@ -288,10 +265,10 @@ class Store:
             if full and not (self.path / "store.json").exists():  # asked again: it may just have been made
                 raise StoreError(f"{self.path} is not a run store, and not empty: name another folder")
             self.path.mkdir(parents=True, exist_ok=True)
-        lock = _disk.Lock(self.path / ".lock", wait=True)
+        lock = Lock(self.path / ".lock", wait=True)
         try:
             if not (self.path / "store.json").exists():
-                _disk.write_text(self.path / "store.json", _disk.encode(FORMAT))
+                write_text(self.path / "store.json", encoding.line(FORMAT))
             yield
         finally:
             lock.release()
@@ -300,7 +277,7 @@ class Store:
         record = Record.read(self.path, run)
         if record is None:
             raise StoreError(f"{self.path / run / 'run.json'} is damaged: remove the folder to compute the run again")
-        return record.with_state(state) if state else record
+        return replace(record, state=state) if state else record
 
     def runs(self, query: str = "") -> list[Record]:
         """The runs that a query asks for (see `records.matching`), the first begun first."""
@@ -308,31 +285,50 @@ class Store:
 
     def rebuild(self) -> None:
         """Forget the index, and read the folder again; groups that nobody needs any more are removed."""
-        with _disk.guarded(self.path, "rebuilding the index"), self._locked():
+        with disk.guarded(self.path, "rebuilding the index"), self._locked():
             self._sweep()
             Index(self.path).forget()
         Index(self.path).records()
 
-    def curve(self, record: Record) -> list[dict[str, Any]]:
+    def curve(self, record: Record) -> list[JsonObject]:
         """The log of a run, as far as it is written out."""
         return next(self.curves([record]))[1]
 
-    def curves(self, records: Iterable[Record]) -> Iterator[tuple[Record, list[dict[str, Any]]]]:
-        """The logs of runs, as far as they are written out."""
-        shared: dict[str, tuple[tuple[str, ...], list[dict[str, Any]]]] = {}
+    def curves(
+        self, records: Iterable[Record], read: Callable[[Path], list[JsonObject]] = disk.read_lines
+    ) -> Iterator[tuple[Record, list[JsonObject]]]:
+        """The logs of runs, as far as they are written out; `read` reads one, whole lines only."""
+        shared: dict[str, tuple[tuple[str, ...], list[JsonObject]]] = {}
         for record in records:
             if record.done:
-                yield record, _disk.read_lines(self.path / record.id / "log.jsonl")
+                yield record, read(self.path / record.id / "log.jsonl")
                 continue
             if record.group not in shared:
                 folder = self._group(record.group)
-                shared[record.group] = groups.runs_of(folder), _disk.read_lines(folder / "log.jsonl")
+                shared[record.group] = groups.runs_of(folder), read(folder / "log.jsonl")
             runs, lines = shared[record.group]
             yield record, [groups.line_of(line, runs.index(record.id)) for line in lines if record.id in runs]
 
-    def weights(self, record: Record) -> dict[str, Any]:
-        """What a finished run has learned."""
-        found = _disk.read_arrays(self.path / record.id / "weights.safetensors")
-        if found is None:
+    def run(self, record: Record, architecture: Architecture) -> Run:
+        """Return a run that has ended, with its curve and its weights; `architecture` is the net that was trained."""
+        curve = []
+        for line in self.curve(record):
+            curve.append(line)
+            if max(line.get("broken", -1), line.get("stopped", -1)) >= 0:
+                break  # what follows are measurements of runs beside it
+        return Run(
+            record.identity, curve, Weights(architecture, self.weights(record), about={"trained": record.identity})
+        )
+
+    def seconds(self) -> float:
+        """Return the seconds of training that went into the runs of this store, up to their latest checkpoints."""
+        records = self.runs() if self.path.is_dir() else []
+        growing = {record.group for record in records if not record.done}
+        return sum(record.seconds for record in records) + sum(groups.seconds_of(self._group(one)) for one in growing)
+
+    def weights(self, record: Record) -> dict[str, Array]:
+        """Return the arrays of a run that has ended."""
+        saved = disk.read_arrays(self.path / record.id / "weights.safetensors")
+        if saved is None:
             raise StoreError(f"run {record.id} is {record.state} and holds no weights")
-        return found[0]
+        return saved[0]

@@ -1,81 +1,86 @@
 r"""The true circuit of a network: the edges that some answer depends on.
 
-An edge is *true* if replacing what it carries by what it carries on a donor changes an answer to some question of the
-domain. The circuit is *exact* if replacing what all other edges carry, at once, changes none. Edges whose port sees
-nothing of what the writer writes ($MW = 0$) need no run: they carry nothing.
+An edge is *true* if replacing what it carries by what it carries on a donor changes some answer of the domain. The
+circuit is *exact* if replacing what all other edges carry, at once, changes none. Edges whose port reads nothing of
+what the writer writes ($MW = 0$) need no run: they carry nothing.
+
+The port of a cut edge reads $xW + (a' - a)MW$: the writer's activation $a$ of this run is replaced by $a'$, that of a
+donor, on this path and on no other. Everything else is the network's own forward pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.mechanisms.domain import WORDS, Questions, differs, joined, questions
-from vitrify.mechanisms.parts import Edge, Floats, Wiring
-from vitrify.mechanisms.patching import activities, patched
+from vitrify.arrays import Array, Bools, Floats, Ints
+from vitrify.mechanisms.domain import MAX_WORDS_PER_LENGTH, PatchDomain, differs, joined, patch_domain
+from vitrify.mechanisms.parts import Edge, NetWiring, Port, Writer
+from vitrify.net.transformer_forward import Part, normed
 
-SEARCHES = 6  # further draws of questions in which an edge may show that it matters
+Activities = Mapping[str, Array]  # the activation of every writer [word, pos, …], by its node
+MAX_DRAWS = 6  # of further words, to find one on which an edge matters
 
 
 @dataclass(frozen=True)
-class Circuit:
-    """The true edges with the share of answers that each changes, and what remains unchanged without all others."""
+class TrueCircuit:
+    """The true edges, the share of answers that each changes, and the faithfulness of the circuit."""
 
     edges: tuple[Edge, ...]
     effects: tuple[float, ...]
-    kept: float  # share of answers that stay when all other edges carry what donors say
+    faithfulness: float  # share of answers that stay when all other edges are patched
 
     @property
     def exact(self) -> bool:
-        """Whether nothing but these edges matters."""
-        return self.kept == 1.0
+        """Return whether no other edge matters."""
+        return self.faithfulness == 1.0
 
 
 class Judge:
-    """A network and its questions: which answers change when edges are cut."""
+    """Measures which answers of a network change when edges are cut, on a domain of words and donors."""
 
-    def __init__(self, wired: Wiring, domain: Sequence[Questions]) -> None:
+    def __init__(self, wired: NetWiring, domain: Sequence[PatchDomain]) -> None:
         self.wired, self.domain = wired, tuple(domain)
         self.output = wired.weights.architecture.output
-        self.ready: list[tuple[Questions, dict[str, Any], Floats]] = []
+        self.ready: list[tuple[PatchDomain, dict[str, Array], Floats]] = []
         for part in domain:
-            said = activities(wired, part.tokens)
+            activations = activities(wired, part.tokens)
             clean = patched(wired, part.tokens, (), {})
-            self.ready.append((part, part.given(said), clean[part.pairs[:, 0]]))
+            self.ready.append((part, part.donor_activations(activations), clean[part.pairs[:, 0]]))
 
-    def changes(self, cut: Iterable[Edge]) -> Iterator[tuple[Questions, NDArray[np.bool_], NDArray[np.bool_]]]:
-        """For words of each length: which answers [pair, pos] change when edges are cut, and which are asked for."""
+    def changes(self, cut: Iterable[Edge]) -> Iterator[tuple[PatchDomain, Bools, Bools]]:
+        """Yield, for words of each length, which answers [pair, pos] change when edges are cut, and which count."""
         cut = tuple(cut)
-        for part, given, clean in self.ready:
+        for part, donors, clean in self.ready:
             words = part.pairs[:, 0]
             where = part.asked[words]
-            found = differs(self.output, clean, patched(self.wired, part.tokens[words], cut, given))
-            yield part, found & where, where
+            changed = differs(self.output, clean, patched(self.wired, part.tokens[words], cut, donors))
+            yield part, changed & where, where
 
     def changed(self, cut: Iterable[Edge]) -> float:
-        """The share of answers that change when edges are cut, over all pairs of word and donor."""
-        found = [(int(changed.sum()), int(asked.sum())) for _, changed, asked in self.changes(cut)]
-        return sum(changed for changed, _ in found) / sum(asked for _, asked in found)
+        """Return the share of answers that change when edges are cut, over all pairs of word and donor."""
+        counts = [(int(changed.sum()), int(counted.sum())) for _, changed, counted in self.changes(cut)]
+        return sum(changed for changed, _ in counts) / sum(total for _, total in counts)
 
-    def kept(self, circuit: Iterable[Edge]) -> float:
-        """The share of answers that stay when all edges but those of a circuit are cut: its faithfulness."""
+    def faithfulness(self, circuit: Iterable[Edge]) -> float:
+        """Return the share of answers that stay when all edges but those of a circuit are cut."""
         return 1.0 - self.changed(sorted(set(self.wired.edges) - set(circuit)))
 
 
-def judged(wired: Wiring, spec: object, seed: int = 0, *, words: int = WORDS, searches: int = SEARCHES) -> Judge:
-    """A judge whose domain shows of every edge that it matters, where one of some more draws of questions does."""
+def judged(
+    wired: NetWiring, spec: object, seed: int = 0, *, words: int = MAX_WORDS_PER_LENGTH, draws: int = MAX_DRAWS
+) -> Judge:
+    """Return a judge whose domain has, for every edge that matters, a word that shows it, if `draws` draws find one."""
     net = wired.weights.architecture
-    judge = Judge(wired, questions(net, spec, seed, words))
+    judge = Judge(wired, patch_domain(net, spec, seed, words))
     silent = [edge for edge in wired.composed if judge.changed((edge,)) == 0]
-    witnesses: list[Questions] = []
-    for draw in range(1, searches + 1):
+    witnesses: list[PatchDomain] = []
+    for draw in range(1, draws + 1):
         if not silent:
             break
-        other = Judge(wired, questions(net, spec, seed + 1000 * draw, words))
+        other = Judge(wired, patch_domain(net, spec, seed + 1000 * draw, words))
         for edge in tuple(silent):
             shown = [(part, np.flatnonzero(changed.any(axis=1))[:1]) for part, changed, _ in other.changes((edge,))]
             if any(len(pairs) for _, pairs in shown):
@@ -84,8 +89,78 @@ def judged(wired: Wiring, spec: object, seed: int = 0, *, words: int = WORDS, se
     return Judge(wired, joined((*judge.domain, *witnesses))) if witnesses else judge
 
 
-def true_circuit(judge: Judge) -> Circuit:
-    """The circuit, edge by edge."""
+def true_circuit(judge: Judge) -> TrueCircuit:
+    """Cut every edge by itself, and return the circuit of those that change an answer."""
     effects = {edge: judge.changed((edge,)) for edge in judge.wired.composed}
     true = tuple(edge for edge, effect in effects.items() if effect > 0)
-    return Circuit(true, tuple(effects[edge] for edge in true), judge.kept(true))
+    return TrueCircuit(true, tuple(effects[edge] for edge in true), judge.faithfulness(true))
+
+
+def activities(wired: NetWiring, tokens: Ints) -> dict[str, Array]:
+    """Return the activation of every writer on some words."""
+    run = _PatchedRun(wired, {}, {})
+    run.logits(tokens)
+    return {node: np.array(run.activity(writer, len(tokens))) for node, writer in wired.writers.items()}
+
+
+def patched(wired: NetWiring, tokens: Ints, cut: Iterable[Edge], donors: Activities) -> Floats:
+    """Return the logits [word, pos, out] of a run in which every cut edge carries the activation of the donors."""
+    cuts: dict[str, list[str]] = {}
+    for source, port in cut:
+        cuts.setdefault(port, []).append(source)
+    return _PatchedRun(wired, cuts, donors).logits(tokens)
+
+
+class _PatchedRun:
+    """One forward pass in which edges are patched; `seen` holds its activations so far."""
+
+    def __init__(self, wired: NetWiring, cuts: Mapping[str, list[str]], donors: Activities) -> None:
+        self.wired, self.cuts, self.donors = wired, cuts, donors
+        self.seen: dict[str, Array] = {}
+        self.ports: dict[str, list[Port]] = {}
+        for name in cuts:
+            port = wired.ports[name]
+            self.ports.setdefault(port.hook, []).append(port)
+
+    def logits(self, tokens: Ints) -> Floats:
+        net = self.wired.weights.architecture
+        self.words = len(tokens)
+        prepared = self.wired.weights.prepared
+        return np.asarray(net.forward(prepared, tokens, record=self.seen.__setitem__, edit=self.edit))
+
+    def activity(self, writer: Writer, words: int) -> Array:
+        """Return the activation of a writer in this run."""
+        value = self.seen[writer.hook]
+        value = value if value.ndim > 2 else np.broadcast_to(value, (words, *value.shape))
+        return value[writer.slot]
+
+    def edit(self, name: str, value: Array) -> Array:
+        if name.endswith(("hook_out", "hook_works")):
+            self.seen[name] = value
+        ports = self.ports.get(name, ())
+        if ports:
+            value = value.copy()
+        for port in ports:
+            if port.name.endswith(".gate"):
+                (router,) = self.cuts[port.name]
+                value[port.slot] = self.donors[router][port.slot]
+            else:
+                value[port.slot] += self.change(port)
+        return value
+
+    def change(self, port: Port) -> Array:
+        """Return by how much the donors change the input of a port."""
+        net = self.wired.weights.architecture
+        sources = self.cuts[port.name]
+        turned = {s: self.donors[s] - self.activity(self.wired.writers[s], self.words) for s in sources}
+        if not net.normed(port.half):
+            return sum(turned[s] @ self.wired.path((s, port.name)) for s in sources)
+        x = self.seen[net.moments[port.moment]]
+        moved = x + sum(turned[s] @ self.wired.writers[s].matrix for s in sources)
+        return (self._normed(port, moved) - self._normed(port, x)) @ port.matrix
+
+    def _normed(self, port: Port, x: Array) -> Array:
+        last = port.node == "output"
+        part = Part(self.wired.weights.prepared, "" if last else f"blocks.{port.half // 2}.", None)
+        name = "ln_final" if last else f"ln{port.half % 2 + 1}"
+        return normed(self.wired.weights.architecture, part, name, x, port.half)

@@ -1,59 +1,57 @@
-"""The questions on which a circuit is judged: words, where they are asked about, and the donors of other activations.
+"""The domain on which a circuit is judged: words, the positions whose answers count, and donors of activations.
 
-A donor is another word, read at the same places or at others: what a part says at a place is replaced by what it says
-on that word, there or elsewhere. Without other places no donor would ever change what depends on the place alone.
+A donor is another word. In activation patching, the activation of a part at a position is replaced by its activation
+on the donor, at the same position or at another. Without other positions, no donor would change what depends on the
+position alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.certify.oracles import AsksSome, oracle_for
-from vitrify.certify.words import WordExamination
+from vitrify.arrays import Array, Arrays, Bools, Floats, Ints
+from vitrify.certification.checks.words import WordCheck
+from vitrify.certification.oracles.catalogue import PartialOracle, oracle_for
+from vitrify.encoding import JsonObject
 from vitrify.errors import BuildRefused, FolderError
-from vitrify.net.architecture import Output
-from vitrify.net.run import log_probabilities
+from vitrify.net.architecture import Output, SequenceArchitecture
+from vitrify.net.inference import log_probabilities, with_pads
 
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
-WORDS = 48  # of one length
-LENGTHS = 2  # how many lengths there are
-DONORS = 4  # of a word: half of them at the same places, half at others
-TOLERANCE = 1e-4  # how far a probability or a number may move and still be the same answer
+MAX_WORDS_PER_LENGTH = 48
+LENGTHS = 2  # different word lengths
+DONORS = 4  # per word: half of them at the same positions, half at others
+TOLERANCE = 1e-4  # change of a probability or a number that is still the same answer
 TIE = 1e-6  # logits nearer to each other than this are tied
 
 
 @dataclass(frozen=True, eq=False)
-class Questions:
+class PatchDomain:
     """Words of one length: tokens [word, pos] with BOS in front, where an answer counts, and pairs of word and donor.
 
-    `pairs` [pair, 2] are numbers of words, `places` [pair, pos] say where in the donor each place is taken from.
+    `pairs` [pair, 2] are indices of words; `places` [pair, pos] is the position of the donor for each position.
     """
 
-    tokens: Ids
-    asked: NDArray[np.bool_]
-    pairs: Ids
-    places: Ids
+    tokens: Ints
+    asked: Bools
+    pairs: Ints
+    places: Ints
 
-    def given(self, activities: Mapping[str, Any]) -> dict[str, Any]:
-        """What every writer says on the donors, pair by pair [pair, pos, …]."""
+    def donor_activations(self, activities: Arrays) -> dict[str, Array]:
+        """Return the activation of every writer on the donors, pair by pair [pair, pos, …]."""
         at = (self.pairs[:, 1][:, None], self.places)
         return {node: value[at] for node, value in activities.items()}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain data."""
-        found = {name: getattr(self, name).tolist() for name in ("tokens", "pairs", "places")}
-        return found | {"asked": self.asked.astype(int).tolist()}
+        arrays = {name: getattr(self, name).tolist() for name in ("tokens", "pairs", "places")}
+        return arrays | {"asked": self.asked.astype(int).tolist()}
 
     @classmethod
-    def from_json(cls, data: Any) -> Questions:
-        """What `to_json` wrote."""
+    def from_json(cls, data: JsonObject) -> PatchDomain:
+        """Return the domain that `to_json` was called on."""
         try:
             arrays = {name: np.array(data[name], dtype=np.int64) for name in ("tokens", "asked", "pairs", "places")}
             if any(array.ndim != 2 for array in arrays.values()):
@@ -62,56 +60,58 @@ class Questions:
             raise FolderError(f"the domain is not one of a circuit: {error!r}") from None
         return cls(arrays["tokens"], arrays["asked"].astype(bool), arrays["pairs"], arrays["places"])
 
-    def only(self, pairs: NDArray[np.int64]) -> Questions:
-        """The questions of some pairs, and no other words."""
+    def only(self, pairs: Ints) -> PatchDomain:
+        """Return the domain of some pairs, without other words."""
         words, numbers = np.unique(self.pairs[pairs], return_inverse=True)
-        return Questions(self.tokens[words], self.asked[words], numbers.reshape(len(pairs), 2), self.places[pairs])
+        return PatchDomain(self.tokens[words], self.asked[words], numbers.reshape(len(pairs), 2), self.places[pairs])
 
 
-def joined(parts: Sequence[Questions]) -> tuple[Questions, ...]:
-    """All questions about words of one length together."""
-    found: dict[int, Questions] = {}
+def joined(parts: Sequence[PatchDomain]) -> tuple[PatchDomain, ...]:
+    """Merge the parts of a domain that have words of one length."""
+    by_length: dict[int, PatchDomain] = {}
     for part in parts:
         length = part.tokens.shape[1]
-        before = found.get(length)
+        before = by_length.get(length)
         if before is not None:
             pairs = np.concatenate([before.pairs, part.pairs + len(before.tokens)])
             arrays = [np.concatenate([getattr(before, n), getattr(part, n)]) for n in ("tokens", "asked", "places")]
-            part = Questions(arrays[0], arrays[1], pairs, arrays[2])
-        found[length] = part
-    return tuple(found.values())
+            part = PatchDomain(arrays[0], arrays[1], pairs, arrays[2])
+        by_length[length] = part
+    return tuple(by_length.values())
 
 
-def questions(net: Any, spec: object, seed: int = 0, words: int = WORDS) -> tuple[Questions, ...]:
-    """Short words, words that exercise what the spec lists, and random ones; those of the most usual lengths."""
+def patch_domain(
+    net: SequenceArchitecture, spec: object, seed: int = 0, words: int = MAX_WORDS_PER_LENGTH
+) -> tuple[PatchDomain, ...]:
+    """Draw short words, words that exercise the parts of the spec, and random ones, of the most frequent lengths."""
     oracle = oracle_for(spec, net)
-    exam = WordExamination(net, spec, seed=seed, work=1e7, samples=words)
+    check = WordCheck(net, spec, seed=seed, work=1e7, samples=words)
     groups: dict[int, list[list[int]]] = {}
-    for domain in exam.domains:
-        for part in domain.words:
+    for batch in check.batches:
+        for part in batch.words:
             groups.setdefault(part.shape[1], []).extend(part.tolist())
     rng = np.random.default_rng(seed)
-    found: list[Questions] = []
+    parts: list[PatchDomain] = []
     for _, group in sorted(groups.items(), key=lambda item: (-min(len(item[1]), words), -item[0])):
         distinct = np.unique(np.array(group, dtype=np.int64), axis=0)
-        if distinct.shape[1] and len(distinct) > 1 and len(found) < LENGTHS:
+        if distinct.shape[1] and len(distinct) > 1 and len(parts) < LENGTHS:
             chosen = distinct[rng.permutation(len(distinct))[:words]]
             asked = np.ones((len(chosen), chosen.shape[1] + 1), dtype=bool)
-            if isinstance(oracle, AsksSome):
-                asked = oracle.asked(chosen)
+            if isinstance(oracle, PartialOracle):
+                asked = oracle.has_answer(chosen)
             elif net.looks_ahead:  # the answer to the whole word
                 asked[:, :-1] = False
             if asked.any():
-                found.append(_paired(net, chosen, asked, rng))
-    if not found:
+                parts.append(_paired(net, chosen, asked, rng))
+    if not parts:
         raise BuildRefused("there are no two words of one length to compare")
-    return tuple(found)
+    return tuple(parts)
 
 
-def _paired(net: Any, words: Ids, asked: NDArray[np.bool_], rng: np.random.Generator) -> Questions:
-    """Words with BOS in front, each with its donors."""
+def _paired(net: SequenceArchitecture, words: Ints, asked: Bools, rng: np.random.Generator) -> PatchDomain:
+    """Return words with BOS in front, each with its donors."""
     count, length = len(words), words.shape[1] + net.pads
-    tokens = np.concatenate([np.zeros((count, net.pads), dtype=np.int64), words], axis=1)
+    tokens = with_pads(net, words)
     before = np.zeros((count, net.pads - 1), dtype=bool)
     pairs, places = [], []
     for number in range(DONORS):
@@ -121,27 +121,26 @@ def _paired(net: Any, words: Ids, asked: NDArray[np.bool_], rng: np.random.Gener
             places.append(np.stack([rng.permutation(length) for _ in range(count)]))
         else:
             places.append(np.tile(np.arange(length), (count, 1)))
-    whole = np.concatenate([before, asked], axis=1)
-    return Questions(tokens, whole, np.concatenate(pairs), np.concatenate(places))
+    return PatchDomain(tokens, np.concatenate([before, asked], axis=1), np.concatenate(pairs), np.concatenate(places))
 
 
-def differs(output: Output, one: Floats, two: Floats) -> NDArray[np.bool_]:
-    """Where two runs [word, pos, out] answer differently: [word, pos].
+def differs(output: Output, one: Floats, two: Floats) -> Bools:
+    """Return where two runs [word, pos, out] answer differently: [word, pos].
 
-    Other states, symbols or classes that share the largest logit, up to rounding; another set of next words; a
-    probability or a number that is off by more than the tolerance.
+    That is: other states, symbols or classes share the largest logit, up to rounding; another set of next words; a
+    probability or a number is off by more than the tolerance.
     """
-    found: NDArray[np.bool_]
+    changed: Bools
     if output.kind == "next":
-        found = ((one > TIE) != (two > TIE)).any(axis=-1)
+        changed = ((one > TIE) != (two > TIE)).any(axis=-1)
     elif output.kind == "lm":
-        found = ~(np.abs(_probabilities(output, one) - _probabilities(output, two)).max(axis=-1) <= TOLERANCE)
+        changed = ~(np.abs(_probabilities(output, one) - _probabilities(output, two)).max(axis=-1) <= TOLERANCE)
     elif output.kind == "values":
-        found = ~(np.abs(one - two).max(axis=-1) <= max(TOLERANCE, 2 * output.error))
+        changed = ~(np.abs(one - two).max(axis=-1) <= max(TOLERANCE, 2 * output.error))
     else:
         best = [logits >= logits.max(axis=-1, keepdims=True) - TIE for logits in (one, two)]
-        found = (best[0] != best[1]).any(axis=-1)
-    return found
+        changed = (best[0] != best[1]).any(axis=-1)
+    return changed
 
 
 def _probabilities(output: Output, logits: Floats) -> Floats:

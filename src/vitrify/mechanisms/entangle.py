@@ -1,8 +1,8 @@
-r"""The same function from other weights, from which nothing can be read off; who became who is told apart from them.
+r"""Entangle a network: other weights with the same function, in which no part can be recognised, and the renaming.
 
-The stream is turned by a random orthogonal matrix, after dimensions of noise were added to it that everybody writes to
-and nobody needs. Heads and units change places; queries and keys change basis ($W_Q A$, $W_K A^{-\top}$), values too
-($W_V B$, $B^{-1} W_O$); a ReLU unit is scaled on the way in and back on the way out; a constant moves from places to
+The residual stream is rotated by a random orthogonal matrix, after noise dimensions were added that all parts write to
+and none reads. Heads and units are permuted; queries and keys change basis ($W_Q A$, $W_K A^{-\top}$), values too
+($W_V B$, $B^{-1} W_O$); a ReLU unit is scaled on the way in and back on the way out; a constant moves from positions to
 tokens. *Decoys* are heads and units that read everything and write noise only. What is written to the stream is the
 old one turned, so that edges carry what they carried: the circuit is the old one under new names.
 
@@ -14,29 +14,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from vitrify.arrays import Array, Floats, Ints
 from vitrify.errors import BuildRefused
-from vitrify.mechanisms.parts import Edge, Floats, Wiring, wiring
+from vitrify.mechanisms.parts import Edge, NetWiring, wiring
 from vitrify.net.labels import Labels
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Block, Transformer
 from vitrify.net.weights import Weights
 
-NOISE = 6  # dimensions of noise
+NOISE_DIMS = 6
 DECOY_HEADS, DECOY_UNITS = 1, 3  # of every block that has any
-STRETCH = 2.0  # numbers are scaled by up to so much
-TIE = 1e-6  # by which the score of an expert falls behind that of the one before
-LOUD = 0.5  # how large decoys' weights are
+MAX_SCALE = 2.0  # factor by which numbers are scaled
+TIE = 1e-6  # margin of an expert over the next one, where their scores are equal
+DECOY_SCALE = 0.5  # size of the weights of decoys
 
 
 @dataclass(frozen=True, eq=False)
 class Entangled:
     """An entangled network as parts, and the new name of every node that was there before."""
 
-    wired: Wiring
+    wired: NetWiring
     renamed: Mapping[str, str]
 
     def edge(self, edge: Edge) -> Edge:
@@ -46,8 +46,8 @@ class Entangled:
         return self.renamed[source], self.renamed[node] + port[len(node) :]
 
 
-def entangle(wired: Wiring, seed: int) -> Entangled:
-    """Another network with the same function, and the way back; the same seed gives the same network."""
+def entangle(wired: NetWiring, seed: int) -> Entangled:
+    """Return another network with the same function, and the renaming; the same seed gives the same network."""
     net = wired.weights.architecture
     kinds = {block.cell.kind for block in net.blocks if block.cell} - {"diagonal"}
     if kinds or any(head.rotary for block in net.blocks for head in block.heads):
@@ -61,15 +61,15 @@ def entangle(wired: Wiring, seed: int) -> Entangled:
 class _Turned:
     """The arrays of the entangled network, part by part."""
 
-    def __init__(self, wired: Wiring, rng: np.random.Generator) -> None:
+    def __init__(self, wired: NetWiring, rng: np.random.Generator) -> None:
         self.wired, self.rng = wired, rng
         self.old: Transformer = wired.weights.architecture
-        self.noise = 0 if self.old.norm and not self.old.groups else NOISE
+        self.noise = 0 if self.old.norm and not self.old.groups else NOISE_DIMS
         self.width = self.old.d_model + self.noise
         self.turn, places = _rotation(wired, self.width, rng)
         self.renamed = {node.name: node.name for node in wired.nodes}
         self.groups: dict[str, tuple[int, ...]] = {}
-        self.arrays: dict[str, Any] = {}
+        self.arrays: dict[str, Array] = {}
         blocks = [self.block(index, block) for index, block in enumerate(self.old.blocks)]
         halves = (tuple(tuple(places[dim] for dim in group) for group in some) for some in self.old.groups)
         self.net = replace(
@@ -83,15 +83,17 @@ class _Turned:
         return np.array(dense(self.wired.weights.arrays[name]), dtype=float)
 
     def random(self, *shape: int) -> Floats:
-        return np.asarray(LOUD * self.rng.standard_normal(shape) / np.sqrt(max(shape[-2] if len(shape) > 1 else 1, 1)))
+        return np.asarray(
+            DECOY_SCALE * self.rng.standard_normal(shape) / np.sqrt(max(shape[-2] if len(shape) > 1 else 1, 1))
+        )
 
     def written(self, rows: Floats) -> Floats:
-        """What is added to the stream [..., old dims]: beside it noise, and all of it turned."""
+        """Translate writes to the old residual stream [..., old dims] to the new one: add noise, then rotate."""
         noise = self.random(*rows.shape[:-1], self.noise)
         return np.asarray(np.concatenate([rows, noise], axis=-1) @ self.turn)
 
     def read(self, matrix: Floats) -> Floats:
-        """What reads the old stream [old dims, …], for the new one: it does not hear noise."""
+        """Translate a matrix that reads the old residual stream [old dims, …] to the new one; it ignores noise."""
         silent = np.zeros((self.noise, *matrix.shape[1:]))
         return np.tensordot(self.turn.T, np.concatenate([matrix, silent]), axes=(1, 0))
 
@@ -184,7 +186,7 @@ class _Turned:
         self.regroup(index, np.argsort(order), tuple(range(block.units, block.units + decoys)))
         return replace(block, units=block.units + decoys)
 
-    def regroup(self, index: int, where: Any, decoys: Sequence[int]) -> None:
+    def regroup(self, index: int, where: Ints, decoys: Sequence[int]) -> None:
         """The groups of a block's units under new numbers and names; decoys are a group of their own."""
         turns = self.turns(index)
         own = [node for node in self.wired.nodes if node.kind == "units" and node.block == turns[0]]
@@ -242,18 +244,18 @@ class _Turned:
                     self.arrays |= {f"{name}.{key}": self.array(f"{name}.{key}")[back] for key in "wb"}
 
 
-def _rotation(wired: Wiring, width: int, rng: np.random.Generator) -> tuple[Floats, list[int]]:
+def _rotation(wired: NetWiring, width: int, rng: np.random.Generator) -> tuple[Floats, list[int]]:
     """A random orthogonal matrix that norms do not notice, and the new place of every dimension."""
     net = wired.weights.architecture
     halves = [net.normed(half) for half in range(len(net.widths))]
-    found = sorted({group for some in halves for group in some})
+    groups = sorted({group for some in halves for group in some})
     turn = np.zeros((width, width))
-    normed = {dim for group in found for dim in group}
+    normed = {dim for group in groups for dim in group}
     free = [dim for dim in range(width) if dim not in normed]
     turn[np.ix_(free, free)] = _orthogonal(len(free), rng)
-    members = [dim for group in found for dim in group]
+    members = [dim for group in groups for dim in group]
     plain = len(members) == len(normed) and _plain(wired)
-    for group in found if plain else ():
+    for group in groups if plain else ():
         turn[np.ix_(group, group)] = _around(len(group), rng)
     for dim in normed if not plain else ():
         turn[dim, dim] = 1.0
@@ -261,8 +263,8 @@ def _rotation(wired: Wiring, width: int, rng: np.random.Generator) -> tuple[Floa
     return turn[:, order], np.argsort(order).tolist()
 
 
-def _plain(wired: Wiring) -> bool:
-    """Whether all norms scale by 1 and shift by 0."""
+def _plain(wired: NetWiring) -> bool:
+    """Return whether all norms scale by 1 and shift by 0."""
     arrays = wired.weights.arrays
     names = [name for name in arrays if ".ln" in f".{name}" and name.endswith((".w", ".b"))]
     return all(np.all(np.asarray(arrays[name]) == (1.0 if name.endswith(".w") else 0.0)) for name in names)
@@ -284,7 +286,7 @@ def _around(size: int, rng: np.random.Generator) -> Floats:
 
 def _sizes(count: int, rng: np.random.Generator) -> Floats:
     """Random scales, none far from 1."""
-    return np.asarray(STRETCH ** rng.uniform(-1, 1, count))
+    return np.asarray(MAX_SCALE ** rng.uniform(-1, 1, count))
 
 
 def _basis(size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

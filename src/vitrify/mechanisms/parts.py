@@ -8,21 +8,22 @@ a norm of $x$ before where the network has one. So the path from a writer to a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from types import EllipsisType
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Floats, Ints
 from vitrify.errors import BuildRefused
+from vitrify.net.architecture import Architecture
 from vitrify.net.labels import Labels
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 
-Floats = NDArray[np.float64]
 NodeKind = Literal["embedding", "positions", "head", "units", "expert", "router", "cell", "output"]
 Grain = Literal["units", "layers"]
 Edge = tuple[str, str]  # from a node to a port
@@ -31,7 +32,7 @@ NOTHING = 1e-12  # of what two matrices could make: a product below this is zero
 
 
 @dataclass(frozen=True)
-class Node:
+class CircuitNode:
     """One part: its block (each turn of a loop is a block of its own), its place in it, the units that it is."""
 
     name: str
@@ -42,9 +43,12 @@ class Node:
     about: str = ""
 
 
+Slot = tuple[EllipsisType | slice | int | Ints, ...]  # index into an activation
+
+
 @dataclass(frozen=True, eq=False)
 class Writer:
-    """What a node adds to the stream: the activation `hook` at `slot`, times the matrix; from a moment on.
+    """Output of a node to the residual stream: the activation `hook` at `slot`, times the matrix; from a moment on.
 
     `span` are rows of which everything that it may add is made.
     """
@@ -52,7 +56,7 @@ class Writer:
     node: str
     moment: int
     hook: str
-    slot: tuple[Any, ...]
+    slot: Slot
     matrix: Floats
     span: Floats
 
@@ -69,30 +73,30 @@ class Port:
     moment: int  # of a run, in which each turn of a loop counts
     half: int  # of the architecture
     hook: str
-    slot: tuple[Any, ...]
+    slot: Slot
     matrix: Floats
     sight: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Wiring:
+class NetWiring:
     """A transformer as nodes, writers and ports; the edges are all pairs of which one can reach the other."""
 
     weights: Weights[Transformer]
-    nodes: tuple[Node, ...]
+    nodes: tuple[CircuitNode, ...]
     writers: Mapping[str, Writer]
     ports: Mapping[str, Port]
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
         """All pairs in which the writer stands before the port, whether the port sees what is written or not."""
-        found = [
+        edges = [
             (writer.node, port.name)
             for port in self.ports.values()
             for writer in self.writers.values()
             if self._before(writer, port)
         ]
-        return tuple(found)
+        return tuple(edges)
 
     def _before(self, writer: Writer, port: Port) -> bool:
         gate, router = port.name.endswith(".gate"), writer.hook.endswith("hook_works")
@@ -129,44 +133,44 @@ class Wiring:
         return bool((np.abs(writer).max(axis=0) > 0)[read].any())
 
 
-def wiring(weights: Weights[Any], grain: Grain = "units", groups: Mapping[str, Any] | None = None) -> Wiring:
+def wiring(weights: Weights, grain: Grain = "units", groups: Mapping[str, Sequence[int]] | None = None) -> NetWiring:
     """The parts of a network that reads tokens and whose residual adds.
 
     Units are one node for each group that labels name (`units`), or all of a block together (`layers`); `groups` says
     instead which units of which block are nodes.
     """
     net = weights.architecture
-    found = obstacles(net)
-    if found:
-        raise BuildRefused(f"{net.name!r} has no circuit of heads and units: it has {', '.join(found)}")
+    problems = obstacles(net)
+    if problems:
+        raise BuildRefused(f"{net.name!r} has no circuit of heads and units: it has {', '.join(problems)}")
     built = _Parts(weights, grain, groups)
-    return Wiring(weights, tuple(built.nodes), built.writers, built.ports)
+    return NetWiring(weights, tuple(built.nodes), built.writers, built.ports)
 
 
-def obstacles(net: Any) -> list[str]:
-    """What keeps a network from being taken apart."""
+def obstacles(net: Architecture) -> list[str]:
+    """Return the reasons why a network has no circuit of heads and units; empty if there is none."""
     if not isinstance(net, Transformer):
         return [f"a {net.tag} architecture"]
-    found = [] if net.reads == "tokens" else [f"inputs that are no tokens ({net.reads})"]
-    found += ["a stream of parts"] if net.residual != "add" else []
-    return found + (["gates of experts"] if any(block.gate for block in net.blocks) else [])
+    problems = [] if net.reads == "tokens" else [f"inputs that are no tokens ({net.reads})"]
+    problems += ["a stream of parts"] if net.residual != "add" else []
+    return problems + (["gates of experts"] if any(block.gate for block in net.blocks) else [])
 
 
 class _Parts:
     """Nodes, writers and ports, collected block by block."""
 
-    def __init__(self, weights: Weights[Any], grain: Grain, groups: Mapping[str, Any] | None) -> None:
+    def __init__(self, weights: Weights, grain: Grain, groups: Mapping[str, Sequence[int]] | None) -> None:
         self.weights, self.grain, self.groups = weights, grain, groups
         self.labels: Labels = weights.labels
-        self.nodes: list[Node] = []
+        self.nodes: list[CircuitNode] = []
         self.writers: dict[str, Writer] = {}
         self.ports: dict[str, Port] = {}
         net = weights.architecture
         one = np.eye(net.d_model)
         every = (Ellipsis,)
-        self.add(Node("embed", "embedding", about="the row of each token"))
+        self.nodes.append(CircuitNode("embed", "embedding", about="the row of each token"))
         self.writes("embed", 0, "hook_embed", every, one, self.array("embed.W_E"))
-        self.add(Node("pos", "positions", about="the row of each place"))
+        self.nodes.append(CircuitNode("pos", "positions", about="the row of each place"))
         self.writes("pos", 0, "hook_pos_embed", every, one, self.array("pos_embed.W_pos"))
         for turn, (index, block) in enumerate(net.turns):
             if block.heads:
@@ -177,29 +181,17 @@ class _Parts:
                 self.units(turn, index)
             if block.experts:
                 self.experts(turn, index, one)
-        self.add(Node("output", "output", about=f"the logits of {len(net.output.symbols)} symbols"))
+        self.nodes.append(CircuitNode("output", "output", about=f"the logits of {len(net.output.symbols)} symbols"))
         self.reads("output", "output", 2 * len(net.turns), "hook_logits", every, self.array("unembed.W_U"))
 
     def array(self, name: str) -> Floats:
         return np.asarray(dense(self.weights.arrays[name]), dtype=float)
 
-    def add(self, node: Node) -> None:
-        self.nodes.append(node)
-
-    def writes(
-        self, node: str, moment: int, hook: str, slot: tuple[Any, ...], matrix: Floats, span: Floats | None = None
-    ) -> None:
+    def writes(self, node: str, moment: int, hook: str, slot: Slot, matrix: Floats, span: Floats | None = None) -> None:
         self.writers[node] = Writer(node, moment, hook, slot, matrix, matrix if span is None else span)
 
     def reads(
-        self,
-        name: str,
-        node: str,
-        moment: int,
-        hook: str,
-        slot: tuple[Any, ...],
-        matrix: Floats,
-        sight: Floats | None = None,
+        self, name: str, node: str, moment: int, hook: str, slot: Slot, matrix: Floats, sight: Floats | None = None
     ) -> None:
         net = self.weights.architecture
         half = moment % (2 * len(net.blocks)) if node != "output" else 2 * len(net.blocks)
@@ -211,7 +203,7 @@ class _Parts:
         out = self.array(f"{own}.W_O")
         for place in range(len(out)):
             name = f"{at}.attn.head.{place}"
-            self.add(Node(name, "head", turn, place, about=names.get((index, place), "")))
+            self.nodes.append(CircuitNode(name, "head", turn, place, about=names.get((index, place), "")))
             slot = (Ellipsis, place, slice(None))
             self.writes(name, 2 * turn + 1, f"{at}.attn.hook_z", slot, out[place])
             for letter in "QKV":
@@ -221,7 +213,7 @@ class _Parts:
 
     def cell(self, turn: int, index: int, kind: str, one: Floats) -> None:
         name = f"blocks.{turn}.rec"
-        self.add(Node(name, "cell", turn, about="recurrent cell"))
+        self.nodes.append(CircuitNode(name, "cell", turn, about="recurrent cell"))
         matrix = self.array(f"blocks.{index}.rec.W_C")
         self.writes(name, 2 * turn + 1, f"blocks.{turn}.hook_state", (Ellipsis,), matrix)
         sight = one  # of other kinds: all of it
@@ -233,7 +225,7 @@ class _Parts:
         at, own = f"blocks.{turn}.mlp", f"blocks.{index}.mlp"
         inward, outward = self.array(f"{own}.W_in"), self.array(f"{own}.W_out")
         for name, units, about in self._grouped(at, index, len(outward)):
-            self.add(Node(name, "units", turn, units=units, about=about))
+            self.nodes.append(CircuitNode(name, "units", turn, units=units, about=about))
             slot = (Ellipsis, np.array(units, dtype=np.int64))
             self.writes(name, 2 * turn + 2, f"{at}.hook_post", slot, outward[list(units)])
             self.reads(name, name, 2 * turn + 1, f"{at}.hook_pre", slot, inward[:, list(units)])
@@ -262,13 +254,13 @@ class _Parts:
         names = {label.part: label.name for label in self.labels.units if label.block == index}
         every, nothing = (Ellipsis,), np.zeros((0, 0))
         router = f"{at}.router"
-        self.add(Node(router, "router", turn, about=names.get("moe.router", "says which expert works")))
+        self.nodes.append(CircuitNode(router, "router", turn, about=names.get("moe.router", "says which expert works")))
         self.writes(router, 2 * turn + 1, f"{at}.hook_works", every, nothing)
         sight = self.array(f"{own}.router.{'W_in' if block.router else 'W_out'}")
         self.reads(router, router, 2 * turn + 1, f"{at}.router.hook_in", every, one, sight)
         for number, expert in enumerate(block.experts):
             name, arrays = f"{at}.expert.{number}", f"{own}.experts.{number}"
-            self.add(Node(name, "expert", turn, number, about=names.get(f"moe.experts.{number}", "")))
+            self.nodes.append(CircuitNode(name, "expert", turn, number, about=names.get(f"moe.experts.{number}", "")))
             span = (
                 np.vstack([self.array(f"{arrays}.W_out"), self.array(f"{arrays}.b_out")[None]]) @ one[[*expert.writes]]
             )

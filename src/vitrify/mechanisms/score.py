@@ -1,14 +1,14 @@
-"""Scores of a circuit that a method found: against the true one, and by what the network answers with it alone."""
+"""Scores of a predicted circuit: against the true one, and by the answers that the network gives with it alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.mechanisms.circuit import Judge
 from vitrify.mechanisms.parts import Edge
@@ -20,20 +20,17 @@ PORTS = (".q", ".k", ".v", ".gate")
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a found set agrees with the true one."""
+    """Precision, recall and F1 of a predicted set against the true one."""
 
     precision: float
     recall: float
     f1: float
 
     @classmethod
-    def of(cls, found: Collection[Any], true: Collection[Any]) -> Agreement:
-        """Shares of what was found that is true and of what is true that was found, and their harmonic mean.
-
-        To find nothing where there is nothing is right.
-        """
-        both = len(set(found) & set(true))
-        precision = both / len(set(found)) if found else float(not true)
+    def of(cls, predicted: Collection[Hashable], true: Collection[Hashable]) -> Agreement:
+        """Compare two sets. An empty prediction of an empty set is right."""
+        both = len(set(predicted) & set(true))
+        precision = both / len(set(predicted)) if predicted else float(not true)
         recall = both / len(set(true)) if true else 1.0
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
         return cls(precision, recall, f1)
@@ -41,10 +38,9 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Score:
-    """Edges, edges whatever a head does with them, and nodes; ROC AUC where there are scores; what is still answered.
+    """Scores of edges, of edges between nodes (whichever input of a head), and of nodes; ROC AUC if edges have scores.
 
-    `faithfulness` is the share of answers that stay when every other edge carries what donors say; None without a
-    network to ask.
+    `faithfulness` is the share of answers that stay when every other edge is patched; None without a network.
     """
 
     name: str
@@ -57,14 +53,14 @@ class Score:
 
 @dataclass(frozen=True)
 class Result:
-    """What a method found: a set of edges, or a score for each, of which those above the threshold are the set."""
+    """Result of a circuit finder: a set of edges, or scores of edges, where those above the threshold are the set."""
 
     edges: frozenset[Edge]
     scores: Mapping[Edge, float] | None = None
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """The result that a file holds."""
+    def from_json(cls, data: JsonObject) -> Result:
+        """Read a result from the data of its file."""
         if "edges" not in data and "scores" not in data:
             raise FolderError('a result must have "edges", a list of [from, to], or "scores", of [from, to, number]')
         try:
@@ -82,37 +78,37 @@ class Result:
 
 
 def node_of(port: str) -> str:
-    """The node that a port belongs to."""
+    """Return the node that a port belongs to."""
     return next((port.removesuffix(end) for end in PORTS if port.endswith(end)), port)
 
 
-def score(answer: Mapping[str, Any], result: Result, judge: Judge | None = None) -> Score:
+def score(answer: JsonObject, result: Result, judge: Judge | None = None) -> Score:
     """Score a result; names that the network does not have are refused."""
     true = {(str(a), str(b)) for a, b, _ in answer["edges"]}
     candidates = [(str(a), str(b)) for a, b in answer["candidates"]]
-    whole = {(a, node_of(b)) for a, b in candidates}
+    node_pairs = {(a, node_of(b)) for a, b in candidates}
     named = result.edges | set(result.scores or {})
-    odd = sorted(edge for edge in named if edge not in set(candidates) and edge not in whole)
+    odd = sorted(edge for edge in named if edge not in set(candidates) and edge not in node_pairs)
     if odd:
         raise InputError(
-            f"{len(odd)} edges of the result are none of the network's, the first being {' → '.join(odd[0])}; "
+            f"{len(odd)} edges of the result are not edges of the network, the first being {' → '.join(odd[0])}; "
             "question.json lists them all"
         )
     split = named <= set(candidates)
     spread = {edge for edge in candidates if edge in result.edges or (edge[0], node_of(edge[1])) in result.edges}
-    found_nodes, true_nodes = ({node for a, b in some for node in (a, node_of(b))} for some in (spread, true))
+    predicted_nodes, true_nodes = ({node for a, b in some for node in (a, node_of(b))} for some in (spread, true))
     return Score(
         name=str(answer["name"]),
         edges=Agreement.of(result.edges, true) if split else None,
         between_nodes=Agreement.of({(a, node_of(b)) for a, b in spread}, {(a, node_of(b)) for a, b in true}),
-        nodes=Agreement.of(found_nodes - {*ENDS}, true_nodes - {*ENDS}),
+        nodes=Agreement.of(predicted_nodes - {*ENDS}, true_nodes - {*ENDS}),
         auc=_auc(result, true, candidates, split),
-        faithfulness=judge.kept(spread) if judge is not None else None,
+        faithfulness=judge.faithfulness(spread) if judge is not None else None,
     )
 
 
 def _auc(result: Result, true: Collection[Edge], candidates: Collection[Edge], split: bool) -> float | None:
-    r"""The probability that a true edge has a higher score than another, ties counting half.
+    r"""Return the probability that a true edge has a higher score than another, ties counting half.
 
     With ranks $r$ of the true ones among all, it is $(\sum r - m(m+1)/2)\,/\,m(n - m)$ for $m$ true edges of $n$. Edges
     without a score come last.
@@ -133,14 +129,14 @@ def _auc(result: Result, true: Collection[Edge], candidates: Collection[Edge], s
 
 
 def score_files(answer: Path, result: Path, folder: Path | None = None) -> Score:
-    """Score a result file; the network is looked for beside the folder of answers unless said."""
-    told, found = read_json(answer, ANSWER), read_json(result, RESULT)
-    if found.get("name", told["name"]) != told["name"]:
-        raise InputError(f"the result is about {found['name']!r}, the answer about {told['name']!r}")
-    place = folder or answer.parent.parent / str(told["name"])
+    """Score a result file; by default, the network is beside the folder of answers."""
+    truth, data = read_json(answer, ANSWER), read_json(result, RESULT)
+    if data.get("name", truth["name"]) != truth["name"]:
+        raise InputError(f"the result is about {data['name']!r}, the answer about {truth['name']!r}")
+    place = folder or answer.parent.parent / str(truth["name"])
     judge = None
     if folder is not None or (place / "question.json").is_file():
         judge = read_judge(place)
-        if judge.wired.weights.digest != told["digest"]:
+        if judge.wired.weights.digest != truth["digest"]:
             raise InputError(f"{place} is not the network that {answer} is about")
-    return score(told, Result.from_json(found), judge)
+    return score(truth, Result.from_json(data), judge)

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
-from vitrify.constructions.catalogue import Settings, constructions
+from vitrify.constructions.catalogue import chosen
 from vitrify.errors import InputError
 from vitrify.kit import assemble
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Weights
-from vitrify.spec import automata, counting_languages, grammars, programs, worlds
-from vitrify.spec.associations import random_associations
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.circuits import adder
-from vitrify.spec.crasp import Crasp
-from vitrify.spec.dyck import Dyck
-from vitrify.spec.facts import random_facts
-from vitrify.spec.ltl import Formula
-from vitrify.spec.ngrams import random_ngram
-from vitrify.spec.pfsas import random_pfsa
-from vitrify.spec.program_file import program
+from vitrify.net.transformer import AttentionKind, Transformer
+from vitrify.net.weights import Weights, has_architecture
+from vitrify.spec.automata import families as automata
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.probabilistic import random_pfsa
+from vitrify.spec.computation.circuit import adder
+from vitrify.spec.computation.turing import increment
+from vitrify.spec.grammars import families as grammars
+from vitrify.spec.languages.dyck import Dyck
+from vitrify.spec.languages.word_patterns import random_patterns, waking_up
+from vitrify.spec.logic import crasp
+from vitrify.spec.logic.crasp import Crasp
+from vitrify.spec.logic.ltl import Formula
+from vitrify.spec.memory import knowledge as worlds
+from vitrify.spec.memory.associations import random_associations
+from vitrify.spec.memory.facts import random_facts
+from vitrify.spec.ngrams.families import random_ngram
+from vitrify.spec.programs import families as programs
+from vitrify.spec.programs.program import program
 from vitrify.spec.tasks.composition import Composition
 from vitrify.spec.tasks.copying import Copying
 from vitrify.spec.tasks.estimate import Estimate
@@ -30,30 +35,34 @@ from vitrify.spec.tasks.match2 import Match2
 from vitrify.spec.tasks.match3_bigram import Match3Bigram
 from vitrify.spec.tasks.match3_local import Match3Local
 from vitrify.spec.tasks.recall import Recall
-from vitrify.spec.turing_machines import increment
-from vitrify.spec.word_languages import random_patterns, waking_up
 
 
 @dataclass(frozen=True)
 class Resident:
-    """One network of the zoo: its spec, the shape in which it is built, the longest word that it reads, its heads."""
+    """One network of the zoo: its spec, its construction, the longest word that it reads, its heads."""
 
     family: str
-    spec: Callable[[], Any]
-    shape: str
+    spec: Callable[[], object]
+    construction: str
     length: int | None = None
     attention: AttentionKind = "softmax"
 
-    def build(self) -> Weights[Any]:
+    def build(self) -> Weights:
         """The network; no dimension of its stream is used twice, so that no part hears what another has erased."""
         spec = self.spec()
-        entry = next(c for c in constructions() if c.shape == self.shape and isinstance(spec, c.spec))
-        made = entry.make(spec, Settings(self.attention, self.length))
-        return made if isinstance(made, Weights) else assemble(replace(made, reuse=False))
+        entry, choices = chosen(spec, self.construction), {"attention": self.attention, "max_length": self.length}
+        network = entry.make(spec, **{name: choices[name] for name in choices if name in entry.choices})
+        weights = network if isinstance(network, Weights) else assemble(replace(network, reuse=False))
+        assert has_architecture(weights, Transformer)
+        return weights
 
 
-def _formula(text: str) -> Callable[[], Any]:
-    return lambda: Formula.from_text(f"alphabet: a b\nlength: 8\n{text}")
+def _text(kind: type[Formula | Crasp], text: str) -> Callable[[], object]:
+    return lambda: kind.from_text(f"alphabet: a b\nlength: 8\n{text}")
+
+
+def _klein() -> Automaton:
+    return automata.product(automata.cyclic(2), automata.cyclic(2))
 
 
 ZOO: dict[str, Resident] = {
@@ -67,12 +76,8 @@ ZOO: dict[str, Resident] = {
     "mod3-log-depth": Resident("automaton", lambda: automata.cyclic(3), "log-depth", 8),
     "parity-log-depth": Resident("automaton", lambda: automata.cyclic(2), "log-depth", 8),
     "parity-two-layers": Resident("automaton", lambda: automata.cyclic(2), "parity", 8),
-    "klein-cascade": Resident(
-        "automaton", lambda: automata.product(automata.cyclic(2), automata.cyclic(2)), "cascade", 6
-    ),
-    "klein-one-layer": Resident(
-        "automaton", lambda: automata.product(automata.cyclic(2), automata.cyclic(2)), "commutative", 6
-    ),
+    "klein-cascade": Resident("automaton", _klein, "cascade", 6),
+    "klein-one-layer": Resident("automaton", _klein, "commutative", 6),
     "flip-flop-cascade": Resident("automaton", automata.flip_flop, "cascade", 8),
     "flip-flop-log-depth": Resident("automaton", automata.flip_flop, "log-depth", 8),
     "divisible-by-3": Resident("automaton", lambda: automata.divisibility(3), "cascade", 8),
@@ -88,9 +93,7 @@ ZOO: dict[str, Resident] = {
     "brackets": Resident("Dyck", lambda: Dyck.of("( ) [ ]", depth=3, length=8), "dyck"),
     "brackets-recogniser": Resident("Dyck", lambda: Dyck.of("( ) [ ]", depth=2, length=6), "dyck-recogniser"),
     "brackets-shallow": Resident("Dyck", lambda: Dyck.of("( )", depth=1, length=8), "dyck-recogniser"),
-    "brackets-shuffled": Resident(
-        "Dyck", lambda: counting_languages.shuffle_dyck([("a", "b"), ("c", "d")], 6), "counting"
-    ),
+    "brackets-shuffled": Resident("Dyck", lambda: crasp.shuffle_dyck([("a", "b"), ("c", "d")], 6), "counting"),
     "facts-units": Resident("facts", lambda: random_facts(4, 3, 2, seed=0, fillers=2), "facts", 6),
     "facts-heads": Resident("facts", lambda: random_facts(4, 3, 2, seed=0, fillers=2), "facts-heads", 6),
     "memory-matrix": Resident("facts", lambda: random_associations(30, seed=1, outputs=3), "fitted"),
@@ -103,17 +106,13 @@ ZOO: dict[str, Resident] = {
     "shift": Resident("program", lambda: program(programs.shift(2, "a"), "abc", 6), "program"),
     "detect-ab": Resident("program", lambda: program(programs.detect("ab"), "abc", 6), "program"),
     "sort": Resident("program", lambda: program(programs.sort("abc"), "abc", 6), "program"),
-    "since": Resident("logic", _formula("b -> Y (a S b)"), "temporal"),
-    "once-twice": Resident("logic", _formula("O (a & Y O b)"), "temporal"),
-    "history": Resident("logic", _formula("H (a -> Y b)"), "temporal"),
-    "majority": Resident("counting", lambda: counting_languages.majority("a", "ab", 8), "counting"),
-    "counted-brackets": Resident("counting", lambda: counting_languages.dyck1(8, "a", "b"), "counting"),
-    "counting-nested": Resident(
-        "counting", lambda: Crasp.from_text("alphabet: a b\nlength: 8\n#(#a < #b) >= 2"), "counting"
-    ),
-    "counting-modulo": Resident(
-        "counting", lambda: Crasp.from_text("alphabet: a b\nlength: 8\n2 * #a = #true & MOD(1, 2)"), "counting"
-    ),
+    "since": Resident("logic", _text(Formula, "b -> Y (a S b)"), "temporal"),
+    "once-twice": Resident("logic", _text(Formula, "O (a & Y O b)"), "temporal"),
+    "history": Resident("logic", _text(Formula, "H (a -> Y b)"), "temporal"),
+    "majority": Resident("counting", lambda: crasp.majority("a", "ab", 8), "counting"),
+    "counted-brackets": Resident("counting", lambda: crasp.dyck1(8, "a", "b"), "counting"),
+    "counting-nested": Resident("counting", _text(Crasp, "#(#a < #b) >= 2"), "counting"),
+    "counting-modulo": Resident("counting", _text(Crasp, "2 * #a = #true & MOD(1, 2)"), "counting"),
     "grammar-one-pass": Resident("grammar", lambda: grammars.random_hierarchy(3, 2, 2, 2, 1).plain(), "one-pass", 6),
     "grammar-shapes": Resident("grammar", lambda: grammars.random_hierarchy(3, 2, 2, 2, 1).plain(), "shapes", 6),
     "grammar-spans": Resident("grammar", lambda: grammars.random_hierarchy(3, 2, 2, 2, 1).plain(), "spans", 6),

@@ -1,80 +1,258 @@
-"""What a network answers to a sequence, as plain data: the JSON contract of `vitrify run`."""
+"""Run a network and read its logits: one class of answer for each kind of output.
+
+`Answer.to_json` is the JSON contract of `vitrify run`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Array, Floats
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
-from vitrify.net.architecture import Output
-from vitrify.net.conv import Convolutional, image_planes, symbol_planes
-from vitrify.net.decode import decode
-from vitrify.net.run import encode, log_probabilities, logits, numbers, outputs
-from vitrify.net.weights import Weights
-from vitrify.spec.connectivity import adjacency, edges_of_words, read_graph
-from vitrify.spec.thought import Concluding
+from vitrify.net.architecture import Architecture, Output, SequenceArchitecture
+from vitrify.net.conv import Convolutional, image_planes
+from vitrify.net.generate import generate
+from vitrify.net.inference import encode, encode_input, log_probabilities, logits_of_inputs
+from vitrify.net.weights import Weights, has_architecture, has_positions
+from vitrify.spec.computation.connectivity import adjacency, read_graph
+from vitrify.spec.computation.thought import Concluding
 
-Floats = NDArray[np.float64]
-LINES = 512  # how many lines are read before a batch is run
+BATCH_LINES = 512  # lines of standard input that are run as one batch
+SHOWN_TOKENS = 5  # likeliest tokens in the repr of a next-token answer
 
 
-def answer(
-    weights: Weights[Any], words: Sequence[str], everywhere: bool = False, top: int | None = None
-) -> dict[str, Any]:
-    """The answer to one sequence.
+@dataclass(frozen=True)
+class Answer:
+    """Base of all answers: the `tokens` that were read, or the file (`source`) that the input came from."""
 
-    Language models: `next` maps tokens to probabilities after the last token (with `everywhere`: a list of such maps,
-    the first before any token), `log_probs` are those of the given tokens in turn, `log_prob` their sum. Recognisers:
-    `states` has the state before any token and after each, `accept` says whether the last one accepts. Transducers:
-    `output` has one symbol per token. Sets of next symbols: `next` lists those that may come after the last token (with
-    `everywhere`: a list of such lists). Classifiers: `class` is the likeliest symbol at the end (with `everywhere`: a
-    list, the first before any token). Functions: `values` maps names to numbers. Graphs, whose edges are given:
-    `connected` maps each node to those that it is connected with.
+    kind: ClassVar[str]
+    tokens: tuple[str, ...]
+    _: KW_ONLY
+    source: str | None = None
+
+    def to_json(self) -> JsonObject:
+        """Return the answer as plain JSON data, with the keys that `docs/commands.md` lists."""
+        origin: JsonObject = {} if self.source is None else {"input": self.source}
+        return origin | {"tokens": list(self.tokens), "kind": self.kind} | self._fields()
+
+    def _fields(self) -> JsonObject:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        public = [attribute for attribute in dir(type(self)) if not attribute.startswith("_")]
+        known = ", ".join(sorted({*(each.name for each in fields(self)), *public} - {"kind", "to_json", "source"}))
+        raise AttributeError(f"{type(self).__name__} (of a {self.kind!r} network) has no {name!r}; it has {known}")
+
+
+@dataclass(frozen=True, repr=False)
+class NextTokenAnswer(Answer):
+    """The next-token distributions of a language model, and the log-probabilities of the tokens it read.
+
+    `distributions` has one map from token to probability: that after the last token. With `all_positions` it has one
+    for each position, the first before any token.
     """
-    if isinstance(weights.architecture, Convolutional):
-        return {"tokens": list(words)} | _seen(weights, symbol_planes(weights.architecture, [words]))
-    if weights.architecture.reads == "rows":
-        (found,) = outputs(weights, _rows(weights, edges_of_words(words))[None])
-    elif weights.architecture.reads != "tokens":
-        found = outputs(weights, numbers(weights, words))
-    else:
-        (found,) = logits(weights, [encode(weights.architecture, words)])
-    return _answer(weights, words, found, everywhere, top)
+
+    kind = "lm"
+    distributions: tuple[Mapping[str, float], ...]
+    log_probs: tuple[float, ...]
+    all_positions: bool = False
+
+    @property
+    def next(self) -> Mapping[str, float]:
+        """The probability of each token after the last one."""
+        return self.distributions[-1]
+
+    @property
+    def log_prob(self) -> float:
+        """The log-probability of the whole sequence: the sum of `log_probs`."""
+        return sum(self.log_probs)
+
+    def __repr__(self) -> str:
+        likeliest = sorted(self.next.items(), key=lambda item: -item[1])[:SHOWN_TOKENS]
+        shown = [f"{token!r}: {probability:.4g}" for token, probability in likeliest]
+        shown += ["…"] if len(self.next) > SHOWN_TOKENS else []
+        return f"NextTokenAnswer({self.tokens}, next={{{', '.join(shown)}}}, log_prob={self.log_prob:.6g})"
+
+    def _fields(self) -> JsonObject:
+        maps = [dict(distribution) for distribution in self.distributions]
+        log_probs = list(self.log_probs)
+        return {"next": maps if self.all_positions else maps[-1], "log_probs": log_probs, "log_prob": sum(log_probs)}
 
 
-def thought(weights: Weights[Any], words: Sequence[str], steps: int, seed: int | None, spec: object) -> dict[str, Any]:
-    """What a network writes after a prompt: the `thought`, its `steps`, whether it `stopped`, and the `conclusion`.
+@dataclass(frozen=True)
+class LegalNextAnswer(Answer):
+    """The symbols that may come next, after the last token; with `all_positions` after each prefix."""
 
-    The conclusion is what the thought comes to, where the spec can say it.
+    kind = "next"
+    legal: tuple[tuple[str, ...], ...]
+    all_positions: bool = False
+
+    @property
+    def next(self) -> tuple[str, ...]:
+        """The symbols that may come after the last token."""
+        return self.legal[-1]
+
+    def _fields(self) -> JsonObject:
+        return {"next": [list(symbols) for symbols in self.legal] if self.all_positions else list(self.next)}
+
+
+@dataclass(frozen=True)
+class StatesAnswer(Answer):
+    """The states of a recognizer, before any token and after each; `accept` is true if the last one accepts."""
+
+    kind = "recogniser"
+    states: tuple[str, ...]
+    accept: bool
+
+    def _fields(self) -> JsonObject:
+        return {"states": list(self.states), "accept": self.accept}
+
+
+@dataclass(frozen=True)
+class OutputAnswer(Answer):
+    """The output symbols of a transducer, one for each token."""
+
+    kind = "transducer"
+    output: tuple[str, ...]
+
+    def _fields(self) -> JsonObject:
+        return {"output": list(self.output)}
+
+
+@dataclass(frozen=True)
+class ClassAnswer(Answer):
+    """The likeliest class at the end of the sequence; with `all_positions` after each prefix."""
+
+    kind = "class"
+    labels: tuple[str, ...]
+    all_positions: bool = False
+
+    @property
+    def label(self) -> str:
+        """The class of the whole sequence."""
+        return self.labels[-1]
+
+    def _fields(self) -> JsonObject:
+        return {"class": list(self.labels) if self.all_positions else self.label}
+
+
+@dataclass(frozen=True)
+class ValuesAnswer(Answer):
+    """The values of a function, by name."""
+
+    kind = "values"
+    values: Mapping[str, float]
+
+    def _fields(self) -> JsonObject:
+        return {"values": dict(self.values)}
+
+
+@dataclass(frozen=True)
+class ConnectedAnswer(Answer):
+    """For each node of a graph, the nodes it is connected with; the tokens are the edges."""
+
+    kind = "values"
+    connected: Mapping[str, tuple[str, ...]]
+
+    def _fields(self) -> JsonObject:
+        return {"connected": {node: list(others) for node, others in self.connected.items()}}
+
+
+@dataclass(frozen=True)
+class ImageAnswer(Answer):
+    """The class of an image or of a sequence of fixed length, by a convolutional network.
+
+    `detections` maps each feature that the last convolution found to the upper left corners (row, column) of its
+    occurrences.
     """
-    (found,) = decode(weights, [words], steps, seed=seed)
-    said = spec.conclusion(found.prompt, found.symbols) if isinstance(spec, Concluding) else {}
-    answer = {"tokens": list(words), "kind": "thought", "thought": list(found.symbols)}
-    return answer | {"steps": found.steps, "stopped": found.stopped, "conclusion": dict(said)}
+
+    kind = "class"
+    label: str
+    logits: Mapping[str, float]
+    detections: Mapping[str, list[list[int]]]
+
+    def to_json(self) -> JsonObject:
+        """Return the answer as plain JSON data; an image has no tokens."""
+        data = super().to_json()
+        return {key: data[key] for key in data if key != "tokens" or self.source is None}
+
+    def _fields(self) -> JsonObject:
+        return {"class": self.label, "logits": dict(self.logits), "found": dict(self.detections)}
 
 
-def of_file(weights: Weights[Any], path: Path) -> dict[str, Any]:
-    """The answer to a file: an image (the `class`, the `logits`, and what was `found` where) or a graph."""
-    if weights.architecture.reads == "rows":
+@dataclass(frozen=True)
+class GenerationAnswer(Answer):
+    """The `symbols` generated after a prompt, and the conclusion that the spec reads from them, if it can."""
+
+    kind = "thought"
+    symbols: tuple[str, ...]
+    stopped: bool
+    conclusion: Mapping[str, str]
+
+    def _fields(self) -> JsonObject:
+        written = {"thought": list(self.symbols), "steps": len(self.symbols), "stopped": self.stopped}
+        return written | {"conclusion": dict(self.conclusion)}
+
+
+def run(
+    weights: Weights[Architecture], tokens: Sequence[str], *, all_positions: bool = False, top: int | None = None
+) -> Answer:
+    """Run a network on one sequence of tokens and return its answer, of the class for its kind of output.
+
+    With `all_positions`, language models, classifiers and sets of next symbols answer at every position, not only after
+    the last token. `top` limits next-token distributions to the most probable tokens. A network that reads numbers
+    takes them as text, one that reads a graph takes its edges (`"a-b"`).
+    """
+    (answer,) = _answers(weights, [tokens], [encode_input(weights, tokens)], all_positions, top)
+    return answer
+
+
+def run_lines(weights: Weights[Architecture], lines: TextIO, all_positions: bool, top: int | None) -> Iterator[Answer]:
+    """Run a network on one sequence per line, in batches, and return the answers in order."""
+    numbered = enumerate(lines, start=1)
+    while batch := list(islice(numbered, BATCH_LINES)):
+        sequences = [line.split() for _, line in batch]
+        inputs: list[Array] = []
+        for (number, _), tokens in zip(batch, sequences, strict=True):
+            try:
+                inputs.append(encode_input(weights, tokens))
+            except InputError as error:
+                raise InputError(f"standard input, line {number}: {error}") from None
+        yield from _answers(weights, sequences, inputs, all_positions, top)
+
+
+def run_file(weights: Weights[Architecture], path: Path) -> Answer:
+    """Run a network on an image (.npy or .csv) or a graph (.graph) in a file."""
+    if has_positions(weights) and weights.architecture.reads == "rows":
         edges = read_graph(path, weights.architecture.inputs)
-        (found,) = outputs(weights, _rows(weights, edges)[None])
-        return {"input": str(path)} | _answer(weights, ["-".join(edge) for edge in edges], found, False, None)
-    if not isinstance(weights.architecture, Convolutional):
+        inputs: Array = adjacency(weights.architecture.inputs, edges)
+        tokens = ["-".join(edge) for edge in edges]
+    elif has_architecture(weights, Convolutional):
+        inputs, tokens = image_planes(weights.architecture, _image(path)[None])[0], []
+    else:
         raise InputError("this network reads no images and no graphs: give its input as tokens")
-    return {"input": str(path)} | _seen(weights, image_planes(weights.architecture, _image(path)[None]))
+    (answer,) = _answers(weights, [tokens], [inputs], False, None)
+    return replace(answer, source=str(path))
 
 
-def _rows(weights: Weights[Any], edges: Sequence[tuple[str, str]]) -> Floats:
-    return adjacency(weights.architecture.inputs, edges)
+def run_generation(
+    weights: Weights[SequenceArchitecture], prompt: Sequence[str], steps: int, seed: int | None, spec: object
+) -> GenerationAnswer:
+    """Generate up to `steps` symbols after a prompt, with the conclusion of the spec where it can draw one."""
+    (generation,) = generate(weights, [prompt], steps, seed=seed)
+    conclusion = spec.conclusion(generation.prompt, generation.symbols) if isinstance(spec, Concluding) else {}
+    return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, dict(conclusion))
 
 
-def _image(path: Path) -> NDArray[Any]:
-    """The numbers of a .npy or .csv file."""
+def _image(path: Path) -> Array:
+    """Return the array in a .npy or .csv file."""
     try:
         if path.name.endswith(".npy"):
             return np.asarray(np.load(path, allow_pickle=False))
@@ -85,94 +263,77 @@ def _image(path: Path) -> NDArray[Any]:
     raise InputError(f"{path}: the name of an image file must end in .npy or .csv")
 
 
-def _seen(weights: Weights[Convolutional], planes: Floats) -> dict[str, Any]:
-    """A convolutional network's answer: the class, all logits, and what its last convolution found where."""
-    net = weights.architecture
-    seen: dict[str, Floats] = {}
-    logits = net.forward(weights.prepared, planes, record=seen.__setitem__)[0]
-    found: dict[str, list[list[int]]] = {}
-    if net.convolutions:
-        last = len(net.convolutions) - 1
-        layer, maps = net.convolutions[last], seen[f"conv.{last}.hook_post"][0]
-        named = [row for label in weights.labels.units if label.block == last for row in label.rows]
-        for name, places in zip(named, maps, strict=False):
-            corners = np.argwhere(places > 0.5) * layer.stride - layer.pad
-            found |= {name: corners.tolist()} if len(corners) else {}
-    said = net.output.symbols[int(logits.argmax())]
-    values = dict(zip(net.output.symbols, logits.tolist(), strict=True))
-    return {"kind": net.output.kind, "class": said, "logits": values, "found": found}
-
-
-def stream(weights: Weights[Any], lines: TextIO, everywhere: bool, top: int | None) -> Iterator[dict[str, Any]]:
-    """Answers to one sequence per line, run in batches, in order."""
-    numbered = enumerate(lines, start=1)
-    net = weights.architecture
-    whole = isinstance(net, Convolutional)
-    while chunk := list(islice(numbered, LINES)):
-        sequences = [line.split() for _, line in chunk]
-        read: list[Any] = []
-        tokens, rows = net.reads == "tokens", net.reads == "rows"
-        for (number, _), words in zip(chunk, sequences, strict=True):
-            try:
-                if whole:
-                    read.append(symbol_planes(net, [words]))
-                elif rows:
-                    read.append(_rows(weights, edges_of_words(words)))
-                else:
-                    read.append(encode(net, words) if tokens else numbers(weights, words)[0])
-            except InputError as error:
-                raise InputError(f"standard input, line {number}: {error}") from None
-        if whole:
-            yield from ({"tokens": words} | _seen(weights, x) for words, x in zip(sequences, read, strict=True))
-            continue
-        if tokens:
-            answers: Any = logits(weights, read)
-        else:
-            answers = outputs(weights, np.array(read)) if rows else outputs(weights, np.array(read))[:, None]
-        for words, found in zip(sequences, answers, strict=True):
-            yield _answer(weights, words, found, everywhere, top)
+def _answers(
+    weights: Weights[Architecture],
+    sequences: Sequence[Sequence[str]],
+    inputs: Sequence[Array],
+    all_positions: bool,
+    top: int | None,
+) -> Iterator[Answer]:
+    """Return the answers to a batch of inputs, each with its tokens."""
+    if has_architecture(weights, Convolutional):
+        yield from (_image_answer(weights, tokens, planes) for tokens, planes in zip(sequences, inputs, strict=True))
+        return
+    assert has_positions(weights)
+    for tokens, logits in zip(sequences, logits_of_inputs(weights, inputs), strict=True):
+        yield _answer(weights, tuple(tokens), logits, all_positions, top)
 
 
 def _answer(
-    weights: Weights[Any], words: Sequence[str], found: Floats, everywhere: bool, top: int | None
-) -> dict[str, Any]:
-    output = weights.architecture.output
-    answer: dict[str, Any] = {"tokens": list(words), "kind": output.kind}
+    weights: Weights[SequenceArchitecture],
+    tokens: tuple[str, ...],
+    logits: Floats,
+    all_positions: bool,
+    top: int | None,
+) -> Answer:
+    """Return the answer that logits [position, out] stand for."""
+    output, symbols = weights.architecture.output, np.array(weights.architecture.output.symbols, dtype=object)
+    positions = slice(None) if all_positions else slice(-1, None)
     if output.kind == "lm":
-        log_probs = log_probabilities(output, found)
-        rows = [_next(output, row, top) for row in np.exp(log_probs if everywhere else log_probs[-1:])]
-        given = _given(weights, words, log_probs)
-        return answer | {"next": rows if everywhere else rows[-1], "log_probs": given, "log_prob": sum(given)}
+        log_probs = log_probabilities(output, logits)
+        distributions = tuple(_distribution(output, row, top) for row in np.exp(log_probs[positions]))
+        return NextTokenAnswer(tokens, distributions, _log_probs(weights, tokens, log_probs), all_positions)
     if output.kind == "next":
-        legal = [[s for s, x in zip(output.symbols, row.tolist(), strict=True) if x > 0] for row in found]
-        return answer | {"next": legal if everywhere else legal[-1]}
+        return LegalNextAnswer(tokens, tuple(tuple(symbols[row > 0]) for row in logits[positions]), all_positions)
     if weights.architecture.reads == "rows":
-        pairs = zip(weights.architecture.inputs, found > 0.5, strict=True)
-        return answer | {"connected": {node: _held(output.symbols, row) for node, row in pairs}}
+        pairs = zip(weights.architecture.inputs, logits > 0.5, strict=True)
+        return ConnectedAnswer(tokens, {node: tuple(symbols[row]) for node, row in pairs})
     if output.kind == "values":
-        return answer | {"values": dict(zip(output.symbols, found[-1].tolist(), strict=True))}
-    symbols = [output.symbols[place] for place in found.argmax(axis=-1)]
+        return ValuesAnswer(tokens, dict(zip(output.symbols, logits[-1].tolist(), strict=True)))
+    likeliest = tuple(symbols[logits.argmax(axis=-1)])
     if output.kind == "recogniser":
-        return answer | {"states": symbols, "accept": symbols[-1] in output.accepting}
+        return StatesAnswer(tokens, likeliest, likeliest[-1] in output.accepting)
     if output.kind == "class":
-        return answer | {"class": symbols if everywhere else symbols[-1]}
-    return answer | {"output": symbols[1:]}
+        return ClassAnswer(tokens, likeliest[positions], all_positions)
+    return OutputAnswer(tokens, likeliest[1:])
 
 
-def _held(symbols: Sequence[str], row: NDArray[np.bool_]) -> list[str]:
-    return [symbol for symbol, held in zip(symbols, row.tolist(), strict=True) if held]
-
-
-def _next(output: Output, row: Floats, top: int | None) -> dict[str, float]:
-    if top is None:
-        return dict(zip(output.symbols, row.tolist(), strict=True))
-    best = np.argsort(-row, kind="stable")[:top]
-    return {output.symbols[place]: float(row[place]) for place in best}
-
-
-def _given(weights: Weights[Any], words: Sequence[str], log_probs: Floats) -> list[float]:
-    """The log-probability of each token after those before it; unknown words count as the unknown-word token."""
+def _image_answer(weights: Weights[Convolutional], tokens: Sequence[str], planes: Array) -> ImageAnswer:
     net = weights.architecture
-    places = {symbol: place for place, symbol in enumerate(net.output.symbols)}
-    read = [net.inputs[i] for i in encode(net, words)]
-    return [float(log_probs[t, places[word]]) for t, word in enumerate(read)]
+    activations: dict[str, Floats] = {}
+    logits = net.forward(weights.prepared, planes[None], record=activations.__setitem__)[0]
+    detections: dict[str, list[list[int]]] = {}
+    if net.convolutions:
+        last = len(net.convolutions) - 1
+        layer, maps = net.convolutions[last], activations[f"conv.{last}.hook_post"][0]
+        features = [name for label in weights.labels.units if label.block == last for name in label.rows]
+        for name, feature_map in zip(features, maps, strict=False):
+            corners = np.argwhere(feature_map > 0.5) * layer.stride - layer.pad
+            detections |= {name: corners.tolist()} if len(corners) else {}
+    scores = dict(zip(net.output.symbols, logits.tolist(), strict=True))
+    return ImageAnswer(tuple(tokens), net.output.symbols[int(logits.argmax())], scores, detections)
+
+
+def _distribution(output: Output, probabilities: Floats, top: int | None) -> dict[str, float]:
+    if top is None:
+        return dict(zip(output.symbols, probabilities.tolist(), strict=True))
+    best = np.argsort(-probabilities, kind="stable")[:top]
+    return {output.symbols[index]: float(probabilities[index]) for index in best}
+
+
+def _log_probs(weights: Weights[SequenceArchitecture], tokens: Sequence[str], log_probs: Floats) -> tuple[float, ...]:
+    """Return the log-probability of each token after those before it; unknown words count as the unknown-word token."""
+    net = weights.architecture
+    column = {symbol: index for index, symbol in enumerate(net.output.symbols)}
+    known = [net.inputs[i] for i in encode(net, tokens)]
+    return tuple(float(log_probs[t, column[token]]) for t, token in enumerate(known))

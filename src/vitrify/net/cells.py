@@ -1,6 +1,6 @@
-r"""Recurrent cells: how a state of some numbers goes from position to position under what is driven in.
+r"""Recurrent cells: the update of a hidden state from position to position.
 
-A cell reads a row $x_t$ at every position and starts from $h = 0$ (or where a cache left it). With $u_t = x_t W_B$:
+A cell reads a vector $x_t$ at every position; $h_0 = 0$, or the state in a cache. With $u_t = x_t W_B$:
 
 | kind | next state | $W_A$ |
 | --- | --- | --- |
@@ -19,18 +19,18 @@ vector $k$ is $v = \sqrt\beta\,k$.
 
 All kinds but `relu` and `lstm` are linear in the state: joining two neighbouring runs of positions is associative, so
 the states also come out of $\lceil\log_2 T\rceil$ rounds over all positions at once, in which position $t$ takes over
-what is known $1, 2, 4, \dots$ places before it (`parallel`).
+what is known $1, 2, 4, \dots$ positions before it (`parallel`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from vitrify.arrays import Array, namespace
+from vitrify.arrays import Array, Float, Matrix, namespace
 from vitrify.errors import FolderError
 from vitrify.net.sparse import matmul
 
@@ -39,16 +39,17 @@ if TYPE_CHECKING:
 
 CellKind = Literal["linear", "relu", "diagonal", "positive", "signed", "householder", "full", "lstm"]
 NONLINEAR: tuple[CellKind, ...] = ("relu", "lstm")
-ELEMENTWISE: tuple[CellKind, ...] = ("diagonal", "positive", "signed")  # each number of the state has its own scale
+ELEMENTWISE: tuple[CellKind, ...] = ("diagonal", "positive", "signed")  # each dimension of the state has its own decay
 BIASED: tuple[CellKind, ...] = ("positive", "signed", "lstm")
-Step = Callable[..., tuple[Any, Array]]  # what is kept and the row of each position -> what is kept, the new state
+State = Array | tuple[Array, Array]  # carried from position to position: h, or (h, c) of an LSTM
+Step = Callable[..., tuple[State, Array]]  # (carry, inputs of one position) -> (carry, hidden state)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A recurrence of `state` numbers; `factors` counts those of a Householder product.
+    """A recurrent cell with `state` dimensions; `factors` is the number of factors of a Householder product.
 
-    A `parallel` one is computed in rounds over all positions, which only linear ones can be.
+    A `parallel` cell is computed by an associative scan over all positions; only linear cells can be.
     """
 
     kind: CellKind
@@ -64,16 +65,16 @@ class Cell:
 
     @property
     def linear(self) -> bool:
-        """Whether the next state is a linear function of the state before."""
+        """True if the next state is a linear function of the previous one."""
         return self.kind not in NONLINEAR
 
     @property
     def memory(self) -> int:
-        """Numbers that go from one position to the next."""
+        """The number of values carried from one position to the next."""
         return 2 * self.state if self.kind == "lstm" else self.state
 
     def shapes(self, read: int) -> dict[str, tuple[int, ...]]:
-        """Name and shape of every array of a cell that reads so many numbers."""
+        """Return name and shape of every array of a cell with `read` input dimensions."""
         state = self.state
         transition: dict[CellKind, tuple[int, ...]] = {
             **dict.fromkeys(ELEMENTWISE, (read, state)),
@@ -86,51 +87,53 @@ class Cell:
         return shapes | ({"b": (gates,)} if self.kind in BIASED else {})
 
     def held(self, read: int) -> int:
-        """Numbers that a run holds at once for one position, beside what is read."""
+        """Return the number of activations held at once for one position, beside the input."""
         rows = {"householder": self.factors, "full": read, "lstm": 8}.get(self.kind, 1)
         return self.state * (2 + rows + (self.state if self.parallel and self.kind not in ELEMENTWISE else 0))
 
 
-def states(cell: Cell, part: Part, x: Array) -> Array:
-    """The states [batch, pos, state] of a cell whose arrays are those of `part`, driven by rows [batch, pos, read]."""
+def states(cell: Cell, part: Part, x: Float[Array, "batch pos read"]) -> Float[Array, "batch pos state"]:
+    """Return the hidden states of a cell whose arrays are those of `part`, on inputs x."""
     w_a, driven = part["rec.W_A"], matmul(x, part["rec.W_B"])
     h = namespace(x).zeros_like(driven[:, 0, : cell.state])
-    kept = part.kept("rec", (h, h) if cell.kind == "lstm" else h)
+    carry = part.state("rec", (h, h) if cell.kind == "lstm" else h)
     if cell.parallel:
-        turn = _scales(cell, part, x) if cell.kind in ELEMENTWISE else _matrices(cell, w_a, x)
-        found = _in_rounds(turn, driven, kept)
-        kept = found[:, -1]
+        transitions = _decays(cell, part, x) if cell.kind in ELEMENTWISE else _transition_matrices(cell, w_a, x)
+        hidden = _parallel_scan(transitions, driven, carry)
+        carry = hidden[:, -1]
     else:
-        given: tuple[Array, ...] = (driven + part["rec.b"] if cell.kind == "lstm" else driven,)
+        inputs: tuple[Array, ...] = (driven + part["rec.b"] if cell.kind == "lstm" else driven,)
         if cell.kind in ELEMENTWISE:
-            given = (_scales(cell, part, x), *given)
+            inputs = (_decays(cell, part, x), *inputs)
         elif cell.kind == "householder":
-            given = (matmul(x, w_a), *given)
+            inputs = (matmul(x, w_a), *inputs)
         elif cell.kind == "full":
-            given = (x, *given)
-        steps = {**dict.fromkeys(ELEMENTWISE, _scaled), "householder": _reflected}
-        steps |= {"full": _chosen(w_a), "lstm": _lstm(w_a)}
-        kept, found = _stepped(steps.get(cell.kind) or _turned(w_a, relu=cell.kind == "relu"), kept, given)
-    part.keep("rec", kept)
-    return found
+            inputs = (x, *inputs)
+        steps = {**dict.fromkeys(ELEMENTWISE, _elementwise_step), "householder": _householder_step}
+        steps |= {"full": _full_step(w_a), "lstm": _lstm_step(w_a)}
+        carry, hidden = _scan(steps.get(cell.kind) or _affine_step(w_a, relu=cell.kind == "relu"), carry, inputs)
+    part.set_state("rec", carry)
+    return hidden
 
 
-def _stepped(step: Step, kept: Any, given: tuple[Array, ...]) -> tuple[Any, Array]:
-    """One position after the other, what is kept in the end and the states; NumPy loops, JAX scans."""
-    if isinstance(given[0], np.ndarray):
-        found = []
-        for position in range(given[0].shape[1]):
-            kept, h = step(kept, *(rows[:, position] for rows in given))
-            found.append(h)
-        return kept, np.stack(found, axis=1)
-    from jax import lax  # driven by a JAX array, so JAX is there
+def _scan(step: Step, carry: State, inputs: tuple[Array, ...]) -> tuple[State, Array]:
+    """Run position after position; return the last carry and all hidden states. NumPy loops, JAX scans."""
+    if isinstance(inputs[0], np.ndarray):
+        hidden = []
+        for position in range(inputs[0].shape[1]):
+            carry, h = step(carry, *(series[:, position] for series in inputs))
+            hidden.append(h)
+        return carry, np.stack(hidden, axis=1)
+    from jax import lax  # the inputs are JAX arrays, so JAX is installed
 
-    xp = namespace(given[0])
-    kept, found = lax.scan(lambda kept, now: step(kept, *now), kept, tuple(xp.moveaxis(rows, 1, 0) for rows in given))
-    return kept, xp.moveaxis(found, 0, 1)
+    xp = namespace(inputs[0])
+    carry, hidden = lax.scan(
+        lambda carry, now: step(carry, *now), carry, tuple(xp.moveaxis(series, 1, 0) for series in inputs)
+    )
+    return carry, xp.moveaxis(hidden, 0, 1)
 
 
-def _turned(w_a: Any, *, relu: bool) -> Step:
+def _affine_step(w_a: Matrix, *, relu: bool) -> Step:
     def step(h: Array, driven: Array) -> tuple[Array, Array]:
         h = matmul(h, w_a) + driven
         h = namespace(h).maximum(h, 0) if relu else h
@@ -139,8 +142,8 @@ def _turned(w_a: Any, *, relu: bool) -> Step:
     return step
 
 
-def _scales(cell: Cell, part: Part, x: Array) -> Array:
-    """What every number of the state is multiplied by [batch, pos, state]."""
+def _decays(cell: Cell, part: Part, x: Float[Array, "batch pos read"]) -> Float[Array, "batch pos state"]:
+    """Return the factor of every state dimension at every position."""
     scale = matmul(x, part["rec.W_A"])
     if cell.kind == "diagonal":
         return scale
@@ -148,28 +151,28 @@ def _scales(cell: Cell, part: Part, x: Array) -> Array:
     return _sigmoid(scale) if cell.kind == "positive" else namespace(x).tanh(scale)
 
 
-def _scaled(h: Array, scale: Array, driven: Array) -> tuple[Array, Array]:
+def _elementwise_step(h: Array, scale: Array, driven: Array) -> tuple[Array, Array]:
     h = h * scale + driven
     return h, h
 
 
-def _reflected(h: Array, v: Array, driven: Array) -> tuple[Array, Array]:
+def _householder_step(h: Array, v: Array, driven: Array) -> tuple[Array, Array]:
     for factor in range(v.shape[1]):
         h = h - (h * v[:, factor]).sum(axis=-1, keepdims=True) * v[:, factor]
     return (h + driven,) * 2
 
 
-def _chosen(w_a: Any) -> Step:
+def _full_step(w_a: Matrix) -> Step:
     def step(h: Array, x: Array, driven: Array) -> tuple[Array, Array]:
-        h = (x[:, :, None] * matmul(h, w_a)).sum(axis=1) + driven  # all transitions, then those that x asks for
+        h = (x[:, :, None] * matmul(h, w_a)).sum(axis=1) + driven  # all transitions, weighted by x
         return h, h
 
     return step
 
 
-def _lstm(w_a: Any) -> Step:
-    def step(kept: tuple[Array, Array], driven: Array) -> tuple[tuple[Array, Array], Array]:
-        h, c = kept
+def _lstm_step(w_a: Matrix) -> Step:
+    def step(carry: tuple[Array, Array], driven: Array) -> tuple[tuple[Array, Array], Array]:
+        h, c = carry
         xp, size = namespace(c), c.shape[-1]
         gates = matmul(h, w_a) + driven
         i, f, g, o = (gates[:, at * size : (at + 1) * size] for at in range(4))
@@ -181,41 +184,43 @@ def _lstm(w_a: Any) -> Step:
 
 
 def _sigmoid(x: Array) -> Array:
-    """Exactly 0 and 1 for large numbers, without overflow."""
+    """Return the logistic function, exactly 0 and 1 for large arguments, without overflow."""
     return (1 + namespace(x).tanh(x / 2)) / 2
 
 
-def _in_rounds(turn: Array, driven: Array, kept: Array) -> Array:
-    """The same states by an associative scan: a run of positions is its transition and what it leaves in the state.
+def _parallel_scan(transitions: Array, driven: Array, carry: Array) -> Array:
+    """Return the same states by an associative scan; a range of positions is its transition and its contribution.
 
-    A transition is a scale for each number [batch, pos, state], or a matrix [batch, pos, state, state].
+    A transition is a factor for each dimension [batch, pos, state], or a matrix [batch, pos, state, state].
     """
-    xp, scales = namespace(driven), turn.ndim == 3
-    first = kept * turn[:, 0] if scales else (kept[:, None] @ turn[:, 0])[:, 0]
+    xp, scales = namespace(driven), transitions.ndim == 3
+    first = carry * transitions[:, 0] if scales else (carry[:, None] @ transitions[:, 0])[:, 0]
     driven = xp.concatenate([(driven[:, 0] + first)[:, None], driven[:, 1:]], axis=1)
     reach = 1
     while reach < driven.shape[1]:
-        before, after = turn[:, :-reach], turn[:, reach:]
+        before, after = transitions[:, :-reach], transitions[:, reach:]
         if scales:
-            left, joined = driven[:, :-reach] * after, before * after
+            moved, joined = driven[:, :-reach] * after, before * after
         else:
-            left, joined = (driven[:, :-reach, None, :] @ after)[:, :, 0], before @ after
-        driven = xp.concatenate([driven[:, :reach], left + driven[:, reach:]], axis=1)
-        turn = xp.concatenate([turn[:, :reach], joined], axis=1)
+            moved, joined = (driven[:, :-reach, None, :] @ after)[:, :, 0], before @ after
+        driven = xp.concatenate([driven[:, :reach], moved + driven[:, reach:]], axis=1)
+        transitions = xp.concatenate([transitions[:, :reach], joined], axis=1)
         reach *= 2
     return driven
 
 
-def _matrices(cell: Cell, w_a: Any, x: Array) -> Array:
-    """The transition [batch, pos, state, state] at every position."""
+def _transition_matrices(
+    cell: Cell, w_a: Matrix, x: Float[Array, "batch pos read"]
+) -> Float[Array, "batch pos state state"]:
+    """Return the transition matrix at every position."""
     xp = namespace(x)
-    one = xp.eye(cell.state, dtype=x.dtype)
+    identity = xp.eye(cell.state, dtype=x.dtype)
     if cell.kind == "householder":
         v = matmul(x, w_a)
-        turn = one + xp.zeros((*x.shape[:2], 1, 1), dtype=x.dtype)
+        transitions = identity + xp.zeros((*x.shape[:2], 1, 1), dtype=x.dtype)
         for factor in range(cell.factors):
-            turn = turn - (turn @ v[:, :, factor, :, None]) @ v[:, :, factor, None]
-        return turn
+            transitions = transitions - (transitions @ v[:, :, factor, :, None]) @ v[:, :, factor, None]
+        return transitions
     if cell.kind == "full":
-        return xp.einsum("bpi,sit->bpst", x, matmul(one, w_a))
-    return matmul(one, w_a) + xp.zeros((*x.shape[:2], 1, 1), dtype=x.dtype)
+        return xp.einsum("bpi,sit->bpst", x, matmul(identity, w_a))
+    return matmul(identity, w_a) + xp.zeros((*x.shape[:2], 1, 1), dtype=x.dtype)

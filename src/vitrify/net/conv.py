@@ -1,4 +1,4 @@
-r"""Convolutional networks: a stack of 2-D convolutions with ReLU, a sum over all places, dense layers with ReLU.
+r"""Convolutional networks: a stack of 2-D convolutions with ReLU, a sum over all positions, dense layers with ReLU.
 
 An input is a batch of planes [batch, plane, row, column]: one plane of intensities for an image, one plane per symbol
 for a sequence of symbols. The arrays have the layout that deep-learning libraries use: `conv.i.W` [out, in, row,
@@ -8,14 +8,14 @@ over the planes with `pad` zeros around them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vitrify.arrays import Array, namespace
+from vitrify.arrays import Array, Arrays, Float, Floats, Int, Namespace, Num, namespace
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output, Reads, Record
 from vitrify.net.sparse import affine
@@ -28,7 +28,7 @@ CACHED = 256  # a batch of some megabytes runs twice as fast as one of hundreds
 
 @dataclass(frozen=True)
 class Convolution:
-    """One layer: how many channels it writes and how its window moves; `pad` zeros are put on every side."""
+    """One convolution: its output channels, kernel and stride; `pad` zeros are put on every side."""
 
     channels: int
     kernel: Pair
@@ -36,7 +36,7 @@ class Convolution:
     pad: Pair = (0, 0)
 
     def places(self, rows: int, columns: int) -> Pair:
-        """Rows and columns of the maps that it makes of maps of this size."""
+        """Return the rows and columns of its output maps for input maps of this size."""
         down, right = (
             (size + 2 * pad - kernel) // stride + 1
             for size, pad, kernel, stride in zip((rows, columns), self.pad, self.kernel, self.stride, strict=True)
@@ -53,6 +53,8 @@ class Convolutional:
     """
 
     tag: ClassVar[str] = "convolutional"
+    reads: ClassVar[Reads] = "image"
+    d_head: ClassVar[int] = 0
 
     planes: int
     rows: int
@@ -63,11 +65,6 @@ class Convolutional:
     pixels: Pixels = "numbers"
     symbols: tuple[str, ...] = ()
     name: str = field(default="convolutional", compare=False)
-
-    @property
-    def reads(self) -> Reads:
-        """Images, or sequences drawn as planes."""
-        return "image"
 
     @property
     def heads_per_layer(self) -> tuple[int, ...]:
@@ -81,13 +78,8 @@ class Convolutional:
 
     @property
     def width(self) -> int:
-        """The most channels or units that a layer has."""
+        """The largest number of channels or units of a layer."""
         return max((self.planes, *self.units_per_layer))
-
-    @property
-    def d_head(self) -> int:
-        """No layer has heads."""
-        return 0
 
     @property
     def maps(self) -> tuple[tuple[int, int, int], ...]:
@@ -102,33 +94,27 @@ class Convolutional:
         shapes: dict[str, tuple[int, ...]] = {}
         width = self.planes
         for index, layer in enumerate(self.convolutions):
-            shapes |= {
-                f"conv.{index}.W": (layer.channels, width, *layer.kernel),
-                f"conv.{index}.b": (layer.channels,),
-            }
+            shapes |= {f"conv.{index}.W": (layer.channels, width, *layer.kernel), f"conv.{index}.b": (layer.channels,)}
             width = layer.channels
         for index, units in enumerate(self.dense):
             shapes |= {f"dense.{index}.W_in": (width, units), f"dense.{index}.b_in": (units,)}
             width = units
-        return shapes | {
-            "unembed.W_U": (width, len(self.output.symbols)),
-            "unembed.b_U": (len(self.output.symbols),),
-        }
+        return shapes | {"unembed.W_U": (width, len(self.output.symbols)), "unembed.b_U": (len(self.output.symbols),)}
 
     def activations(self, positions: int) -> int:
-        """Numbers that a run holds at once for one input, counted so often that a batch stays in the cache."""
+        """Return the activations held at once for one input, times `CACHED`, so that a batch fits the CPU cache."""
         del positions  # the size of the input is fixed
         return CACHED * max(channels * rows * columns for channels, rows, columns in self.maps)
 
     def forward(
         self,
-        arrays: Mapping[str, Any],
-        inputs: Array,
+        arrays: Arrays,
+        inputs: Num[Array, "batch plane row column"],
         *,
-        lengths: Array | None = None,
+        lengths: Int[Array, " batch"] | None = None,
         record: Record | None = None,
         query_chunk: int | None = None,
-    ) -> Array:
+    ) -> Float[Array, "batch out"]:
         r"""Logits [batch, out] of planes [batch, plane, row, column], for NumPy and JAX arrays alike.
 
         $x \leftarrow \mathrm{relu}(W * x + b)$ for each convolution, then the sum over all places, then $x \leftarrow
@@ -150,15 +136,17 @@ class Convolutional:
         return affine(x, arrays["unembed.W_U"], arrays["unembed.b_U"])
 
 
-def _relu(xp: Any, x: Array, name: str, seen: Record) -> Array:
+def _relu(xp: Namespace, x: Array, name: str, seen: Record) -> Array:
     seen(f"{name}.hook_pre", x)
     x = xp.maximum(x, 0.0)
     seen(f"{name}.hook_post", x)
     return x
 
 
-def convolve(x: Array, kernel: Array, layer: Convolution) -> Array:
-    """The linear part of a convolution: maps [batch, in, row, column] to [batch, out, row, column].
+def convolve(
+    x: Num[Array, "batch plane row column"], kernel: Float[Array, "out plane height width"], layer: Convolution
+) -> Float[Array, "batch out rows columns"]:
+    """Return the linear part of a convolution: maps [batch, in, row, column] to [batch, out, row, column].
 
     One matrix product for each pixel of the kernel; pixels that are zero throughout are left out where that is known.
     """
@@ -177,10 +165,8 @@ def convolve(x: Array, kernel: Array, layer: Convolution) -> Array:
     return total.reshape(batch, layer.channels, rows, columns)
 
 
-def transposed(
-    g: NDArray[np.float64], kernel: NDArray[np.float64], layer: Convolution, size: Pair
-) -> NDArray[np.float64]:
-    """The adjoint of `convolve` on maps of a size: what gradients go back through."""
+def transposed(g: Floats, kernel: Floats, layer: Convolution, size: Pair) -> Floats:
+    """Return the adjoint of `convolve` on maps of a size, as the gradient needs it."""
     batch, _, rows, columns = g.shape
     flat = g.reshape(batch, layer.channels, rows * columns)
     taps = kernel.reshape(layer.channels, kernel.shape[1], -1)
@@ -193,7 +179,7 @@ def transposed(
 
 
 def _windows(layer: Convolution, rows: int, columns: int) -> list[tuple[slice, slice]]:
-    """For each pixel of the kernel, the pixels of the input that it meets."""
+    """Return, for each pixel of the kernel, the pixels of the input that it is multiplied with."""
     (down, right), (height, width) = layer.stride, layer.kernel
     return [
         (slice(i, i + down * (rows - 1) + 1, down), slice(j, j + right * (columns - 1) + 1, right))
@@ -202,13 +188,13 @@ def _windows(layer: Convolution, rows: int, columns: int) -> list[tuple[slice, s
     ]
 
 
-def image_planes(net: Convolutional, images: NDArray[Any]) -> NDArray[np.float64]:
-    """Images [batch, row, column] as planes; those that the network does not read are refused."""
+def image_planes(net: Convolutional, images: NDArray[np.generic]) -> Floats:
+    """Return images [batch, row, column] as planes; other sizes are refused."""
     if net.pixels == "symbols":
         raise InputError(f"this network reads sequences of {net.columns} symbols, no images")
     if images.ndim != 3 or images.shape[1:] != (net.rows, net.columns):
-        given = "×".join(map(str, images.shape[1:]))
-        raise InputError(f"this network reads images of {net.rows}×{net.columns} pixels, not {given}")
+        shape = "×".join(map(str, images.shape[1:]))
+        raise InputError(f"this network reads images of {net.rows}×{net.columns} pixels, not {shape}")
     try:
         pixels = images.astype(np.float64)
     except (TypeError, ValueError):
@@ -220,19 +206,19 @@ def image_planes(net: Convolutional, images: NDArray[Any]) -> NDArray[np.float64
     return pixels[:, None]
 
 
-def pixels(net: Convolutional, words: Sequence[str]) -> NDArray[np.float64]:
-    """The image whose pixels words write down row by row, as planes."""
+def pixels(net: Convolutional, words: Sequence[str]) -> Floats:
+    """Return the image whose pixels are given as text, row by row, as planes."""
     if len(words) != net.rows * net.columns:
         raise InputError(f"this network reads images of {net.rows}×{net.columns} pixels, not {len(words)} of them")
     try:
-        given = np.array([float(word) for word in words])
+        values = np.array([float(word) for word in words])
     except ValueError as error:
         raise InputError(f"this network reads numbers: {error}") from None
-    return image_planes(net, given.reshape(1, net.rows, net.columns))
+    return image_planes(net, values.reshape(1, net.rows, net.columns))
 
 
-def symbol_planes(net: Convolutional, sequences: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-    """Sequences of symbols as planes, one per symbol; those that the network does not read are refused."""
+def symbol_planes(net: Convolutional, sequences: Sequence[Sequence[str]]) -> Floats:
+    """Return sequences of symbols as planes, one per symbol; unknown symbols are refused."""
     if net.pixels != "symbols":
         raise InputError(f"this network reads images of {net.rows}×{net.columns} pixels, no symbols")
     place = {symbol: number for number, symbol in enumerate(net.symbols)}

@@ -1,7 +1,7 @@
-r"""Ordinary and disentangled transformers say the same: conversion both ways.
+r"""Conversion between ordinary and disentangled transformers, both ways, with the same outputs.
 
 In an ordinary transformer all parts (embedding, heads, MLPs) add to one stream $x = x_0 + \sum_p y_p$. In a
-disentangled one (Nichani et al. 2024, arXiv 2402.14735) each appends what it says, $(x_0, y_1, y_2, \dots)$.
+disentangled one (Nichani et al. 2024, arXiv 2402.14735) each appends its output, $(x_0, y_1, y_2, \dots)$.
 
 - *Apart*: who read $xW$ reads $(x_0, y_1, \dots)$ through one copy of $W$ for each part. The width, at the end, is
   $d(1 + H + M)$ for $H$ heads and $M$ MLPs. A norm of a sum is no function of norms of its parts, and is refused.
@@ -25,7 +25,7 @@ from vitrify.net.weights import Weights
 
 
 def apart(weights: Weights) -> Weights:
-    """The disentangled transformer that says what an ordinary one says; arrays become dense."""
+    """Return the disentangled transformer with the outputs of an ordinary one; arrays become dense."""
     net = weights.architecture
     if net.residual == "concatenate":
         return weights
@@ -56,7 +56,7 @@ def apart(weights: Weights) -> Weights:
 
 
 def together(weights: Weights) -> Weights:
-    """The ordinary transformer that says what a disentangled one says; arrays become dense."""
+    """Return the ordinary transformer with the outputs of a disentangled one; arrays become dense."""
     net = weights.architecture
     if net.residual == "add":
         return weights
@@ -82,7 +82,7 @@ def together(weights: Weights) -> Weights:
 
 
 def _starts(net: Transformer, index: int) -> dict[str, Any]:
-    """Where in the stream the parts of a block stand: one number for each head."""
+    """Return the first dimension of each part of a block in the residual stream: one for each head."""
     block, (before, after, _) = net.blocks[index], net.widths[2 * index : 2 * index + 3]
     return {
         "attn": [before + block.d_out * head for head in range(len(block.heads))],
@@ -92,18 +92,18 @@ def _starts(net: Transformer, index: int) -> dict[str, Any]:
 
 
 def _repeated(array: Matrix, shape: tuple[int, ...]) -> Matrix:
-    """A copy of a matrix for every part that it reads."""
-    whole = dense(array)
-    return np.tile(whole, [wanted // max(size, 1) for wanted, size in zip(shape, whole.shape, strict=True)])
+    """Return a matrix repeated for every part that it reads."""
+    matrix = dense(array)
+    return np.tile(matrix, [wanted // max(size, 1) for wanted, size in zip(shape, matrix.shape, strict=True)])
 
 
 def _placed(array: Matrix, shape: tuple[int, ...], start: int | list[int] = 0) -> Matrix:
-    """An array in a larger one of zeros, its last axis from a column on, or from one for each head."""
-    whole, found = dense(array), np.zeros(shape)
+    """Return an array embedded in zeros, its last axis from a column on, or from one for each head."""
+    matrix, padded = dense(array), np.zeros(shape)
     if isinstance(start, list):
         for head, column in enumerate(start):
-            found[head, :, column : column + whole.shape[-1]] = whole[head]
-        return found
-    inside = tuple(slice(0, size) for size in whole.shape[:-1])
-    found[(*inside, slice(start, start + whole.shape[-1]))] = whole
-    return found
+            padded[head, :, column : column + matrix.shape[-1]] = matrix[head]
+        return padded
+    inside = tuple(slice(0, size) for size in matrix.shape[:-1])
+    padded[(*inside, slice(start, start + matrix.shape[-1]))] = matrix
+    return padded

@@ -1,35 +1,38 @@
-"""How nets and runs show themselves in a notebook: sizes, arrays and names; what every space says at every token."""
+"""HTML for notebooks: the sizes, arrays and labels of a net; the spaces and attention of a trace."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from vitrify.arrays import Matrix
 from vitrify.markup import Html, card, facts, folded, shade, table, tag
+from vitrify.net.architecture import Architecture
+from vitrify.net.explain_terms import runs
 from vitrify.net.labels import SpaceLabel
 from vitrify.net.sparse import is_sparse, nonzeros
-from vitrify.net.trace import SHOWN_REALS, Trace, said
-from vitrify.net.weights import Ledger, Weights
+from vitrify.net.trace import SHOWN_REALS, Trace, short
+from vitrify.net.weights import Weights
 
-TOKENS = 32  # columns of a run that are shown, the first ones
-HEADS = 12  # whose attention is shown
+TOKENS = 32  # first positions of a trace that are shown
+HEADS = 12  # first heads whose attention is shown
 
 
-def weights_card(weights: Weights[Any]) -> str:
-    """A net: what it is, how large, its arrays, and what its heads, units and spaces are for."""
-    net, size, labels = weights.architecture, Ledger.of(weights), weights.labels
+def weights_card(weights: Weights[Architecture]) -> str:
+    """Return a net as HTML: its sizes, arrays, heads, units and named spaces."""
+    net, size, labels = weights.architecture, weights.sizes, weights.labels
     what = f"{net.tag}; reads {_reads(net)}; answers with {len(net.output.symbols)} symbols ({net.output.kind})"
-    ledger = table(
+    sizes = table(
         ["layers", "heads", "width", "MLP units", "non-zero", "dense", "largest weight"],
         [[size.layers, size.heads, size.d_model, size.units, size.nonzero, size.dense, size.max_abs]],
     )
-    arrays = [[name, _shape(array), nonzeros(array), _kind(array)] for name, array in _sorted(weights)]
-    parts = [tag("div", what, class_="said"), ledger]
+    in_order = [(name, weights.arrays[name]) for name in net.shapes()]  # that of the forward pass
+    arrays = [[name, _shape(array), nonzeros(array), _kind(array)] for name, array in in_order]
+    parts = [tag("div", what, class_="said"), sizes]
     parts.append(folded(f"{len(arrays)} arrays", table(["array", "shape", "non-zero", "kept"], arrays, "arrays")))
     if labels.spaces:
-        rows = [[s.name, s.kind.tag, _ranges(s.dims), _moment(net, s.born), s.error] for s in labels.spaces]
+        rows = [[s.name, s.kind.tag, runs(s.dims), _moment(net, s.born), s.error] for s in labels.spaces]
         columns = ["space", "kind", "dimensions", "written", "proved error"]
         parts.append(folded(f"{len(rows)} named spaces", table(columns, rows, "spaces")))
     if labels.heads:
@@ -44,13 +47,13 @@ def weights_card(weights: Weights[Any]) -> str:
 
 
 def trace_card(trace: Trace) -> str:
-    """A run: layer by layer what the named spaces say at every token, and where the heads look."""
+    """Return a trace as HTML: the named spaces at every token, layer by layer, and the attention of the heads."""
     net, tokens = trace.weights.architecture, trace.tokens[:TOKENS]
     cut = f", the first {len(tokens)} shown" if len(tokens) < len(trace.tokens) else ""
     places = f"{len(trace.tokens)} positions{cut}" if trace.tokens else f"reads a whole {net.reads}"
     parts = [tag("div", places, class_="said")]
     for moment, spaces in _by_moment(trace):
-        rows = [[space.name, *map(said, trace.read(space.name)[:TOKENS])] for space in spaces]
+        rows = [[space.name, *map(short, trace.read(space.name)[:TOKENS])] for space in spaces]
         parts.append(folded(_moment(net, moment), table(["space", *tokens], rows, "spaces"), unfolded=moment == 0))
     heads = list(_heads(trace))
     for title, drawing in heads[:HEADS]:
@@ -64,7 +67,7 @@ def trace_card(trace: Trace) -> str:
 
 
 def _by_moment(trace: Trace) -> Iterator[tuple[int, list[SpaceLabel]]]:
-    """The spaces that are written at each moment; codes of many numbers are left out."""
+    """Return the spaces that are written at each moment; large spaces of reals are left out."""
     shown = [
         space for space in trace.weights.labels.spaces if space.kind.tag != "reals" or space.kind.size <= SHOWN_REALS
     ]
@@ -73,7 +76,7 @@ def _by_moment(trace: Trace) -> Iterator[tuple[int, list[SpaceLabel]]]:
 
 
 def _heads(trace: Trace) -> Iterator[tuple[str, Html]]:
-    """The attention of every head, a row for each query and a column for each key."""
+    """Return the attention of every head, a row for each query and a column for each key."""
     tokens = trace.tokens[:TOKENS]
     named = {(head.block, head.place): head.name for head in trace.weights.labels.heads}
     for block, count in enumerate(trace.weights.architecture.heads_per_layer):
@@ -87,43 +90,27 @@ def _heads(trace: Trace) -> Iterator[tuple[str, Html]]:
             yield f"head {block}.{head}" + (f": {name}" if name else ""), table(["looks at", *tokens], rows)
 
 
-def _moment(net: Any, moment: int) -> str:
-    """When something is written, in words."""
+def _moment(net: Architecture, moment: int) -> str:
+    """Return the moment at which something is written, in words."""
     if moment == 0:
         return "after embedding"
     block, half = divmod(moment - 1, 2)
     return f"block {block}, after {'its units' if half else _mixes(net, block)}"
 
 
-def _mixes(net: Any, block: int) -> str:
+def _mixes(net: Architecture, block: int) -> str:
     heads = net.heads_per_layer
     return "attention" if block < len(heads) and heads[block] else "its recurrence"
 
 
-def _reads(net: Any) -> str:
+def _reads(net: Architecture) -> str:
     inputs = getattr(net, "inputs", ())
     return f"{len(inputs)} {net.reads}" if net.reads == "tokens" else f"a {net.reads}"
 
 
-def _sorted(weights: Weights[Any]) -> list[tuple[str, Any]]:
-    """Arrays in the order of the architecture, which is the order of the forward pass."""
-    return [(name, weights.arrays[name]) for name in weights.architecture.shapes()]
-
-
-def _shape(array: Any) -> str:
+def _shape(array: Matrix) -> str:
     return " × ".join(map(str, np.shape(array)))
 
 
-def _kind(array: Any) -> str:
+def _kind(array: Matrix) -> str:
     return "sparse" if is_sparse(array) else str(array.dtype)
-
-
-def _ranges(dims: tuple[int, ...]) -> str:
-    """Dimensions in a few characters: those that follow one another as from–to."""
-    runs: list[list[int]] = []
-    for dim in dims:
-        if runs and dim == runs[-1][1] + 1:
-            runs[-1][1] = dim
-        else:
-            runs.append([dim, dim])
-    return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)

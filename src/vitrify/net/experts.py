@@ -1,18 +1,18 @@
-r"""A mixture of experts: a router scores the experts, and at each position the best one, or the best few, work.
+r"""A mixture of experts: a router scores the experts, and at each position the best one, or the best few, are active.
 
-The router is linear, $s = x W_{out} + b_{out}$, or has one hidden layer of ReLU units in front. An expert is one hidden
-layer, $\mathrm{relu}(x_R W_{in} + b_{in}) W_{out} + b_{out}$, that reads some dimensions $R$ of the residual stream
-and writes some others: its arrays are only as large as what it does, and do not change when dimensions are added for
-other experts.
+The router is linear, $s = x W_{out} + b_{out}$, or has one hidden layer of ReLU units in front. An expert is one
+hidden layer, $\mathrm{relu}(x_R W_{in} + b_{in}) W_{out} + b_{out}$, that reads some dimensions $R$ of the residual
+stream and writes some others: its arrays are only as large as what it does, and do not change when dimensions are
+added for other experts.
 
-Without a gate the best expert writes as it is, and the choice has no slope: for built nets. With a gate the `top` best
-by $s + b$ work, each times its gate $g_e$, the softmax of $s$ over all experts (`all`) or over the chosen ones
-(`chosen`): that is what gradients teach the router by. The shift $b$ decides who works and not how much.
+Without a gate the best expert writes, unscaled, and the choice has no gradient: for built nets. With a gate the `top`
+best by $s + b$ are active, each times its gate $g_e$, the softmax of $s$ over all experts (`all`) or over the chosen
+ones (`chosen`): the router learns by the gradient through it. The shift $b$ changes the choice, not the gates.
 
-Or experts choose (Zhou et al. 2022, arXiv 2202.09368): among the $B$ rows of a batch, at each position by itself, each
-of the $E$ experts takes the $\lceil \mathrm{top} \cdot B / E \rceil$ whose softmax of $s$ over experts is largest for
-it. Loads are equal by construction, and a row may have no expert, or several. No later token is seen by that, as would
-be if positions of one row were chosen among; but what a row is answered depends on the rows beside it.
+Or experts choose (Zhou et al. 2022, arXiv 2202.09368): among the $B$ sequences of a batch, at each position by
+itself, each of the $E$ experts takes the $\lceil \mathrm{top} \cdot B / E \rceil$ whose softmax of $s$ over experts
+is largest for it. Loads are equal by construction, and a sequence may have no expert, or several. The choice depends
+on no later token, but on the other sequences of the batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from vitrify.arrays import Array, Residual, namespace
+from vitrify.arrays import Array, Float, Residual, namespace
 from vitrify.errors import FolderError
 from vitrify.net.sparse import affine
 
@@ -41,9 +41,9 @@ class Expert:
 
 @dataclass(frozen=True)
 class Gate:
-    """How many experts work at a position, over which of them the softmax of their gates goes, and who chooses.
+    """The number of active experts at a position, the experts in the softmax of the gates, and who chooses.
 
-    Where experts choose `by` themselves, `top` work at a position on average, and gates go over all.
+    With `by="expert"`, experts choose sequences: `top` are active at a position on average, and `over` must be "all".
     """
 
     top: int = 1
@@ -52,22 +52,22 @@ class Gate:
 
     def __post_init__(self) -> None:
         if self.by == "expert" and self.over == "chosen":
-            raise FolderError("where experts choose, some rows have none: gates must go over all experts")
+            raise FolderError("where experts choose, some sequences have none: gates must be over all experts")
 
     def __repr__(self) -> str:
-        """Who chooses shows only where experts do: digests of other nets are older than that."""
+        """Return the repr, with `by` only where experts choose: the digests of other nets do not have it."""
         choosing = f", by={self.by!r}" if self.by != "token" else ""
         return f"Gate(top={self.top!r}, over={self.over!r}{choosing})"
 
     def room(self, rows: int, experts: int) -> int:
-        """How many of so many rows each of the experts takes, where experts choose."""
+        """Return the number of sequences that each expert takes, where experts choose."""
         return min(rows, -(-self.top * rows // experts))
 
 
 def expert_shapes(
     experts: tuple[Expert, ...], router: int, width: int, gate: Gate | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every array of the layer; `router` counts the router's hidden units."""
+    """Return name and shape of every array of the layer; `router` is the number of the router's hidden units."""
     shapes: dict[str, tuple[int, ...]] = {}
     if router:
         shapes |= {"router.W_in": (width, router), "router.b_in": (router,)}
@@ -86,8 +86,8 @@ def expert_shapes(
 
 def mixture(
     experts: tuple[Expert, ...], router: int, gate: Gate | None, part: Part, x: Residual, width: int
-) -> Residual:
-    """What the chosen experts write [batch, pos, width]; of equal scores the first wins."""
+) -> Float[Array, "batch pos out"]:
+    """Return the output of the chosen experts; of equal scores the first wins."""
     xp = namespace(x)
     seen = part.edited("moe.router.hook_in", x)
     if router:
@@ -119,7 +119,7 @@ def mixture(
 
 
 def _edited(experts: tuple[Expert, ...], part: Part, x: Residual, works: Array, width: int) -> Residual:
-    """The same, where somebody edits: which experts work [batch, pos, expert], what each reads and what it writes."""
+    """Return the same with `edit` applied to the choice [batch, pos, expert] and to each expert's input and output."""
     xp = namespace(x)
     works = part.edited("moe.hook_works", works)
     outputs = []
@@ -135,50 +135,50 @@ def _edited(experts: tuple[Expert, ...], part: Part, x: Residual, works: Array, 
 
 
 def _gates(gate: Gate, part: Part, scores: Array) -> Array:
-    """The factor of every expert [batch, pos, expert]: 0 for all that do not work."""
+    """Return the gate of every expert [batch, pos, expert]: 0 for inactive ones."""
     xp = namespace(scores)
     shifted = scores - scores.max(axis=-1, keepdims=True)
     if gate.by == "expert":
-        found = xp.exp(shifted)
-        found = found / found.sum(axis=-1, keepdims=True)
-        taken = _order(-found, 0) < gate.room(*found.shape[::2])
-        found = xp.where(taken, found, 0.0)
-        part.record("moe.hook_expert", found.argmax(axis=-1)[..., None])
+        gates = xp.exp(shifted)
+        gates = gates / gates.sum(axis=-1, keepdims=True)
+        taken = _order(-gates, 0) < gate.room(*gates.shape[::2])
+        gates = xp.where(taken, gates, 0.0)
+        part.record("moe.hook_expert", gates.argmax(axis=-1)[..., None])
     else:
-        wanted = scores + part["moe.router.b_choice"]
-        part.record("moe.hook_choice", wanted)
-        rank = _rank(wanted)
+        choice_scores = scores + part["moe.router.b_choice"]
+        part.record("moe.hook_choice", choice_scores)
+        rank = _rank(choice_scores)
         part.record("moe.hook_expert", xp.argsort(rank, axis=-1)[..., : gate.top])
         best = rank < gate.top
-        counted = best if gate.over == "chosen" else xp.ones_like(best)
-        found = xp.where(counted, xp.exp(shifted), 0.0)
-        found = xp.where(best, found / found.sum(axis=-1, keepdims=True), 0.0)
-    part.record("moe.hook_gates", found)
-    return found
+        in_softmax = best if gate.over == "chosen" else xp.ones_like(best)
+        gates = xp.where(in_softmax, xp.exp(shifted), 0.0)
+        gates = xp.where(best, gates / gates.sum(axis=-1, keepdims=True), 0.0)
+    part.record("moe.hook_gates", gates)
+    return gates
 
 
-def _rank(wanted: Array) -> Array:
-    """The place of each expert at its position, the best first; of equal ones the first wins."""
-    count = wanted.shape[-1]
+def _rank(scores: Array) -> Array:
+    """Return the rank of each expert at its position, the best first; of equal ones the first wins."""
+    count = scores.shape[-1]
     earlier = np.tri(count, k=-1, dtype=bool)  # counting who is better is quicker than sorting a few
-    mine, theirs = wanted[..., :, None], wanted[..., None, :]
-    found: Array = ((theirs > mine) | ((theirs == mine) & earlier)).sum(axis=-1)
-    return found
+    mine, theirs = scores[..., :, None], scores[..., None, :]
+    rank: Array = ((theirs > mine) | ((theirs == mine) & earlier)).sum(axis=-1)
+    return rank
 
 
 def _order(numbers: Array, axis: int) -> Array:
-    """The place of each number along an axis, the least first; of equal ones the first."""
+    """Return the rank of each number along an axis, the smallest first; of equal ones the first."""
     xp = namespace(numbers)
     return xp.argsort(xp.argsort(numbers, axis=axis, stable=True), axis=axis)
 
 
 def _alike(experts: tuple[Expert, ...], read: int, written: int) -> bool:
-    """Whether all experts have one size, and read and write the whole stream."""
+    """Return true if all experts have one size, and read and write all of the residual stream."""
     return set(experts) == {Expert(tuple(range(read)), experts[0].units, tuple(range(written)))}
 
 
 def _work_together(experts: tuple[Expert, ...], part: Part, flat: Array, gates: Array) -> Array:
-    r"""$\sum_e g_e\,(\mathrm{relu}(x W_e + b_e) W'_e + b'_e)$ as one wide layer, whose units count times their gate.
+    r"""$\sum_e g_e\,(\mathrm{relu}(x W_e + b_e) W'_e + b'_e)$ as one wide layer, whose units are scaled by the gates.
 
     A compiled program runs all experts anyway, and a few large products are quicker than many small ones.
     """
@@ -191,24 +191,24 @@ def _work_together(experts: tuple[Expert, ...], part: Part, flat: Array, gates: 
 
 
 def _work(expert: Expert, number: int, part: Part, flat: Array, chosen: Array, out: Array) -> Array:
-    """The output with one expert's rows filled in.
+    """Return `out` with the rows of one expert filled in.
 
-    NumPy runs the expert on its own rows. A compiled program can't know how many they are: it runs all of them.
+    NumPy runs the expert on its rows only. A compiled program can't know how many they are: it runs all of them.
     """
     name = f"moe.experts.{number}"
     reads, writes = np.array(expert.reads, dtype=np.int64), np.array(expert.writes, dtype=np.int64)
     everything = np.array_equal(reads, np.arange(flat.shape[1]))  # picking costs time, above all in gradients
     xp = namespace(flat)
-    own = None
+    rows = None
     if xp is np:
-        own = np.flatnonzero(chosen)
-        if not len(own):
+        rows = np.flatnonzero(chosen)
+        if not len(rows):
             return out
-        flat = flat[own]
+        flat = flat[rows]
     hidden = xp.maximum(affine(flat if everything else flat[:, reads], part[f"{name}.W_in"], part[f"{name}.b_in"]), 0)
     written = affine(hidden, part[f"{name}.W_out"], part[f"{name}.b_out"])
-    if own is not None:
-        out[np.ix_(own, writes)] = written
+    if rows is not None:
+        out[np.ix_(rows, writes)] = written
         return out
     if np.array_equal(writes, np.arange(out.shape[1])):
         return xp.where(chosen[:, None], written, out)

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
-def page(found: Explanation) -> Iterator[str]:
+def page(explanation: Explanation) -> Iterator[str]:
     """The lines of an explanation."""
-    yield found.name
-    yield from _folded("  ", found.what)
-    if found.spaces:
+    yield explanation.name
+    yield from _folded("  ", explanation.what)
+    if explanation.spaces:
         yield ""
-        yield "spaces" if found.tag == "recurrent" else "residual stream"
-        yield from _strips(found)
-    for head in found.heads:
+        yield "spaces" if explanation.tag == "recurrent" else "residual stream"
+        yield from _strips(explanation)
+    for head in explanation.heads:
         yield ""
         yield from _folded(f"head {head.place}  ", f"{head.name}  [{head.how}]")
         for title, lines in (
@@ -30,8 +30,8 @@ def page(found: Explanation) -> Iterator[str]:
         ):
             for i, line in enumerate(lines):
                 yield from _folded(f"  {title if i == 0 else '':<10}", line)
-    yield from _more("heads", found.left_out["heads"])
-    for units in (*found.cells, *found.units):
+    yield from _more("heads", explanation.left_out["heads"])
+    for units in (*explanation.cells, *explanation.units):
         yield ""
         yield from _folded("", f"{units.place}: {units.name}")
         for line in units.rows:
@@ -39,29 +39,30 @@ def page(found: Explanation) -> Iterator[str]:
         yield from _more("", units.left_out)
         if units.always:
             yield from _folded("  always: ", units.always)
-    yield from _more("runs of units", found.left_out["units"])
+    yield from _more("runs of units", explanation.left_out["units"])
     yield ""
     yield "readout"
-    for line in found.readout:
+    for line in explanation.readout:
         yield from _folded("  ", line)
-    yield from _more("", found.left_out["readout"])
+    yield from _more("", explanation.left_out["readout"])
 
 
-def _strips(found: Explanation) -> Iterator[str]:
+def _strips(explanation: Explanation) -> Iterator[str]:
     """A line for each space, with a mark for every moment at which it is there: embedding, then attention and MLP."""
-    longest = max(len(s.name) for s in found.spaces)
-    name, kind = min(longest, 28), max(len(s.kind) for s in found.spaces)
-    dims = min(max(len("dims"), *(len(s.dims) for s in found.spaces)), 16)
-    half, title = ("h", "h: the state") if found.tag == "recurrent" else ("a", "a: after attention")
-    header = ("e " + " ".join([f"{half}m"] * (found.moments // 2)))[: found.moments + found.moments // 2]
+    longest = max(len(s.name) for s in explanation.spaces)
+    name, kind = min(longest, 28), max(len(s.kind) for s in explanation.spaces)
+    dims = min(max(len("dims"), *(len(s.dims) for s in explanation.spaces)), 16)
+    half, title = ("h", "h: the state") if explanation.tag == "recurrent" else ("a", "a: after attention")
+    columns = explanation.moments // 2
+    header = ("e " + " ".join([f"{half}m"] * columns))[: explanation.moments + columns]
     yield from _folded(f"  {'space':<{name}} {'kind':<{kind}} {'dims':<{dims}} ", header)
-    for s in found.spaces:
-        marks = ["█" if s.born <= moment <= s.dies else "·" for moment in range(found.moments)]
+    for s in explanation.spaces:
+        marks = ["█" if s.born <= moment <= s.dies else "·" for moment in range(explanation.moments)]
         strip = marks[0] + "".join((" " if at % 2 else "") + mark for at, mark in enumerate(marks[1:], start=1))
         begin = f"  {_short(s.name, name):<{name}} {s.kind:<{kind}} {_short(s.dims, dims):<{dims}} "
         yield from _folded(begin, f"{strip}  {s.given or ''}".rstrip())
-    yield from _more("spaces", found.left_out["spaces"])
-    yield f"  (e: after embedding, {title}, m: after the MLP; █ where the space is whole)"
+    yield from _more("spaces", explanation.left_out["spaces"])
+    yield f"  (e: after embedding, {title}, m: after the MLP; █ where the space holds its value)"
 
 
 def _more(what: str, count: int) -> Iterator[str]:

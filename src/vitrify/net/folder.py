@@ -1,35 +1,33 @@
 """A saved model is a folder: `config.json`, `model.safetensors`, `labels.json`, the spec, and a README card.
 
-It is written beside its place and moved there in one step, so a half-written folder never stands under the asked-for
-name. The same net gives the same bytes. Nothing in it is executable: no pickle.
+It is replaced in one step (`files.py`): a reader finds the complete old or the complete new folder. The same net
+gives the same bytes. Nothing in it is executable: no pickle.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from vitrify import __version__
-from vitrify.arrays import Matrix
+from vitrify.arrays import Array, Arrays, Matrix
+from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
-from vitrify.net.architecture import from_json, to_json
-from vitrify.net.card import card
+from vitrify.files import recover, whole_folder, write_text
+from vitrify.net.architecture import Architecture, from_json, to_json
 from vitrify.net.labels import labels_from_json, labels_to_json
 from vitrify.net.sparse import Stack, is_sparse
-from vitrify.net.weights import Weights
+from vitrify.net.weights import Weights, has_positions
 
 FORMAT = 1
 
 
 class SpecFile(Protocol):
-    """A spec that can write itself down as `spec` + `suffix`."""
+    """A spec that can be saved as the file `spec` + `suffix`."""
 
     @property
     def suffix(self) -> str: ...
@@ -37,21 +35,10 @@ class SpecFile(Protocol):
     def write(self, path: Path) -> None: ...
 
 
-def save(weights: Weights[Any], folder: Path | str, spec: SpecFile | None = None) -> None:
+def save(weights: Weights[Architecture], folder: Path | str, spec: SpecFile | None = None) -> None:
     """Write a model folder; one that vitrify wrote before, or an empty one, is replaced, anything else left alone."""
-    folder = Path(folder).resolve()  # a link is followed, and '.' gets a name
-    _check_target(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
-    try:
+    with whole_folder(Path(folder), "a model folder", _is_ours) as partial:
         _write(weights, partial, spec)
-        partial.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        partial.rename(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 def load(folder: Path | str, *, verify: bool = True) -> Weights[Any]:
@@ -74,22 +61,15 @@ def load(folder: Path | str, *, verify: bool = True) -> Weights[Any]:
 
 
 def spec_path(folder: Path) -> Path:
-    """The file that holds the spec of a model folder."""
+    """Return the file that holds the spec of a model folder."""
     name = _read_config(folder).get("spec")
     if name is None or not (folder / name).is_file():
         raise FolderError(f"{folder} holds no spec to check the network against")
     return folder / str(name)
 
 
-def _check_target(folder: Path) -> None:
-    if folder.is_file():
-        raise FolderError(f"{folder} is a file: name a folder to write the model to")
-    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
-        raise FolderError(f"{folder} exists and is not a model folder of vitrify: name another one")
-
-
 def _is_ours(folder: Path) -> bool:
-    """Whether vitrify wrote this folder, in whatever version of the format."""
+    """Return true if vitrify wrote this folder, in any version of the format."""
     try:
         config = _read_json(folder / "config.json")
     except FolderError:
@@ -97,14 +77,14 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(config, dict) and config.get("format") == "vitrify"
 
 
-def _write(weights: Weights, folder: Path, spec: SpecFile | None) -> None:
+def _write(weights: Weights[Architecture], folder: Path, spec: SpecFile | None) -> None:
     from safetensors.numpy import save_file
 
     sparse = {name: list(array.shape) for name, array in sorted(weights.arrays.items()) if is_sparse(array)}
     # One metadata entry: safetensors does not keep the order of several.
     save_file(_flat(weights.arrays), folder / "model.safetensors", metadata={"vitrify": json.dumps({"sparse": sparse})})
     _write_json(folder / "labels.json", labels_to_json(weights.labels))
-    (folder / "README.md").write_text(card(weights), encoding="utf-8")
+    write_text(folder / "README.md", card(weights))
     files = ["model.safetensors", "labels.json"]
     if spec is not None:
         files.append(f"spec{spec.suffix}")
@@ -122,9 +102,9 @@ def _write(weights: Weights, folder: Path, spec: SpecFile | None) -> None:
     _write_json(folder / "config.json", config)
 
 
-def _flat(arrays: Mapping[str, Matrix]) -> dict[str, Any]:
-    """Arrays by name; a sparse one as its three parts. Contiguous, because safetensors writes anything else wrongly."""
-    flat: dict[str, Any] = {}
+def _flat(arrays: Arrays) -> dict[str, Array]:
+    """Return the arrays by name, a sparse one as its three parts; contiguous, as safetensors requires."""
+    flat: dict[str, Array] = {}
     for name in sorted(arrays):
         array = arrays[name]
         if is_sparse(array):
@@ -165,7 +145,8 @@ def _read_arrays(path: Path) -> dict[str, Matrix]:
     return arrays
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path) -> JsonObject:
+    recover(folder.absolute())
     if not folder.is_dir():
         raise FolderError(f"{folder} is not a folder: give the folder that 'vitrify build … -o' wrote")
     config = _read_json(folder / "config.json")
@@ -192,8 +173,8 @@ def _read_json(path: Path) -> Any:
         raise FolderError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
 
 
-def _write_json(path: Path, data: Any) -> None:
-    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def _write_json(path: Path, data: object) -> None:
+    write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def _sha256(path: Path) -> str:
@@ -201,6 +182,54 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        raise FolderError(f"{path.parent} is not a whole model folder: {path.name} is missing") from None
+        raise FolderError(f"{path.parent} is not a complete model folder: {path.name} is missing") from None
     except OSError as error:
         raise FolderError(f"{path} can't be read: {error}") from None
+
+
+def card(weights: Weights[Architecture]) -> str:
+    """Return the README card of a model: what it is, how large, and how to use it."""
+    net, size, about = weights.architecture, weights.sizes, weights.about
+    facts = "\n".join(f"| {key} | {value} |" for key, value in about.items())
+    rows = "".join(
+        f"| {head.block}.{head.place} | {head.name} | {head.writes} | {_number(head.gap)} | {_number(head.kappa)} | "
+        f"{_number(float(weights.arrays[f'blocks.{head.block}.attn.beta'][head.place]))} |\n"
+        for head in weights.labels.heads
+    )
+    title = "| head | does | writes | gap | kappa | beta |\n| --- | --- | --- | --- | --- | --- |\n"
+    heads = f"{title}{rows}\n" if rows else ""
+    words = {"tokens": "TOKEN…", "vector": "NUMBER…", "rows": "EDGE…", "image": "--input IMAGE.npy"}
+    example = words[net.reads]
+    return f"""---
+library_name: vitrify
+tags: [vitrify, {net.output.kind}]
+---
+# {net.name}
+
+Weights written down from a specification, not learned. Every dimension, head and unit is named in `labels.json`.
+
+| about | |
+| --- | --- |
+{facts}
+| reads | {_reads(weights)} |
+| writes | {len(net.output.symbols)} symbols ({net.output.kind}) |
+
+| layers | heads | width | MLP units | non-zero | dense | largest weight |
+| --- | --- | --- | --- | --- | --- | --- |
+| {size.layers} | {size.heads} | {size.d_model} | {size.units} | {size.nonzero} | {size.dense} | {size.max_abs:.6g} |
+
+{heads}Run it with `vitrify run DIR {example}`, check it against its spec with `vitrify certify DIR`.
+"""
+
+
+def _reads(weights: Weights[Architecture]) -> str:
+    if not has_positions(weights):
+        return "an image"
+    net = weights.architecture
+    if net.reads == "tokens":
+        return f"{len(net.inputs) - 1} symbols, at most {net.max_length} of them"
+    return f"{len(net.inputs)} numbers" + (f" at each of {net.max_length} positions" if net.reads == "rows" else "")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.6g}"

@@ -1,10 +1,11 @@
-"""The names of a network's parts: which dimensions hold which space and when, what each head and unit is for."""
+"""Labels of a network's parts: where and when each named space exists, the purpose of heads and units."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
 from vitrify.net.spaces import Kind, kind_from_json, kind_to_json
 
@@ -16,7 +17,7 @@ Looks = int | Literal["last", "first", "all"]
 
 @dataclass(frozen=True)
 class SpaceLabel:
-    """A named space: its dimensions, the moment it is written and the last moment at which it is whole."""
+    """A named space: its dimensions, the moment it is written and the last moment at which it holds its value."""
 
     name: str
     kind: Kind
@@ -28,7 +29,7 @@ class SpaceLabel:
 
 @dataclass(frozen=True)
 class HeadLabel:
-    r"""What a head is for, and the margin that its sharpness rests on.
+    r"""The purpose of a head, and the gap between its scores.
 
     `gap` is the smallest lead of the keys that should win, before $\beta$; None when the head averages. `kappa` is the
     largest score over the gap. `beta_min` is the smallest $\beta$ that keeps the output error within `tolerance`.
@@ -49,7 +50,7 @@ class HeadLabel:
 
 @dataclass(frozen=True)
 class UnitsLabel:
-    """What a run of hidden units computes together: units `start` to `stop` of a block's MLP, router or expert.
+    """The purpose of a run of hidden units: units `start` to `stop` of a block's MLP, router or expert.
 
     `part` is how the names of their arrays begin: `mlp`, `moe.router` or `moe.experts.3`.
     """
@@ -65,22 +66,22 @@ class UnitsLabel:
 
 @dataclass(frozen=True)
 class Labels:
-    """All names of a network; a trained net may have none."""
+    """All labels of a network; a trained net may have none."""
 
     spaces: tuple[SpaceLabel, ...] = ()
     heads: tuple[HeadLabel, ...] = ()
     units: tuple[UnitsLabel, ...] = ()
 
     def space(self, name: str) -> SpaceLabel:
-        """The space of that name."""
+        """Return the space of that name."""
         for space in self.spaces:
             if space.name == name:
                 return space
         raise KeyError(f"no space is called {name!r}; there are {', '.join(s.name for s in self.spaces)}")
 
 
-def labels_to_json(labels: Labels) -> dict[str, Any]:
-    """Labels as plain JSON data."""
+def labels_to_json(labels: Labels) -> JsonObject:
+    """Return labels as plain JSON data."""
     return {
         "spaces": [{**_plain(space), "kind": kind_to_json(space.kind)} for space in labels.spaces],
         "heads": [asdict(head) for head in labels.heads],
@@ -88,12 +89,12 @@ def labels_to_json(labels: Labels) -> dict[str, Any]:
     }
 
 
-def _plain(space: SpaceLabel) -> dict[str, Any]:
+def _plain(space: SpaceLabel) -> JsonObject:
     return {key: getattr(space, key) for key in ("name", "dims", "born", "dies", "error")}
 
 
-def labels_from_json(data: Any) -> Labels:
-    """The labels that `labels_to_json` wrote."""
+def labels_from_json(data: JsonObject) -> Labels:
+    """Return the labels that `labels_to_json` wrote."""
     try:
         return Labels(
             spaces=tuple(

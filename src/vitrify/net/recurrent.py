@@ -6,12 +6,11 @@ Without hidden units the logits are read from the state itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from vitrify.arrays import Array
+from vitrify.arrays import Array, Arrays, Int, Logits, Tokens
 from vitrify.net.architecture import Output, Reads, Record
 from vitrify.net.cells import Cell, states
 from vitrify.net.sparse import affine, rows
@@ -27,6 +26,12 @@ class Recurrent:
     """
 
     tag: ClassVar[str] = "recurrent"
+    reads: ClassVar[Reads] = "tokens"
+    min_length: ClassVar[int] = 0
+    heads_per_layer: ClassVar[tuple[int, ...]] = (0,)
+    d_head: ClassVar[int] = 0
+    looks_ahead: ClassVar[bool] = False  # a state depends on earlier tokens only
+    soft: ClassVar[bool] = False  # there is no softmax
 
     inputs: tuple[str, ...]
     output: Output
@@ -38,35 +43,20 @@ class Recurrent:
     pads: int = 1
     name: str = field(default="recurrent", compare=False)
 
-    @property
-    def min_length(self) -> int:
-        """Any word, the empty one too."""
-        return 0
-
-    @property
-    def reads(self) -> Reads:
-        """One token after the other."""
-        return "tokens"
-
     @cached_property
     def input_ids(self) -> dict[str, int]:
-        """The number of every symbol that may be given, BOS left out."""
+        """The token id of every input symbol but BOS."""
         return {symbol: number for number, symbol in enumerate(self.inputs) if number > 0}
 
     @property
     def moments(self) -> tuple[str, ...]:
-        """The token's vector, the state, and what the hidden units write."""
+        """The activations that pass from layer to layer: embedding, state, output of the hidden units."""
         return ("hook_embed", "blocks.0.hook_state", *(["blocks.0.hook_mlp_out"] if self.units else []))
 
     @property
     def width(self) -> int:
-        """Numbers in the state: all that goes from one position to the next."""
+        """The dimension of the state."""
         return self.cell.memory
-
-    @property
-    def heads_per_layer(self) -> tuple[int, ...]:
-        """No heads."""
-        return (0,)
 
     @property
     def units_per_layer(self) -> tuple[int, ...]:
@@ -74,33 +64,18 @@ class Recurrent:
         return (self.units,)
 
     @property
-    def d_head(self) -> int:
-        """No heads."""
-        return 0
-
-    @property
-    def looks_ahead(self) -> bool:
-        """A state knows nothing of what comes after it."""
-        return False
-
-    @property
-    def soft(self) -> bool:
-        """Nothing is approached: there is no softmax."""
-        return False
-
-    @property
     def cost(self) -> float:
-        """Multiplications for one position, roughly."""
+        """The approximate number of multiplications for one position."""
         seen, turned = min(self.cell.state, 64), self.cell.held(self.d_embed)
         return float(turned * (seen + 1) + self.units * (seen + 16) + self.d_embed + len(self.output.symbols))
 
     def activations(self, positions: int) -> int:
-        """Numbers that a run holds at once for one sequence."""
+        """Return the number of activations held at once for one sequence."""
         stream = self.d_embed + self.cell.held(self.d_embed) + 2 * self.units + self.d_out
         return positions * (stream + 4 * len(self.output.symbols))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of every array; a matrix multiplies a row from the right."""
+        """Return name and shape of every array; a matrix multiplies a row vector from the right."""
         out, state = len(self.output.symbols), self.cell.state
         shapes: dict[str, tuple[int, ...]] = {"embed.W_E": (len(self.inputs), self.d_embed)}
         shapes |= {f"blocks.0.rec.{name}": shape for name, shape in self.cell.shapes(self.d_embed).items()}
@@ -115,14 +90,14 @@ class Recurrent:
 
     def forward(
         self,
-        arrays: Mapping[str, Any],
-        inputs: Array,
+        arrays: Arrays,
+        inputs: Tokens,
         *,
-        lengths: Array | None = None,
+        lengths: Int[Array, " batch"] | None = None,
         record: Record | None = None,
         query_chunk: int | None = None,
         cache: Cache | None = None,
-    ) -> Array:
+    ) -> Logits:
         r"""Logits [batch, pos, out] of token ids whose first `pads` columns are BOS, for NumPy and JAX arrays alike.
 
         $x_t = W_E[\text{token}_t]$, $h_t$ the state of the cell driven by $x_1 \dots x_t$, $y_t = \mathrm{relu}(h_t
@@ -130,13 +105,13 @@ class Recurrent:
         activation; with a `cache` the inputs continue those of the calls before with the same cache.
         """
         del lengths, query_chunk  # for heads that look ahead, and on long sequences
-        whole, block = Part(arrays, "", record), Part(arrays, "blocks.0.", record, cache=cache)
-        x = rows(whole["embed.W_E"], inputs)
-        whole.record("hook_embed", x)
+        root, block = Part(arrays, "", record), Part(arrays, "blocks.0.", record, cache=cache)
+        x = rows(root["embed.W_E"], inputs)
+        root.record("hook_embed", x)
         y = states(self.cell, block, x)
         block.record("hook_state", y)
         if self.units:
             y = mlp(block, y)
-        logits = affine(y, whole["unembed.W_U"], whole["unembed.b_U"])
-        whole.record("hook_logits", logits)
+        logits = affine(y, root["unembed.W_U"], root["unembed.b_U"])
+        root.record("hook_logits", logits)
         return logits

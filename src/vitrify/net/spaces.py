@@ -1,4 +1,4 @@
-r"""What the dimensions of a residual stream mean: kinds of named spaces, with their codes and invariants.
+r"""Kinds of named spaces of the residual stream, with their codes and invariants.
 
 A *kind* says which vectors are legal, how they are named dimension by dimension, and how far a vector is from the
 nearest legal one. A categorical kind gives every value a code vector $c_v$ with $c_v \cdot c_v =$ `norm` and $c_v
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Floats
+from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ class Reals(_Numbers):
     tag: ClassVar[str] = "reals"
 
     def deviation(self, x: Floats) -> Floats:
-        """How far the worst coordinate is outside the range."""
+        """Return the largest distance of a coordinate from the range."""
         far: Floats = np.maximum(np.maximum(self.low - x, x - self.high), 0.0).max(axis=-1)
         return far
 
@@ -214,8 +213,11 @@ Kind = Flag | OneHot | MultiHot | Bits | Circle | Integers | Reals
 KINDS: dict[str, type[Kind]] = {kind.tag: kind for kind in (Flag, OneHot, MultiHot, Bits, Circle, Integers, Reals)}
 
 
-def decode(kind: Kind, x: Floats) -> Any:
-    """What one vector of a space says, as a person would write it.
+Content: TypeAlias = Any  # the value of a vector: a symbol, a number, several of them, or None
+
+
+def decode(kind: Kind, x: Floats) -> Content:
+    """Return the value that one vector of a space encodes.
 
     >>> decode(OneHot(("a", "b")), np.array([0.1, 0.9]))
     'b'
@@ -230,17 +232,15 @@ def decode(kind: Kind, x: Floats) -> Any:
     return numbers[0] if kind.size == 1 else numbers
 
 
-def kind_to_json(kind: Kind) -> dict[str, Any]:
-    """A kind as plain JSON data."""
+def kind_to_json(kind: Kind) -> JsonObject:
+    """Return a kind as plain JSON data."""
     return {"kind": kind.tag} | asdict(kind)
 
 
-def kind_from_json(data: dict[str, Any]) -> Kind:
-    """The kind that `kind_to_json` wrote."""
+def kind_from_json(data: JsonObject) -> Kind:
+    """Return the kind that `kind_to_json` wrote."""
     try:
-        fields: dict[str, Any] = {
-            key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "kind"
-        }
+        fields: JsonObject = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "kind"}
         return KINDS[data["kind"]](**fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise FolderError(f"labels.json describes a space that this version does not know: {data!r}") from error

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vitrify.arrays import Array, Matrix
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 DENSE_ENTRIES = 1 << 20  # below 8 MiB a dense array is always the simplest form
 SMALL_ENTRIES = 1 << 16  # below 512 KiB no product is worth preparing
-FEW_ROWS = 1024  # up to so many rows a product may stand for a look-up
+MAX_LOOKUP_ROWS = 1024  # of a product that may stand for a look-up
 DENSE_DENSITY = 0.02  # a BLAS product beats a CSR product above about this share of non-zeros
 
 
@@ -29,7 +32,7 @@ class Stack:
     """
 
     heads: int
-    csr: Any
+    csr: csr_array[np.float64]
 
     ndim = 3
 
@@ -37,20 +40,14 @@ class Stack:
     def shape(self) -> tuple[int, int, int]:
         return self.heads, self.csr.shape[0] // self.heads, self.csr.shape[1]
 
-    @property
-    def data(self) -> Array:
-        return self.csr.data
+    def __getattr__(self, name: str) -> Array:
+        """The arrays of the entries and what counts them, as they are in the one CSR array."""
+        if name not in ("data", "indices", "indptr", "count_nonzero", "eliminate_zeros"):
+            raise AttributeError(name)
+        return getattr(self.csr, name)
 
-    @property
-    def indices(self) -> Array:
-        return self.csr.indices
-
-    @property
-    def indptr(self) -> Array:
-        return self.csr.indptr
-
-    def __getitem__(self, head: int) -> Any:
-        """The matrix of one head."""
+    def __getitem__(self, head: int) -> csr_array[np.float64]:
+        """Return the matrix of one head."""
         rows = self.shape[1]
         return self.csr[head * rows : (head + 1) * rows]
 
@@ -63,16 +60,10 @@ class Stack:
     def toarray(self) -> Array:
         return self.csr.toarray().reshape(self.shape)
 
-    def count_nonzero(self) -> int:
-        return int(self.csr.count_nonzero())
-
-    def eliminate_zeros(self) -> None:
-        self.csr.eliminate_zeros()
-
     def copy(self) -> Stack:
         return Stack(self.heads, self.csr.copy())
 
-    def beside(self) -> Any:
+    def beside(self) -> csr_array[np.float64]:
         """The matrices side by side, [in, head * out], as one CSR array."""
         from scipy.sparse import coo_array
 
@@ -83,22 +74,22 @@ class Stack:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Whether this is a SciPy sparse array or a stack of them (asked without importing SciPy)."""
+    """Return true for a SciPy sparse array or a stack of them, without importing SciPy."""
     return hasattr(matrix, "tocsr")
 
 
 def dense(matrix: Matrix) -> Array:
-    """The same numbers as a dense array."""
+    """Return the same entries as a dense array."""
     return matrix.toarray() if is_sparse(matrix) else matrix
 
 
 def nonzeros(matrix: Matrix) -> int:
-    """How many entries differ from zero."""
+    """Return the number of entries that differ from zero."""
     return int(matrix.count_nonzero()) if is_sparse(matrix) else int(np.count_nonzero(matrix))
 
 
 def from_entries(rows: Array, columns: Array, values: Array, shape: tuple[int, ...]) -> Matrix:
-    """The matrix with these entries (those at one place are added up) and zeros elsewhere.
+    """Return the matrix with these entries (those at one index are added up) and zeros elsewhere.
 
     Dense where that is small or well filled, else CSR with sorted indices and no explicit zeros. With three axes, rows
     count through the first two.
@@ -127,7 +118,7 @@ class OnRows:
 
 
 def prepare(matrix: Matrix) -> Matrix | OnRows:
-    """The form of a matrix [in, out] or a stack [head, in, out] in which `matmul` is cheapest."""
+    """Return the form of a matrix [in, out] or a stack [head, in, out] in which `matmul` is cheapest."""
     if not is_sparse(matrix):
         if matrix.ndim < 2 or matrix.size < min(SMALL_ENTRIES, DENSE_ENTRIES):
             return matrix
@@ -149,7 +140,7 @@ def prepare(matrix: Matrix) -> Matrix | OnRows:
 
 
 def prepare_heads(stack: Matrix) -> Matrix:
-    """The form of a stack [head, in, out] in which `matmul_heads` is cheapest."""
+    """Return the form of a stack [head, in, out] in which `matmul_heads` is cheapest."""
     if isinstance(stack, Stack) or stack.size < min(SMALL_ENTRIES, DENSE_ENTRIES):
         return stack
     if np.count_nonzero(stack) >= DENSE_DENSITY * stack.size:
@@ -160,7 +151,7 @@ def prepare_heads(stack: Matrix) -> Matrix:
 
 
 def _beside(stack: Array) -> tuple[Array, int]:
-    """A dense stack [head, in, out] as [in, head * out], and the number of heads."""
+    """Return a dense stack [head, in, out] as [in, head * out], and the number of heads."""
     heads, width, out = stack.shape
     return stack.transpose(1, 0, 2).reshape(width, heads * out), heads
 
@@ -173,7 +164,7 @@ def matmul(x: Array, matrix: Matrix | OnRows) -> Array:
     flat = x.reshape(prod(x.shape[:-1]), x.shape[-1])  # also where there are no columns
     heads = None
     if isinstance(matrix, Stack):
-        matrix, heads = matrix.beside(), matrix.heads
+        heads, matrix = matrix.heads, matrix.beside()
     elif not isinstance(matrix, OnRows) and not is_sparse(matrix) and matrix.ndim == 3:
         matrix, heads = _beside(matrix)
     if isinstance(matrix, OnRows):
@@ -185,7 +176,7 @@ def matmul(x: Array, matrix: Matrix | OnRows) -> Array:
 
 
 def matmul_heads(x: Array, stack: Matrix) -> Array:
-    """The sum over heads of `x[..., head, :] @ stack[head]`, as one product."""
+    """Return the sum over heads of `x[..., head, :] @ stack[head]`, as one product."""
     heads, width, out = stack.shape
     flat = x.reshape(-1, heads * width)
     matrix = stack.csr if isinstance(stack, Stack) else stack.reshape(heads * width, out)
@@ -202,13 +193,13 @@ def affine(x: Array, matrix: Matrix | OnRows, bias: Array) -> Array:
 
 
 def rows(matrix: Matrix, index: Array) -> Array:
-    """The rows of a matrix, by an integer array of any shape.
+    """Return the rows of a matrix, by an integer array of any shape.
 
     Numbers of two bytes come by a product with one-hot rows, which is exact: to add up the gradients of a look-up, a
     GPU has no quick instruction for such numbers.
     """
     if is_sparse(matrix):
         return matrix[index.ravel()].toarray().reshape(*index.shape, matrix.shape[1])
-    if not isinstance(matrix, np.ndarray) and matrix.dtype.itemsize == 2 and matrix.shape[0] <= FEW_ROWS:
+    if not isinstance(matrix, np.ndarray) and matrix.dtype.itemsize == 2 and matrix.shape[0] <= MAX_LOOKUP_ROWS:
         return (index[..., None] == np.arange(matrix.shape[0])).astype(matrix.dtype) @ matrix
     return matrix[index]

@@ -1,4 +1,4 @@
-"""Every activation of one run, by the names that interpretability tools use."""
+"""The activations of one run, under their TransformerLens names."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from vitrify.net.spaces import decode
+from vitrify.arrays import Floats
+from vitrify.net.spaces import Content, decode
 from vitrify.net.weights import Weights
 
 SHADES = " ·░▒▓█"
-SHOWN_REALS = 8  # position codes and logits of many dimensions are asked for by name
+SHOWN_REALS = 8  # dimensions; larger spaces of reals are printed only by `read`
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,29 +20,29 @@ class Trace:
 
     weights: Weights[Any]
     tokens: tuple[str, ...]
-    activations: Mapping[str, NDArray[np.float64]]
+    activations: Mapping[str, Floats]
 
-    def __getitem__(self, name: str) -> NDArray[np.float64]:
+    def __getitem__(self, name: str) -> Floats:
         if name not in self.activations:
             raise KeyError(f"no activation is called {name!r}; there are {', '.join(self.activations)}")
         return self.activations[name]
 
-    def residual(self, moment: int) -> NDArray[np.float64]:
-        """What goes on to the next layer [pos, model] at a moment: 0 after embedding, then after each half layer."""
+    def residual(self, moment: int) -> Floats:
+        """Return the residual stream [pos, model] at a moment: 0 after embedding, then after each half layer."""
         return self[self.weights.architecture.moments[moment]]
 
-    def space(self, name: str) -> NDArray[np.float64]:
-        """The vectors [pos, dim] of a named space, at the moment it is written."""
+    def space(self, name: str) -> Floats:
+        """Return the vectors [pos, dim] of a named space, at the moment it is written."""
         label = self.weights.labels.space(name)
         return self.residual(label.born)[:, list(label.dims)]
 
-    def read(self, name: str) -> list[Any]:
-        """What a named space says at every position."""
+    def read(self, name: str) -> list[Content]:
+        """Return the decoded value of a named space at every position."""
         kind = self.weights.labels.space(name).kind
         return [decode(kind, row) for row in self.space(name)]
 
     def attention(self, block: int, head: int) -> str:
-        """One head's attention as text: a row per query, a column per key, darker where the weight is larger."""
+        """Return one head's attention as text: a row per query, a column per key, darker where the weight is larger."""
         pattern = self[f"blocks.{block}.attn.hook_pattern"][head]
         label = next((h for h in self.weights.labels.heads if (h.block, h.place) == (block, head)), None)
         width = max(len(token) for token in self.tokens)
@@ -57,24 +55,24 @@ class Trace:
         return "\n".join(lines)
 
     def _experts(self, block: int) -> str:
-        """Which expert worked at every position, by name where they have one."""
+        """Return the active expert at every position, by name where it has one."""
         named = {label.part: label.name for label in self.weights.labels.units if label.block == block}
         chosen = self[f"blocks.{block}.moe.hook_expert"][:, 0].tolist()
         return f"block {block} expert: " + "  ".join(named.get(f"moe.experts.{e}", str(e)) for e in chosen)
 
     def __str__(self) -> str:
-        """All heads as text, then what the named spaces say, position by position; long lists of reals are left out."""
+        """Return all heads as text, then the named spaces by position; large spaces of reals are left out."""
         heads = self.weights.architecture.heads_per_layer
         parts = [self.attention(block, head) for block, count in enumerate(heads) for head in range(count)]
         mixed = [block for block in range(len(heads)) if f"blocks.{block}.moe.hook_expert" in self.activations]
         parts += [self._experts(block) for block in mixed]
         for label in self.weights.labels.spaces:
             if label.kind.tag != "reals" or label.kind.size <= SHOWN_REALS:
-                told = "  ".join(said(value) for value in self.read(label.name))
+                values = "  ".join(short(value) for value in self.read(label.name))
                 parts.append(
-                    f"{label.name} ({', '.join(n.strip('=[]') for n in label.kind.names)}): {told}"
+                    f"{label.name} ({', '.join(n.strip('=[]') for n in label.kind.names)}): {values}"
                     if label.kind.tag in ("reals", "integers")
-                    else f"{label.name}: {told}"
+                    else f"{label.name}: {values}"
                 )
         return "\n".join(parts)
 
@@ -84,10 +82,10 @@ class Trace:
         return trace_card(self)
 
 
-def said(value: Any) -> str:
-    """A decoded value in a few characters."""
+def short(value: Content | str) -> str:
+    """Return a decoded value in a few characters."""
     if isinstance(value, list):
-        return "[" + " ".join(said(part) for part in value) + "]"
+        return "[" + " ".join(short(part) for part in value) + "]"
     if value is None:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

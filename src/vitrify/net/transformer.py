@@ -1,15 +1,16 @@
-"""What a transformer looks like, without its numbers: blocks of heads, recurrent cells, ReLU units, experts."""
+"""The architecture of a transformer, without parameters: blocks of heads, recurrent cells, ReLU units, experts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from vitrify.arrays import Array
+from typing_extensions import Unpack
+
+from vitrify.arrays import Array, Arrays, Int, Logits, Num
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Edit, Output, Reads, Record
+from vitrify.net.architecture import Edit, Options, Output, Reads
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, Gate, expert_shapes
 
@@ -27,14 +28,14 @@ QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
 
 @dataclass(frozen=True)
 class Head:
-    r"""How one head turns scores into weights.
+    r"""One attention head: its kind of attention, mask and window.
 
     Scores are $s_{ij} = \beta\,q_i \cdot k_j + r_{i-j}$; `beta` and `r` are arrays of the block. Keys that the mask
     (`causal`: up to here; `strict`: before here; `after` here) or the window (offsets $0 \le i-j <$ window) exclude
     get weight 0, and a query with no key left gets the zero vector. `hard` shares the weight among the keys whose
     score is within `resolution` of the best: all of them (`average`), or only the `left`most or `right`most.
-    `linear` takes the scores as weights. A `rotary` head turns the pairs $(x_c, x_{c+d/2})$ of its queries and keys at
-    position $i$ by the angle $i\,b^{-2c/d}$, where $b$ is the number given and $d$ the width of the head.
+    `linear` takes scores as weights. A `rotary` head rotates the pairs $(x_c, x_{c+d/2})$ of its queries and keys at
+    position $i$ by the angle $i\,b^{-2c/d}$, where $b$ is the value of `rotary` and $d$ the width of the head.
     """
 
     attention: AttentionKind = "softmax"
@@ -64,10 +65,10 @@ class Block:
 
     def __post_init__(self) -> None:
         if self.gate and not 1 <= self.gate.top <= len(self.experts):
-            raise FolderError(f"a gate lets between 1 and {len(self.experts)} experts work, not {self.gate.top}")
+            raise FolderError(f"a gate activates 1 to {len(self.experts)} experts, not {self.gate.top}")
 
     def __repr__(self) -> str:
-        """A gate shows only where there is one: digests of nets without are older than gates."""
+        """Leave out an absent gate, so that digests from before gates existed stay the same."""
         shown = [entry.name for entry in fields(self) if entry.name != "gate" or self.gate]
         return f"Block({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
@@ -78,33 +79,41 @@ class Block:
 
     @property
     def halves(self) -> int:
-        """How many parts write after attention: the MLP, the experts."""
+        """The number of parts that write after attention: the MLP, the experts."""
         return bool(self.units) + bool(self.experts)
 
     @property
     def busy(self) -> int:
-        """Hidden units that work at one position, at most: of the experts only one does, or as many as a gate lets."""
+        """The most hidden units active at one position: of the experts, one, or as many as the gate activates."""
         largest = sorted((expert.units for expert in self.experts), reverse=True)
         most = len(largest) if self.crowded else self.gate.top if self.gate else 1
         return self.units + self.router + sum(largest[:most])
 
     @property
     def crowded(self) -> bool:
-        """Whether experts choose rows, so that what a row is answered depends on the rows beside it."""
+        """True if experts choose sequences, so that an output depends on the other sequences of the batch."""
         return self.gate is not None and self.gate.by == "expert"
+
+
+class TransformerOptions(Options, total=False):
+    """Further options of a transformer's forward pass; see `transformer_forward.forward`."""
+
+    cache: Cache | None
+    starts: Int[Array, " batch"] | None
+    edit: Edit | None
 
 
 @dataclass(frozen=True)
 class Transformer:
     """A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
 
-    `max_length` counts the tokens of a sequence without the pads, and so does `min_length`, below which it is not asked
-    anything. `norm` puts a layer norm before every attention, every MLP and the unembedding, with `eps` under the root.
-    `groups` names, for each half layer and the unembedding, the groups of dimensions of which each is normalised by
-    itself; dimensions in no group pass as they are. Without `groups` the whole stream is one. One that reads a vector
-    has no tokens: `inputs` name the numbers, which stand at each of its `max_length` positions, and it answers at the
-    last; one that reads rows has a vector of its own at each position. The blocks run `loops` times over, with the same
-    weights.
+    - `max_length` and `min_length` bound the tokens of a sequence, without the pads.
+    - `norm` puts a layer norm before every attention, every MLP and the unembedding, with `eps` under the root.
+      `groups` has, for each half layer and the unembedding, the groups of dimensions that are normalized separately;
+      dimensions in no group are unchanged. Without `groups` the residual stream is one group.
+    - `reads`: a net that reads a vector has no tokens: `inputs` name the numbers, which are the same at each of its
+      `max_length` positions, and the output is that of the last. One that reads rows has a vector at each position.
+    - The blocks run `loops` times over, with the same weights.
     """
 
     tag: ClassVar[str] = "transformer"
@@ -136,7 +145,7 @@ class Transformer:
 
     @cached_property
     def input_ids(self) -> dict[str, int]:
-        """The number of every symbol that may be given, BOS left out."""
+        """The token id of every input symbol but BOS."""
         return {symbol: number for number, symbol in enumerate(self.inputs) if number > 0}
 
     @property
@@ -198,22 +207,22 @@ class Transformer:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether some head sees later positions."""
+        """True if some head attends to later positions."""
         return any(head.mask in ("none", "after") for block in self.blocks for head in block.heads)
 
     @property
     def only_learned(self) -> bool:
-        """Whether some head is of a kind that only training uses, and that no certificate is about."""
+        """True if some head is of a kind for trained nets only, which no certificate covers."""
         return any(head.rotary or head.attention == "linear" for block in self.blocks for head in block.heads)
 
     @property
     def soft(self) -> bool:
-        """Whether some head spreads its weight by a softmax."""
+        """True if some head has softmax attention."""
         return any(head.attention == "softmax" for block in self.blocks for head in block.heads)
 
     @property
     def cost(self) -> float:
-        """Multiplications for one position, roughly."""
+        """The approximate number of multiplications for one position."""
         cost = 0.0
         for block in self.blocks:
             cost += len(block.heads) * (block.d_head + block.d_value) * (2 * self.d_model + self.max_length / 2)
@@ -222,30 +231,18 @@ class Transformer:
         return self.loops * cost + self.width + len(self.output.symbols)
 
     def activations(self, positions: int) -> int:
-        """Numbers that a run holds at once for one sequence; long ones attend in chunks of queries."""
+        """Return the number of activations held at once for one sequence; long ones attend in chunks of queries."""
         busy = max((block.busy + len(block.experts) for block in self.blocks), default=0)
         held = max((block.cell.held(self.width) for block in self.blocks if block.cell), default=0)
         stream = 4 * self.width + 2 * busy + 4 * len(self.output.symbols) + held
         scores = 4 * max(self.heads_per_layer, default=0) * min(positions, QUERY_CHUNK)
         return positions * (stream + scores)
 
-    def forward(
-        self,
-        arrays: Mapping[str, Any],
-        inputs: Array,
-        *,
-        lengths: Array | None = None,
-        record: Record | None = None,
-        query_chunk: int | None = None,
-        cache: Cache | None = None,
-        starts: Array | None = None,
-        edit: Edit | None = None,
-    ) -> Array:
+    def forward(self, arrays: Arrays, inputs: Num[Array, "batch ..."], **options: Unpack[TransformerOptions]) -> Logits:
         """The forward pass: logits [batch, pos, out]."""
         from vitrify.net.transformer_forward import forward
 
-        given: Any = {"query_chunk": query_chunk, "cache": cache, "starts": starts, "edit": edit}
-        return forward(self, arrays, inputs, lengths=lengths, record=record, **given)
+        return forward(self, arrays, inputs, **options)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array; the names are those that interpretability tools use."""

@@ -6,25 +6,30 @@ and nothing is checked again that did not change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from vitrify.claims.catalogue import Scale, find, listing
+from vitrify.claims.catalogue import Outcome, Scale, find, listing
 from vitrify.errors import InputError
-from vitrify.learn._disk import Lock
+from vitrify.files import Lock
 from vitrify.registry import Headline
-from vitrify.report.checking import Job, run
-from vitrify.report.evidence import Row, Store, in_order, recorded
+from vitrify.report.evidence import AtlasEntry, EvidenceStore, in_order, recorded
 from vitrify.report.figures import Drawings
 from vitrify.report.site import Site
+from vitrify.workers import Lost, WorkerProcess, ready
 
 Progress = Callable[[float, float, str], None]  # seconds of work done, of how many, and what was done last
 GUESS = 5.0  # seconds that a check takes which was never made
 BRIEF = 10.0  # seconds of training that are not too many to be spent again
 DRAWING = 1.0  # seconds that a figure takes
+WORKERS = 2
+LOST = "the process that checked it ended: there may not have been enough memory"
+THREADS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # two processes with two threads each are slower
 
 
 def build(
@@ -34,7 +39,7 @@ def build(
     every: bool = False,
     evidence: Path | None = None,
     progress: Progress | None = None,
-) -> list[Row]:
+) -> list[AtlasEntry]:
     """Write the atlas to a folder, and give what it shows.
 
     Claims are checked live, except those that train networks for long, whose evidence is taken from a folder; with
@@ -43,7 +48,7 @@ def build(
     named = {headline.name: headline for headline in map(find, only)}
     chosen = in_order(named.values() if only else listing())
     out.mkdir(parents=True, exist_ok=True)
-    store, drawings = Store(out / "store"), Drawings(out / "store" / "figures")
+    store, drawings = EvidenceStore(out / "store"), Drawings(out / "store" / "figures")
     with ExitStack() as held:
         try:
             held.enter_context(Lock(out / ".lock", wait=False))
@@ -53,18 +58,21 @@ def build(
         site = Site(out, rows, drawings)
         site.write()
         undone = [
-            row for row in rows if row.origin == "waiting" or (row.data and not drawings.find(row.headline, row.data))
+            row
+            for row in rows
+            if row.origin == "waiting" or (row.outcome and not drawings.find(row.headline, row.outcome))
         ]
-        costs = {row.name: _cost(row, store, scale) for row in undone}
+        checks = {row.name: store.seconds(row.headline, scale) or GUESS for row in undone if row.origin == "waiting"}
+        costs = {row.name: DRAWING + checks.get(row.name, 0.0) for row in undone}  # seconds, about
         jobs = [
-            Job(row.headline, "recorded" if row.origin == "recorded" else "live", scale, store.folder, evidence)
+            ClaimCheck(row, scale, store.folder)
             for row in sorted(undone, key=lambda row: (-costs[row.name], -rows.index(row)))  # the long ones first
         ]
         done = 0.0
         if progress:
             progress(done, sum(costs.values()), "checking")
-        for job, error in run(jobs):
-            name = job.headline.name
+        for job, error in run_checks(jobs):
+            name = job.entry.name
             site.update(_after(site.rows[name], error, store, scale))
             done += costs[name]
             if progress:
@@ -73,37 +81,93 @@ def build(
     return list(site.rows.values())
 
 
-def lives(headline: Headline, kept: Mapping[str, Any] | None, every: bool) -> bool:
-    """Whether a claim is checked here and now: all are that train no networks, or did so in seconds when recorded."""
-    brief = kept is not None and kept["scale"] == "quick" and kept["seconds"] < BRIEF
+def lives(headline: Headline, outcome: Outcome | None, every: bool) -> bool:
+    """Return whether a claim is checked now: it trains no networks, or its recorded run took seconds."""
+    brief = outcome is not None and outcome.scale == "quick" and outcome.evidence.seconds < BRIEF
     return every or brief or not headline.fields.get("learned")
 
 
-def _known(headline: Headline, store: Store, scale: Scale, every: bool, evidence: Path | None) -> Row:
-    """What is known of a claim before anything is checked."""
-    kept = recorded(headline, evidence)
-    if lives(headline, kept, every):
-        found = store.find(headline, scale)
-        return Row(headline, "live", found) if found else Row(headline, "waiting", why="It is being checked.")
-    if kept:
-        return Row(headline, "recorded", kept)
+def _known(headline: Headline, store: EvidenceStore, scale: Scale, every: bool, evidence: Path | None) -> AtlasEntry:
+    """Return the stored or recorded result of a claim, before anything is checked."""
+    outcome = recorded(headline, evidence)
+    if lives(headline, outcome, every):
+        stored = store.find(headline, scale)
+        return (
+            AtlasEntry(headline, "live", stored)
+            if stored
+            else AtlasEntry(headline, "waiting", why="It is being checked.")
+        )
+    if outcome:
+        return AtlasEntry(headline, "recorded", outcome)
     where = f"in {evidence}" if evidence else "here: it comes with a checkout of the code, in docs/evidence"
     why = f"This claim trains networks, and its evidence is not {where}; the command below measures it."
-    return Row(headline, "absent", why=why)
+    return AtlasEntry(headline, "absent", why=why)
 
 
-def _after(row: Row, error: str | None, store: Store, scale: Scale) -> Row:
-    """What is known of a claim when its job is over."""
+def _after(row: AtlasEntry, error: str | None, store: EvidenceStore, scale: Scale) -> AtlasEntry:
+    """Return the result of a claim after its job."""
     if row.origin != "waiting":
         return row
-    found = store.find(row.headline, scale)
-    if found:
-        return replace(row, origin="live", data=found, why="")
+    stored = store.find(row.headline, scale)
+    if stored:
+        return replace(row, origin="live", outcome=stored, why="")
     return replace(row, origin="broken", why=f"The check did not come to an end: {error}.")
 
 
-def _cost(row: Row, store: Store, scale: Scale) -> float:
-    """Seconds that the work on a claim will take, about."""
-    if row.origin != "waiting":
-        return DRAWING
-    return DRAWING + (store.seconds(row.headline, scale) or GUESS)
+@dataclass(frozen=True)
+class ClaimCheck:
+    """A claim whose evidence is to be found by a check, unless it is recorded, and whose figure is to be drawn."""
+
+    entry: AtlasEntry
+    scale: Scale
+    store: Path
+
+    def run(self, send: Callable[[str | None], None]) -> None:
+        """Find the evidence and draw it, and send the error that ended this, or None."""
+        try:
+            self.check()
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            send(f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})")
+        else:
+            send(None)
+
+    def check(self) -> None:
+        """Find the evidence and draw it; what is there already is left as it is."""
+        headline, outcome, drawings = self.entry.headline, self.entry.outcome, Drawings(self.store / "figures")
+        if self.entry.origin == "waiting":
+            outcome = EvidenceStore(self.store).check(headline, self.scale)
+        if outcome and drawings.find(headline, outcome) is None:
+            drawings.draw(headline, outcome)
+
+
+class Done(NamedTuple):
+    """A job that is over, and the error that ended it, if one did."""
+
+    job: ClaimCheck
+    error: str | None
+
+
+def run_checks(jobs: Sequence[ClaimCheck], workers: int = WORKERS) -> Iterator[Done]:
+    """Run jobs, the first ones first, and yield each when it is over."""
+    waiting, busy, idle = list(reversed(jobs)), dict[WorkerProcess, ClaimCheck](), list[WorkerProcess]()
+    threads = {name: os.environ.get(name, value) for name, value in THREADS.items()}
+    over: list[Done] = []
+    with ExitStack() as started:
+        while waiting or busy or over:
+            while waiting and len(busy) < workers:
+                worker = idle.pop() if idle else WorkerProcess(environment=threads, shown=True)
+                started.callback(worker.stop)
+                job = busy[worker] = waiting.pop()
+                with suppress(Lost):  # as its events will say
+                    worker.begin(job)
+            yield from over
+            over = []
+            for worker in ready(list(busy)) if busy else ():
+                job = busy.pop(worker)
+                try:
+                    over += [Done(job, error) for error in worker.events()]
+                    idle.append(worker)
+                except Lost:
+                    worker.stop()
+                    over.append(Done(job, LOST))

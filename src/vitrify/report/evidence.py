@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Literal
+from typing import Literal
 
 import vitrify
-from vitrify.claims._kept import place, written
-from vitrify.claims.catalogue import Scale, claim_of, run_claim
+from vitrify.claims.catalogue import ClaimPage, Outcome, Scale, claim_of, read_outcome, run_claim
+from vitrify.errors import InputError
+from vitrify.files import put
 from vitrify.registry import Headline, names
-from vitrify.report.files import put, read_json
+from vitrify.report.recorded import place, written
 
 Origin = Literal["live", "recorded", "waiting", "absent", "broken"]
 SOURCES = Path(vitrify.__file__).parent
@@ -34,7 +35,7 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class Row:
+class AtlasEntry:
     """A claim and what is known of it: `live` evidence was found by a check of this code, `recorded` comes along.
 
     `why` says why a claim has none.
@@ -42,7 +43,7 @@ class Row:
 
     headline: Headline
     origin: Origin
-    data: Mapping[str, Any] | None = None
+    outcome: Outcome | None = None
     why: str = ""
 
     @property
@@ -51,44 +52,42 @@ class Row:
         return self.headline.name
 
     @property
-    def row(self) -> str:
-        """The place in the atlas, like R14."""
-        return str(self.headline.fields["row"])
+    def id(self) -> str:
+        """The claim's id in the atlas, like R14."""
+        return str(self.headline.fields["id"])
 
     @property
     def verdict(self) -> str:
         """The verdict; of a claim without evidence, why it has none."""
-        if self.data is None:
+        if self.outcome is None:
             missing = {"waiting": "being checked", "broken": "could not be checked"}
             return missing.get(self.origin, "not recorded here")
-        return str(self.data["verdict"]) if self.data["saboteur_rejected"] else "undecided"
+        return self.outcome.verdict
 
 
-def in_order(headlines: Iterable[Headline]) -> list[Headline]:
-    """Claims by their place in the atlas: R1, R2 …, then B, L and G; those of one row by name."""
+def in_order(headlines: Iterable[ClaimPage]) -> list[ClaimPage]:
+    """Return claims in the order of their ids: R1, R2 …, then B, L and G; those of one id by name."""
     return sorted(headlines, key=_place)
 
 
 def _place(headline: Headline) -> tuple[int, int, str]:
-    row = str(headline.fields["row"])
-    return list(PARTS).index(row[0]), int(row[1:]), headline.name
+    claim_id = str(headline.fields["id"])
+    return list(PARTS).index(claim_id[0]), int(claim_id[1:]), headline.name
 
 
-def recorded_in() -> Path | None:
-    """The folder of recorded evidence: of the working directory, else of the checkout that this code is run from."""
-    for root in (Path.cwd(), SOURCES.parents[1]):
-        if (root / "docs" / "evidence").is_dir():
-            return root / "docs" / "evidence"
-    return None
+def recorded(headline: Headline, folder: Path | None) -> Outcome | None:
+    """Return the recorded outcome of a claim; None where there is none, or one of an earlier version."""
+    return _read(folder / f"{headline.name}.json", headline) if folder else None
 
 
-def recorded(headline: Headline, folder: Path | None) -> dict[str, Any] | None:
-    """What is recorded of a claim."""
-    found = read_json(folder / f"{headline.name}.json") if folder else None
-    return found if found and found.get("name") == headline.name else None
+def _read(path: Path, headline: Headline) -> Outcome | None:
+    try:
+        return read_outcome(headline, path)
+    except (OSError, InputError):
+        return None
 
 
-class Store:
+class EvidenceStore:
     """Evidence of checks that were made, in a folder: a file for each claim, scale and state of the code."""
 
     def __init__(self, folder: Path) -> None:
@@ -98,45 +97,45 @@ class Store:
         """Where the evidence of a check of this code is."""
         return self.folder / f"{headline.name}.{scale}.{digest(headline.name)}.json"
 
-    def find(self, headline: Headline, scale: Scale) -> dict[str, Any] | None:
-        """The evidence of a check of this code, if it was made."""
-        return read_json(self.path(headline, scale))
+    def find(self, headline: Headline, scale: Scale) -> Outcome | None:
+        """Return the outcome of a check of this code, if it was made."""
+        return _read(self.path(headline, scale), headline)
 
     def seconds(self, headline: Headline, scale: Scale) -> float | None:
-        """How long a check took, of this code or of any other."""
-        earlier = (read_json(path) for path in sorted(self.folder.glob(f"{headline.name}.{scale}.*.json")))
-        return next((float(found["seconds"]) for found in earlier if found), None)
+        """Return the seconds of an earlier check, of this code or of any other."""
+        earlier = (_read(path, headline) for path in sorted(self.folder.glob(f"{headline.name}.{scale}.*.json")))
+        return next((outcome.evidence.seconds for outcome in earlier if outcome), None)
 
-    def check(self, headline: Headline, scale: Scale) -> dict[str, Any]:
+    def check(self, headline: Headline, scale: Scale) -> Outcome:
         """Check a claim now, at that scale if it has it, and keep what was found; what is trained goes on, too."""
         fits: Scale = scale if claim_of(headline).paper else "quick"
         path = self.path(headline, scale)
-        trainings = self.folder / "trainings" / path.stem
-        found = run_claim(headline, scale=fits, trainings=trainings).to_json() | {"measured on": place()}
-        put(path, written(found))
+        trainings = self.folder / "runs" / path.stem
+        outcome = replace(run_claim(headline, scale=fits, trainings=trainings), measured_on=place())
+        put(path, written(outcome.to_json()))
         rmtree(trainings, ignore_errors=True)
-        return found
+        return outcome
 
 
 def digest(name: str) -> str:
     """A digest of all code and data that the evidence of a claim can depend on."""
-    whole = hashlib.sha256(_machinery().encode())
+    hasher = hashlib.sha256(_machinery().encode())
     for claim in sorted(_needed(name)):
-        whole.update((SOURCES / "claims" / f"{claim}.py").read_bytes())
-    return whole.hexdigest()[:16]
+        hasher.update((SOURCES / "claims" / f"{claim}.py").read_bytes())
+    return hasher.hexdigest()[:16]
 
 
 @cache
 def _machinery() -> str:
     """A digest of the package without the claims themselves and without what only shows things."""
-    whole, claims = hashlib.sha256(), {f"{name}.py" for name in _claims()}
+    hasher, claims = hashlib.sha256(), {f"{name}.py" for name in _claims()}
     for path in sorted(SOURCES.rglob("*")):
         inside = path.relative_to(SOURCES)
         if path.suffix == ".pyc" or not path.is_file() or inside.parts[0] in SHOWING:
             continue
         if inside.parts[0] != "claims" or path.name not in claims:
-            whole.update(f"{inside.as_posix()} ".encode() + path.read_bytes())
-    return whole.hexdigest()
+            hasher.update(f"{inside.as_posix()} ".encode() + path.read_bytes())
+    return hasher.hexdigest()
 
 
 @cache
@@ -146,14 +145,14 @@ def _claims() -> frozenset[str]:
 
 def _needed(name: str) -> set[str]:
     """A claim and those that it imports, and so on; all, if one of them looks at the whole catalogue."""
-    found, new = set[str](), {name}
+    modules, new = set[str](), {name}
     while new:
-        found |= new
+        modules |= new
         imported = {word for claim in new for word in _imported(claim)}
         if imported & {"listing", "find"}:
             return set(_claims())
-        new = (imported & _claims()) - found
-    return found
+        new = (imported & _claims()) - modules
+    return modules
 
 
 @cache

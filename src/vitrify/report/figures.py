@@ -1,8 +1,9 @@
 """Figures of claims for pages: the drawing as SVG, what can be read off it as data beside it, and a small picture.
 
-There is one drawing: what the claim's own `draw` makes or, for a claim without one, `promises.py`. Here its lines,
-points and images get names in the SVG, and the same names, with the numbers and their places on the page, go into the
-data, so that a script can say what is under the pointer and hide a series without drawing anything again.
+There is one drawing: what the claim's own `draw` makes or, for a claim without one, `promises`: a ring is what was
+declared of a subject, a dot what was measured. Here its lines, points and images get names in the SVG, and the same
+names, with the numbers and their places on the page, go into the data, so that a script can say what is under the
+pointer and hide a series without drawing anything again.
 """
 
 from __future__ import annotations
@@ -10,21 +11,30 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
-from vitrify.claims.catalogue import claim_of
-from vitrify.learn.figures import made
+from vitrify.arrays import Array
+from vitrify.certification.evidence import Evidence
+from vitrify.claims.catalogue import Outcome, claim_of
+from vitrify.encoding import JsonObject, canonical
+from vitrify.files import put
+from vitrify.learn.figures import made, sheet
 from vitrify.registry import Headline
 from vitrify.report.evidence import SOURCES
-from vitrify.report.files import put
 
-DRAWN_BY = ("learn/figures.py", "report/figures.py", "report/promises.py")
+DRAWN_BY = ("learn/figures.py", "report/figures.py")
 SMALL = 360  # pixels that the small picture is wide
 COLOURS = 64  # of the small picture
+Artist: TypeAlias = Any  # a figure of matplotlib, axes, or anything that is drawn on them
+Entry: TypeAlias = tuple[Artist, Artist, Artist]  # of a legend: its axes, the text, the sign
+MAX_PLANES, MAX_SUBJECTS, MAX_LETTERS = 4, 30, 44  # the last of the name of a subject
+WIDE = 50.0  # times the least that the largest is, from which on an axis is logarithmic
+RING, DOT = "#0b6470", "#c2570c"
 
 
 @dataclass(frozen=True)
@@ -47,35 +57,34 @@ class Drawings:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def find(self, headline: Headline, data: Mapping[str, Any]) -> Drawing | None:
+    def find(self, headline: Headline, outcome: Outcome) -> Drawing | None:
         """The figure of some evidence, if it was drawn."""
-        svg, points, small = self._paths(headline, data)
+        svg, points, small = self._paths(headline, outcome)
         if not small.exists():  # the last to be written
             return None
         return Drawing(svg.read_text(encoding="utf-8"), points.read_text(encoding="utf-8"), small.read_bytes())
 
-    def draw(self, headline: Headline, data: Mapping[str, Any]) -> None:
+    def draw(self, headline: Headline, outcome: Outcome) -> None:
         """Draw the figure of some evidence and keep it."""
-        drawing, (svg, points, small) = drawn(headline, data), self._paths(headline, data)
+        drawing, (svg, points, small) = drawn(headline, outcome), self._paths(headline, outcome)
         put(svg, drawing.svg)
         put(points, drawing.points)
         put(small, drawing.small)
 
-    def _paths(self, headline: Headline, data: Mapping[str, Any]) -> tuple[Path, Path, Path]:
-        known = hashlib.sha256(json.dumps(data, sort_keys=True).encode())
+    def _paths(self, headline: Headline, outcome: Outcome) -> tuple[Path, Path, Path]:
+        known = hashlib.sha256(canonical(outcome).encode())
         for source in (f"claims/{headline.name}.py", *DRAWN_BY):
             known.update((SOURCES / source).read_bytes())
         name = f"{headline.name}.{known.hexdigest()[:16]}"
         return self.folder / f"{name}.svg", self.folder / f"{name}.json", self.folder / f"{name}.png"
 
 
-def drawn(headline: Headline, data: Mapping[str, Any]) -> Drawing:
+def drawn(headline: Headline, outcome: Outcome) -> Drawing:
     """The figure of a claim's evidence; its own where it has one and there is something to draw."""
-    from vitrify.report.promises import glance, promises
-
-    own = claim_of(headline).draw if data.get("shown") else None
+    data = outcome.evidence.figures
+    own = claim_of(headline).draw if data else None
     image, small = BytesIO(), BytesIO()
-    with made(lambda: own(data["shown"]) if own else promises(data)) as figure:
+    with made(lambda: own(data) if own else promises(outcome.evidence)) as figure:
         names = dict(_named(figure))
         figure.savefig(image, format="svg", facecolor="none", metadata={"Date": None, "Creator": None})
         figure.set_layout_engine("none")  # everything is in its place
@@ -83,13 +92,13 @@ def drawn(headline: Headline, data: Mapping[str, Any]) -> Drawing:
         if own:
             figure.savefig(small, format="png", dpi=SMALL / figure.get_figwidth())
     if not own:
-        with made(lambda: glance(data)) as figure:
+        with made(lambda: glance(outcome.evidence)) as figure:
             figure.savefig(small, format="png", dpi=SMALL / figure.get_figwidth())
     text = json.dumps(points, ensure_ascii=False, separators=(",", ":"))
     return Drawing(_inline(image.getvalue().decode()), text.replace("<", "\\u003c"), _fewer_colours(small.getvalue()))
 
 
-def _named(figure: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def _named(figure: Artist) -> Iterator[tuple[str, tuple[Artist, Artist]]]:
     """Give every artist that shows data a name, in the order of planes; the name, its plane and the artist."""
     for number, plane in enumerate(figure.axes):
         for place, artist in enumerate([*plane.lines, *plane.collections, *plane.images]):
@@ -100,7 +109,7 @@ def _named(figure: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
         handle.set_gid(f"plot-sign-{number}")
 
 
-def _legend(figure: Any) -> Iterator[tuple[Any, Any, Any]]:
+def _legend(figure: Artist) -> Iterator[Entry]:
     """The entries of all legends: the plane, if it is of one, the text, and the sign beside it."""
     legends = [(plane, plane.get_legend()) for plane in figure.axes if plane.get_legend()]
     for plane, legend in [*legends, *((None, legend) for legend in figure.legends)]:
@@ -109,13 +118,13 @@ def _legend(figure: Any) -> Iterator[tuple[Any, Any, Any]]:
                 yield plane, text, handle
 
 
-def _points(figure: Any, names: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
+def _points(figure: Artist, names: Mapping[str, tuple[Artist, Artist]]) -> JsonObject:
     """The data of a figure that was saved: places are in points of the SVG, from its top left corner."""
     width, height = (float(72 * side) for side in figure.get_size_inches())
     entries = list(_legend(figure))
     into = figure.transFigure.inverted()
 
-    def places(transform: Any, pairs: Any) -> list[list[float]]:
+    def places(transform: Artist, pairs: Array) -> list[list[float]]:
         return [
             [round(x * width, 1), round((1 - y) * height, 1)] for x, y in into.transform(transform.transform(pairs))
         ]
@@ -134,13 +143,17 @@ def _points(figure: Any, names: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]
 
 
 def _describe(
-    about: dict[str, Any], name: str, artist: Any, places: Any, entries: Sequence[tuple[Any, Any, Any]]
+    about: JsonObject,
+    name: str,
+    artist: Artist,
+    places: Callable[[Artist, Array], list[list[float]]],
+    entries: Sequence[Entry],
 ) -> None:
     """Add what an artist shows to what is known of its plane."""
     import numpy as np
 
     if hasattr(artist, "get_extent"):
-        values: Any = np.ma.filled(np.ma.asarray(artist.get_array(), dtype=float), np.nan)
+        values: Array = np.ma.filled(np.ma.asarray(artist.get_array(), dtype=float), np.nan)
         left, right, bottom, top = artist.get_extent()
         first, last = (top, bottom) if artist.origin == "upper" else (bottom, top)
         if values.ndim == 2:
@@ -160,41 +173,37 @@ def _describe(
     about["series"].append({"id": name, "name": _label(artist, entries), "points": points, "at": at})
 
 
-def _label(artist: Any, entries: Sequence[tuple[Any, Any, Any]]) -> str:
+def _label(artist: Artist, entries: Sequence[Entry]) -> str:
     """The name of a series: its own, else that of the entry of a legend that looks like it."""
     own = str(artist.get_label())
     if own and not own.startswith("_"):
         return own
     colour, style = _look(artist)
     signs = [(plane is artist.axes, _look(handle), text.get_text()) for plane, text, handle in entries]
-    for fits in (
-        [said for here, looks, said in signs if here and looks == (colour, style)],
-        [said for here, looks, said in signs if here and looks[0] == colour],
-        [said for _, looks, said in signs if looks == (colour, style)],
-        [said for _, looks, said in signs if looks[0] == colour],
-    ):
+    for near, parts in product((True, False), (2, 1)):  # first those of its own axes, and by colour and style
+        fits = [caption for here, look, caption in signs if here >= near and look[:parts] == (colour, style)[:parts]]
         if fits:
             return str(fits[0]) if len(set(fits)) == 1 else ""
     return ""
 
 
-def _look(artist: Any) -> tuple[str, str]:
+def _look(artist: Artist) -> tuple[str, str]:
     """The colour of an artist, and how its lines are broken; bands go with whole lines."""
     from matplotlib.colors import to_hex
 
     style = artist.get_linestyle() if hasattr(artist, "get_linestyle") else "-"
     for source in ("get_color", "get_facecolor", "get_edgecolor"):
-        found: Any = getattr(artist, source)() if hasattr(artist, source) else None
-        several = found is not None and not isinstance(found, str | tuple) and len(found)
+        value: Artist = getattr(artist, source)() if hasattr(artist, source) else None
+        several = value is not None and not isinstance(value, str | tuple) and len(value)
         try:
-            return to_hex(found[0] if several else found), style if isinstance(style, str) else "-"
+            return to_hex(value[0] if several else value), style if isinstance(style, str) else "-"
         except (ValueError, TypeError):
             continue
     return "", ""
 
 
-def _axis(axis: Any) -> dict[str, Any]:
-    """What an axis is called, and what its ticks are called where they have names of their own."""
+def _axis(axis: Artist) -> JsonObject:
+    """Return the label of an axis, and its tick labels where they are names."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
     named = {}
@@ -225,3 +234,100 @@ def _fewer_colours(png: bytes) -> bytes:
     with Image.open(BytesIO(png)) as picture:
         picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(out, format="png", optimize=True)
     return out.getvalue()
+
+
+def promises(evidence: Evidence) -> Artist:
+    """Declared and measured numbers of the subjects side by side, or the numbers of cases."""
+    shown = numbers(evidence)
+    if not shown:
+        return _cases(evidence)
+    names = [name for name in evidence.parts if any(name in pairs for pairs in shown.values())]
+    some = names[:MAX_SUBJECTS]
+    figure, planes = sheet(1, len(shown), _title(len(names)), height=1.3 + 0.24 * max(len(some), 4))
+    figure.set_figwidth(2.8 * len(shown) + 0.075 * min(MAX_LETTERS, max(map(len, some))))
+    for plane, (quantity, pairs) in zip(planes[0], shown.items(), strict=True):
+        rows = [at for at, name in enumerate(some) if name in pairs]
+        declared, measured = ([pairs[some[at]][side] for at in rows] for side in (0, 1))
+        plane.scatter(declared, rows, s=70, facecolors="none", edgecolors=RING, linewidths=1.6, label="declared")
+        plane.scatter(measured, rows, s=16, color=DOT, label="measured")
+        _frame(plane, some, quantity, [*declared, *measured], first=plane is planes[0, 0])
+    figure.legend(
+        *planes[0, 0].get_legend_handles_labels(), loc="outside lower left", ncols=2, fontsize=8, frameon=False
+    )
+    return figure
+
+
+def numbers(evidence: Evidence) -> dict[str, dict[str, tuple[float, float]]]:
+    """The quantities that are numbers, of each the declared and the measured one by subject; the telling ones first."""
+    table: dict[str, dict[str, tuple[float, float]]] = {}
+    for subject, part in evidence.parts.items():
+        for each in part.quantities:
+            if each.relation and _number(each.declared) and _number(each.measured):
+                table.setdefault(each.name, {})[subject] = (each.declared, each.measured)
+
+    def dull(name: str) -> tuple[bool, bool, bool, bool]:
+        pairs = table[name].values()
+        sizes = all(isinstance(each, int) for pair in pairs for each in pair)
+        return not sizes, len({declared for declared, _ in pairs}) < 2, len(pairs) < 2, not any(map(any, pairs))
+
+    return {name: table[name] for name in sorted(table, key=dull)[:MAX_PLANES]}
+
+
+def glance(evidence: Evidence) -> Artist:
+    """The same at a glance, for a small picture: the most telling quantity, without the names of the subjects."""
+    shown = dict(list(numbers(evidence).items())[:1])
+    quantity, pairs = next(iter(shown.items()), ("cases tried", {name: (n, n) for name, n in _tried(evidence).items()}))
+    some = list(pairs.values())[:MAX_SUBJECTS]
+    figure, planes = sheet(1, 1, width=3.6, height=2.0)
+    plane, rows = planes[0, 0], range(len(some))
+    if shown:
+        plane.scatter([declared for declared, _ in some], rows, s=90, facecolors="none", edgecolors=RING, linewidths=2)
+    else:
+        plane.hlines(rows, 0, [count for count, _ in some], color=RING, linewidth=1)
+    plane.scatter([measured for _, measured in some], rows, s=24, color=DOT if shown else RING)
+    _frame(plane, [""] * len(some), quantity, [each for pair in some for each in pair], first=False)
+    plane.set_xlabel(plane.get_xlabel(), fontsize=15)
+    plane.tick_params(axis="x", labelsize=12)
+    plane.tick_params(axis="y", length=0)
+    return figure
+
+
+def _tried(evidence: Evidence) -> dict[str, int]:
+    return {name: part.cases for name, part in evidence.parts.items()} or {"all subjects": evidence.cases}
+
+
+def _cases(evidence: Evidence) -> Artist:
+    """Draw the number of cases of each subject."""
+    known = _tried(evidence)
+    some = list(known)[:MAX_SUBJECTS]
+    figure, planes = sheet(1, 1, _title(len(known)), width=6.5, height=1.3 + 0.24 * max(len(some), 4))
+    plane, counts = planes[0, 0], [known[name] for name in some]
+    plane.hlines(range(len(some)), 0, counts, color=RING, linewidth=1)
+    plane.scatter(counts, range(len(some)), s=30, color=RING, label="cases")
+    _frame(plane, some, "cases tried", counts, first=True)
+    return figure
+
+
+def _frame(plane: Artist, names: Sequence[str], quantity: str, values: Sequence[float], *, first: bool) -> None:
+    """The axes of a plane: subjects downwards, the quantity to the right."""
+    if min(values) > 0 and max(values) > WIDE * min(values):
+        plane.set_xscale("log")
+    elif min(values) >= 0:
+        plane.set_xlim(left=-0.04 * (max(values) or 1), right=1.08 * (max(values) or 1))
+    if all(isinstance(value, int) for value in values) and plane.get_xscale() == "linear":
+        plane.locator_params(axis="x", integer=True)
+    shortened = [name if len(name) <= MAX_LETTERS else f"{name[: MAX_LETTERS - 1]}…" for name in names]
+    plane.set_yticks(range(len(names)), shortened if first else [""] * len(names), fontsize=8)
+    plane.set_ylim(len(names) - 0.4, -0.6)
+    plane.set_xlabel(quantity if len(quantity) <= MAX_LETTERS else f"{quantity[: MAX_LETTERS - 1]}…", fontsize=9)
+    plane.tick_params(axis="x", labelsize=8)
+    plane.grid(axis="y", linewidth=0.4, alpha=0.6)
+    plane.set_axisbelow(True)
+
+
+def _title(subjects: int) -> str:
+    return f"The first {MAX_SUBJECTS} of {subjects} subjects" if subjects > MAX_SUBJECTS else ""
+
+
+def _number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import vitrify
-from vitrify.errors import InputError
+from vitrify.encoding import JsonObject
+from vitrify.optional import need
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -37,13 +41,10 @@ LIVE = (ATLAS, MAPS, GLASS, LANDSCAPE, CURVES)  # what `vitrify serve` has
 
 
 @cache
-def environment() -> Any:
+def environment() -> Environment:
     """The templates; everything that is put into them is escaped, unless it is markup that was made here."""
-    try:
-        import jinja2
-    except ImportError:
-        raise InputError("pages need jinja2: install vitrify[report]") from None
-    return jinja2.Environment(
+    jinja2 = need("jinja2", "report")
+    templates: Environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -52,16 +53,16 @@ def environment() -> Any:
         keep_trailing_newline=True,
         auto_reload=False,
     )
+    return templates
 
 
-def page(template: str, here: str, root: str = "", places: Sequence[Place] = WRITTEN, **values: Any) -> str:
+def page(template: str, here: str, root: str = "", places: Sequence[Place] = WRITTEN, **values: object) -> str:
     """A whole page, as text."""
-    text: str = environment().get_template(template).render(**around(here, root, places), **values)
-    return text
+    return environment().get_template(template).render(**around(here, root, places), **values)
 
 
-def around(here: str, root: str, places: Sequence[Place]) -> dict[str, Any]:
-    """What the frame of a page needs to know."""
+def around(here: str, root: str, places: Sequence[Place]) -> JsonObject:
+    """Return the values that the frame of a page needs."""
     return {"here": here, "root": root, "places": places, "version": vitrify.__version__}
 
 
@@ -69,6 +70,6 @@ def live(text: str) -> str:
     """A page as it was written, with all the places of the app in its bar."""
     bar = environment().get_template("bar.html.j2")
     for here, root in product((ATLAS.key, MAPS.key), ("", "../")):
-        written: str = bar.render(here=here, root=root, places=WRITTEN)
+        written = bar.render(here=here, root=root, places=WRITTEN)
         text = text.replace(written, bar.render(here=here, root="/", places=LIVE))
     return text

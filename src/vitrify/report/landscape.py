@@ -1,6 +1,6 @@
 r"""The landscape of a one-layer transformer on a chain of bits, as plain data that a page draws.
 
-The chain leaves 0 with probability $p$ and 1 with probability $q$. In its low-rank form (`claims/_chain.py`) the
+The chain leaves 0 with probability $p$ and 1 with probability $q$. In its low-rank form (`claims/bit_chain.py`) the
 network has the numbers $e$ (embedding) and $w$ (units), and its loss with the best bias is $l(A)$ with the contrast
 $A = f\,(1 + 2w|w|)$, where
 
@@ -18,28 +18,36 @@ all three with the flow.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
-from vitrify.claims import _chain
+from vitrify.arrays import Array
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
+from vitrify.learn import bit_chain
 
 EDGE = 2.5  # e and w are drawn from -EDGE to EDGE
 SURFACE, BASINS = 81, 160  # points of the grids along each side; of the second none has e = 0, which stays as it is
 SEEDS, STRIDE, STRIDES = 12, 0.05, 9  # flow lines: so many along each side, steps of that length, so many each way
 UNTIL, MOMENTS = 1e4, 160  # the time to which a path is followed, and how often it is kept
 REST = 1e-8  # the norm of the gradient at which a path has come to rest, as in `learn/flow.py`
-LEAST, MOST = 0.01, 0.99  # of p and q
+MIN_P, MAX_P = 0.01, 0.99  # of p and q
 EVEN = 1e-9  # how near to 1 p + q must be to count as 1
+FILE = Path(__file__).parent / "bit_chain_runs.json"
+KINDS = {"tied": ("tied", "tied, start w = −1"), "attention": ("tied", "tied, start w = −1"), "untied": ("untied",)}
 
-Numbers = Any  # a number or an array
+Numbers: TypeAlias = Array  # or one number
 
 
 @dataclass(frozen=True)
-class Form:
+class LowRankForm:
     """A low-rank form: its factor f(e, third), the derivatives of that, and what its third number is."""
 
     key: str
@@ -52,31 +60,31 @@ class Form:
 
     def contrast(self, e: Numbers, w: Numbers, third: Numbers) -> Numbers:
         """The difference A of the logits of a 1, after 1 and after 0."""
-        return self.factor(e, third) * _chain.gain(w)
+        return self.factor(e, third) * bit_chain.gain(w)
 
-    def downhill(self, point: Any, p: float, q: float) -> Any:
+    def downhill(self, point: Array, p: float, q: float) -> Array:
         """The direction of the gradient flow [3, …] at points [3, …]."""
         e, w, third = point
         by_e, by_third = self.slopes(e, third)
-        gain = _chain.gain(w)
-        down = -_chain.slope(self.factor(e, third) * gain, p, q)
+        gain = bit_chain.gain(w)
+        down = -bit_chain.slope(self.factor(e, third) * gain, p, q)
         return np.stack([down * gain * by_e, down * 4 * abs(w) * self.factor(e, third), down * gain * by_third])
 
-    def trapped(self, e: Numbers, w: Numbers, third: Numbers, p: float, q: float) -> Any:
-        """Whether the flow ends where nothing is read, although reading would be better."""
+    def trapped(self, e: Numbers, w: Numbers, third: Numbers, p: float, q: float) -> Array:
+        """True if the flow ends at the unigram solution although a better one exists."""
         if abs(p + q - 1) < EVEN:
             return np.zeros(np.broadcast(e, w, third).shape, bool)
         by_e, by_third = self.slopes(e, third)
-        gain, f = _chain.gain(w), self.factor(e, third)
+        gain, f = bit_chain.gain(w), self.factor(e, third)
         still = (gain * by_e == 0) & (gain * by_third == 0) & (w * f == 0)
         wrong = f * gain * (1 - p - q) < 0
         return still | (wrong & self._shut(e, w, third))
 
-    def _shut(self, e: Numbers, w: Numbers, third: Numbers) -> Any:
-        """Whether e² comes to 0 before any other factor of the contrast does."""
+    def _shut(self, e: Numbers, w: Numbers, third: Numbers) -> Array:
+        """True if e² reaches 0 before any other factor of the contrast."""
         bends = 2 if self.key == "untied" else 1
         with np.errstate(divide="ignore", invalid="ignore"):  # the energy has a pole at w = 0, which is never crossed
-            closed = (w >= 0) | (bends * e**2 + _chain.energy(0.0, np.asarray(w)) <= _chain.SADDLE)
+            closed = (w >= 0) | (bends * e**2 + bit_chain.energy(0.0, np.asarray(w)) <= bit_chain.SADDLE)
         if self.key == "untied":
             return closed & (e**2 == third**2)
         return closed & (e**2 <= 2 * (1 + third) ** 2) if self.key == "attention" else closed
@@ -85,8 +93,8 @@ class Form:
 FORMS = {
     form.key: form
     for form in (
-        Form("tied", "tied", None, "", 0.0, lambda e, _: e**2, lambda e, _: (2 * e, 0.0 * e)),
-        Form(
+        LowRankForm("tied", "tied", None, "", 0.0, lambda e, _: e**2, lambda e, _: (2 * e, 0.0 * e)),
+        LowRankForm(
             "attention",
             "tied, with attention",
             "c",
@@ -95,12 +103,14 @@ FORMS = {
             lambda e, c: e**2 * (1 + c),
             lambda e, c: (2 * e * (1 + c), e**2 + 0.0 * c),
         ),
-        Form("untied", "untied", "a", "the readout", 0.2, lambda e, a: e * a, lambda e, a: (a + 0.0 * e, e + 0.0 * a)),
+        LowRankForm(
+            "untied", "untied", "a", "the readout", 0.2, lambda e, a: e * a, lambda e, a: (a + 0.0 * e, e + 0.0 * a)
+        ),
     )
 }
 
 
-def form_of(key: str) -> Form:
+def form_of(key: str) -> LowRankForm:
     """The form of that name."""
     if key not in FORMS:
         raise InputError(f"the weights are {', '.join(FORMS)}, not {key!r}")
@@ -108,23 +118,24 @@ def form_of(key: str) -> Form:
 
 
 def _chosen(p: float, q: float, *others: float) -> None:
-    if not (LEAST <= p <= MOST and LEAST <= q <= MOST):
-        raise InputError(f"p and q must lie from {LEAST} to {MOST}, not {p:g} and {q:g}")
+    if not (MIN_P <= p <= MAX_P and MIN_P <= q <= MAX_P):
+        raise InputError(f"p and q must lie from {MIN_P} to {MAX_P}, not {p:g} and {q:g}")
     if not all(abs(other) <= 2 * EDGE for other in others):
         raise InputError(f"e, w and the third number must lie from {-2 * EDGE:g} to {2 * EDGE:g}")
 
 
-def surface(key: str, p: float, q: float, third: float | None = None) -> dict[str, Any]:
+def surface(key: str, p: float, q: float, third: float | None = None) -> JsonObject:
     """The plane of e and w: the loss, where each start ends, flow lines, and the places where the flow rests."""
     form = form_of(key)
     at = form.first if third is None else third
     _chosen(p, q, at)
-    alone, rate = _chain.alone(p, q), _chain.rate(p, q)
+    alone, rate = bit_chain.alone(p, q), bit_chain.rate(p, q)
     side = np.linspace(-EDGE, EDGE, SURFACE)
     e, w = np.meshgrid(side, side)
-    loss = _chain.profile(form.contrast(e, w, at), p, q)
+    loss = bit_chain.profile(form.contrast(e, w, at), p, q)
     fine = np.linspace(-EDGE, EDGE, BASINS)
     stuck = form.trapped(*np.meshgrid(fine, fine), at, p, q)
+    note = f" The plane is the slice {form.third} = {at:g}; along the way from the start {form.third} changes too."
     return {
         "form": key,
         "title": form.title,
@@ -133,7 +144,7 @@ def surface(key: str, p: float, q: float, third: float | None = None) -> dict[st
         "q": q,
         "alone": alone,
         "rate": rate,
-        "contrast": float(_chain.contrast(p, q)),
+        "contrast": float(bit_chain.contrast(p, q)),
         "edge": EDGE,
         "loss": np.round(loss, 6).tolist(),  # [w, e]
         "trapped": [row.tobytes().decode() for row in np.where(stuck, b"1", b"0")],  # [w, e]
@@ -141,28 +152,28 @@ def surface(key: str, p: float, q: float, third: float | None = None) -> dict[st
         "lines": _lines(form, at, p, q),
         "goals": _goals(form, at, p, q),
         "places": places(key, p, q, at),
-        "said": _said_of_plane(form, at, p, q) + _slice(form, at),
+        "said": _said_of_plane(form, at, p, q) + (note if form.third else ""),
     }
 
 
-def _lines(form: Form, at: float, p: float, q: float) -> list[list[list[float]]]:
+def _lines(form: LowRankForm, at: float, p: float, q: float) -> list[list[list[float]]]:
     """Curves along the flow, as far as it stays in the plane, the direction of each its own."""
     side = np.linspace(-EDGE, EDGE, SEEDS + 1)[:-1] + EDGE / SEEDS
     middle = np.stack([*np.meshgrid(side, side), np.full((SEEDS, SEEDS), at)]).reshape(3, -1)
-    kept = [middle[:2]]
+    points = [middle[:2]]
     for way in (-1.0, 1.0):
         point = middle
         for _ in range(STRIDES):
             point = _stride(form, point, p, q, way * STRIDE)
-            kept = [point[:2], *kept] if way < 0 else [*kept, point[:2]]
-    found: list[list[list[float]]] = np.round(np.stack(kept).transpose(2, 0, 1), 3).tolist()
-    return found
+            points = [point[:2], *points] if way < 0 else [*points, point[:2]]
+    lines: list[list[list[float]]] = np.round(np.stack(points).transpose(2, 0, 1), 3).tolist()
+    return lines
 
 
-def _stride(form: Form, point: Any, p: float, q: float, length: float) -> Any:
+def _stride(form: LowRankForm, point: Array, p: float, q: float, length: float) -> Array:
     """One step of a given length along the part of the flow that stays in the plane; where it rests, none."""
 
-    def unit(where: Any) -> Any:
+    def unit(where: Array) -> Array:
         down = form.downhill(where, p, q)
         down[2] = 0.0
         norm = np.linalg.norm(down, axis=0)
@@ -172,10 +183,12 @@ def _stride(form: Form, point: Any, p: float, q: float, length: float) -> Any:
     return point + length * unit(half)
 
 
-def _goals(form: Form, at: float, p: float, q: float) -> list[list[list[float]]]:
+def _goals(form: LowRankForm, at: float, p: float, q: float) -> list[list[list[float]]]:
     """The curves in the plane on which the contrast is the right one: the loss is the entropy rate there."""
-    w = np.concatenate([np.linspace(-EDGE, _chain.CRITICAL, 121)[:-1], np.linspace(_chain.CRITICAL, EDGE, 161)[1:]])
-    f = _chain.contrast(p, q) / _chain.gain(w)
+    w = np.concatenate(
+        [np.linspace(-EDGE, bit_chain.CRITICAL, 121)[:-1], np.linspace(bit_chain.CRITICAL, EDGE, 161)[1:]]
+    )
+    f = bit_chain.contrast(p, q) / bit_chain.gain(w)
     if form.key == "untied":
         roots = [f / at] if at else []
     else:
@@ -183,40 +196,40 @@ def _goals(form: Form, at: float, p: float, q: float) -> list[list[list[float]]]
         with np.errstate(invalid="ignore"):
             root = np.sqrt(square)
         roots = [-root, root] if not (form.key == "attention" and at == -1) else []
-    found = []
+    goals = []
     for root in roots:
         inside = np.isfinite(root) & (abs(root) <= 1.2 * EDGE)
         for part in np.split(np.arange(len(w)), np.flatnonzero(np.diff(inside.astype(int))) + 1):
             if len(part) > 1 and inside[part[0]]:
-                found.append(np.round(np.stack([root[part], w[part]], axis=1), 3).tolist())
-    return found
+                goals.append(np.round(np.stack([root[part], w[part]], axis=1), 3).tolist())
+    return goals
 
 
-def places(key: str, p: float, q: float, third: float) -> list[dict[str, Any]]:
+def places(key: str, p: float, q: float, third: float) -> list[JsonObject]:
     """Where the flow can rest, by name: what kind of place it is, and its loss."""
     form = form_of(key)
-    alone, rate = _chain.alone(p, q), _chain.rate(p, q)
+    alone, rate = bit_chain.alone(p, q), bit_chain.rate(p, q)
     where = {"tied": "e² (1 + 2w|w|)", "attention": "e² (1 + 2w|w|) (1 + c)", "untied": "e a (1 + 2w|w|)"}[key]
-    goal = f"{where} = {_chain.contrast(p, q):.3g}".replace("-", "−")
-    found = [{"name": "the last bit is read", "where": goal, "kind": "global minimum", "loss": rate, "w": None}]
+    goal = f"{where} = {bit_chain.contrast(p, q):.3g}".replace("-", "−")
+    minima = [{"name": "the last bit is read", "where": goal, "kind": "global minimum", "loss": rate, "w": None}]
     if abs(p + q - 1) < EVEN:
-        return [found[0] | {"name": "the last bit says nothing", "where": f"{where} = 0"}]
+        return [minima[0] | {"name": "the last bit says nothing", "where": f"{where} = 0"}]
     if key == "untied":
         here = "" if third == 0 else f"; not in this slice, which has a = {third:g}"
-        return [*found, _place("e = a = 0" + here, "saddle", alone, [-EDGE, EDGE] if third == 0 else None)]
+        return [*minima, _place("e = a = 0" + here, "saddle", alone, [-EDGE, EDGE] if third == 0 else None)]
     up = (1 - p - q) * (1 + third if form.third else 1)  # the sign of what e² is to become, times the gain
-    for low, high, sign in ((_chain.CRITICAL, EDGE, 1), (-EDGE, _chain.CRITICAL, -1)):
+    for low, high, sign in ((bit_chain.CRITICAL, EDGE, 1), (-EDGE, bit_chain.CRITICAL, -1)):
         kind = "bad local minimum" if up * sign < 0 else "saddle"
         at = f"e = 0, w {'>' if sign > 0 else '<'} −0.707"
-        found.append(_place(at, kind if up else "saddle", alone, [low, high]))
-    return [*found, _place("e = 0, w = −0.707", "saddle", alone, [_chain.CRITICAL, _chain.CRITICAL])]
+        minima.append(_place(at, kind if up else "saddle", alone, [low, high]))
+    return [*minima, _place("e = 0, w = −0.707", "saddle", alone, [bit_chain.CRITICAL, bit_chain.CRITICAL])]
 
 
-def _place(where: str, kind: str, loss: float, w: list[float] | None) -> dict[str, Any]:
+def _place(where: str, kind: str, loss: float, w: list[float] | None) -> JsonObject:
     return {"name": "nothing is read", "where": where, "kind": kind, "loss": loss, "w": w}
 
 
-def path(key: str, p: float, q: float, e: float, w: float, third: float | None = None) -> dict[str, Any]:
+def path(key: str, p: float, q: float, e: float, w: float, third: float | None = None) -> JsonObject:
     """The gradient flow from one start: its way, its loss over time, and the name of the place where it ends."""
     from scipy.integrate import solve_ivp
 
@@ -224,7 +237,7 @@ def path(key: str, p: float, q: float, e: float, w: float, third: float | None =
     at = form.first if third is None else third
     _chosen(p, q, e, w, at)
 
-    def down(_: float, point: Any) -> Any:
+    def down(_: float, point: Array) -> Array:
         return form.downhill(point, p, q)
 
     times = np.concatenate([[0.0], UNTIL * np.logspace(-7, 0, MOMENTS)])
@@ -234,7 +247,7 @@ def path(key: str, p: float, q: float, e: float, w: float, third: float | None =
     way = solved.y
     speed = np.linalg.norm(form.downhill(way, p, q), axis=0)
     last = int(np.argmax(speed <= REST)) if (speed <= REST).any() else len(times) - 1
-    loss = _chain.profile(form.contrast(*way), p, q)[: last + 1]
+    loss = bit_chain.profile(form.contrast(*way), p, q)[: last + 1]
     end = ending(form, e, w, at, p, q)
     rests = bool(speed[last] <= REST)
     return {
@@ -249,19 +262,19 @@ def path(key: str, p: float, q: float, e: float, w: float, third: float | None =
     }
 
 
-def ending(form: Form, e: float, w: float, third: float, p: float, q: float) -> str:
+def ending(form: LowRankForm, e: float, w: float, third: float, p: float, q: float) -> str:
     """The kind of the place where the flow from a start ends."""
     if not form.trapped(e, w, third, p, q):
         return "global minimum"
     if form.key == "untied":
         return "saddle"
-    curvature = _chain.gain(w) * (1 + third) * (p + q - 1)  # of the loss along e, at e = 0
-    closed = w >= 0 or float(_chain.energy(e, w)) < _chain.SADDLE
+    curvature = bit_chain.gain(w) * (1 + third) * (p + q - 1)  # of the loss along e, at e = 0
+    closed = w >= 0 or float(bit_chain.energy(e, w)) < bit_chain.SADDLE
     return "bad local minimum" if curvature > 0 and closed else "saddle"
 
 
-def _said_of_plane(form: Form, at: float, p: float, q: float) -> str:
-    alone, rate = _chain.alone(p, q), _chain.rate(p, q)
+def _said_of_plane(form: LowRankForm, at: float, p: float, q: float) -> str:
+    alone, rate = bit_chain.alone(p, q), bit_chain.rate(p, q)
     if abs(p + q - 1) < EVEN:
         return f"p + q = 1: the last bit says nothing about the next, and no loss is below H(π) = {alone:.4f} nats."
     above = p + q > 1
@@ -278,17 +291,11 @@ def _said_of_plane(form: Form, at: float, p: float, q: float) -> str:
     )
 
 
-def _slice(form: Form, at: float) -> str:
-    if form.third is None:
-        return ""
-    return f" The plane is the slice {form.third} = {at:g}; along the way from the start {form.third} changes too."
-
-
 def _said_of_path(
-    form: Form, e: float, w: float, at: float, p: float, q: float, end: str, loss: float, rests: bool
+    form: LowRankForm, e: float, w: float, at: float, p: float, q: float, end: str, loss: float, rests: bool
 ) -> str:
     start = f"e = {e:.2f}, w = {w:.2f}" + (f", {form.third} = {at:.2f}" if form.third else "")
-    above = loss - _chain.rate(p, q)
+    above = loss - bit_chain.rate(p, q)
     reads = end == "global minimum" and abs(p + q - 1) >= EVEN
     what = "reads the last bit" if reads else "reads nothing, and says how often a 1 comes up"
     rest = "" if rests else f"; it is still on its way at time {UNTIL:,.0f}"
@@ -296,3 +303,21 @@ def _said_of_path(
         f"From {start} the flow leads to a {end}: the network {what}. "
         f"Its loss is {loss:.4f}, {above:.4f} above the entropy rate{rest}."
     )
+
+
+@cache
+def runs() -> JsonObject:
+    """The whole file."""
+    data: JsonObject = json.loads(FILE.read_text(encoding="utf-8"))
+    return data
+
+
+def nearest(form: str, p: float, q: float) -> JsonObject:
+    """The networks of the recorded chain that is nearest to (p, q); chains lie alike on both sides of p + q = 1."""
+    every = runs()
+    chains = sorted({(one["p"], one["q"]) for one in every["chains"]})
+    near = min(chains, key=lambda chain: math.dist(chain, (p, q)))
+    kinds = KINDS.get(form, ())
+    matches = [one for kind in kinds for one in every["chains"] if (one["p"], one["q"]) == near and one["kind"] == kind]
+    about = {key: value for key, value in every.items() if key != "chains"}
+    return {"p": near[0], "q": near[1], "kinds": matches, **about}

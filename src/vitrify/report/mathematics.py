@@ -13,9 +13,12 @@ import re
 from collections.abc import Container
 from functools import cache
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
-from vitrify.errors import InputError
+from vitrify.optional import need
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 PAPER = r"arXiv (\d{4}\.\d{4,5})"
 PARTS = re.compile(rf"\$([^$]+)\$|`([^`]+)`|(?<![\w*])\*([^*\s][^*]*)\*(?!\w)|{PAPER}|\[([TAS])\]")
@@ -25,18 +28,18 @@ READ = {
     "S": "the source is known from a secondary account",
 }
 NAMES = r"\\(?:log|exp|max|min|ln)(?![a-z])"
-AFTER = re.compile(rf"({NAMES}(?:_(?:\{{[^{{}}]*\}}|\w))?)\s+(?=[\w\\|])")  # a function and what it is of
+AFTER = re.compile(rf"({NAMES}(?:_(?:\{{[^{{}}]*\}}|\w))?)\s+(?=[\w\\|])")  # a function and its argument
 BEFORE = re.compile(rf"(?<=[\w}}])\s*(?={NAMES})")
 
 
-def markup(text: str, claims: Container[str] = (), root: str = "") -> Any:
-    """A sentence as HTML; `claims` are those with a page, `root` is the way to the top of the site."""
+def markup(text: str, claims: Container[str] = (), root: str = "") -> Markup:
+    """A sentence as HTML; names in `claims` become links; `root` is the relative path to the site's top."""
     from markupsafe import Markup
 
     pieces, end = [], 0
-    for found in PARTS.finditer(text):
-        pieces.append(escape(text[end : found.start()]))
-        formula, code, stressed, paper, tag = found.groups()
+    for match in PARTS.finditer(text):
+        pieces.append(escape(text[end : match.start()]))
+        formula, code, stressed, paper, tag = match.groups()
         if formula:
             pieces.append(mathml(formula))
         elif code:
@@ -48,7 +51,7 @@ def markup(text: str, claims: Container[str] = (), root: str = "") -> Any:
             pieces.append(f'<a href="https://arxiv.org/abs/{paper}">arXiv {paper}</a>')
         else:
             pieces.append(f'<abbr title="{READ[tag]}">[{tag}]</abbr>')
-        end = found.end()
+        end = match.end()
     return Markup("".join([*pieces, escape(text[end:])]))
 
 
@@ -59,17 +62,14 @@ def mathml(formula: str) -> str:
     >>> mathml(r"\notacommand{x}")
     '<code>\\notacommand{x}</code>'
     """
+    convert = need("latex2mathml.converter", "report").convert
     try:
-        from latex2mathml.converter import convert
-    except ImportError:
-        raise InputError("mathematics on pages needs latex2mathml: install vitrify[report]") from None
-    try:
-        found = str(convert(AFTER.sub(r"\1\\,", BEFORE.sub(r"\\,", formula))))
+        markup = str(convert(AFTER.sub(r"\1\\,", BEFORE.sub(r"\\,", formula))))
     except Exception:  # the converter has errors of many kinds, and none of them is worth a page
-        found = "\\"
-    left = re.sub(r"<[^>]*>", "", found)
-    whole = len(re.findall(r"(?<!\\){", formula)) == len(re.findall(r"(?<!\\)}", formula))
-    return found if whole and "\\" not in left else f"<code>{escape(formula)}</code>"
+        markup = "\\"
+    left = re.sub(r"<[^>]*>", "", markup)
+    balanced = len(re.findall(r"(?<!\\){", formula)) == len(re.findall(r"(?<!\\)}", formula))
+    return markup if balanced and "\\" not in left else f"<code>{escape(formula)}</code>"
 
 
 def said(name: str) -> str:

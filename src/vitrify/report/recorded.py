@@ -1,30 +1,152 @@
-"""What whole networks did on chains of bits, recorded: `benchmarks/bit_chain_runs.py` wrote the file."""
+"""Evidence that is kept: one small file for each claim, with where and when it was measured, and of what; its figure.
+
+A digest of the settings ties evidence to the subjects that it is of: what is changed later is told from what was run.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
-import math
-from functools import cache
+import platform
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "bit_chain_runs.json"
-KINDS = {"tied": ("tied", "tied, start w = −1"), "attention": ("tied", "tied, start w = −1"), "untied": ("untied",)}
+import numpy as np
+
+import vitrify
+from vitrify.claims.catalogue import PACKAGE, Outcome, Scale, Subject, claim_of, find
+from vitrify.encoding import JsonMapping, recorded_name
+from vitrify.errors import InputError
+from vitrify.files import write_text
+from vitrify.registry import Headline, load
 
 
-@cache
-def runs() -> dict[str, Any]:
-    """The whole file."""
-    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
+def keep(outcome: Outcome, folder: Path) -> Path:
+    """Write an outcome and where it was measured to NAME.json in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{outcome.name}.json"
+    digest = settings(find(outcome.name), outcome.scale)
+    write_text(path, written(replace(outcome, settings=digest, measured_on=place()).to_json()))
+    return path
 
 
-def nearest(form: str, p: float, q: float) -> dict[str, Any]:
-    """The networks of the recorded chain that is nearest to (p, q); chains lie alike on both sides of p + q = 1."""
-    every = runs()
-    chains = sorted({(one["p"], one["q"]) for one in every["chains"]})
-    near = min(chains, key=lambda chain: math.dist(chain, (p, q)))
-    kinds = KINDS.get(form, ())
-    found = [one for kind in kinds for one in every["chains"] if (one["p"], one["q"]) == near and one["kind"] == kind]
-    about = {key: value for key, value in every.items() if key != "chains"}
-    return {"p": near[0], "q": near[1], "kinds": found, **about}
+def settings(headline: Headline, scale: Scale) -> str:
+    """Return a digest of a claim's subjects at a scale, and of the numbers that a claim about training judges them by.
+
+    It is another one where any parameter of a trial is another; the names of functions and constants don't matter.
+    """
+    claim = claim_of(headline)
+    subjects: Iterable[Subject] = claim.paper() if claim.paper and scale == "paper" else claim.subjects()
+    parts = [described(subject) for subject in subjects]
+    if claim.learned:
+        parts.append(sorted(constants(vars(load(PACKAGE, headline.name)))))
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def constants(value: object) -> Iterator[float]:
+    """Return all numbers in the upper-case names of a module, also those in tuples and mappings."""
+    if isinstance(value, dict) and "__name__" in value:
+        value = [each for name, each in value.items() if name.isupper()]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, (list, tuple, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from constants(each)
+
+
+def described(value: object) -> Any:
+    """Return a value as plain data, the same in every process: fields by name, functions by what they hold."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {each.name: getattr(value, each.name) for each in fields(value) if not _later(value, each)}
+        return [recorded_name(value), {name: described(part) for name, part in own.items()}]
+    if isinstance(value, Mapping):
+        return [[described(key), described(value[key])] for key in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((described(each) for each in value), key=repr)
+    if isinstance(value, Sequence):
+        return [described(each) for each in value]
+    if isinstance(value, partial):
+        return [described(value.func), described(value.args), described(value.keywords)]
+    if callable(value):
+        plain = inspect.unwrap(value)  # checks of types around it are no settings
+        return ["function", described([cell.cell_contents for cell in getattr(plain, "__closure__", None) or ()])]
+    if hasattr(value, "__array__"):
+        array = np.ascontiguousarray(value)
+        return [array.dtype.str, list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
+    return recorded_name(value)
+
+
+def _later(value: object, each: Field[object]) -> bool:
+    """Return whether a field was added later and has its default: older evidence then has the same settings."""
+    default = each.default if each.default_factory is MISSING else each.default_factory()
+    return bool(each.metadata.get("later")) and getattr(value, each.name) == default
+
+
+def code() -> str:
+    """A digest of this package's source files."""
+    hasher, root = hashlib.sha256(), Path(vitrify.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        hasher.update(f"{path.relative_to(root).as_posix()} ".encode() + path.read_bytes())
+    return hasher.hexdigest()[:16]
+
+
+def place() -> dict[str, str]:
+    """The device, the day, the code and the versions that a measurement comes from."""
+    machine = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "code": code(),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+    }
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return {"device": "CPU", **machine}
+    device = jax.devices()[0]
+    kind = "CPU" if device.platform == "cpu" else f"one {device.device_kind}"
+    return {"device": kind, **machine, "jax": jax.__version__}
+
+
+def kept_names(folder: Path) -> list[str]:
+    """The claims of which evidence is kept in a folder."""
+    names = sorted(path.stem for path in folder.glob("*.json"))
+    if not names:
+        raise InputError(f"there is no evidence in {folder}: 'vitrify check NAME --keep {folder}' writes some")
+    return names
+
+
+def figure(headline: Headline, outcome: Outcome, out: Path) -> None:
+    """Draw a claim's figure from its recorded evidence."""
+    from vitrify.learn.figures import saved
+
+    draw, data = claim_of(headline).draw, outcome.evidence.figures
+    if draw is None:
+        raise InputError(f"{headline.name} has no figure")
+    if not data:
+        raise InputError(f"the evidence of {headline.name} has nothing to draw: check it again with --keep")
+    saved(lambda: draw(data), out)
+
+
+def written(value: JsonMapping) -> str:
+    """Return JSON with a line for each key, each object in a list, and each other list; and an end of line."""
+    return _written(value) + "\n"
+
+
+def _written(value: object, indent: str = "") -> str:
+    inner = indent + " "
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        return "[\n" + ",\n".join(inner + json.dumps(each, ensure_ascii=False) for each in value) + f"\n{indent}]"
+    if not isinstance(value, dict) or not value:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    pairs = [
+        f"{inner}{json.dumps(str(key), ensure_ascii=False)}: {_written(each, inner)}" for key, each in value.items()
+    ]
+    return "{\n" + ",\n".join(pairs) + f"\n{indent}}}"

@@ -5,38 +5,50 @@ Nothing on a page depends on when it was written: times and days come with the e
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING
 
-from vitrify.claims._kept import written
-from vitrify.report.evidence import PARTS, SOURCES, Row
+from vitrify.bounds.classes import MODELS, OUTSIDE, PROBLEMS, WITHIN, published_map
+from vitrify.claims.catalogue import SECTIONS
+from vitrify.encoding import JsonMapping, JsonObject
+from vitrify.files import keep_only, put
+from vitrify.learn.agreement import WORDS, agreement
+from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
 from vitrify.report.figures import Drawing, Drawings
-from vitrify.report.files import keep_only, put
 from vitrify.report.frame import STATIC, page
-from vitrify.report.maps import architectures, survey
 from vitrify.report.mathematics import markup, said
-from vitrify.report.subjects import Quantity, by_subject, columns, notes_of
-from vitrify.report.words import duration, number, value
+from vitrify.report.recorded import written
+from vitrify.report.tables import by_subject, criteria, line, tables
+from vitrify.report.wording import duration, number
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 VERDICTS = ("holds", "fails", "undecided", "being checked", "could not be checked", "not recorded here")
-SECTIONS = {"Statement": "Statement", "Why": "Why", "Checked": "How it is checked", "Source": "Source"}
-WIDEST = 12  # quantities that a table with a line for each subject has at most
 TEASERS = 2  # quantities of a claim that the index shows
-MEAN = re.compile(r"\S+ \[[^\]]*\]")  # how the evidence of many seeds begins
 REFRESH = 15  # seconds after which an index that is not complete is read again
+SURVEY = "the_published_map_of_classes_follows_from_its_rows"
+ARCHITECTURES = "each_architecture_learns_what_its_theorems_allow"
+SIGNS = {"yes": "holds", "no": "no", "no, if": "undecided", "not known here": "pending"}
+SHORT = {
+    "as predicted": "agrees",
+    "no theorem": "",
+    "allowed, not found": "differs",
+    "found against a theorem": "against",
+}
 
 
 class Site:
     """A folder of pages about some claims, in the order of the atlas."""
 
-    def __init__(self, out: Path, rows: Sequence[Row], drawings: Drawings) -> None:
+    def __init__(self, out: Path, rows: Sequence[AtlasEntry], drawings: Drawings) -> None:
         self.out, self.drawings = out, drawings
         self.rows = {row.name: row for row in rows}
         self.figures: dict[str, Drawing] = {}
-        self.cards: dict[str, dict[str, Any]] = {}
+        self.cards: dict[str, JsonObject] = {}
 
     def write(self) -> None:
         """Write every page, and remove what is not of this site."""
@@ -49,7 +61,7 @@ class Site:
         keep_only(self.out / "claims", {f"{name}.{kind}" for name in self.rows for kind in ("html", "json")})
         keep_only(self.out / "figures", {f"{name}.{kind}" for name in self.figures for kind in ("svg", "png")})
 
-    def update(self, row: Row) -> None:
+    def update(self, row: AtlasEntry) -> None:
         """Write what changes when more is known of a claim."""
         self.rows[row.name] = row
         self._claim(row.name)
@@ -63,11 +75,11 @@ class Site:
                 "key": key,
                 "title": title,
                 "about": about,
-                "cards": [self.cards[row.name] for row in rows if row.row[0] == key],
+                "cards": [self.cards[row.name] for row in rows if row.id[0] == key],
             }
             for key, (title, about) in PARTS.items()
         ]
-        values: dict[str, Any] = {
+        values: JsonObject = {
             "parts": [part for part in parts if part["cards"]],
             "verdicts": [(verdict, verdicts[verdict]) for verdict in VERDICTS if verdicts[verdict]],
             "origins": Counter(row.origin for row in rows),
@@ -75,47 +87,45 @@ class Site:
             "refresh": REFRESH if verdicts["being checked"] else None,
         }
         put(self.out / "index.html", page("index.html.j2", "atlas", **values))
-        maps: dict[str, Any] = {"survey": survey(self.rows), "architectures": architectures(self.rows)}
+        maps: JsonObject = {"survey": survey(self.rows), "architectures": architectures(self.rows)}
         put(self.out / "maps.html", page("maps.html.j2", "maps", **maps))
 
-    def _card(self, row: Row) -> dict[str, Any]:
-        """What the index says of a claim."""
-        promised = [
-            (subject, each) for subject, quantities in _known(row).items() for each in quantities if each.promised
-        ]
+    def _card(self, row: AtlasEntry) -> JsonObject:
+        """Return the entry of a claim in the index."""
+        parts = by_subject(row.outcome.evidence) if row.outcome else {}
+        declared = [(subject, item) for subject, each in parts.items() for item in each if item.met is not None]
         return {
             **self._head(row, root=""),
-            "teasers": [(subject, _line(each, brief=True)) for subject, each in promised[:TEASERS]],
-            "promised": len(promised),
-            "as_declared": sum(each.kept for _, each in promised),
+            "teasers": [(subject, line(item, brief=True)) for subject, item in declared[:TEASERS]],
+            "declared": len(declared),
             "picture": self.figures[row.name].size if row.name in self.figures else None,
-            "words": " ".join([row.name.replace("_", " "), row.headline.doc, row.row]).lower(),
+            "words": " ".join([row.name.replace("_", " "), row.headline.doc, row.id]).lower(),
         }
 
-    def _head(self, row: Row, root: str) -> dict[str, Any]:
-        """What every mention of a claim says."""
-        data = row.data or {}
-        method = "trained" if row.headline.fields.get("learned") else row.headline.fields.get("certified")
+    def _head(self, row: AtlasEntry, root: str) -> JsonObject:
+        """Return the data of a link to a claim."""
+        outcome = row.outcome
+        expected = "trained" if row.headline.fields.get("learned") else row.headline.fields.get("certified")
         return {
             "name": row.name,
             "said": said(row.name),
-            "row": row.row,
+            "id": row.id,
             "title": markup(row.headline.title, self.rows, root),
-            "status": row.headline.fields["status"],
+            "standing": row.headline.fields["standing"],
             "verdict": row.verdict,
             "verdict_class": row.verdict if row.verdict in VERDICTS[:3] else "pending",
             "origin": row.origin,
-            "method": (data.get("method") or method or "").replace("+", ", "),
-            "cases": number(data["cases"]) if data else None,
-            "seconds": duration(data["seconds"]) if data else None,
-            "scale": data.get("scale"),
+            "methods": outcome.evidence.methods if outcome else (expected,) if expected else (),
+            "cases": number(outcome.evidence.cases) if outcome else None,
+            "seconds": duration(outcome.evidence.seconds) if outcome else None,
+            "scale": outcome.scale if outcome else None,
         }
 
     def _claim(self, name: str) -> None:
         row = self.rows[name]
-        drawing = self.drawings.find(row.headline, row.data) if row.data else None
-        if row.data:
-            put(self.out / "claims" / f"{name}.json", written(row.data))
+        drawing = self.drawings.find(row.headline, row.outcome) if row.outcome else None
+        if row.outcome:
+            put(self.out / "claims" / f"{name}.json", written(row.outcome.to_json()))
         if drawing:
             self.figures[name] = drawing
             put(self.out / "figures" / f"{name}.svg", drawing.svg)
@@ -123,27 +133,31 @@ class Site:
         self.cards[name] = self._card(row)
         names = list(self.rows)
         place = names.index(name)
-        values: dict[str, Any] = {
+        values: JsonObject = {
             "claim": self._head(row, root="../"),
             "before": self._head(self.rows[names[place - 1]], "../") if place else None,
             "after": self._head(self.rows[names[place + 1]], "../") if place + 1 < len(names) else None,
-            "sections": [(title, self._text(row, word)) for word, title in SECTIONS.items()],
-            "saboteur": self._text(row, "Saboteur"),
+            "sections": {
+                title: self._text(row, word) for word, title in SECTIONS.items() if row.headline.section(word)
+            },
+            "checked": SECTIONS["Checked"],
+            "saboteur": SECTIONS["Saboteur"],
+            "criteria": criteria(row.outcome.evidence) if row.outcome else [],
             "drawing": drawing and _labelled(drawing, said(name)),
-            "own_figure": bool(row.data and row.data.get("shown")),
-            "data": row.data,
+            "own_figure": bool(row.outcome and row.outcome.evidence.figures),
+            "outcome": row.outcome,
             "provenance": _provenance(row),
-            "evidence": _tables(row.data) if row.data else None,
+            "evidence": tables(row.outcome) if row.outcome else None,
             "code": (SOURCES / "claims" / f"{name}.py").read_text(encoding="utf-8"),
-            "part": PARTS[row.row[0]][0],
+            "part": PARTS[row.id[0]][0],
         }
         put(self.out / "claims" / f"{name}.html", page("claim.html.j2", "atlas", "../", **values))
 
-    def _text(self, row: Row, word: str) -> Any:
+    def _text(self, row: AtlasEntry, word: str) -> Markup:
         return markup(row.headline.section(word), self.rows, "../")
 
 
-def _labelled(drawing: Drawing, name: str) -> dict[str, Any]:
+def _labelled(drawing: Drawing, name: str) -> JsonObject:
     """A drawing to stand in a page, with words for those who can't see it."""
     from markupsafe import Markup, escape
 
@@ -152,77 +166,88 @@ def _labelled(drawing: Drawing, name: str) -> dict[str, Any]:
     return {"svg": Markup(svg), "points": Markup(drawing.points)}
 
 
-def _provenance(row: Row) -> str:
+def _provenance(row: AtlasEntry) -> str:
     """Where evidence was measured, and with what; or why there is none."""
-    if row.data is None:
+    outcome = row.outcome
+    if outcome is None:
         return row.why
-    known = dict(row.data["measured on"])
+    known = dict(outcome.measured_on)
     device, day, code = known.pop("device"), known.pop("date"), known.pop("code", None)
     code = f"code {code}" if code else "code of that day, whose digest was not kept yet"
     versions = ", ".join([code, *(f"{name} {version}" for name, version in known.items())])
-    seeds = f", seeds from {row.data['seed']} on" if row.data["seed"] is not None else ""
+    seeds = "".join(
+        f", seeds from {part.seed} on" for _, part in [*outcome.evidence.leaves()][:1] if part.seed is not None
+    )
     if row.origin == "live":
         return f"Checked by this code: on {device}, {day}{seeds}; {versions}."
-    scale = f"at {row.data['scale']} scale{seeds}"
+    scale = f"at {outcome.scale} scale{seeds}"
     return f"Recorded, not checked by this run: measured on {device}, {day}, {scale}; {versions}."
 
 
-def _known(row: Row) -> Mapping[str, Sequence[Quantity]]:
-    return by_subject(row.data) if row.data else {}
+def survey(rows: Mapping[str, AtlasEntry]) -> JsonObject:
+    """The map of classes: a line for each model, a column for each problem."""
+    cells = {(cell.model, cell.problem): cell for cell in published_map()}
+    lines = []
+    for model in MODELS:
+        line = []
+        for problem in PROBLEMS:
+            cell = cells[model, problem]
+            rests = [_claim(rows, name, key) for name, key in zip(cell.claims, cell.claim_ids, strict=True)]
+            shaken = [claim for claim in rests if claim["verdict"] in ("fails", "undecided")]
+            line.append({"cell": cell, "sign": SIGNS[cell.verdict], "rests": rests, "shaken": shaken})
+        lines.append({"model": model, "within": WITHIN.get(model), "cells": line})
+    return {"problems": PROBLEMS, "lines": lines, "outside": OUTSIDE, "claim": _claim(rows, SURVEY, "B9")}
 
 
-def _line(quantity: Quantity, *, brief: bool = False) -> dict[str, Any]:
-    """A quantity in words; of what many seeds gave, the mean and its interval may be enough."""
-    measured = value(quantity.measured)
-    mean = MEAN.match(measured) if brief else None
-    return {
-        "name": quantity.name,
-        "declared": value(quantity.declared) if quantity.promised else "",
-        "measured": mean.group() if mean else measured,
-        "kept": quantity.kept,
-        "same": bool(quantity.declared == quantity.measured),
-        "missed": quantity.missed,
-    }
-
-
-def _tables(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The evidence of a claim as tables: with a line for each subject, or a table for each."""
-    found = by_subject(data)
-    together = columns(found, WIDEST)
-    cells = {
-        subject: {each.name: _line(each) for each in quantities if each.promised}
-        for subject, quantities in found.items()
-    }
-    apart = {subject: [_line(each) for each in quantities] for subject, quantities in found.items()}
-    beyond = {
-        subject: [_line(each) for each in quantities if not each.promised] for subject, quantities in found.items()
-    }
-    subjects = data.get("subjects") or {}
-    return {
-        "columns": together,
-        "cells": cells if together else {},
-        "apart": {} if together else apart,
-        "beyond": {subject: lines for subject, lines in beyond.items() if lines and together},
-        "witness": _pairs(data["witness"]),
-        "notes": notes_of(data),
-        "domain": data["domain"] if not subjects else "",
-        "subjects": {name: each | {"cases": number(each["cases"])} for name, each in subjects.items()},
-        "certificates": {name: _pairs(each) for name, each in (data.get("certificates") or {}).items()},
-        "rejected": {name: _rejection(each["saboteur"]) for name, each in subjects.items()},
-        "proof": _pairs(
-            {key: each for key, each in (data.get("proof") or {}).items() if not isinstance(each, dict | list)}
-        ),
-    }
-
-
-def _rejection(saboteur: Mapping[str, Any]) -> dict[str, Any]:
-    """How a check rejected what the saboteur made."""
-    differs = [
-        _line(Quantity(name, each["declared"], each["measured"], promised=True))
-        for name, each in saboteur["differs"].items()
+def architectures(rows: Mapping[str, AtlasEntry]) -> JsonObject:
+    """The table of architectures: accuracies at the trained size and at twice it, beside what a theorem says."""
+    row = rows.get(ARCHITECTURES)
+    claim = _claim(rows, ARCHITECTURES, "G4")
+    figures = row.outcome.evidence.figures if row and row.outcome else {}
+    if not figures:
+        return {"claim": claim, "lines": []}
+    (table,) = figures.values()
+    by_id: dict[str, list[JsonObject]] = {}
+    for other in rows.values():
+        by_id.setdefault(other.id, []).append(_claim(rows, other.name, other.id))
+    lines = []
+    for at, name in enumerate(table["architectures"]):
+        cells = [_cell(table, at, task, by_id) for task in range(len(table["tasks"]))]
+        lines.append({"name": name, "parameters": table["parameters"][name], "cells": cells})
+    tasks = [
+        {"name": task, "short": short, "long": long, "beyond": beyond}
+        for task, (short, long), beyond in zip(table["tasks"], table["lengths"], table["beyond"], strict=True)
     ]
-    return {"verdict": saboteur["verdict"], "witness": _pairs(saboteur["witness"]), "differs": differs}
+    return {"claim": claim, "lines": lines, "tasks": tasks, "seeds": table["seeds"], "budget": table["budget"]}
 
 
-def _pairs(found: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    return [(key, value(each)) for key, each in (found or {}).items()]
+def _cell(table: JsonMapping, at: int, task: int, by_id: Mapping[str, list[JsonObject]]) -> JsonObject:
+    """One architecture on one task."""
+    values = table["accuracy"][at][task]  # [seed][size]
+    sizes = [sorted(seed[size] for seed in values) for size in (0, 1)]
+    judged = int(table["beyond"][task])
+    predicted = table["predicted"][at][task]
+    verdict = agreement(median(sizes[judged]), predicted)
+    theorem = None
+    if predicted:
+        can, key = predicted
+        theorem = {"id": key, "says": WORDS.get(key) or ("can" if can else "can't"), "claims": by_id.get(key, [])}
+    return {
+        "accuracy": [{"middle": f"{median(own):.2f}", "range": f"{own[0]:.2f} to {own[-1]:.2f}"} for own in sizes],
+        "share": round(median(sizes[judged]), 2),
+        "judged": judged,
+        "verdict": verdict,
+        "sign": SHORT[verdict],
+        "theorem": theorem,
+    }
+
+
+def _claim(rows: Mapping[str, AtlasEntry], name: str, claim_id: str) -> JsonObject:
+    """A claim as a cell mentions it; without an address where it has no page."""
+    known = rows.get(name)
+    return {
+        "id": claim_id,
+        "said": said(name),
+        "address": f"claims/{name}.html" if known else None,
+        "verdict": known.verdict if known else "not on this site",
+    }

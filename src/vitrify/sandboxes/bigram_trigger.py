@@ -1,10 +1,10 @@
-r"""Bigrams with triggers: after some tokens comes what the row has decided on, after the others what the language says.
+r"""Bigrams with triggers: trigger tokens have successors of this sequence, all others follow one bigram law.
 
-One bigram law $\pi_b$ serves all rows, drawn once from a Dirichlet distribution with all parameters $\alpha$; the first
-token comes from its stationary law. Some tokens are triggers: each row draws for every trigger $q$ an output $o_q$, any
-token alike, and $o_q$ follows $q$ always. `fixed` triggers are the most frequent tokens of the stationary law, the same
-in all rows. `random` ones are drawn by the row: every token is a trigger with probability triggers / tokens, apart from
-the others, and the reader must find them out.
+One bigram law $\pi_b$ serves all sequences, drawn once from a Dirichlet distribution with all parameters $\alpha$; the
+first token comes from its stationary law. Some tokens are triggers: each sequence draws for every trigger $q$ an output
+$o_q$, any token alike, and $o_q$ follows $q$ always. `fixed` triggers are the most frequent tokens of the stationary
+law, the same in all sequences. `random` ones are drawn by the sequence: every token is a trigger with probability
+triggers / tokens, apart from the others, and the reader must find them out.
 
 What followed token $a$ so far tells all about $a$. If all $n$ successors were the same $b$, then $a$ is a trigger with
 odds $\rho_a k^{-1} : (1 - \rho_a)\, \pi_b(b \mid a)^n$, for $\rho_a$ its prior probability; with two different ones it
@@ -15,56 +15,42 @@ number of tokens; drawing each on its own keeps the optimum a product over token
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._contexts import FEW, Contexts, bounds_of, full, log_of
-from vitrify.sandboxes._draws import below, invert
-from vitrify.sandboxes.catalogue import LEAST_LOG, Entry, Predictor, Row, Sandbox
+from vitrify.sandboxes.catalogue import Array, Count, Entry, Example, LogProbs, Natural, NextSymbol, Positive, Within
+from vitrify.sandboxes.kit.contexts import MAX_COMPOSED_CONTEXTS, Contexts, bounds_of, full, log_of
+from vitrify.sandboxes.kit.draws import below, invert, logarithm
 
 NEVER = -1e4  # the least logarithm of a bigram that is counted: a hundred of them still add up
 
 
 @dataclass(frozen=True)
-class BigramTrigger(Sandbox):
-    """Rows of `length` tokens out of `vocabulary`; `asked` tells whether all count, or known outputs only."""
+class BigramTrigger(NextSymbol):
+    """Sequences of `length` tokens out of `vocabulary`; `scored` tells whether all count, or known outputs only."""
 
-    vocabulary: int = 64
-    triggers: int = 5
-    length: int = 256
+    SIZE = "vocabulary"
+    PREDICTORS = ("unigram", "bigram", "induction")
+
+    vocabulary: Annotated[int, Within(2)] = 64
+    triggers: Count = 5
+    length: Annotated[int, Within(2)] = 256
     choice: Literal["fixed", "random"] = "fixed"
-    asked: Literal["all", "repeated"] = "all"
-    alpha: float = 1.0
-    task: int = 0
+    scored: Literal["all", "repeated"] = "all"
+    alpha: Positive = 1.0
+    task: Natural = 0
 
-    def problems(self) -> Iterator[str]:
-        if self.vocabulary < 2:
-            yield f"vocabulary must be at least 2, not {self.vocabulary}"
-        if not 1 <= self.triggers <= self.vocabulary:
-            yield f"triggers must lie from 1 to the vocabulary, {self.vocabulary}, not {self.triggers}"
-        if self.length < 2:
-            yield f"length must be at least 2, not {self.length}"
-        if self.asked == "repeated" and self.choice == "random":
-            yield "asked=repeated needs choice=fixed: else it would tell the reader which tokens are triggers"
-        if not self.alpha > 0:
-            yield f"alpha must be positive, not {self.alpha:g}"
-        if self.task < 0:
-            yield f"task must not be negative, not {self.task}"
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return tuple(str(token) for token in range(self.vocabulary))
-
-    @property
-    def tokens(self) -> int:
-        return self.length - 1
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.triggers > self.vocabulary:
+            yield "triggers", f"must be at most vocabulary = {self.vocabulary}, not {self.triggers}"
+        if self.scored == "repeated" and self.choice == "random":
+            yield "scored", "= repeated needs choice=fixed: else it would tell the reader which tokens are triggers"
 
     @cached_property
     def table(self) -> Array:
@@ -73,17 +59,17 @@ class BigramTrigger(Sandbox):
 
     @cached_property
     def law(self) -> Array:
-        """The stationary law of the bigrams: of the first token of a row."""
+        """The stationary law of the bigrams: of the first token of a sequence."""
         return full(self.table).law
 
     @cached_property
     def prior(self) -> Array:
-        """How probably each token is a trigger [token]."""
+        """The prior probability that each token is a trigger [token]."""
         if self.choice == "random":
             return np.full(self.vocabulary, self.triggers / self.vocabulary)
         return (np.argsort(np.argsort(-self.law, kind="stable"), kind="stable") < self.triggers).astype(np.float64)
 
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         chance, results, steps = jax.random.split(key, 3)
         k, bounds = self.vocabulary, jnp.asarray(bounds_of(self.table))
         trigger = jax.random.uniform(chance, (k,)) < jnp.asarray(self.prior.astype(np.float32))
@@ -92,7 +78,7 @@ class BigramTrigger(Sandbox):
         first = invert(jnp.asarray(bounds_of(self.law)), u[0])
         decided = jnp.where(trigger, output, -1)
         symbols = jnp.concatenate([first[None], self._walk(bounds, decided, first, u[1:])])
-        return Row(symbols[:-1], symbols, self._weight(symbols[:-1]), {"trigger": trigger, "output": output})
+        return Example(symbols[:-1], symbols, self._weight(symbols[:-1]), {"trigger": trigger, "output": output})
 
     def _walk(self, bounds: Array, decided: Array, first: Array, u: Array) -> Array:
         """All tokens after the first: step by step, or on a GPU by maps of all tokens, composed."""
@@ -111,83 +97,62 @@ class BigramTrigger(Sandbox):
             maps = after(jnp.arange(self.vocabulary)[None], bounds, decided, u[:, None])
             return jax.lax.associative_scan(lambda a, b: jnp.take_along_axis(b, a, axis=-1), maps)[:, first]
 
-        many = self.vocabulary > FEW
+        many = self.vocabulary > MAX_COMPOSED_CONTEXTS
         return jax.lax.platform_dependent(
             bounds, decided, first, u, default=stepped, cuda=stepped if many else composed
         )
 
     def _weight(self, tokens: Array) -> Array:
-        if self.asked == "all":
+        if self.scored == "all":
             return jnp.ones(self.length)
         fixed = jnp.asarray(self.prior > 0)[tokens]
         again = jnp.tril(tokens[:, None] == tokens[None], -1).any(axis=1)
         return jnp.concatenate([jnp.zeros(1), fixed & again])
 
     def _followed(self, tokens: Array) -> Array:
-        """How often each token followed the last one so far [n, next], after 1, …, n tokens."""
+        """Return the counts of successors of the last token so far [n, next], after 1, …, n tokens."""
         one = jax.nn.one_hot(tokens, self.vocabulary)
         matched = jnp.tril(tokens[:, None] == tokens[None], -1).astype(jnp.float32)
         return matched[:, :-1] @ one[1:]
 
-    def optimal(self, row: Row) -> Array:
-        counts = self._followed(row.tokens)  # [n, next]
+    def optimal(self, example: Example) -> LogProbs:
+        counts = self._followed(example.tokens)  # [n, next]
         times, different = counts.sum(axis=1), (counts > 0).sum(axis=1)
         with np.errstate(divide="ignore"):
             odds = np.log(self.prior) - np.log1p(-self.prior) - np.log(self.vocabulary)
             log = np.maximum(np.log(self.table), NEVER)
-        log_p = jnp.asarray(log.astype(np.float32))[row.tokens]  # [n, next]
+        log_p = jnp.asarray(log.astype(np.float32))[example.tokens]  # [n, next]
         usual = jnp.take_along_axis(log_p, counts.argmax(axis=1)[:, None], axis=1)[:, 0]
-        prior = jnp.asarray(self.prior.astype(np.float32))[row.tokens]
-        found = jax.nn.sigmoid(jnp.asarray(odds.astype(np.float32))[row.tokens] - times * usual)
-        known = jnp.where(different > 1, 0.0, jnp.where(different == 1, found, prior))[:, None]
+        prior = jnp.asarray(self.prior.astype(np.float32))[example.tokens]
+        posterior = jax.nn.sigmoid(jnp.asarray(odds.astype(np.float32))[example.tokens] - times * usual)
+        known = jnp.where(different > 1, 0.0, jnp.where(different == 1, posterior, prior))[:, None]
         output = jnp.where(times[:, None] > 0, (counts > 0).astype(jnp.float32), 1 / self.vocabulary)
         p = known * output + (1 - known) * jnp.exp(log_p)
-        return self._opened(jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), LEAST_LOG))
+        return self._opened(logarithm(p))
 
     def _opened(self, later: Array) -> Array:
         return jnp.concatenate([jnp.asarray(log_of(self.law))[None], later])
 
-    def predictors(self) -> Mapping[str, Predictor]:
-        return {
-            "uniform": self.uniform,
-            "unigram": self.unigram,
-            "bigram": self.bigram,
-            "induction": self.induction,
-        }
-
     @cached_property
     def _mean(self) -> Array:
-        """The mean over rows of what follows each token, where nothing is known of the row [token, next]."""
+        """The mean over sequences of what follows each token, where nothing is known of the sequence [token, next]."""
         return self.prior[:, None] / self.vocabulary + (1 - self.prior[:, None]) * self.table
 
-    def unigram(self, row: Row) -> Array:
+    def unigram(self, example: Example) -> LogProbs:
         """The stationary law of the mean bigrams, whatever came before."""
         law = log_of(full(self._mean).law)
-        return jnp.broadcast_to(jnp.asarray(law), (*row.targets.shape, self.vocabulary))
+        return jnp.broadcast_to(jnp.asarray(law), (*example.targets.shape, self.vocabulary))
 
-    def bigram(self, row: Row) -> Array:
+    def bigram(self, example: Example) -> LogProbs:
         """The mean bigrams: any token after a trigger."""
         rows = np.concatenate([self._mean, self.law[None]])
         mean = Contexts(rows, np.tile(np.arange(self.vocabulary), (len(rows), 1)), self.vocabulary)
-        return mean.predict(row)
+        return mean.predict(example)
 
-    def induction(self, row: Row) -> Array:
-        """What followed the same token so far in this row, with one more of all tokens together."""
-        counts = self._followed(row.tokens) + 1 / self.vocabulary
+    def induction(self, example: Example) -> LogProbs:
+        """Return the frequencies of successors of the same token so far, with a total pseudo-count of 1."""
+        counts = self._followed(example.tokens) + 1 / self.vocabulary
         return self._opened(jnp.log(counts / counts.sum(axis=1, keepdims=True)))
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        k, each = self.vocabulary, np.arange(count)
-        trigger = rng.random((count, k)) < self.prior
-        output = rng.integers(k, size=(count, k))
-        bounds = self.table.cumsum(axis=1)[:, :-1]
-        symbols = np.empty((count, self.length), dtype=np.int32)
-        symbols[:, 0] = rng.choice(k, size=count, p=self.law)
-        for t in range(1, self.length):
-            before = symbols[:, t - 1]
-            usual = (rng.random((count, 1)) >= bounds[before]).sum(axis=1)
-            symbols[:, t] = np.where(trigger[each, before], output[each, before], usual)
-        return symbols[:, :-1], symbols
 
 
 SANDBOX = Entry(BigramTrigger, small={"vocabulary": 3, "triggers": 1, "length": 6, "choice": "random"})

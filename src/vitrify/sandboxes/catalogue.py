@@ -1,190 +1,271 @@
-r"""What every sandbox is: rows drawn on the device from counter-based keys, and the best possible answers to them.
+r"""Sandboxes: synthetic data drawn on the device from counter-based keys, with its exact Bayes-optimal predictor.
 
-A sandbox is a frozen value whose methods speak of one row; everything else is `jax.vmap`. A row has $n$ tokens and
-$n+1$ questions: after $t = 0, \dots, n$ tokens the right answer is `targets[t]`, and counts `weight[t]`. A sandbox that
-predicts the next symbol of $x_1 \dots x_T$ has the tokens $x_1 \dots x_{T-1}$ and the targets $x_1 \dots x_T$.
+A sandbox is a frozen value whose methods describe one example; batches are `jax.vmap`. An example has $n$ tokens and
+$n+1$ targets: after $t = 0, \dots, n$ tokens the target is `targets[t]`, with weight `weight[t]` in the loss. A sandbox
+that predicts the next symbol of $x_1 \dots x_T$ has the tokens $x_1 \dots x_{T-1}$ and the targets $x_1 \dots x_T$.
 
-Randomness has one source. The key of a row is made of the sandbox's name, a data seed, the split and the number of the
-row, so a row is the same whatever the batch size, the device or the number of workers, and rows of different splits
-come from streams that never meet.
+The key of an example is made of the sandbox's name, a data seed, the split and the example's index. So an example is
+the same whatever the batch size, the device or the number of workers. Splits have independent random streams. They are
+not disjoint: where the domain is small, test examples repeat training examples by chance. Sandboxes whose splits are
+disjoint override `of`.
 """
 
 from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vitrify import registry
-from vitrify.arrays import Array
-from vitrify.errors import InputError
-from vitrify.sandboxes._parameters import Choices, build_value
+from vitrify.arrays import Array, Bool, Float, Int, Num
+from vitrify.errors import InputError, SpecError
+from vitrify.parameters import (
+    Count,
+    Natural,
+    NonNegative,
+    Parameterized,
+    Positive,
+    Probability,
+    Share,
+    Within,
+    arguments,
+    key_values,
+    later,
+)
+from vitrify.spec import find_spec
+from vitrify.spec.tasks.catalogue import Task
+
+# A file of a sandbox imports these from here, too.
+__all__ = ["Array", "Count", "Float", "Int", "Natural", "NonNegative", "Positive", "Probability", "Share", "Within"]
+__all__ += ["later"]
 
 PACKAGE = "vitrify.sandboxes"
 Split = Literal["train", "test", "probe"]
 SPLITS: dict[Split, int] = {"train": 0, "test": 1, "probe": 2}
-MAX_ROWS = 1 << 32  # the number of a row is one word of its key
+MAX_SYMBOLS = 1 << 16
+MAX_EXAMPLES = 1 << 32  # the index of an example is one 32-bit word of its key
 LEAST_LOG = -1e30  # stands for the logarithm of zero where an infinity would turn a gradient or a product into NaN
 
 
-class Row(NamedTuple):
-    """One row, or a batch of them with one more axis in front of every array."""
+class Example(NamedTuple):
+    """One example, or a batch with one more axis in front of every array."""
 
-    tokens: Array  # [n] int32, numbers of `Sandbox.symbols`; or the n numbers of a vector or an image
-    targets: Array  # [n + 1] int32, numbers of `Sandbox.answers`
-    weight: Array  # [n + 1] float32: how much each answer counts
-    latent: dict[str, Array]  # what the reader is not told: states, kernels, topics …
-    soft: Array | None = None  # [n + 1, answer]: a distribution as target, where the target is one
-    start: Array | None = None  # the place in a table of places at which the row begins, where that is not the first
+    tokens: Num[Array, "*batch token"]  # indices into `Sandbox.symbols`; or the values of a vector or an image
+    targets: Int[Array, "*batch question"]  # indices into `Sandbox.answers`, one more than tokens
+    weight: Num[Array, "*batch question"]  # of each target in the loss
+    latent: dict[str, Array]  # hidden variables: states, kernels, topics …
+    soft: Float[Array, "*batch question answer"] | None = None  # a distribution as target, where the target is one
+    start: Int[Array, "*batch"] | None = None  # first position in a position table, by default 0
 
 
-Predictor = Callable[[Row], Array]  # the log-probabilities [n + 1, answer] for one row
+LogProbs: TypeAlias = Float[Array, "*batch question answer"]
+Predictor = Callable[[Example], LogProbs]
 
 
 @dataclass(frozen=True)
-class Sandbox(Choices, ABC):
-    """A source of rows and all that is known about it; the fields of a subclass are its parameters."""
+class Sandbox(Parameterized, ABC):
+    """A source of examples with exact answers about it; the fields of a subclass are its parameters."""
 
     reads: ClassVar[Literal["tokens", "vector", "image"]] = "tokens"
     kind: ClassVar[Literal["lm", "class"]] = "lm"  # answers are next symbols, or anything else
+    SIZE: ClassVar[str] = "states"
+    PREDICTORS: ClassVar[tuple[str, ...]] = ()  # names of methods, with spaces for underscores
+
+    if TYPE_CHECKING:  # a field of most sandboxes
+
+        @property
+        def length(self) -> int: ...
 
     @property
-    @abstractmethod
+    def name(self) -> str:
+        """The name of the catalogue entry: the file that declares it."""
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    @property
     def symbols(self) -> tuple[str, ...]:
-        """What tokens stand for."""
+        """The names of the tokens; by default 0, 1, …, as many as the field that `SIZE` names."""
+        return tuple(map(str, range(getattr(self, self.SIZE))))
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What targets stand for."""
+        """The names of the targets."""
         return self.symbols
 
     @property
     def blanks(self) -> tuple[str, ...]:
-        """Symbols that only fill rows up: nothing is asked after one."""
+        """Padding symbols: targets after them have weight 0."""
         return ()
 
     @property
-    @abstractmethod
     def tokens(self) -> int:
-        """How many tokens a row has (of a vector or an image: how many numbers)."""
+        """The number of tokens of an example (of a vector or an image: of its values); by default its `length`."""
+        return self.length
 
     @property
     def planes(self) -> tuple[int, int, int] | None:
-        """Planes, rows and columns of an image, whose numbers stand in this order."""
+        """Planes, rows and columns of an image, whose values stand in this order; None if it is no image."""
         return None
 
     @property
     def bidirectional(self) -> bool:
-        """Whether an answer may depend on tokens after its position, as where masked symbols are to be guessed."""
+        """True if a target may depend on later tokens, as in masked prediction."""
         return False
 
     @property
     def rounded(self) -> bool:
-        """Whether symbols are drawn by rounded real numbers (logarithms, quotients) and not exactly from the key.
+        """True if symbols are drawn by rounded real numbers (logarithms, quotients) and not exactly from the key.
 
         The last bit of those may depend on how a program was compiled, and one symbol in millions with it.
         """
         return False
 
     def of(self, split: Split) -> Sandbox:  # noqa: ARG002
-        """The sandbox that the rows of a split are drawn from, where some are kept from training; else this one."""
+        """Return the sandbox that a split is drawn from: another one where some examples are held out."""
         return self
 
     @abstractmethod
-    def draw(self, key: Array) -> Row:
-        """One row."""
+    def draw(self, key: Array) -> Example:
+        """Return one example."""
 
     @abstractmethod
-    def optimal(self, row: Row) -> Array:
-        """The Bayes-optimal predictor: log-probabilities [n + 1, answer], given what the reader is told."""
-
-    @abstractmethod
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        """Tokens [count, n] and targets [count, n + 1], drawn by plain NumPy: what `draw` is tested against."""
+    def optimal(self, example: Example) -> LogProbs:
+        """Return the Bayes-optimal log-probabilities [n + 1, answer] given the tokens before each target."""
 
     def predictors(self) -> Mapping[str, Predictor]:
-        """Other predictors that learners pass by on their way, by name; `uniform` is always there."""
-        return {"uniform": self.uniform}
+        """Return simpler predictors that learners may imitate on their way, by name; `uniform` is always there."""
+        return {name: getattr(self, name.replace(" ", "_")) for name in ("uniform", *self.PREDICTORS)}
 
-    def uniform(self, row: Row) -> Array:
-        """Every answer alike."""
-        return jnp.full((*row.targets.shape, len(self.answers)), -np.log(len(self.answers)))
+    def uniform(self, example: Example) -> LogProbs:
+        """Return the uniform distribution over the answers."""
+        return jnp.full((*example.targets.shape, len(self.answers)), -np.log(len(self.answers)))
 
-    def possible(self) -> Array | None:
-        """Which answers are ever right [answer], where some are not; else None."""
+    def possible(self) -> Bool[Array, " answer"] | None:
+        """Return which answers occur [answer]; None if all do."""
         return None
 
-    def floor(self) -> Array | None:
-        """The optimal loss at each question [n + 1] in closed form; None where only the oracle's average is known."""
+    def floor(self) -> Float[Array, " question"] | None:
+        """Return the optimal loss at each target [n + 1] in closed form; None where it has to be sampled."""
         return None
 
     def rate(self) -> float | None:
-        """The entropy rate in nats per symbol, where the source is stationary and it is known."""
+        """Return the entropy rate in nats per symbol, where the source is stationary and it is known."""
         return None
 
-    def at(self, values: Mapping[str, Any]) -> Any:
-        """The same sandbox with some of its traced parameters replaced."""
+    def at(self, values: Mapping[str, Array]) -> Self:
+        """Return the sandbox with some of its traced parameters replaced."""
         return replace(self, **{name: values[name] for name in self.TRACED if name in values})
+
+
+class NextSymbol(Sandbox):
+    """A sandbox whose targets are all symbols of a sequence of `length`, each given those before it."""
+
+    @property
+    def tokens(self) -> int:
+        return self.length - 1
+
+
+class Exact(Sandbox):
+    """A sandbox in which every target with a weight is a function of the tokens before it."""
+
+    kind = "class"
+
+    @abstractmethod
+    def right(self, tokens: Array) -> Array:
+        """Return the targets [n + 1] computed from the tokens; arbitrary where the weight is 0."""
+
+    def optimal(self, example: Example) -> LogProbs:
+        """Return probability 1 for the right answer where the weight is positive, else the uniform distribution."""
+        sure = jnp.where(self.right(example.tokens)[:, None] == jnp.arange(len(self.answers)), 0.0, LEAST_LOG)
+        return jnp.where((example.weight > 0)[:, None], sure, self.uniform(example))
+
+    def floor(self) -> Array:
+        return jnp.zeros(self.tokens + 1)
+
+
+class Defined(Sandbox):
+    """A sandbox whose symbols, answers and length are those of a task of `vitrify.spec.tasks`."""
+
+    @property
+    @abstractmethod
+    def definition(self) -> Task:
+        """The task, whose `answers` are the right ones."""
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        """Yield what the task refuses."""
+        try:
+            _ = self.definition
+        except SpecError as error:
+            yield from (("", str(problem)) for problem in error.problems)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.definition.alphabet
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return self.definition.outputs
+
+    @property
+    def tokens(self) -> int:
+        return self.definition.length
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One catalogue entry: the sandbox's class, and parameters that make it small enough to be enumerated."""
+    """A catalogue entry: the sandbox's class, and parameters that make it small enough to enumerate."""
 
-    make: type[Any]
-    small: Mapping[str, Any] = field(default_factory=dict)
+    make: type[Sandbox]
+    small: Mapping[str, object] = field(default_factory=dict)
 
 
-def rows(sandbox: Sandbox, seed: Array | int, split: Split, start: Array | int, count: int) -> Row:
-    """A batch: the rows `start`, …, `start + count - 1` of a split."""
+def examples(sandbox: Sandbox, seed: Array | int, split: Split, start: Array | int, count: int) -> Example:
+    """Return the examples `start`, …, `start + count - 1` of a split, as one batch."""
     numbers = jnp.uint32(start) + jnp.arange(count, dtype=jnp.uint32)
-    return numbered(sandbox, seed, split, numbers)
+    return examples_at(sandbox, seed, split, numbers)
 
 
-def numbered(sandbox: Sandbox, seed: Array | int, split: Split, numbers: Array) -> Row:
-    """A batch of rows by their numbers, in any order."""
+def examples_at(sandbox: Sandbox, seed: Array | int, split: Split, numbers: Num[Array, " batch"]) -> Example:
+    """Return the examples of a split with these indices, as one batch."""
     source = jax.random.key(zlib.crc32(sandbox.name.encode()), impl="threefry2x32")
     stream = jax.random.fold_in(jax.random.fold_in(source, seed), SPLITS[split])
     return jax.vmap(lambda number: sandbox.of(split).draw(jax.random.fold_in(stream, number)))(numbers)
 
 
 def names() -> list[str]:
-    """Every sandbox of the catalogue."""
+    """Return the names of all sandboxes."""
     return registry.names(PACKAGE)
 
 
 def entry(name: str) -> Entry:
-    """One entry, by name; an unknown name is refused with those that are near."""
+    """Return an entry by name; an unknown name is refused with similar ones."""
     if name not in names():
         from difflib import get_close_matches
 
         near = get_close_matches(name, names(), n=3)
         hint = f": did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(names())}"
         raise InputError(f"there is no sandbox {name!r}{hint}")
-    found: Entry = registry.load(PACKAGE, name).SANDBOX
-    return found
+    listed: Entry = registry.load(PACKAGE, name).SANDBOX
+    return listed
 
 
-def make(name: str, parameters: Mapping[str, Any] = MappingProxyType({}), /, **more: Any) -> Sandbox:
-    """A sandbox by name; parameters may be strings, as on a command line. All wrong ones are named at once.
+def make(name: str, parameters: Mapping[str, object] = MappingProxyType({}), /, **more: object) -> Sandbox:
+    """Return a sandbox by name; parameters may be strings, as on a command line. All wrong ones are named at once.
 
     >>> make("markov", p=0.2, q=0.3) == make("markov", {"p": "0.2", "q": "0.3"})
     True
     """
-    sandbox: Sandbox = build_value(entry(name).make, {**parameters, **more}, f"sandbox {name}")
+    kind = entry(name).make
+    sandbox: Sandbox = kind(**arguments(kind, {**parameters, **more}, f"sandbox {name}", find=find_spec))
     return sandbox
 
 
 def in_words(name: str, words: Iterable[str]) -> Sandbox:
-    """A sandbox whose parameters are given as `key=value`."""
-    odd = [word for word in words if "=" not in word]
-    if odd:
-        raise InputError(f"a parameter is given as key=value, not {odd[0]!r}")
-    return make(name, dict(word.split("=", 1) for word in words))
+    """Return a sandbox whose parameters are given as `key=value`."""
+    return make(name, key_values(words))

@@ -6,84 +6,57 @@ r"""Composition: the tables of two random functions, entry by entry in a random 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._draws import below
-from vitrify.sandboxes._exact import Exact, logs, shuffled
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row
+from vitrify.sandboxes.catalogue import Array, Defined, Entry, Exact, Example, LogProbs, Within
+from vitrify.sandboxes.kit.draws import below, logarithm, shuffled
 from vitrify.spec.tasks.composition import Composition as Task
-
-LARGEST = 512
 
 
 @dataclass(frozen=True)
-class Composition(Exact):
+class CompositionSandbox(Defined, Exact):
     """Functions on `size` numbers; one question at the end."""
 
-    size: int = 16
+    PREDICTORS = ("image",)
+    RECORDED = "Composition"
 
-    def problems(self) -> Iterator[str]:
-        if not 1 <= self.size <= LARGEST:
-            yield f"size must be from 1 to {LARGEST}, not {self.size}"
+    size: Annotated[int, Within(1, 512)] = 16
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return Task(self.size).alphabet
+    @cached_property
+    def definition(self) -> Task:
+        return Task(self.size)
 
-    @property
-    def answers(self) -> tuple[str, ...]:
-        return Task(self.size).outputs
-
-    @property
-    def tokens(self) -> int:
-        return 2 * self.size + 1
-
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         n = self.size
         bits = jax.random.bits(key, (4 * n + 1,))
         place = shuffled(bits[: 2 * n])  # entries of g, then of f
         tokens = jnp.concatenate([place * n + below(bits[2 * n : -1], n), 2 * n * n + below(bits[-1:], n)])
-        told = self.told(tokens)
+        tables = self.tables(tokens)
         weight = jnp.zeros(self.tokens + 1).at[-1].set(1.0)
-        return Row(tokens, self.right(tokens), weight, {"g": told[:n], "f": told[n:]})
+        return Example(tokens, self.right(tokens), weight, {"g": tables[:n], "f": tables[n:]})
 
-    def told(self, tokens: Array) -> Array:
-        """The tables of g and of f [argument], read off the entries."""
+    def tables(self, tokens: Array) -> Array:
+        """Return the tables of g and then of f [argument], read off the tokens."""
         place, value = jnp.divmod(tokens[:-1], self.size)
         return jnp.zeros(2 * self.size, jnp.int32).at[place].set(value, unique_indices=True)
 
     def right(self, tokens: Array) -> Array:
-        """Look up twice."""
+        """Return f(g(x)) as the last target."""
         place, value = jnp.divmod(tokens[:-1], self.size)
         middle = jnp.sum(jnp.where(place == tokens[-1] - 2 * self.size**2, value, 0))
         answer = jnp.sum(jnp.where(place == self.size + middle, value, 0))
         return jnp.zeros(self.tokens + 1, jnp.int32).at[-1].set(answer)
 
-    def predictors(self) -> Mapping[str, Predictor]:
-        return {"uniform": self.uniform, "image": self.image}
-
-    def image(self, row: Row) -> Array:
+    def image(self, example: Example) -> LogProbs:
         """The values of f, each as often as f takes it, whatever is asked."""
-        f = self.told(row.tokens)[self.size :]
+        f = self.tables(example.tokens)[self.size :]
         shares = (f[:, None] == jnp.arange(self.size)).mean(axis=0)
-        return self.uniform(row).at[-1].set(logs(shares))
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        n, rows = self.size, np.arange(count)
-        values = rng.integers(n, size=(count, 2 * n))
-        entries = np.arange(2 * n) * n + values
-        x = rng.integers(n, size=count)
-        tokens = np.concatenate([rng.permuted(entries, axis=1), 2 * n * n + x[:, None]], axis=1)
-        targets = np.zeros((count, self.tokens + 1), dtype=np.int64)
-        targets[:, -1] = values[rows, n + values[rows, x]]
-        return tokens, targets
+        return self.uniform(example).at[-1].set(logarithm(shares))
 
 
-SANDBOX = Entry(Composition, small={"size": 2})
+SANDBOX = Entry(CompositionSandbox, small={"size": 2})

@@ -1,26 +1,23 @@
 r"""Copying: a random text, a separator, and the text again, as it was, backwards or sorted.
 
-A row is $x_1 \dots x_L$ `|` $y_1 \dots y_L$ and blanks up to a fixed length, with $L$ uniform between `shortest` and
-`longest`. From the separator on the next symbol is asked for, and at the end `|`; for $y = x$ that is what
+A sequence is $x_1 \dots x_L$ `|` $y_1 \dots y_L$ and blanks up to a fixed length, with $L$ uniform between `shortest`
+and `longest`. From the separator on the next symbol is asked for, and at the end `|`; for $y = x$ that is what
 `vitrify.spec.tasks.copying` says. Texts of different symbols can be copied by looking a symbol up, others can't.
 Sources: Zhou et al. 2023, arXiv 2310.16028; Jelassi et al. 2024, arXiv 2402.01032.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._draws import below
-from vitrify.sandboxes._exact import MOST, Exact, logs
-from vitrify.sandboxes._exact import distinct as different
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row
+from vitrify.sandboxes.catalogue import MAX_SYMBOLS, Array, Entry, Exact, Example, LogProbs, Within
+from vitrify.sandboxes.kit.draws import below, logarithm
+from vitrify.sandboxes.kit.draws import distinct as different
 from vitrify.spec.tasks.catalogue import letters
 from vitrify.spec.tasks.copying import SEPARATOR
 
@@ -28,22 +25,23 @@ LONGEST = 1 << 15  # so many different symbols can be drawn
 
 
 @dataclass(frozen=True)
-class Copying(Exact):
-    """Texts of `shortest` to `longest` symbols out of `states`, each of them once where the text is `distinct`."""
+class CopyingSandbox(Exact):
+    """Texts of `shortest` to `longest` symbols out of an alphabet of `states`, without repeats where `distinct`."""
 
-    states: int = 26
-    shortest: int = 1
-    longest: int = 20
+    PREDICTORS = ("multiset",)
+    RECORDED = "Copying"
+
+    states: Annotated[int, Within(1, MAX_SYMBOLS - 1)] = 26
+    shortest: Annotated[int, Within(1, LONGEST)] = 1
+    longest: Annotated[int, Within(1, LONGEST)] = 20
     mode: Literal["copy", "reverse", "sort"] = "copy"
     distinct: bool = False
 
-    def problems(self) -> Iterator[str]:
-        if not 1 <= self.states < MOST:
-            yield f"states must be from 1 to {MOST - 1}, not {self.states}"
-        if not 1 <= self.shortest <= self.longest <= LONGEST:
-            yield f"1 ≤ shortest ≤ longest ≤ {LONGEST} must hold, not {self.shortest} and {self.longest}"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.longest < self.shortest:
+            yield "longest", f"must be at least shortest = {self.shortest}, not {self.longest}"
         if self.distinct and self.longest > self.states:
-            yield f"longest must be at most states = {self.states} where all symbols differ, not {self.longest}"
+            yield "longest", f"must be at most states = {self.states} where all symbols differ, not {self.longest}"
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -57,7 +55,7 @@ class Copying(Exact):
     def tokens(self) -> int:
         return 2 * self.longest + 1
 
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         bits = jax.random.bits(key, (1 + self.longest,))
         length = self.shortest + below(bits[0], self.longest - self.shortest + 1)
         text = 1 + (different(bits[1:], self.states) if self.distinct else below(bits[1:], self.states))
@@ -67,10 +65,10 @@ class Copying(Exact):
         tokens = jnp.where(place < 0, jnp.pad(text, (0, self.longest + 1)), jnp.where(place > 0, second, 0))
         tokens = jnp.where(place > length, self.states + 1, tokens)
         targets, weight = self._asked(written, length)
-        return Row(tokens, targets, weight, {"length": length})
+        return Example(tokens, targets, weight, {"length": length})
 
     def written(self, text: Array, length: Array) -> Array:
-        """What stands behind the separator: the text in its new order, then the separator again."""
+        """Return the text behind the separator: the symbols in their new order, then the separator again."""
         place = jnp.arange(self.longest + 1, dtype=jnp.int32)
         if self.mode == "reverse":
             text = text[jnp.maximum(length - 1 - place[:-1], 0)]
@@ -81,36 +79,22 @@ class Copying(Exact):
     def _asked(self, written: Array, length: Array) -> tuple[Array, Array]:
         """Targets and their weights: from the separator on, what comes next."""
         place = jnp.arange(self.tokens + 1, dtype=jnp.int32) - length - 1
-        asked = (place >= 0) & (place <= length)
-        return jnp.where(asked, written[jnp.clip(place, 0, self.longest)], 0), asked.astype(jnp.float32)
+        scored = (place >= 0) & (place <= length)
+        return jnp.where(scored, written[jnp.clip(place, 0, self.longest)], 0), scored.astype(jnp.float32)
 
     def right(self, tokens: Array) -> Array:
         """The text up to the first separator, in its new order."""
         length = jnp.argmax(tokens == 0).astype(jnp.int32)
         return self._asked(self.written(tokens[: self.longest], length), length)[0]
 
-    def predictors(self) -> Mapping[str, Predictor]:
-        return {"uniform": self.uniform, "multiset": self.multiset}
-
-    def multiset(self, row: Row) -> Array:
+    def multiset(self, example: Example) -> LogProbs:
         """The symbols of the text and one separator, each as often as it must be written, in no order."""
-        length = jnp.argmax(row.tokens == 0)
+        length = jnp.argmax(example.tokens == 0)
         text = (jnp.arange(self.longest) < length)[:, None] & (
-            row.tokens[: self.longest, None] == jnp.arange(self.states + 1)
+            example.tokens[: self.longest, None] == jnp.arange(self.states + 1)
         )
         known = jnp.arange(self.tokens + 1) > length
-        return jnp.where(known[:, None], logs(text.sum(axis=0).at[0].set(1) / (length + 1)), self.uniform(row))
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        tokens = np.full((count, self.tokens), self.states + 1)
-        targets = np.zeros((count, self.tokens + 1), dtype=np.int64)
-        for row in range(count):
-            length = int(rng.integers(self.shortest, self.longest + 1))
-            text = 1 + rng.choice(self.states, size=length, replace=not self.distinct)
-            again = {"copy": text, "reverse": text[::-1], "sort": np.sort(text)}[self.mode]
-            tokens[row, : 2 * length + 1] = [*text, 0, *again]
-            targets[row, length + 1 : 2 * length + 1] = again
-        return tokens, targets
+        return jnp.where(known[:, None], logarithm(text.sum(axis=0).at[0].set(1) / (length + 1)), self.uniform(example))
 
 
-SANDBOX = Entry(Copying, small={"states": 2, "longest": 4})
+SANDBOX = Entry(CopyingSandbox, small={"states": 2, "longest": 4})

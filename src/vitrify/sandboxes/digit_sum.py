@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.arrays import Array, namespace
-from vitrify.sandboxes._letters import Letters
-from vitrify.sandboxes.catalogue import Entry
+from vitrify.arrays import namespace
+from vitrify.sandboxes.catalogue import Array, Entry
+from vitrify.sandboxes.kit.counted import Letters
 
 
 @dataclass(frozen=True)

@@ -1,71 +1,62 @@
 r"""Flip-flop language modelling: the bit after a read is the bit that was written last.
 
-A row is `length / 2` pairs of an instruction and a bit. The first instruction writes (w) and the last one reads (r);
-all between ignore (i) with probability `ignore`, write with `write`, and read else. The bit after r is that of the
-latest w, other bits are coins. FFL(p) has ignore = p and write = (1 - p) / 2: 0.8 in training, 0.98 for a sparse tail
-and 0.1 for a dense one. `clean` asks only for the bits after reads; otherwise every symbol counts. The part `tails` of
-all rows are drawn from the tails instead, half of them from each, where only reads are asked for.
-Source: Liu et al. 2023, arXiv 2306.00946.
+A sequence is `length / 2` pairs of an instruction and a bit. The first instruction writes (w) and the last one reads
+(r); all between ignore (i) with probability `ignore`, write with `write`, and read else. The bit after r is that of
+the latest w, other bits are coins. FFL(p) has ignore = p and write = (1 - p) / 2: 0.8 in training, 0.98 for a sparse
+tail and 0.1 for a dense one. `clean` asks only for the bits after reads; otherwise every symbol counts. A fraction
+`tails` of all sequences is drawn from the tails, half from each; only reads are scored there. Source: Liu et al. 2023,
+arXiv 2306.00946.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._draws import follow, logarithm
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
+from vitrify.sandboxes.catalogue import Array, Entry, Example, LogProbs, NextSymbol, Probability, Within
+from vitrify.sandboxes.kit.draws import follow, logarithm
 
 WRITE, READ, IGNORE, ZERO, ONE = range(5)
 SPARSE, DENSE = 0.98, 0.1  # how likely an instruction is to ignore, in the tails
 
 
 @dataclass(frozen=True)
-class FlipFlop(Sandbox):
-    """Rows of `length` symbols: instructions and bits in turn."""
+class FlipFlop(NextSymbol):
+    """Sequences of `length` symbols: instructions and bits in turn."""
 
-    TRACED: ClassVar[tuple[str, ...]] = ("ignore", "write", "tails")
+    PREDICTORS = ("memoryless", "previous pair")
+    symbols = ("w", "r", "i", "0", "1")
+    TRACED = ("ignore", "write", "tails")
 
-    length: int = 64
-    ignore: float = 0.8
-    write: float = 0.1
+    length: Annotated[int, Within(4)] = 64
+    ignore: Probability = 0.8
+    write: Probability = 0.1
     clean: bool = True
-    tails: float = 0.0
+    tails: Probability = 0.0
 
     @classmethod
     def ffl(cls, ignore: float, length: int) -> FlipFlop:
         """FFL(ignore), which writes as often as it reads."""
         return cls(length=length, ignore=ignore, write=(1 - ignore) / 2)
 
-    def problems(self) -> Iterator[str]:
-        if self.length < 4 or self.length % 2:
-            yield f"length must be even and at least 4, not {self.length}"
-        if not (self.ignore >= 0 and self.write >= 0 and self.ignore + self.write <= 1):
-            yield f"ignore and write must be probabilities of sum at most 1, not {self.ignore:g} and {self.write:g}"
-        if not 0 <= self.tails <= 1:
-            yield f"tails must be a part of the rows from 0 to 1, not {self.tails:g}"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.length % 2:
+            yield "length", f"must be even, not {self.length}"
+        if self.ignore + self.write > 1:
+            yield "ignore", f"+ write must be at most 1, not {self.ignore:g} + {self.write:g}"
         if self.tails and not self.clean:
-            yield "rows of the tails among others are asked for reads only: set clean, or leave tails at 0"
+            yield "tails", "must be 0 unless clean: in tail sequences only the bits after reads are scored"
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return ("w", "r", "i", "0", "1")
-
-    @property
-    def tokens(self) -> int:
-        return self.length - 1
-
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         pairs = self.length // 2
         word = jax.random.bits(key, (pairs,))  # 24 of its bits for the instruction, another one for the coin
         u, coins = (word >> 8).astype(jnp.float32) * 2.0**-24, (word & 1).astype(jnp.int32)
-        tail, rare = jnp.where(u[-1] < 0.5, SPARSE, DENSE), u[0] < self.tails  # the ends need no chance of their own
+        tail, rare = jnp.where(u[-1] < 0.5, SPARSE, DENSE), u[0] < self.tails  # these two are fixed
         least = jnp.where(rare, tail, jnp.float32(self.ignore))
         most = least + jnp.where(rare, (1 - tail) / 2, jnp.float32(self.write))
         inner = jnp.where(u < least, IGNORE, jnp.where(u < most, WRITE, READ))
@@ -73,26 +64,13 @@ class FlipFlop(Sandbox):
         stored = _stored(orders, coins)
         bits = jnp.where(orders == READ, stored, coins)
         symbols = jnp.stack([orders, ZERO + bits], axis=1).reshape(-1).astype(jnp.int32)
-        asked = (
+        weight = (
             jnp.stack([jnp.zeros(pairs), orders == READ], axis=1).reshape(-1) if self.clean else jnp.ones(len(symbols))
         )
-        return Row(symbols[:-1], symbols, asked, {"stored": stored})
+        return Example(symbols[:-1], symbols, weight, {"stored": stored})
 
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        symbols, stored = np.empty((count, self.length), dtype=np.int32), np.zeros(count, dtype=np.int32)
-        laws = np.array([[self.write, 1 - self.write - self.ignore, self.ignore], *map(_law, (SPARSE, DENSE))])
-        kinds = rng.choice(3, p=[1 - self.tails, self.tails / 2, self.tails / 2], size=count)
-        for t in range(0, self.length, 2):
-            ends = t in (0, self.length - 2)
-            law = np.eye(3)[np.full(count, READ if t else WRITE)] if ends else laws[kinds]
-            orders = (rng.random((count, 1)) >= np.cumsum(law, axis=1)[:, :-1]).sum(axis=1)
-            bits = rng.integers(2, size=count)
-            stored = np.where(orders == WRITE, bits, stored)
-            symbols[:, t], symbols[:, t + 1] = orders, ZERO + np.where(orders == READ, stored, bits)
-        return symbols[:, :-1], symbols
-
-    def optimal(self, row: Row) -> Array:
-        orders, bits = row.tokens[::2], jnp.pad(row.tokens[1::2] - ZERO, (0, 1))
+    def optimal(self, example: Example) -> LogProbs:
+        orders, bits = example.tokens[::2], jnp.pad(example.tokens[1::2] - ZERO, (0, 1))
         return self._predicted(orders, jax.nn.one_hot(_stored(orders, bits), 2))
 
     def _predicted(self, orders: Array, stored: Array) -> Array:
@@ -105,17 +83,14 @@ class FlipFlop(Sandbox):
         bits = jnp.pad(jnp.where((orders == READ)[:, None], stored, 0.5), ((0, 0), (3, 0)))
         return logarithm(jnp.stack([law, bits], axis=1).reshape(self.length, 5))
 
-    def predictors(self) -> Mapping[str, Predictor]:
-        return {"uniform": self.uniform, "memoryless": self.memoryless, "previous pair": self.previous_pair}
-
-    def memoryless(self, row: Row) -> Array:
+    def memoryless(self, example: Example) -> LogProbs:
         """Knows the instructions' law, and that bits are bits."""
-        orders = row.tokens[::2]
+        orders = example.tokens[::2]
         return self._predicted(orders, jnp.full((len(orders), 2), 0.5))
 
-    def previous_pair(self, row: Row) -> Array:
+    def previous_pair(self, example: Example) -> LogProbs:
         """Looks back at one pair: a bit that was just written or read is known."""
-        orders, bits = row.tokens[::2], row.tokens[1::2] - ZERO
+        orders, bits = example.tokens[::2], example.tokens[1::2] - ZERO
         known = (orders[:-1] != IGNORE)[:, None]
         stored = jnp.where(known, jax.nn.one_hot(bits, 2), 0.5)
         return self._predicted(orders, jnp.pad(stored, ((1, 0), (0, 0)), constant_values=0.5))
@@ -127,11 +102,6 @@ class FlipFlop(Sandbox):
         order = jax.scipy.special.entr(jnp.stack([self.write, read, self.ignore])).sum()
         inner = jnp.tile(jnp.stack([order, (1 - read) * np.log(2)]), self.length // 2 - 2)
         return jnp.concatenate([jnp.array([0.0, np.log(2)]), inner, jnp.zeros(2)])
-
-
-def _law(ignore: float) -> list[float]:
-    """How likely an instruction writes, reads and ignores."""
-    return [(1 - ignore) / 2, (1 - ignore) / 2, ignore]
 
 
 def _stored(orders: Array, bits: Array) -> Array:

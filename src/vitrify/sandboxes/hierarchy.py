@@ -3,7 +3,7 @@ r"""The Random Hierarchy Model: a class is rewritten level by level into $s^L$ l
 At each of $L$ levels every symbol has $m$ equally probable productions of $s$ symbols of the level below; the $vm$
 productions of a level are drawn once, without replacement, by the `task` seed (`spec.grammars.random_hierarchy`), so a
 whole string has one parse. Three questions: the class (`classify`), the last leaf (`last`), or every next leaf
-(`next`). Posteriors come from messages up and down the tree (`_tree`), with about $s^L\, v^2 m$ operations a row.
+(`next`). Posteriors come from messages up and down the tree (`_tree`), with about $s^L\, v^2 m$ operations a sequence.
 
 Whoever sees only the last $s^l - 1$ leaves is best served by the predictor `level l`, with the loss `plateaus()[l]` at
 the last leaf: the stairs that learners go down. Level 0 knows how often a leaf is each symbol, level $L$ is optimal.
@@ -16,77 +16,72 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
+from vitrify.arrays import Array, Float
 from vitrify.errors import InputError
-from vitrify.sandboxes import _tree
-from vitrify.sandboxes._draws import logarithm, whole
-from vitrify.sandboxes._parameters import later
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
-from vitrify.spec.grammars import hierarchy_tables, letter
+from vitrify.sandboxes.catalogue import Count, Entry, Example, LogProbs, Natural, Predictor, Sandbox, Within, later
+from vitrify.sandboxes.kit import tree
+from vitrify.sandboxes.kit.draws import integer_below, logarithm
+from vitrify.spec.grammars.families import hierarchy_tables, letter
 
 Mode = Literal["classify", "last", "next"]
-MOST_LEAVES = 1 << 16
+MAX_LEAVES = 1 << 16
 UNTOLD = "?"
 
 
 @dataclass(frozen=True)
-class Hierarchy(Sandbox):
-    """Rows of the leaves of one random tree: `v` symbols, `m` productions each, `s` children, `L` levels.
+class HierarchySandbox(Sandbox):
+    """Sequences of the leaves of one random tree: `v` symbols, `m` productions each, `s` children, `L` levels.
 
     There are `classes` root symbols, `v` of them unless told otherwise. The productions are those of the seed `task +
     grammar`; members of one program may differ in `grammar`, which is one of 0, …, `grammars` - 1.
     Without `levels` members are not compared with the predictors of the levels, which compiles sooner.
 
-    Where the last leaf is asked for, rows can be the last `widest` leaves before it instead of all. Of these the last
-    `window` are told (0: all), and the others are the symbol `?`; members of one program may differ in it. A string and
-    its answer are the same whatever is told of it.
+    Where the last leaf is asked for, sequences can be the last `widest` leaves before it instead of all. Of these the
+    last `window` are told (0: all), and the others are the symbol `?`; members of one program may differ in it. A
+    string and its answer are the same whatever is told of it.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("grammar", "window")
+    RECORDED = "Hierarchy"
 
-    v: int = 8
-    m: int = 4
-    s: int = 2
-    L: int = 3
-    classes: int | None = None
-    task: int = 0
+    TRACED = ("grammar", "window")
+
+    v: Annotated[int, Within(2)] = 8
+    m: Count = 4
+    s: Annotated[int, Within(2)] = 2
+    L: Count = 3
+    classes: Count | None = None
+    task: Natural = 0
     mode: Mode = "next"
-    grammars: int = 1
+    grammars: Count = 1
     grammar: float = 0.0
     levels: bool = True
-    widest: int = later(0)
+    widest: Annotated[int, Within(0)] = later(0)
     window: float = later(0.0)
 
-    def problems(self) -> Iterator[str]:
-        sizes = {"v": (self.v, 2), "m": (self.m, 1), "s": (self.s, 2), "L": (self.L, 1), "classes": (self.roots, 1)}
-        sizes |= {"grammars": (self.grammars, 1)}
-        yield from (f"{name} must be at least {least}, not {n}" for name, (n, least) in sizes.items() if n < least)
-        if self.task < 0:
-            yield f"task must be a seed from 0, not {self.task}"
-        if self.grammar not in range(max(self.grammars, 1)):
-            yield f"grammar must be one of 0, …, {self.grammars - 1}, not {self.grammar:g}"
-        if all(n >= least for n, least in sizes.values()):
-            if max(self.v, self.roots) * self.m > self.v**self.s:
-                most = self.v**self.s // max(self.v, self.roots)
-                yield f"productions must be distinct: m must be at most {most}, not {self.m}"
-            if self.s**self.L > MOST_LEAVES:
-                yield f"a tree of {self.s}^{self.L} leaves is too large, the most are {MOST_LEAVES}"
-            elif not 0 <= self.widest < self.leaves:
-                yield f"widest must be one of 0, …, {self.leaves - 1}, not {self.widest}"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.grammar not in range(self.grammars):
+            yield "grammar", f"must be one of 0, …, {self.grammars - 1}, not {self.grammar:g}"
+        if max(self.v, self.roots) * self.m > self.v**self.s:
+            most = self.v**self.s // max(self.v, self.roots)
+            yield "m", f"must be at most {most}, as productions are distinct, not {self.m}"
+        if self.s**self.L > MAX_LEAVES:
+            yield "L", f"must be less: a tree of {self.s}^{self.L} leaves is too large, the most are {MAX_LEAVES}"
+        elif self.widest >= self.leaves:
+            yield "widest", f"must be one of 0, …, {self.leaves - 1}, not {self.widest}"
         if self.widest and self.mode != "last":
-            yield f"a part of the leaves can be told where the last one is asked for, not in the mode {self.mode}"
-        if self.window not in range(max(self.widest, 0) + 1):
-            yield f"window must be one of 0, …, widest = {self.widest}, not {self.window:g}"
+            yield "widest", f"must be 0 where the last leaf is not what is asked for, in the mode {self.mode}"
+        if self.window not in range(self.widest + 1):
+            yield "window", f"must be one of 0, …, widest = {self.widest}, not {self.window:g}"
 
     @property
     def roots(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return self.v if self.classes is None else self.classes
 
     @property
@@ -100,7 +95,7 @@ class Hierarchy(Sandbox):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What a leaf may be."""
+        """The symbols of the leaves."""
         return tuple(letter(k) for k in range(self.v))
 
     @property
@@ -120,9 +115,9 @@ class Hierarchy(Sandbox):
         return self.mode != "next"
 
     @cached_property
-    def rules(self) -> tuple[Any, ...]:
+    def rules(self) -> tuple[Array, ...]:
         """The productions [symbol, production, place] of the symbols of height 1, …, L."""
-        grammar: Any = self.grammar
+        grammar: Array = self.grammar
         if not isinstance(grammar, jax.core.Tracer):
             return self._drawn(int(grammar))
         if self.grammars == 1:
@@ -130,122 +125,109 @@ class Hierarchy(Sandbox):
         every = zip(*[self._drawn(number) for number in range(self.grammars)], strict=True)
         return tuple(jnp.asarray(np.stack(tables))[grammar.astype(jnp.int32)] for tables in every)
 
-    def _drawn(self, grammar: int) -> tuple[Any, ...]:
+    def _drawn(self, grammar: int) -> tuple[Array, ...]:
         return tuple(hierarchy_tables(self.v, self.m, self.s, self.L, self.task + grammar, classes=self.roots))
 
-    # Rows
+    # Sequences
 
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         u = jax.random.uniform(key, (1 + (self.leaves - 1) // (self.s - 1),))
         sizes = np.cumsum([self.s**level for level in range(self.L - 1)])
-        return self.grown(whole(u[0], self.roots), jnp.split(whole(u[1:], self.m), sizes))
+        return self.grown(integer_below(u[0], self.roots), jnp.split(integer_below(u[1:], self.m), sizes))
 
-    def grown(self, label: Array, productions: list[Array]) -> Row:
-        """The row of one tree, given its class and its nodes' productions, from the root down."""
-        latent, row = {"label": label}, label[None]
+    def grown(self, label: Array, productions: list[Array]) -> Example:
+        """Return the example of one tree, given its class and its nodes' productions, from the root down."""
+        latent, symbols = {"label": label}, label[None]
         for height, picks in zip(range(self.L, 0, -1), productions, strict=True):
-            latent |= {f"symbols {height}": row, f"productions {height}": picks}
-            row = self._children(height, row, picks)
+            latent |= {f"symbols {height}": symbols, f"productions {height}": picks}
+            symbols = self._children(height, symbols, picks)
         if self.mode == "classify":
-            targets, tokens = jnp.zeros(self.leaves + 1, jnp.int32).at[-1].set(label), row
+            targets, tokens = jnp.zeros(self.leaves + 1, jnp.int32).at[-1].set(label), symbols
         else:
-            targets, tokens = row[-1 - self.tokens :], self._told(row)
-        asked = jnp.ones(len(targets)) if self.mode == "next" else jnp.zeros(len(targets)).at[-1].set(1.0)
-        return Row(tokens, targets, asked, latent)
+            targets, tokens = symbols[-1 - self.tokens :], self._visible(symbols)
+        weight = jnp.ones(len(targets)) if self.mode == "next" else jnp.zeros(len(targets)).at[-1].set(1.0)
+        return Example(tokens, targets, weight, latent)
 
-    def _told(self, leaves: Array) -> Array:
-        """What is told of a string, or of several."""
+    def _visible(self, leaves: Array) -> Array:
+        """Return the visible tokens of a string, or of several."""
         if self.mode == "classify":
             return leaves
-        told = leaves[..., -1 - self.tokens : -1]
+        visible = leaves[..., -1 - self.tokens : -1]
         if not self.widest:
-            return told
+            return visible
         hidden = jnp.arange(self.widest) < self.widest - self.window
-        return jnp.where(hidden & (self.window > 0), self.v, told)
+        return jnp.where(hidden & (self.window > 0), self.v, visible)
 
     def _children(self, height: int, symbols: Array, productions: Array) -> Array:
-        """What nodes of a height with these symbols and productions are rewritten to."""
+        """Return the children of nodes of a height with these symbols and productions."""
         rule = symbols * self.m + productions
         sides = jnp.asarray(self.rules[height - 1].reshape(-1, self.s), jnp.int32)
         return jnp.stack([sides[:, j][rule] for j in range(self.s)], axis=-1).reshape(-1)  # 4 times a gather of rows
 
-    def synonyms(self, row: Row, key: Array, level: int) -> Row:
-        """The same row with every production of one height exchanged for another one of the same symbol.
+    def synonyms(self, example: Example, key: Array, level: int) -> Example:
+        """Return the example with every production of one height exchanged for another one of the same symbol.
 
         Symbols of that height and above stay; nodes below keep the number of their production.
         """
-        productions = [row.latent[f"productions {height}"] for height in range(self.L, 0, -1)]
+        productions = [example.latent[f"productions {height}"] for height in range(self.L, 0, -1)]
         old = productions[self.L - level]
-        shift = 1 + whole(jax.random.uniform(key, old.shape), self.m - 1) if self.m > 1 else 0
+        shift = 1 + integer_below(jax.random.uniform(key, old.shape), self.m - 1) if self.m > 1 else 0
         productions[self.L - level] = (old + shift) % self.m
-        return self.grown(row.latent["label"], productions)
+        return self.grown(example.latent["label"], productions)
 
-    def others(self, row: Row, key: Array, level: int) -> Row:
-        """The same row with every symbol of one height exchanged for another one, and its leaves for those of that.
+    def others(self, example: Example, key: Array, level: int) -> Example:
+        """Return the example with every symbol of one height exchanged for another one, and the leaves below with it.
 
         Nodes of that height and below keep the number of their production. What is above stays as it was, answers too:
         they are not those of a tree any more.
         """
-        latent, old = dict(row.latent), row.latent[f"symbols {level}"]
+        latent, old = dict(example.latent), example.latent[f"symbols {level}"]
         count = self.roots if level == self.L else self.v
-        symbols = (old + 1 + whole(jax.random.uniform(key, old.shape), count - 1)) % count
+        symbols = (old + 1 + integer_below(jax.random.uniform(key, old.shape), count - 1)) % count
         for height in range(level, 0, -1):
             latent[f"symbols {height}"] = symbols
             symbols = self._children(height, symbols, latent[f"productions {height}"])
-        return row._replace(tokens=self._told(symbols), latent=latent)
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        label = rng.integers(self.roots, size=(count, 1))
-        row = label
-        for table in reversed(self.rules):
-            row = table[row, rng.integers(self.m, size=row.shape)].reshape(count, -1)
-        if self.mode != "classify":
-            tokens = row[:, -1 - self.tokens : -1].astype(np.int32)
-            tokens[:, : self.tokens - self._seen] = self.v
-            return tokens, row[:, -1 - self.tokens :].astype(np.int32)
-        targets = np.zeros((count, self.leaves + 1), dtype=np.int32)
-        targets[:, -1:] = label
-        return row.astype(np.int32), targets
+        return example._replace(tokens=self._visible(symbols), latent=latent)
 
     # Predictors
 
-    def _up(self, row: Row) -> list[Array]:
-        leaves = jax.nn.one_hot(row.tokens, self.v)
+    def _up(self, example: Example) -> list[Array]:
+        leaves = jax.nn.one_hot(example.tokens, self.v)
         if self.widest:
-            leaves = jnp.where(row.tokens[:, None] < self.v, leaves, 1.0)
+            leaves = jnp.where(example.tokens[:, None] < self.v, leaves, 1.0)
         if self.mode != "classify":
             before = self.leaves - 1 - self.tokens
             leaves = jnp.concatenate([jnp.ones((before, self.v)), leaves, jnp.ones((1, self.v))])
-        return _tree.inside(self.rules, leaves)
+        return tree.inside(self.rules, leaves)
 
-    def optimal(self, row: Row) -> Array:
-        up = self._up(row)
+    def optimal(self, example: Example) -> LogProbs:
+        up = self._up(example)
         if self.mode == "classify":
-            last = logarithm(up[-1][0] / jnp.maximum(up[-1][0].sum(), _tree.TINY))
-            return self.uniform(row).at[-1].set(last)
-        return logarithm(_tree.from_the_left(self.rules, up, jnp.ones(self.roots))[-1 - self.tokens :])
+            last = logarithm(up[-1][0] / jnp.maximum(up[-1][0].sum(), tree.TINY))
+            return self.uniform(example).at[-1].set(last)
+        return logarithm(tree.from_the_left(self.rules, up, jnp.ones(self.roots))[-1 - self.tokens :])
 
     def predictors(self) -> Mapping[str, Predictor]:
-        told = self.tokens + 1 if self.levels and self.mode != "classify" else 0
-        levels = [level for level in range(self.L + 1) if self.s**level <= told]
+        visible = self.tokens + 1 if self.levels and self.mode != "classify" else 0
+        levels = [level for level in range(self.L + 1) if self.s**level <= visible]
         return {"uniform": self.uniform, **{f"level {level}": partial(self.level, level=level) for level in levels}}
 
-    def level(self, row: Row, level: int) -> Array:
+    def level(self, example: Example, level: int) -> LogProbs:
         """The best that can be said of each leaf from the $s^l - 1$ leaves before it; `last` asks of the last only."""
-        up, prior = self._up(row), jnp.ones(self.roots)
+        up, prior = self._up(example), jnp.ones(self.roots)
         seen = self.s**level - 1
 
         def one(leaf: Array) -> Array:
-            return _tree.from_a_window(self.rules, up, prior, jnp.maximum(leaf - seen, 0), leaf)
+            return tree.from_a_window(self.rules, up, prior, jnp.maximum(leaf - seen, 0), leaf)
 
         places = jnp.arange(self.leaves)
         if self.mode == "last":
-            return self.uniform(row).at[-1].set(logarithm(one(places[-1])))
+            return self.uniform(example).at[-1].set(logarithm(one(places[-1])))
         return logarithm(jax.vmap(one)(places))
 
     # Closed forms
 
-    def plateaus(self) -> Any:
+    def plateaus(self) -> Float[Array, " level"]:
         """The loss at the last leaf of who sees the last $s^l - 1$ leaves before it, for l = 0, …, L: NumPy [L + 1]."""
         return np.array([self.stair(self.s**level - 1) for level in range(self.L + 1)])
 
@@ -253,17 +235,17 @@ class Hierarchy(Sandbox):
         """The loss at the last leaf of who sees the last `seen` leaves before it."""
         try:
             return self._last(seen)
-        except _tree.TooMany:
+        except tree.TooMany:
             sizes = f"v = {self.v}, m = {self.m}, s = {self.s}, L = {self.L}"
-            message = f"with {sizes} a reader can come to hold more than {_tree.MANY} beliefs"
-            raise InputError(f"{message}: average `level` over rows instead, or choose smaller sizes") from None
+            message = f"with {sizes} a reader can come to hold more than {tree.MAX_BELIEFS} beliefs"
+            raise InputError(f"{message}: average `level` over sequences instead, or choose smaller sizes") from None
 
     def _last(self, seen: int) -> float:
-        return _tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1), last=True, seen=seen)[-1]
+        return tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1), last=True, seen=seen)[-1]
 
     @property
     def _seen(self) -> int:
-        """How many leaves are told."""
+        """Return the number of visible leaves."""
         return int(self.window) or self.tokens
 
     def floor(self) -> Array | None:
@@ -272,9 +254,9 @@ class Hierarchy(Sandbox):
         try:
             if self.mode == "last":
                 return jnp.zeros(self.tokens + 1).at[-1].set(self._last(self._seen))
-            return jnp.array(_tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1)))
-        except _tree.TooMany:
+            return jnp.array(tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1)))
+        except tree.TooMany:
             return None
 
 
-SANDBOX = Entry(Hierarchy, small={"v": 3, "m": 2, "L": 2, "classes": 2, "grammars": 3, "grammar": 2.0})
+SANDBOX = Entry(HierarchySandbox, small={"v": 3, "m": 2, "L": 2, "classes": 2, "grammars": 3, "grammar": 2.0})

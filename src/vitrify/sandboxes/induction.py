@@ -11,29 +11,28 @@ from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 
-from vitrify.arrays import Array
-from vitrify.sandboxes.catalogue import Entry
-from vitrify.sandboxes.k_hop import KHop
+from vitrify.sandboxes.catalogue import Array, Entry
+from vitrify.sandboxes.k_hop import KHopSandbox
 
 
 @dataclass(frozen=True)
-class Induction(KHop):
+class Induction(KHopSandbox):
     """Words of `length` uniform symbols, with a question at each that is not new."""
 
     hops: int = field(default=1, init=False)
 
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        yield from super().conflicts()
         if self.length <= self.states:
-            yield f"length must be above states = {self.states}, so that some symbol comes twice, not {self.length}"
+            yield "length", f"must be above states = {self.states}, so that some symbol comes twice, not {self.length}"
 
     @property
     def answers(self) -> tuple[str, ...]:
         return self.symbols
 
-    def weight(self, found: Array) -> Array:
+    def weight(self, ends: Array) -> Array:
         """One for every symbol that was read before."""
-        return jnp.pad((found[-1] > 0).astype(jnp.float32), (1, 0))
+        return jnp.pad((ends[-1] > 0).astype(jnp.float32), (1, 0))
 
 
 SANDBOX = Entry(Induction, small={"states": 3, "length": 7})

@@ -7,58 +7,42 @@ Source: Sanford, Hsu and Telgarsky 2024, arXiv 2402.09268.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._draws import below
-from vitrify.sandboxes._exact import MOST, Exact, logs
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row
-from vitrify.spec.tasks.catalogue import NONE, letters
+from vitrify.sandboxes.catalogue import MAX_SYMBOLS, Array, Count, Defined, Entry, Exact, Example, LogProbs, Within
+from vitrify.sandboxes.kit.draws import below, logarithm
+from vitrify.spec.tasks.k_hop import KHop as Task
 
 LONGEST = 1 << 15  # a symbol and a place fit in one whole number
 
 
 @dataclass(frozen=True)
-class KHop(Exact):
+class KHopSandbox(Defined, Exact):
     """Words of `length` uniform symbols, with a question at each."""
 
-    hops: int = 1
-    states: int = 8
-    length: int = 64
+    PREDICTORS = ("unigram",)
+    RECORDED = "KHop"
 
-    def problems(self) -> Iterator[str]:
-        if self.hops < 1:
-            yield f"hops must be at least 1, not {self.hops}"
-        if not 1 <= self.states <= MOST:
-            yield f"states must be from 1 to {MOST}, not {self.states}"
-        if not 2 <= self.length <= LONGEST:
-            yield f"length must be from 2 to {LONGEST}, not {self.length}"
+    hops: Count = 1
+    states: Annotated[int, Within(1, MAX_SYMBOLS)] = 8
+    length: Annotated[int, Within(2, LONGEST)] = 64
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return letters(self.states)
+    @cached_property
+    def definition(self) -> Task:
+        return Task(self.hops, self.states, self.length)
 
-    @property
-    def answers(self) -> tuple[str, ...]:
-        return (NONE, *self.symbols)
-
-    @property
-    def tokens(self) -> int:
-        return self.length
-
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         tokens = below(jax.random.bits(key, (self.length,)), self.states)
-        found = self.found(tokens)
-        return Row(tokens, self.reached(tokens, found[-1]), self.weight(found), {"hops": found})
+        ends = self.hop_ends(tokens)
+        return Example(tokens, self.reached(tokens, ends[-1]), self.weight(ends), {"hops": ends})
 
-    def found(self, tokens: Array) -> Array:
-        """Where each hop from each place ends [hop, place]; places count from 1, and 0 is nowhere."""
+    def hop_ends(self, tokens: Array) -> Array:
+        """Return the position where each hop from each position ends [hop, position], counted from 1; 0 is nowhere."""
         find = following(tokens)
 
         def hop(at: Array, _: None) -> tuple[Array, Array]:
@@ -67,45 +51,27 @@ class KHop(Exact):
 
         return jnp.concatenate([find[None], jax.lax.scan(hop, find, None, length=self.hops - 1)[1]])
 
-    def reached(self, tokens: Array, found: Array) -> Array:
-        """The answer that stands at each place, and one to no question before the first."""
-        return jnp.pad(jnp.where(found > 0, tokens[found - 1] + self.shift, 0), (1, 0))
+    def reached(self, tokens: Array, ends: Array) -> Array:
+        """Return the answer at each position, with one more in front."""
+        return jnp.pad(jnp.where(ends > 0, tokens[ends - 1] + self.shift, 0), (1, 0))
 
     @property
     def shift(self) -> int:
-        """How many answers are no symbols."""
+        """The number of answers that are no symbols."""
         return len(self.answers) - self.states
 
-    def weight(self, found: Array) -> Array:
+    def weight(self, ends: Array) -> Array:
         """One for every symbol."""
-        return jnp.pad(jnp.ones(found.shape[1]), (1, 0))
+        return jnp.pad(jnp.ones(ends.shape[1]), (1, 0))
 
     def right(self, tokens: Array) -> Array:
-        """What stands where the last hop ends."""
-        return self.reached(tokens, self.found(tokens)[-1])
+        """Return the symbol at which the last hop ends."""
+        return self.reached(tokens, self.hop_ends(tokens)[-1])
 
-    def predictors(self) -> Mapping[str, Predictor]:
-        return {"uniform": self.uniform, "unigram": self.unigram}
-
-    def unigram(self, row: Row) -> Array:
-        """How often each symbol came up so far, with one more of each answer."""
-        seen = jnp.cumsum(row.tokens[:, None] == jnp.arange(-self.shift, self.states), axis=0) + 1.0
-        return jnp.concatenate([self.uniform(row)[:1], logs(seen / seen.sum(axis=1, keepdims=True))])
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        every = np.arange(count)
-        tokens = rng.integers(self.states, size=(count, self.length))
-        find = np.zeros((count, self.length + 1), dtype=np.int64)
-        behind = np.zeros((count, self.states), dtype=np.int64)  # the place behind the last occurrence, or 0
-        targets = np.zeros((count, self.length + 1), dtype=np.int64)
-        for t in range(1, self.length + 1):
-            if t > 1:
-                behind[every, tokens[:, t - 2]] = t
-            at = find[:, t] = behind[every, tokens[:, t - 1]]
-            for _ in range(self.hops - 1):
-                at = find[every, at]
-            targets[:, t] = np.where(at > 0, tokens[every, at - 1] + self.shift, 0)
-        return tokens, targets
+    def unigram(self, example: Example) -> LogProbs:
+        """Return the frequencies of the symbols so far, with add-one smoothing."""
+        seen = jnp.cumsum(example.tokens[:, None] == jnp.arange(-self.shift, self.states), axis=0) + 1.0
+        return jnp.concatenate([self.uniform(example)[:1], logarithm(seen / seen.sum(axis=1, keepdims=True))])
 
 
 def following(tokens: Array) -> Array:
@@ -120,4 +86,4 @@ def following(tokens: Array) -> Array:
     return jnp.zeros(length, jnp.int32).at[at].set(jnp.where(again, jnp.roll(at, 1) + 2, 0), unique_indices=True)
 
 
-SANDBOX = Entry(KHop, small={"hops": 2, "states": 2, "length": 7})
+SANDBOX = Entry(KHopSandbox, small={"hops": 2, "states": 2, "length": 7})

@@ -1,11 +1,11 @@
 r"""Knowledge: questions of several kinds, each with its own words and its own dictionary to answer from.
 
-A row is a query of a `Knowledge` spec and blanks up to the longest one; the value is asked for behind its last word.
-The task is uniform, and within it the template and the key. Where no spec is given there are `tasks` tasks with
+A sequence is a query of a `Knowledge` spec and blanks up to the longest one; the value is asked for behind its last
+word. The task is uniform, and within it the template and the key. Where no spec is given there are `tasks` tasks with
 `templates` templates of two words each, a word of their own and the key, and values that no other task has; where keys
-are `shared`, only both words together tell the value. Where values are `pooled` all tasks have the same ones, each in
-a random order of its own: what the two words say can't just be added up, as it can where values are apart. Which
-expert of a mixture takes which task can then be measured against the latent task.
+are `shared`, only both words together tell the value. Where values are `pooled` all tasks have the same ones, each in a
+random order of its own: what the two words say can't just be added up, as it can where values are apart. Which expert
+of a mixture takes which task can then be measured against the latent task.
 
 With a `fraction` below 1 training sees only that part of the queries of each task, chosen once by a seed, and every
 other split only the rest. Every template and every key comes up in training, so that whoever answers the rest has
@@ -18,66 +18,60 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._draws import below
-from vitrify.sandboxes._exact import MOST, Exact, logs
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Split
-from vitrify.spec.knowledge import Knowledge as Spec
-from vitrify.spec.knowledge_files import SLOT
+from vitrify.arrays import Array, Bool
+from vitrify.sandboxes.catalogue import MAX_SYMBOLS, Count, Entry, Exact, Example, LogProbs, Predictor, Share, Split
+from vitrify.sandboxes.kit.draws import below, logarithm
+from vitrify.spec.memory.knowledge import Knowledge as Spec
 
 BLANK = "_"
 
 
 @dataclass(frozen=True)
-class Knowledge(Exact):
+class KnowledgeSandbox(Exact):
     """Queries of a `spec`, or of as many `tasks`, `templates` and `keys` as these numbers say.
 
-    Of all tasks a `share` is in use, the first ones. `part` says which queries are drawn where a `seed` splits them.
+    Only the first tasks, the fraction `task_fraction` of them, are drawn. Where a `seed` splits the queries, `part`
+    chooses a side.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("share",)
+    blanks = (BLANK,)
+    RECORDED = "Knowledge"
+
+    TRACED = ("task_fraction",)
 
     spec: Spec | None = None
-    tasks: int = 4
-    templates: int = 1
-    keys: int = 48
+    tasks: Count = 4
+    templates: Count = 1
+    keys: Count = 48
     shared: bool = True
     pooled: bool = False
-    share: float = 1.0
-    fraction: float = 1.0
+    task_fraction: Share = 1.0
+    fraction: Share = 1.0
     seed: int = 0
     part: Literal["all", "train", "rest"] = "all"
 
-    def problems(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.spec is not None:
-            if len(self.spec.queries) > MOST:
-                yield f"spec must have at most {MOST} queries, not {len(self.spec.queries)}"
+            if len(self.spec.queries) > MAX_SYMBOLS:
+                yield "spec", f"must have at most {MAX_SYMBOLS} queries, not {len(self.spec.queries)}"
             if BLANK in self.spec.vocabulary:
-                yield f"spec must not have the word {BLANK!r}, which stands for blanks"
-        else:
-            wrong = [name for name in ("tasks", "templates", "keys") if getattr(self, name) < 1]
-            yield from (f"{name} must be at least 1, not {getattr(self, name)}" for name in wrong)
-            if not wrong and self.tasks * self.templates * self.keys > MOST:
-                yield f"there must be at most {MOST} queries, tasks × templates × keys"
-        if not 0 < self.share <= 1:
-            yield f"share must lie in (0, 1], not {self.share:g}"
-        if not 0 < self.fraction <= 1:
-            yield f"fraction must lie in (0, 1], not {self.fraction:g}"
-        elif self.fraction == 1 and self.part != "all":
-            yield f"there is no part {self.part!r} of queries where fraction = 1"
-        elif self.fraction < 1 and (self.spec is not None or min(self.tasks, self.templates, self.keys) >= 1):
-            for task in self.known.tasks:
-                total, least = len(task.templates) * len(task.facts), max(len(task.templates), len(task.facts))
-                if not least <= round(self.fraction * total) < total:
-                    yield f"fraction = {self.fraction:g} leaves a part of {task.name} empty, or a template or key out"
+                yield "spec", f"must not have the word {BLANK!r}, which stands for blanks"
+        elif self.tasks * self.templates * self.keys > MAX_SYMBOLS:
+            yield "keys", f"must be less: there must be at most {MAX_SYMBOLS} queries, tasks × templates × keys"
+        if self.fraction == 1 and self.part != "all":
+            yield "part", f"must be all where fraction = 1, not {self.part}"
+        for task in self.known.tasks if self.fraction < 1 else ():
+            total, least = len(task.templates) * len(task.facts), max(len(task.templates), len(task.facts))
+            if not least <= round(self.fraction * total) < total:
+                yield "fraction", f"= {self.fraction:g} leaves a part of {task.name} empty, or a template or key out"
 
-    def of(self, split: Split) -> Knowledge:
+    def of(self, split: Split) -> KnowledgeSandbox:
         if self.fraction == 1:
             return self
         return replace(self, part="train" if split == "train" else "rest")
@@ -107,10 +101,6 @@ class Knowledge(Exact):
         return (*self.known.vocabulary, BLANK)
 
     @property
-    def blanks(self) -> tuple[str, ...]:
-        return (BLANK,)
-
-    @property
     def answers(self) -> tuple[str, ...]:
         return self.known.values
 
@@ -119,7 +109,7 @@ class Knowledge(Exact):
         return self.known.longest
 
     @cached_property
-    def _queries(self) -> dict[str, Any]:
+    def _queries(self) -> dict[str, Array]:
         """Every query: its words [query, place], and by name what else is known of it [query]."""
         word, value = ({name: k for k, name in enumerate(names)} for names in (self.symbols, self.answers))
         keys: dict[tuple[str, ...], int] = {}
@@ -137,14 +127,14 @@ class Knowledge(Exact):
         return {"drawn": drawn, "start": np.cumsum([0, *size[:-1]]), "size": size, **columns}
 
     @cached_property
-    def _kept(self) -> Any:
-        """Which queries are drawn [query].
+    def _kept(self) -> Bool[Array, " query"]:
+        """True for the queries that are drawn [query].
 
         Of each task those in which the number of a key, counted round and round, meets that of a template are trained
         on in any case, in random order, and random others.
         """
         rng = np.random.default_rng(self.seed)
-        found = []
+        in_training = []
         for task in self.known.tasks:
             shape = len(task.templates), len(task.facts)
             trained = np.zeros(shape, dtype=bool)
@@ -153,32 +143,32 @@ class Knowledge(Exact):
                 trained[rng.permutation(shape[0])[around % shape[0]], rng.permutation(shape[1])[around % shape[1]]] = 1
                 others = rng.permutation(np.flatnonzero(~trained))
                 trained.ravel()[others[: round(self.fraction * trained.size) - len(around)]] = True
-            found.append(trained.ravel() if self.part == "train" else ~trained.ravel())
-        return np.concatenate(found)
+            in_training.append(trained.ravel() if self.part == "train" else ~trained.ravel())
+        return np.concatenate(in_training)
 
     def _tasks(self) -> Array:
-        """How many tasks are in use."""
-        return jnp.maximum(jnp.round(jnp.asarray(self.share) * len(self.known.tasks)), 1)
+        """Return the number of tasks that are drawn."""
+        return jnp.maximum(jnp.round(jnp.asarray(self.task_fraction) * len(self.known.tasks)), 1)
 
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         one, two = jax.random.bits(key, (2,))
         task = below(one, self._tasks())
         known = {name: jnp.asarray(column) for name, column in self._queries.items()}
         return self._asked(known["drawn"][known["start"][task] + below(two, known["size"][task])])
 
-    def every(self) -> tuple[Row, Any]:
+    def every(self) -> tuple[Example, Bool[Array, " query"]]:
         """All queries of all tasks, one row each, and which of them training draws."""
         numbers = jnp.arange(len(self.known.queries))
         return jax.vmap(self._asked)(numbers), replace(self, part="all" if self.fraction == 1 else "train")._kept
 
-    def _asked(self, query: Array) -> Row:
-        """The row of a query, by its number."""
+    def _asked(self, query: Array) -> Example:
+        """The sequence of a query, by its number."""
         known = {name: jnp.asarray(column) for name, column in self._queries.items()}
         end = known["length"][query]
         targets = jnp.zeros(self.tokens + 1, jnp.int32).at[end].set(known["answer"][query])
         weight = jnp.zeros(self.tokens + 1).at[end].set(1.0)
         latent = {name: known[name][query] for name in ("task", "template", "key")}
-        return Row(known["words"][query], targets, weight, latent)
+        return Example(known["words"][query], targets, weight, latent)
 
     def right(self, tokens: Array) -> Array:
         """The value of the query with these words."""
@@ -195,31 +185,13 @@ class Knowledge(Exact):
             "key": lambda row: self._given(row, self._queries["key"]),
         }
 
-    def _given(self, row: Row, label: Any) -> Array:
-        """How often each value is right for queries that have the same label as this one."""
+    def _given(self, row: Example, label: Array) -> LogProbs:
+        """Return the distribution of the value over queries with the same label as this one."""
         known = self._queries
         like = jnp.asarray(label) == jnp.asarray(label)[self._found(row.tokens)]
         like &= jnp.asarray(known["task"]) < self._tasks()
         mass = jnp.zeros(len(self.answers)).at[known["answer"]].add(jnp.where(like, known["share"], 0.0))
-        return jnp.where(row.weight[:, None] > 0, logs(mass / mass.sum()), self.uniform(row))
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        word, value = ({name: k for k, name in enumerate(names)} for names in (self.symbols, self.answers))
-        tokens = np.full((count, self.tokens), word[BLANK])
-        targets = np.zeros((count, self.tokens + 1), dtype=np.int64)
-        tasks = rng.integers(max(round(self.share * len(self.known.tasks)), 1), size=count)
-        asked = [where for where, kept in zip(self.known.queries.values(), self._kept, strict=True) if kept]
-        own = [[where[1:] for where in asked if where[0] == task] for task in range(len(self.known.tasks))]
-        chosen = [own[task][rng.integers(len(own[task]))] for task in tasks]
-        drawn, group = np.unique(np.concatenate([tasks[None], np.array(chosen).T]), axis=1, return_inverse=True)
-        for number, (task, template, fact) in enumerate(drawn.T):
-            words = self.known.tasks[task].templates[template]
-            key, answer = self.known.tasks[task].facts[fact]
-            slot, rows = words.index(SLOT), np.flatnonzero(group == number)
-            query = (*words[:slot], *key, *words[slot + 1 :])
-            tokens[rows, : len(query)] = [word[part] for part in query]
-            targets[rows, len(query)] = value[answer]
-        return tokens, targets
+        return jnp.where(row.weight[:, None] > 0, logarithm(mass / mass.sum()), self.uniform(row))
 
 
-SANDBOX = Entry(Knowledge, small={"tasks": 3, "keys": 4, "templates": 2})
+SANDBOX = Entry(KnowledgeSandbox, small={"tasks": 3, "keys": 4, "templates": 2})

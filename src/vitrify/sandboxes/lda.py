@@ -16,45 +16,37 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln, softmax
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._contexts import bounds_of, drawn
-from vitrify.sandboxes._draws import invert
-from vitrify.sandboxes._masking import MOST_LAWS, Masked
-from vitrify.sandboxes.catalogue import Entry
+from vitrify.sandboxes.catalogue import Array, Count, Entry, Natural, NonNegative, Positive, Within
+from vitrify.sandboxes.kit.contexts import bounds_of
+from vitrify.sandboxes.kit.draws import invert
+from vitrify.sandboxes.kit.masking import MAX_LAWS, SMALL, Masked
 
 
 @dataclass(frozen=True)
 class LDA(Masked):
     """Documents that mix `topics` topics over `words` words, in shares that are multiples of 1 / `grid`."""
 
-    topics: int = 4
-    words: int = 40
-    grid: int = 8
-    alpha: float = 0.5
-    beta: float = 0.1
-    task: int = 0
+    topics: Count = 4
+    words: Annotated[int, Within(2)] = 40
+    grid: Count = 8
+    alpha: Positive = 0.5
+    beta: NonNegative = 0.1
+    task: Natural = 0
 
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        for name, least in (("topics", 1), ("words", 2), ("grid", 1), ("task", 0)):
-            if getattr(self, name) < least:
-                yield f"{name} must be at least {least}, not {getattr(self, name)}"
-        if not self.alpha > 0:
-            yield f"alpha must be positive, not {self.alpha:g}"
-        if not self.beta >= 0:
-            yield f"beta must not be negative, not {self.beta:g}"
-        elif not self.beta and self.topics >= 1 and self.words % self.topics:
-            yield f"beta=0 shares out {self.words} words among {self.topics} topics: words must be a multiple of topics"
-        if self.topics >= 1 and self.grid >= 1 and comb(self.grid + self.topics - 1, self.grid) > MOST_LAWS:
-            count = comb(self.grid + self.topics - 1, self.grid)
-            yield f"{self.topics} topics on a grid of {self.grid} have {count} shares: at most {MOST_LAWS} fit"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        yield from super().conflicts()
+        if not self.beta and self.words % self.topics:
+            why = "where beta = 0 shares them out"
+            yield "words", f"must be a multiple of topics = {self.topics} {why}, not {self.words}"
+        if (count := comb(self.grid + self.topics - 1, self.grid)) > MAX_LAWS:
+            yield "grid", f"of {self.grid} with {self.topics} topics has {count} shares: at most {MAX_LAWS} fit"
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -90,24 +82,6 @@ class LDA(Masked):
         word = invert(jnp.asarray(bounds_of(self.laws_of_topics))[topic], u[self.length + 1 :])
         return word, {"shares": jnp.asarray(shares.astype(np.float32))[which], "topic": topic}
 
-    def written(self, rng: np.random.Generator, count: int) -> Any:
-        shares = rng.multinomial(self.grid, rng.dirichlet(np.full(self.topics, self.alpha), count)) / self.grid
-        topic = drawn(rng, np.repeat(shares, self.length, axis=0))
-        return drawn(rng, self.laws_of_topics[topic]).reshape(count, self.length)
 
-
-SANDBOX = Entry(
-    LDA,
-    small={
-        "topics": 2,
-        "words": 3,
-        "grid": 2,
-        "task": 1,
-        "alpha": 3.0,
-        "beta": 0.2,
-        "length": 3,
-        "masked": 0.7,
-        "kept": 0.4,
-        "replaced": 0.3,
-    },
-)
+SIZES = {"topics": 2, "words": 3, "grid": 2, "task": 1, "alpha": 3.0, "beta": 0.2}
+SANDBOX = Entry(LDA, small={**SIZES, **SMALL})

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._bits import Bits
-from vitrify.sandboxes.catalogue import Entry
+from vitrify.sandboxes.catalogue import Array, Entry
+from vitrify.sandboxes.kit.counted import BitSandbox
 
 
 @dataclass(frozen=True)
-class Majority(Bits):
-    """Whether more than half of the bits are ones."""
+class Majority(BitSandbox):
+    """Majority: the answer says whether more than half of the bits are ones."""
 
-    @property
-    def answers(self) -> tuple[str, ...]:
-        return ("no", "yes")
+    answers = ("no", "yes")
 
     def answer(self, ones: Array, bits: Array) -> Array:
         return 1 * (2 * ones > bits)
 
 
-SANDBOX = Entry(Majority, small={"shortest": 2, "longest": 6, "asked": "all"})
+SANDBOX = Entry(Majority, small={"shortest": 2, "longest": 6, "scored": "all"})

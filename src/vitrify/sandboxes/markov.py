@@ -7,42 +7,27 @@ whoever ignores the past pays $h(\pi_1)$. Source: Makkuva et al. 2024, arXiv 240
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._draws import invert, walk
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
+from vitrify.sandboxes.catalogue import Array, Entry, Example, LogProbs, NextSymbol, Share, Within
+from vitrify.sandboxes.kit.draws import invert, walk
 
 
 @dataclass(frozen=True)
-class Markov(Sandbox):
-    """Rows of `length` bits of the chain, in its stationary state from the start."""
+class Markov(NextSymbol):
+    """Sequences of `length` bits of the chain, in its stationary state from the start."""
 
-    TRACED: ClassVar[tuple[str, ...]] = ("p", "q")
+    PREDICTORS = ("unigram",)
+    symbols = ("0", "1")
+    TRACED = ("p", "q")
 
-    p: float = 0.2
-    q: float = 0.3
-    length: int = 64
-
-    def problems(self) -> Iterator[str]:
-        if not (0 < self.p <= 1 and 0 < self.q <= 1):
-            yield f"p and q must lie in (0, 1], not {self.p:g} and {self.q:g}"
-        if self.length < 2:
-            yield f"length must be at least 2, not {self.length}"
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return ("0", "1")
-
-    @property
-    def tokens(self) -> int:
-        return self.length - 1
+    p: Share = 0.2
+    q: Share = 0.3
+    length: Annotated[int, Within(2)] = 64
 
     def kernel(self) -> Array:
         """The transition probabilities [state, state]."""
@@ -52,21 +37,18 @@ class Markov(Sandbox):
         """The distribution of every single symbol."""
         return jnp.array([self.q, self.p]) / (self.p + self.q)
 
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         u = jax.random.uniform(key, (self.length,))
         first = invert(self.stationary()[:1], u[0])
         symbols = jnp.concatenate([first[None], walk(self.kernel()[:, :1], first, u[1:])])
-        return Row(symbols[:-1], symbols, jnp.ones(self.length), {})
+        return Example(symbols[:-1], symbols, jnp.ones(self.length), {})
 
-    def optimal(self, row: Row) -> Array:
-        return jnp.log(jnp.concatenate([self.stationary()[None], self.kernel()[row.tokens]]))
+    def optimal(self, example: Example) -> LogProbs:
+        return jnp.log(jnp.concatenate([self.stationary()[None], self.kernel()[example.tokens]]))
 
-    def predictors(self) -> Mapping[str, Predictor]:
-        return {"uniform": self.uniform, "unigram": self.unigram}
-
-    def unigram(self, row: Row) -> Array:
+    def unigram(self, example: Example) -> LogProbs:
         """The stationary distribution, whatever came before."""
-        return jnp.log(jnp.broadcast_to(self.stationary(), (*row.targets.shape, 2)))
+        return jnp.log(jnp.broadcast_to(self.stationary(), (*example.targets.shape, 2)))
 
     def floor(self) -> Array:
         first = _entropy(self.p / (self.p + self.q))
@@ -77,15 +59,6 @@ class Markov(Sandbox):
 
     def _rate(self) -> Array:
         return (self.q * _entropy(self.p) + self.p * _entropy(self.q)) / (self.p + self.q)
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        leave = np.array([self.p, self.q])
-        symbols = np.empty((count, self.length), dtype=np.int32)
-        symbols[:, 0] = rng.random(count) < self.p / (self.p + self.q)
-        for t in range(1, self.length):
-            before = symbols[:, t - 1]
-            symbols[:, t] = np.where(rng.random(count) < leave[before], 1 - before, before)
-        return symbols[:, :-1], symbols
 
 
 def _entropy(p: Array | float) -> Array:

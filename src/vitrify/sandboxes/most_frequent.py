@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._letters import Letters
-from vitrify.sandboxes.catalogue import Entry
+from vitrify.sandboxes.catalogue import Array, Entry
+from vitrify.sandboxes.kit.counted import Letters
 from vitrify.spec.tasks.catalogue import letters
 
 
 @dataclass(frozen=True)
 class MostFrequent(Letters):
-    """Which of `states` letters came most often."""
+    """The answer is the most frequent of `states` letters."""
 
     @property
     def answers(self) -> tuple[str, ...]:

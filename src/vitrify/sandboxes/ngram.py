@@ -4,8 +4,8 @@ What the model says after a history depends only on the longest context at its e
 are the states: as every listed n-gram is listed with its beginnings, the context after one more word is the longest
 listed one at the end of the old one and the word. `</s>` leads back to `<s>`, which is never seen itself.
 
-With `apart` a row is one sentence, or its first `length` words: what comes after an end is more ends, of which nobody
-asks, as nets for n-gram models read no `</s>`.
+With `apart` a sequence is one sentence, or its first `length` words: after `</s>` it is padded with `</s>` of weight
+0, as nets for n-gram models read no `</s>`.
 """
 
 from __future__ import annotations
@@ -14,33 +14,31 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 from scipy.special import entr
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._contexts import MOST_CELLS, Contexts, ContextSandbox, drawn
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row
-from vitrify.spec.ngram import BEGIN, END, NGramModel
-from vitrify.spec.ngrams import random_ngram
+from vitrify.encoding import JsonObject
+from vitrify.sandboxes.catalogue import Array, Entry, Example, Predictor
+from vitrify.sandboxes.kit.contexts import MAX_CELLS, Contexts, ContextSandbox
+from vitrify.spec.ngrams.families import random_ngram
+from vitrify.spec.ngrams.model import BEGIN, END, NGramModel
 
 
 @dataclass(frozen=True)
 class NGram(ContextSandbox):
-    """Rows of `length` words, `</s>` among them, of the model of an ARPA file."""
+    """Sequences of `length` words, `</s>` among them, of the model of an ARPA file."""
 
     model: NGramModel = field(default_factory=lambda: random_ngram(3, 3, seed=0))
     apart: bool = False
 
-    def problems(self) -> Iterator[str]:
-        if self.length < 2:
-            yield f"length must be at least 2, not {self.length}"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
         contexts = 1 + sum(len(level) for level in self.model.contexts())
-        if contexts * len(self.model.predicted) > MOST_CELLS:
-            yield f"{contexts} contexts of {len(self.model.predicted)} words are too many: {MOST_CELLS} cells fit"
+        if contexts * len(self.model.predicted) > MAX_CELLS:
+            words = len(self.model.predicted)
+            yield "model", f"has {contexts} contexts times {words} words; at most {MAX_CELLS} such cells fit"
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -54,26 +52,26 @@ class NGram(ContextSandbox):
     def _end(self) -> int:
         return self.symbols.index(END)
 
-    def draw(self, key: Array) -> Row:
-        row = super().draw(key)
+    def draw(self, key: Array) -> Example:
+        example = super().draw(key)
         if not self.apart:
-            return row
-        over = jnp.pad(jnp.cumsum(row.targets == self._end)[:-1], (1, 0)) > 0
-        targets = jnp.where(over, self._end, row.targets)
-        return row._replace(tokens=targets[:-1], targets=targets, weight=jnp.where(over, 0.0, row.weight))
+            return example
+        over = jnp.pad(jnp.cumsum(example.targets == self._end)[:-1], (1, 0)) > 0
+        targets = jnp.where(over, self._end, example.targets)
+        return example._replace(tokens=targets[:-1], targets=targets, weight=jnp.where(over, 0.0, example.weight))
 
     def floor(self) -> Array:
-        """Of sentences that are apart: the mean over those that go on."""
+        """With `apart`: the mean entropy over sentences that have not ended."""
         if not self.apart:
             return super().floor()
         p, follow = self.contexts.p, self.contexts.follow
         now: Array = np.eye(len(p))[self.contexts.start]
-        found = np.zeros(self.length)
+        losses = np.zeros(self.length)
         going = np.arange(p.shape[1]) != self._end
         for t in range(self.length):
-            found[t] = now @ entr(p).sum(axis=1) / max(now.sum(), 1e-300)
+            losses[t] = now @ entr(p).sum(axis=1) / max(now.sum(), 1e-300)
             now = np.bincount(follow[:, going].ravel(), (now[:, None] * p)[:, going].ravel(), minlength=len(p))
-        return found
+        return losses
 
     def rate(self) -> float | None:
         return None if self.apart else super().rate()
@@ -103,8 +101,8 @@ class NGram(ContextSandbox):
         start = longest((begin,))
         follow = np.array([[start if w == end else longest((*context, w)) for w in ids] for context in listed])
         padded = np.full((len(listed), model.order - 1), -1)
-        for row, context in zip(padded, listed, strict=True):
-            row[len(row) - len(context) :] = context
+        for example, context in zip(padded, listed, strict=True):
+            example[len(example) - len(context) :] = context
         p = np.exp(model.next_log_probs_of_contexts(padded))
         return Contexts(p / p.sum(axis=1, keepdims=True), follow, start)
 
@@ -120,32 +118,12 @@ class NGram(ContextSandbox):
         bigram = Contexts(p, np.tile(np.arange(words), (words, 1)), self._end)
         return {"uniform": self.uniform, "unigram": unigram.predict, "bigram": bigram.predict}
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         digest = hashlib.sha256(repr(self.model.vocabulary).encode())
         for level in self.model.levels:
             for array in (level.parent, level.word, level.log10_prob, level.log10_backoff):
                 digest.update(array.tobytes())
         return {**super().identity(), "model": f"NGramModel:{digest.hexdigest()[:16]}"}
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        model = self.model
-        ids, (begin, end) = model.ids(model.predicted), model.ids((BEGIN, END))
-        history = np.full((count, self.length + model.order), -1)
-        history[:, 0] = begin
-        size = np.ones(count, dtype=int)  # of the sentence so far, `<s>` counted
-        symbols = np.empty((count, self.length), dtype=np.int32)
-        for t in range(self.length):
-            back = size[:, None] - np.arange(model.order - 1, 0, -1)
-            contexts = np.where(back >= 0, np.take_along_axis(history, np.maximum(back, 0), axis=1), -1)
-            p = np.exp(model.next_log_probs_of_contexts(contexts))
-            symbols[:, t] = drawn(rng, p / p.sum(axis=1, keepdims=True))
-            word = ids[symbols[:, t]]
-            history[np.arange(count), size] = word
-            size = np.where(word == end, 1, size + 1)
-        if self.apart:
-            ended = np.cumsum(symbols == self._end, axis=1) > 0
-            symbols[ended] = self._end
-        return symbols[:, :-1], symbols
 
 
 SANDBOX = Entry(NGram, small={"length": 4})

@@ -10,59 +10,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.sandboxes._draws import cumulative, invert
-from vitrify.sandboxes.catalogue import LEAST_LOG, Entry, Row, Sandbox
+from vitrify.sandboxes.catalogue import LEAST_LOG, Entry, Example, LogProbs, NextSymbol, NonNegative, Positive, Within
+from vitrify.sandboxes.kit.draws import cumulative, invert
 
 
 @dataclass(frozen=True)
-class NGramFamily(Sandbox):
-    """Rows of `length` symbols of a model of order `n` up to `longest`, over the first `used` of `states` symbols.
+class NGramFamily(NextSymbol):
+    """Sequences of `length` symbols of a model of order `n` up to `longest`, over the first `used` of `states` symbols.
 
     Vectors have `rank` numbers, up to `widest`; `task` is the seed of the model.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("n", "used", "rank", "temperature", "task")
+    rounded = True
+    TRACED = ("n", "used", "rank", "temperature", "task")
 
     longest: int = 4
     states: int = 16
     widest: int = 8
     family: Literal["general", "shared"] = "shared"
-    length: int = 64
-    n: float = 4.0
-    used: float = 16.0
-    rank: float = 4.0
-    temperature: float = 0.5
-    task: float = 0.0
+    length: Annotated[int, Within(2)] = 64
+    n: Annotated[float, Within(1)] = 4.0
+    used: Annotated[float, Within(2)] = 16.0
+    rank: Annotated[float, Within(1)] = 4.0
+    temperature: Positive = 0.5
+    task: NonNegative = 0.0
 
-    def problems(self) -> Iterator[str]:
-        for name, least, most in (("n", 1, "longest"), ("used", 2, "states"), ("rank", 1, "widest")):
-            if not least <= getattr(self, name) <= getattr(self, most):
-                yield f"{name} must lie between {least} and {most} {getattr(self, most)}, not {getattr(self, name):g}"
-        if self.length < 2:
-            yield f"length must be at least 2, not {self.length}"
-        if not self.temperature > 0:
-            yield f"temperature must be positive, not {self.temperature:g}"
-        if self.task < 0:
-            yield f"task must not be negative, not {self.task:g}"
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return tuple(str(state) for state in range(self.states))
-
-    @property
-    def tokens(self) -> int:
-        return self.length - 1
-
-    @property
-    def rounded(self) -> bool:
-        return True
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        for name, most in (("n", "longest"), ("used", "states"), ("rank", "widest")):
+            if getattr(self, name) > getattr(self, most):
+                yield name, f"must be at most {most} = {getattr(self, most)}, not {getattr(self, name):g}"
 
     def possible(self) -> Array:
         return jnp.arange(self.states) < self.used
@@ -77,22 +60,24 @@ class NGramFamily(Sandbox):
             code = jnp.where(seen, past + 1, 0).astype(jnp.uint32)
             place = np.array([pow(self.states + 2, lag, 1 << 32) for lag in range(lags)], dtype=np.uint32)
             keys = jax.vmap(lambda number: jax.random.fold_in(key, number))((code * place).sum(axis=1))
-            return jax.vmap(lambda one: jax.random.normal(one, (self.states,)))(keys)
+            return jax.vmap(lambda one: jax.random.normal(one, (self.states,), jnp.float32))(keys)
 
         if self.family == "general":
-            found = apart
+            logits_of = apart
         else:
             used = jnp.arange(self.widest) < self.rank
-            out, read = jnp.split(jax.random.normal(key, (self.states * (lags + 1) + lags, self.widest)), [self.states])
+            out, read = jnp.split(
+                jax.random.normal(key, (self.states * (lags + 1) + lags, self.widest), jnp.float32), [self.states]
+            )
             read = read.reshape(lags, self.states + 1, self.widest)
 
-            def found(past: Array) -> Array:
+            def logits_of(past: Array) -> Array:
                 vectors = jnp.where(seen[:, None], read[jnp.arange(lags), past], 0.0).sum(axis=1)
                 return jnp.where(used, vectors, 0.0) @ out.T / jnp.sqrt(self.rank * jnp.maximum(self.n - 1, 1))
 
-        return lambda past: jnp.where(self.possible(), found(past) / self.temperature, LEAST_LOG)
+        return lambda past: jnp.where(self.possible(), logits_of(past) / self.temperature, LEAST_LOG)
 
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         law = self._law()  # once: a loop would make its tables in every step
 
         def step(past: Array, u: Array) -> tuple[Array, Array]:
@@ -101,7 +86,7 @@ class NGramFamily(Sandbox):
 
         first = jnp.full(max(self.longest - 1, 0), self.states, jnp.int32)
         _, symbols = jax.lax.scan(step, first, jax.random.uniform(key, (self.length,)))
-        return Row(symbols[:-1], symbols, jnp.ones(self.length), {})
+        return Example(symbols[:-1], symbols, jnp.ones(self.length), {})
 
     def contexts(self, tokens: Array) -> Array:
         """The last symbols before each token and after the last [n + 1, lag], the latest first; `states` is none."""
@@ -110,36 +95,13 @@ class NGramFamily(Sandbox):
         at = jnp.arange(len(tokens) + 1)[:, None] + lags - 1 - jnp.arange(lags)
         return padded[at]
 
-    def optimal(self, row: Row) -> Array:
-        return jnp.maximum(jax.nn.log_softmax(self._law()(self.contexts(row.tokens))), LEAST_LOG)
+    def optimal(self, example: Example) -> LogProbs:
+        return jnp.maximum(jax.nn.log_softmax(self._law()(self.contexts(example.tokens))), LEAST_LOG)
 
-    def uniform(self, row: Row) -> Array:
+    def uniform(self, example: Example) -> LogProbs:
         even = jnp.where(self.possible(), -jnp.log(jnp.asarray(self.used, jnp.float32)), LEAST_LOG)
-        return jnp.broadcast_to(even, (*row.targets.shape, self.states))
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        symbols = np.empty((count, self.length), dtype=np.int32)
-        said = jax.jit(self._law())
-        past = np.full((count, self.longest - 1), self.states, dtype=np.int32)
-        for t in range(self.length):
-            logits = np.asarray(said(past), dtype=np.float64)
-            p = np.exp(logits - logits.max(axis=1, keepdims=True))
-            bounds = np.cumsum(p / p.sum(axis=1, keepdims=True), axis=1)[:, :-1]
-            symbols[:, t] = (rng.random((count, 1)) >= bounds).sum(axis=1)
-            past = np.concatenate([symbols[:, t : t + 1], past], axis=1)[:, :-1]
-        return symbols[:, :-1], symbols
+        return jnp.broadcast_to(even, (*example.targets.shape, self.states))
 
 
-SANDBOX = Entry(
-    NGramFamily,
-    small={
-        "longest": 3,
-        "states": 3,
-        "widest": 2,
-        "length": 5,
-        "n": 3.0,
-        "used": 2.0,
-        "rank": 1.0,
-        "family": "general",
-    },
-)
+SIZES = {"longest": 3, "states": 3, "widest": 2, "length": 5, "n": 3.0, "used": 2.0, "rank": 1.0}
+SANDBOX = Entry(NGramFamily, small={"family": "general", **SIZES})

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._bits import Bits
-from vitrify.sandboxes.catalogue import Entry
+from vitrify.sandboxes.catalogue import Array, Entry
+from vitrify.sandboxes.kit.counted import BitSandbox
 
 
 @dataclass(frozen=True)
-class Parity(Bits):
-    """Whether the number of ones is odd."""
+class Parity(BitSandbox):
+    """Parity: the answer says whether the number of ones is odd."""
 
-    @property
-    def answers(self) -> tuple[str, ...]:
-        return ("even", "odd")
+    answers = ("even", "odd")
 
     def answer(self, ones: Array, bits: Array) -> Array:
         del bits  # however many there are
         return ones % 2
 
 
-SANDBOX = Entry(Parity, small={"shortest": 2, "longest": 6, "fewest": 1, "most": 4})
+SANDBOX = Entry(Parity, small={"shortest": 2, "longest": 6, "min_ones": 1, "max_ones": 4})

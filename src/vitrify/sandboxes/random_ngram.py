@@ -9,58 +9,33 @@ arXiv 2410.03001 (the two families; sizes and scales are our own).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.special import softmax
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._contexts import (
-    MOST_CELLS,
-    Contexts,
-    ContextSandbox,
-    drawn,
-    full,
-    marginals,
-    order_name,
-    suffixes,
-)
-from vitrify.sandboxes.catalogue import Entry, Predictor
+from vitrify.sandboxes.catalogue import Array, Count, Entry, Natural, Positive, Within
+from vitrify.sandboxes.kit.contexts import MAX_CELLS, OrderSandbox
 
 
 @dataclass(frozen=True)
-class RandomNGram(ContextSandbox):
-    """Rows of `length` symbols of one model of order `n`, drawn by the seed `task`."""
+class RandomNGram(OrderSandbox):
+    """Sequences of `length` symbols of one model of order `n`, drawn by the seed `task`."""
 
-    n: int = 4
-    states: int = 16
+    n: Count = 4
+    states: Annotated[int, Within(2)] = 16
     family: Literal["general", "representation"] = "general"
-    rank: int = 4
-    temperature: float = 0.5
-    task: int = 0
+    rank: Count = 4
+    temperature: Positive = 0.5
+    task: Natural = 0
 
-    def problems(self) -> Iterator[str]:
-        if self.n < 1:
-            yield f"n must be at least 1, not {self.n}"
-        if self.states < 2:
-            yield f"states must be at least 2, not {self.states}"
-        if self.length < 2:
-            yield f"length must be at least 2, not {self.length}"
-        if self.rank < 1:
-            yield f"rank must be at least 1, not {self.rank}"
-        if not self.temperature > 0:
-            yield f"temperature must be positive, not {self.temperature:g}"
-        if self.task < 0:
-            yield f"task must not be negative, not {self.task}"
-        if self.n >= 1 and self.states >= 2 and self.states**self.n > MOST_CELLS:
-            yield f"{self.states} states and n={self.n} make {self.states**self.n} probabilities: {MOST_CELLS} fit"
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return tuple(str(state) for state in range(self.states))
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.states**self.n > MAX_CELLS:
+            cells = f"{self.states**self.n} probabilities: {MAX_CELLS} fit"
+            yield "n", f"= {self.n} with {self.states} states makes {cells}"
 
     @cached_property
     def tables(self) -> list[Array]:
@@ -76,33 +51,10 @@ class RandomNGram(ContextSandbox):
 
     def _represented(self, seen: int, read: Array) -> Array:
         """The vectors h of all contexts of `seen` symbols [contexts, rank]: the last symbol has lag 1."""
-        found = np.zeros((1, self.rank))
+        vectors = np.zeros((1, self.rank))
         for lag in range(seen, 0, -1):
-            found = (found[:, None] + read[lag - 1, None, :-1]).reshape(-1, self.rank)
-        return found + read[seen : self.n - 1, -1].sum(axis=0)
-
-    @cached_property
-    def contexts(self) -> Contexts:
-        return suffixes(self.tables)
-
-    def rate(self) -> float:
-        return full(self.tables[-1]).rate()
-
-    def predictors(self) -> Mapping[str, Predictor]:
-        """Those that look at less symbols do best with the conditionals of the stationary law."""
-        tables = marginals(self.tables[-1], full(self.tables[-1]).law)
-        return {
-            "uniform": self.uniform,
-            **{order_name(j): suffixes(tables[: j + 1]).predict for j in range(self.n - 1)},
-        }
-
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        symbols = np.empty((count, self.length), dtype=np.int32)
-        for t in range(self.length):
-            past = symbols[:, max(0, t - self.n + 1) : t]
-            table = self.tables[past.shape[1]].reshape((self.states,) * (past.shape[1] + 1))
-            symbols[:, t] = drawn(rng, np.broadcast_to(table[tuple(past.T)], (count, self.states)))
-        return symbols[:, :-1], symbols
+            vectors = (vectors[:, None] + read[lag - 1, None, :-1]).reshape(-1, self.rank)
+        return vectors + read[seen : self.n - 1, -1].sum(axis=0)
 
 
 SANDBOX = Entry(RandomNGram, small={"n": 3, "states": 2, "length": 5, "family": "representation", "rank": 1})

@@ -11,36 +11,33 @@ An automaton is given by a file or a name, as `cyclic:2` (parity), `symmetric_gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._draws import follow, invert, logarithm, whole
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row, Sandbox
-from vitrify.spec.automata import cyclic
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.dyck import ANSWERS
+from vitrify.sandboxes.catalogue import Array, Entry, Example, Float, LogProbs, Predictor, Sandbox, Within
+from vitrify.sandboxes.kit.draws import follow, integer_below, invert, logarithm
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import cyclic
+from vitrify.spec.languages.dyck import ANSWERS
 
 
 @dataclass(frozen=True)
 class Regular(Sandbox):
-    """Rows of `length` letters of an automaton."""
+    """Sequences of `length` letters of an automaton."""
 
     automaton: Automaton = field(default_factory=lambda: cyclic(2))
-    length: int = 64
+    length: Annotated[int, Within(2)] = 64
     mode: Literal["accept", "states", "generate"] = "accept"
 
-    def problems(self) -> Iterator[str]:
-        if self.length < 2:
-            yield f"length must be at least 2, not {self.length}"
-        elif self.mode == "generate" and not self._counts[0][self.automaton.initial]:
-            yield f"the automaton accepts no word of length {self.length}"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.mode == "generate" and not self._counts[0][self.automaton.initial]:
+            yield "automaton", f"must accept a word of length {self.length}, and accepts none"
 
     @property
     def kind(self) -> Literal["lm", "class"]:  # type: ignore[override]  # it depends on the question
@@ -61,16 +58,16 @@ class Regular(Sandbox):
     # The law, in NumPy
 
     @cached_property
-    def _counts(self) -> Any:
+    def _counts(self) -> Float[Array, "read state"]:
         """For each number of letters read, the accepted words from each state on, up to a factor: [length + 1, q]."""
-        found = [_indicator(self.automaton.accepting, len(self.automaton.states))]
+        counts = [_indicator(self.automaton.accepting, len(self.automaton.states))]
         for _ in range(self.length):
-            more = found[-1][self.automaton.table].sum(axis=1)
-            found.append(more / max(more.max(), 1e-300))
-        return np.array(found[::-1])
+            more = counts[-1][self.automaton.table].sum(axis=1)
+            counts.append(more / max(more.max(), 1e-300))
+        return np.array(counts[::-1])
 
     @cached_property
-    def law(self) -> Any:
+    def law(self) -> Float[Array, "place state letter"]:
         """The probabilities of letters [place, state, letter]; uniform where any word will do."""
         letters = len(self.automaton.alphabet)
         uniform = np.full((self.length, len(self.automaton.states), letters), 1 / letters)
@@ -81,34 +78,34 @@ class Regular(Sandbox):
         return np.where(total > 0, ahead / np.where(total > 0, total, 1), uniform)
 
     @cached_property
-    def occupied(self) -> Any:
-        """How probable each state is after each number of letters: [length + 1, state]."""
-        found = [_indicator({self.automaton.initial}, len(self.automaton.states))]
+    def occupied(self) -> Float[Array, "read state"]:
+        """Return the distribution of the state after each number of letters: [length + 1, state]."""
+        laws = [_indicator({self.automaton.initial}, len(self.automaton.states))]
         for law in self.law:
-            after = np.zeros_like(found[-1])
-            np.add.at(after, self.automaton.table, found[-1][:, None] * law)
-            found.append(after)
-        return np.array(found)
+            after = np.zeros_like(laws[-1])
+            np.add.at(after, self.automaton.table, laws[-1][:, None] * law)
+            laws.append(after)
+        return np.array(laws)
 
-    # Rows
+    # Sequences
 
-    def draw(self, key: Array) -> Row:
+    def draw(self, key: Array) -> Example:
         u = jax.random.uniform(key, (self.length,))
         if self.mode != "generate":
-            letters = whole(u, len(self.automaton.alphabet))
+            letters = integer_below(u, len(self.automaton.alphabet))
             states = self._states(letters)
             weight = jnp.ones(self.length + 1).at[0].set(0.0)
-            return Row(letters, self._answer(states), weight, {"states": states})
+            return Example(letters, self._answer(states), weight, {"states": states})
         bounds = jnp.asarray(np.cumsum(self.law, axis=-1)[..., :-1] / self.law.sum(axis=-1, keepdims=True))
         table = jnp.asarray(self.automaton.table, jnp.int32)
 
-        def step(state: Array, given: tuple[Array, Array]) -> Array:
-            return table[state, invert(given[0][state], given[1])]
+        def step(state: Array, inputs: tuple[Array, Array]) -> Array:
+            return table[state, invert(inputs[0][state], inputs[1])]
 
         first = jnp.int32(self.automaton.initial)
         states = jnp.concatenate([first[None], follow(step, table.shape[0], first, (bounds, u))])
         letters = invert(bounds[jnp.arange(self.length), states[:-1]], u)
-        return Row(letters[:-1], letters, jnp.ones(self.length), {"states": states})
+        return Example(letters[:-1], letters, jnp.ones(self.length), {"states": states})
 
     def _states(self, letters: Array) -> Array:
         """The states passed through, the initial one first."""
@@ -123,24 +120,10 @@ class Regular(Sandbox):
             return states
         return jnp.asarray(_indicator(self.automaton.accepting, len(self.automaton.states)), jnp.int32)[states]
 
-    def reference(self, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-        table, letters = self.automaton.table, np.empty((count, self.length), dtype=np.int32)
-        if self.mode != "generate":
-            letters = rng.integers(table.shape[1], size=(count, self.length), dtype=np.int32)
-            states = self.automaton.run_batch(letters)
-            right = states if self.mode == "states" else np.isin(states, list(self.automaton.accepting))
-            return letters, right.astype(np.int32)
-        state = np.full(count, self.automaton.initial)
-        for t in range(self.length):
-            sums = np.cumsum(self._counts[t + 1][table], axis=1)
-            letters[:, t] = (rng.random((count, 1)) * sums[state, -1:] >= sums[state, :-1]).sum(axis=1)
-            state = table[state, letters[:, t]]
-        return letters[:, :-1], letters
-
     # Predictors
 
-    def optimal(self, row: Row) -> Array:
-        states = self._states(row.tokens)
+    def optimal(self, example: Example) -> LogProbs:
+        states = self._states(example.tokens)
         if self.mode != "generate":
             return logarithm(jax.nn.one_hot(self._answer(states), len(self.answers)))
         return logarithm(jnp.asarray(self.law, jnp.float32)[jnp.arange(self.length), states])
@@ -150,8 +133,8 @@ class Regular(Sandbox):
             return {"uniform": self.uniform, "marginal": self.marginal}
         return {"uniform": self.uniform, "unigram": self.marginal, "bigram": self.bigram}
 
-    def marginal(self, row: Row) -> Array:
-        """How often each answer is right at each place, whatever the word."""
+    def marginal(self, example: Example) -> LogProbs:
+        """Return the distribution of the answer at each position."""
         if self.mode == "generate":
             law = np.einsum("tq,tqa->ta", self.occupied[:-1], self.law)
         elif self.mode == "states":
@@ -159,16 +142,16 @@ class Regular(Sandbox):
         else:
             yes = self.occupied @ _indicator(self.automaton.accepting, len(self.automaton.states))
             law = np.stack([1 - yes, yes], axis=-1)
-        return jnp.broadcast_to(logarithm(jnp.asarray(law, jnp.float32)), (*row.targets.shape, len(self.answers)))
+        return jnp.broadcast_to(logarithm(jnp.asarray(law, jnp.float32)), (*example.targets.shape, len(self.answers)))
 
-    def bigram(self, row: Row) -> Array:
-        """How often each letter follows the one before it at this place."""
+    def bigram(self, example: Example) -> LogProbs:
+        """Return the bigram distribution of the letters at each position."""
         moves = np.eye(len(self.automaton.states))[self.automaton.table]  # [state, letter, state after]
         before = np.einsum("tq,tqa,qar->tar", self.occupied[:-2], self.law[:-1], moves, optimize=True)
         pairs = np.einsum("taq,tqb->tab", before, self.law[1:])
         law = pairs / np.maximum(pairs.sum(axis=-1, keepdims=True), 1e-300)
-        later = logarithm(jnp.asarray(law, jnp.float32))[jnp.arange(self.length - 1), row.tokens]
-        return jnp.concatenate([self.marginal(row)[:1], later])
+        later = logarithm(jnp.asarray(law, jnp.float32))[jnp.arange(self.length - 1), example.tokens]
+        return jnp.concatenate([self.marginal(example)[:1], later])
 
     def floor(self) -> Array:
         if self.mode != "generate":
@@ -177,7 +160,7 @@ class Regular(Sandbox):
         return jnp.asarray((self.occupied[:-1] * each).sum(axis=-1))
 
 
-def _indicator(chosen: Any, count: int) -> Any:
+def _indicator(chosen: Iterable[int], count: int) -> Float[Array, " state"]:
     return np.isin(np.arange(count), list(chosen)).astype(np.float64)
 
 

@@ -12,34 +12,32 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.sandboxes._draws import below
-from vitrify.sandboxes._masking import MOST_LAWS, Masked
-from vitrify.sandboxes.catalogue import Entry, Predictor, Row
+from vitrify.sandboxes.catalogue import Array, Count, Entry, Example, LogProbs, Predictor
+from vitrify.sandboxes.kit.draws import below
+from vitrify.sandboxes.kit.masking import MAX_LAWS, SMALL, Masked
 
 
 @dataclass(frozen=True)
 class Topics(Masked):
     """Documents about `tau` of `topics` topics with `words` words each."""
 
-    topics: int = 10
-    words: int = 10
-    tau: int = 4
+    topics: Count = 10
+    words: Count = 10
+    tau: Count = 4
 
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        if self.topics < 1 or self.words < 1 or self.topics * self.words < 2:
-            yield f"there must be at least two words, not {self.topics} topics of {self.words}"
-        if not 1 <= self.tau <= self.topics:
-            yield f"tau must lie from 1 to the number of topics, {self.topics}, not {self.tau}"
-        elif comb(self.topics, self.tau) > MOST_LAWS:
-            yield f"{self.tau} of {self.topics} topics are {comb(self.topics, self.tau)} sets: at most {MOST_LAWS} fit"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        yield from super().conflicts()
+        if self.topics * self.words < 2:
+            yield "words", f"must be at least 2 where there is 1 topic, not {self.words}"
+        if self.tau > self.topics:
+            yield "tau", f"must be at most topics = {self.topics}, not {self.tau}"
+        elif (count := comb(self.topics, self.tau)) > MAX_LAWS:
+            yield "tau", f"= {self.tau} of {self.topics} topics makes {count} sets: at most {MAX_LAWS} fit"
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -65,19 +63,11 @@ class Topics(Masked):
     def predictors(self) -> Mapping[str, Predictor]:
         return {**super().predictors(), "topic_frequencies": self.topic_frequencies}
 
-    def topic_frequencies(self, row: Row) -> Array:
-        """How often each topic stands elsewhere, with one more of each, all of its words alike."""
-        one = jax.nn.one_hot(jnp.where(row.tokens > 0, (row.tokens - 1) // self.words, -1), self.topics)
+    def topic_frequencies(self, example: Example) -> LogProbs:
+        """Return the add-one frequencies of the topics elsewhere, uniform over the words of each."""
+        one = jax.nn.one_hot(jnp.where(example.tokens > 0, (example.tokens - 1) // self.words, -1), self.topics)
         counts = jnp.repeat(one.sum(axis=0) - one + 1.0, self.words, axis=1)
-        return self._answered(row, counts / counts.sum(axis=1, keepdims=True))
-
-    def written(self, rng: np.random.Generator, count: int) -> Any:
-        about = rng.permuted(np.tile(np.arange(self.topics), (count, 1)), axis=1)[:, : self.tau]
-        topic = np.take_along_axis(about, rng.integers(self.tau, size=(count, self.length)), axis=1)
-        return topic * self.words + rng.integers(self.words, size=(count, self.length))
+        return self._answered(example, counts / counts.sum(axis=1, keepdims=True))
 
 
-SANDBOX = Entry(
-    Topics,
-    small={"topics": 3, "words": 1, "tau": 2, "length": 3, "masked": 0.7, "kept": 0.4, "replaced": 0.3},
-)
+SANDBOX = Entry(Topics, small={"topics": 3, "words": 1, "tau": 2, **SMALL})

@@ -1,52 +1,54 @@
-"""What a net says beside what its spec says, at every position, as plain JSON data."""
+"""Answers of a network beside those of its spec, at every position, as plain JSON data."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.certify.examine import Examination, examination
-from vitrify.certify.points import PointExamination
-from vitrify.certify.words import WordExamination
+from vitrify.arrays import Floats
+from vitrify.certification.checking import net_check
+from vitrify.certification.checks.points import PointCheck
+from vitrify.certification.checks.words import WordCheck
+from vitrify.encoding import JsonObject
 from vitrify.errors import VitrifyError
-from vitrify.net.architecture import Output
-from vitrify.net.run import encode, log_probabilities, read
+from vitrify.net.architecture import Output, SequenceArchitecture
+from vitrify.net.conv import Convolutional
+from vitrify.net.inference import encode, log_probabilities, read
 from vitrify.net.trace import Trace
+from vitrify.web.story_units import displayed
 
-Floats = NDArray[np.float64]
+DIGITS = 6  # significant ones of a number in an answer
 SHOWN = 12  # symbols of one answer
 SAID = 3  # symbols of a set, in a few characters
 
 
-class Judge:
+class AnswerJudge:
     """The oracle of a spec, for one net and all its variants."""
 
-    def __init__(self, architecture: Any, spec: object) -> None:
+    def __init__(self, architecture: SequenceArchitecture, spec: object) -> None:
         self.net = architecture
-        self.questions: Examination = examination(architecture, spec)
-        assert isinstance(self.questions, WordExamination | PointExamination)
-        self.oracle: Any = self.questions.oracle
+        questions = net_check(architecture, spec)
+        assert isinstance(questions, WordCheck | PointCheck)
+        self.check = questions
 
-    def beside(self, trace: Trace, words: list[str], place: int) -> dict[str, Any]:
+    def beside(self, trace: Trace, words: list[str], place: int) -> JsonObject:
         """The answers along a run; `place` is the position whose answer is told symbol by symbol.
 
         `right` says for every answer whether the oracle lets it pass, null where nothing is asked.
         """
-        logits = self._logits(trace)
+        logits, output = self._logits(trace), self.net.output
         first = self.net.pads - 1 if self.net.reads == "tokens" else 0  # the position of the first answer
-        rows = said(self.net.output, logits)
+        rows = said(output, logits)
         right, passes = self._judged(trace, words, logits)
         at = min(max(place - first, 0), len(rows) - 1)
+        accepts = output.symbols[int(rows[-1].argmax())] in output.accepting
         return {
-            "kind": self.net.output.kind,
+            "kind": output.kind,
             "first": first,
-            "said": [_short(self.net.output, row, listed=self.net.reads == "rows") for row in rows],
+            "said": [_short(output, row, listed=self.net.reads == "rows") for row in rows],
             "right": passes,
             "at": at,
-            "detail": _detail(self.net.output, rows[at], right[at], logits[at]),
-            "accepts": _accepts(self.net.output, rows[-1]),
+            "detail": _detail(output, rows[at], right[at], logits[at]),
+            "accepts": accepts if output.kind == "recogniser" else None,
         }
 
     def _logits(self, trace: Trace) -> Floats:
@@ -59,34 +61,34 @@ class Judge:
     def _judged(self, trace: Trace, words: list[str], logits: Floats) -> tuple[Floats, list[bool | None]]:
         nothing = np.full(logits.shape, np.nan)
         try:
-            if self.net.reads == "tokens":
+            if isinstance(self.check, WordCheck):
                 word = np.array(encode(self.net, words), dtype=np.int64)
-                right = self.oracle.right(word)
-                errors = self.oracle.errors(word[None], logits[None].copy())[0]
+                right = self.check.oracle.right(word)
+                errors = self.check.oracle.errors(word[None], logits[None].copy())[0]
             else:
-                point = np.asarray(read(trace.weights, words)[0][0])
-                right = np.atleast_2d(self.oracle.right(point))
-                whole = logits if self.net.reads == "rows" else logits[-1]
-                errors = np.repeat(self.oracle.errors(point[None], whole[None]), len(right))
+                point = np.asarray(read(trace.weights, words)[0][0], dtype=np.float64)
+                right = np.atleast_2d(self.check.oracle.right(point))
+                last_logits = logits if self.net.reads == "rows" else logits[-1]
+                errors = np.repeat(self.check.oracle.errors(point[None], last_logits[None]), len(right))
         except VitrifyError:  # no word of the spec's at all
             return nothing, [None] * len(logits)
-        asked = ~np.isnan(right[:, 0])
-        good = errors <= self.oracle.tolerance()
-        return right, [bool(ok) if there else None for ok, there in zip(good, asked, strict=True)]
+        has_answer = ~np.isnan(right[:, 0])
+        good = errors <= self.check.oracle.tolerance()
+        return right, [bool(ok) if there else None for ok, there in zip(good, has_answer, strict=True)]
 
     def suggestion(self, seed: int) -> list[str]:
         """An input that the spec has something to say about."""
         rng = np.random.default_rng(seed)
-        if self.net.reads != "tokens":
-            asked = self.oracle.questions(rng)[0].inputs
-            return _words(self.net, asked[int(rng.integers(len(asked)))])
-        language = self.oracle.language
+        if isinstance(self.check, PointCheck):
+            points = self.check.oracle.cases(rng)[0].inputs
+            return _words(self.net, points[int(rng.integers(len(points)))])
+        language = self.check.oracle.language
         if language is not None:
             drawn = max((language.draw(rng) for _ in range(DRAWN)), key=lambda word: len(word[:LONGEST]))
         else:  # words of one letter show little
-            asked = [word for word in self.oracle.questions(rng, 64) if len(set(word[:LONGEST])) > 1]
+            candidates = [word for word in self.check.oracle.cases(rng, 64) if len(set(word[:LONGEST])) > 1]
             random = rng.integers(1, len(self.net.inputs), size=min(self.net.max_length, RANDOM)).tolist()
-            drawn = asked[int(rng.integers(len(asked)))] if asked else random
+            drawn = candidates[int(rng.integers(len(candidates)))] if candidates else random
         return [self.net.inputs[int(i)] for i in drawn[:LONGEST]]
 
 
@@ -99,7 +101,7 @@ def said(output: Output, logits: Floats) -> Floats:
     """Answers in the form of `Oracle.right`: chances, 1 for each symbol that is said, or numbers."""
     if output.kind == "values":
         return logits
-    rows: Any = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
+    rows = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
     if output.kind == "lm":
         rows = np.exp(log_probabilities(output, logits))
     elif output.kind == "next":
@@ -117,31 +119,23 @@ def _short(output: Output, row: Floats, *, listed: bool) -> str:
     return output.symbols[int(np.nan_to_num(row).argmax())]
 
 
-def _detail(output: Output, row: Floats, right: Floats, logits: Floats) -> dict[str, Any]:
+def _detail(output: Output, row: Floats, right: Floats, logits: Floats) -> JsonObject:
     """One answer symbol by symbol: the net's, the spec's (null where it says nothing), the logit."""
     weight = np.maximum(np.nan_to_num(np.abs(row)), np.nan_to_num(np.abs(right)))
     order = np.arange(len(row)) if output.kind == "values" else np.argsort(-weight, kind="stable")
     some = order[:SHOWN].tolist()
     return {
-        "symbols": [[output.symbols[i], _plain(row[i]), _plain(right[i]), _plain(logits[i])] for i in some],
+        "symbols": [[output.symbols[i], *(displayed(x[i], DIGITS) for x in (row, right, logits))] for i in some],
         "more": len(row) - len(some),
         "accepting": list(output.accepting[:SHOWN]),
     }
 
 
-def _accepts(output: Output, row: Floats) -> bool | None:
-    return output.symbols[int(row.argmax())] in output.accepting if output.kind == "recogniser" else None
-
-
-def _plain(number: float) -> float | None:
-    return float(f"{number:.6g}") if np.isfinite(number) else None
-
-
-def _words(net: Any, point: Floats) -> list[str]:
+def _words(net: SequenceArchitecture, point: Floats) -> list[str]:
     """A point as the words that a run reads."""
     if net.reads == "rows":
         edges = np.argwhere(np.triu(point, 1)).tolist()
         return [f"{net.inputs[a]}-{net.inputs[b]}" for a, b in edges]
-    if net.reads == "image" and net.pixels == "symbols":
+    if isinstance(net, Convolutional) and net.pixels == "symbols":
         return [net.symbols[i] for i in point[:, 0].argmax(axis=0)]
     return [f"{number:.4g}" for number in point.ravel()]

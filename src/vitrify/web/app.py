@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib import import_module
 
 from fastapi import FastAPI
@@ -13,17 +16,19 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from vitrify.errors import InputError
 from vitrify.report.frame import STATIC
 from vitrify.web.guard import Guard
-from vitrify.web.site import HERE, Settings, Site
+from vitrify.web.site import HERE, ServerSettings, WebApp
 
 # Files of this folder, each with router(site) -> APIRouter; the atlas comes last, as it takes all that is left.
 ROUTERS = ("glass", "landscape", "curves", "atlas")
+CONNECTIONS = 256  # at once; those that come then are told so
 
 
-def application(settings: Settings | None = None) -> FastAPI:
+def application(settings: ServerSettings | None = None) -> FastAPI:
     """The app, ready to be served."""
-    site = Site(settings or Settings())
+    site = WebApp(settings or ServerSettings())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -56,5 +61,44 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
-    site: Site = request.app.state.site
+    site: WebApp = request.app.state.site
     return site.page("refused.html.j2", "", error.status_code, said=error.detail)
+
+
+def loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def guarded(settings: ServerSettings) -> ServerSettings:
+    """The settings with a token where other machines can ask."""
+    if settings.token is not None and len(settings.token) < 8:
+        raise InputError("a token must have at least 8 characters: others could guess it")
+    if settings.token is None and not loopback(settings.host):
+        return replace(settings, token=secrets.token_urlsafe(24))
+    return settings
+
+
+def address(settings: ServerSettings) -> str:
+    """Return the address to open in a browser."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{settings.port}/" + (f"?token={settings.token}" if settings.token else "")
+
+
+def serve(settings: ServerSettings) -> None:
+    """Serve the app until it is interrupted."""
+    import uvicorn
+
+    uvicorn.run(
+        application(settings),
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=2,
+    )

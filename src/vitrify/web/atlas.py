@@ -13,13 +13,13 @@ from starlette.responses import Response
 
 from vitrify.report.frame import live
 from vitrify.web.guard import HEADERS
-from vitrify.web.site import Site
+from vitrify.web.site import WebApp
 
 # Figures are drawings with styles in them, which run no scripts.
 POLICY = HEADERS["content-security-policy"].replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 
 
-def router(site: Site) -> APIRouter:
+def router(site: WebApp) -> APIRouter:
     """All addresses that nobody else answers."""
     made = APIRouter()
     folder = site.settings.atlas
@@ -34,14 +34,14 @@ def router(site: Site) -> APIRouter:
         try:
             if files is None:
                 raise HTTPException(404)
-            found = await files.get_response(path, request.scope)
+            response = await files.get_response(path, request.scope)
         except HTTPException as error:
             if path == "index.html":
                 return site.page("absent.html.j2", "atlas")
             raise HTTPException(404, f"there is no page /{path}") from error
-        if isinstance(found, FileResponse) and Path(found.path).suffix == ".html":
-            found = HTMLResponse(live(Path(found.path).read_text(encoding="utf-8")))
-        found.headers["content-security-policy"] = POLICY
-        return found
+        if isinstance(response, FileResponse) and Path(response.path).suffix == ".html":
+            response = HTMLResponse(live(Path(response.path).read_text(encoding="utf-8")))
+        response.headers["content-security-policy"] = POLICY
+        return response
 
     return made

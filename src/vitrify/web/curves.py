@@ -6,33 +6,27 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Hashable
-from typing import NamedTuple
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
+from vitrify.encoding import line
 from vitrify.errors import VitrifyError
 from vitrify.learn.follow import Follower
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 from vitrify.report.curves import QUANTITIES, look
-from vitrify.web.site import Site
+from vitrify.web.site import WebApp
 
-EVERY = 0.5  # seconds between two looks
+POLL_SECONDS = 0.5  # seconds between two looks
 QUIET = 10.0  # seconds after which a word shows that the app is there
 WATCHERS = 32  # that may look on at once
+Told = tuple[Hashable, str]  # a state of the store, and what was said about it
 
 
-class Told(NamedTuple):
-    """What was said, and of which state of the store."""
-
-    stamp: Hashable
-    text: str
-
-
-def router(site: Site) -> APIRouter:
+def router(site: WebApp) -> APIRouter:
     """The page of curves, its data once, and as a stream of server-sent events."""
     made = APIRouter()
-    follower = Follower(Store(site.settings.store))
+    follower = Follower(RunStore(site.settings.store))
     watchers = asyncio.Semaphore(WATCHERS)
 
     @made.get("/curves")
@@ -40,19 +34,19 @@ def router(site: Site) -> APIRouter:
         return site.page("curves.html.j2", "curves", quantities=QUANTITIES, store=str(follower.store.path))
 
     def found(query: str, sweep: str, quantity: str, before: Told | None = None) -> Told:
-        """What the store holds, looked at anew if it has changed since."""
+        """Return the curves of the store, read again if it has changed."""
         stamp = follower.stamp()
-        if before and before.stamp == stamp:
+        if before and before[0] == stamp:
             return before
         try:
-            told = look(follower, query, sweep, quantity)
+            curves = look(follower, query, sweep, quantity)
         except VitrifyError as error:
             raise HTTPException(422, str(error)) from None
-        return Told(stamp, json.dumps(told, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+        return stamp, line(curves)
 
     @made.get("/api/curves")
     def once(query: str = Query("", max_length=500), sweep: str = "", quantity: str = "loss") -> Response:
-        return Response(found(query, sweep, quantity).text, media_type="application/json")
+        return Response(found(query, sweep, quantity)[1], media_type="application/json")
 
     @made.get("/api/curves/stream")
     async def stream(
@@ -65,17 +59,17 @@ def router(site: Site) -> APIRouter:
         async def events() -> AsyncIterator[str]:
             async with watchers:
                 now, spoken = first, time.monotonic()
-                yield _event(now.text)
+                yield _event(now[1])
                 while not await request.is_disconnected():
-                    await asyncio.sleep(EVERY)
-                    said = now.text
+                    await asyncio.sleep(POLL_SECONDS)
+                    event = now[1]
                     try:
                         now = await asyncio.to_thread(found, query, sweep, quantity, now)
                     except HTTPException as error:
-                        now = Told(None, json.dumps({"said": error.detail, "sweeps": [], "chosen": None}))
-                    if now.text != said:
+                        now = (None, json.dumps({"said": error.detail, "sweeps": [], "chosen": None}))
+                    if now[1] != event:
                         spoken = time.monotonic()
-                        yield _event(now.text)
+                        yield _event(now[1])
                     elif time.monotonic() - spoken > QUIET:
                         spoken = time.monotonic()
                         yield ": still here\n\n"

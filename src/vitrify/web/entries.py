@@ -3,51 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from vitrify.certify.mutate import mutations
+from vitrify.arrays import Matrix
+from vitrify.certification.mutation_test import mutants
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
-from vitrify.net.explain_terms import sources
+from vitrify.net.architecture import Architecture
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.sparse import Stack, is_sparse, nonzeros
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
+from vitrify.web.story_units import dimension_namer, label_at, unit_labels
 
 SHOWN = 200  # entries of one answer
 Name = Callable[[int], str]
+A = TypeVar("A", bound=Architecture)
 
 
-def arrays(weights: Weights[Any]) -> list[dict[str, Any]]:
+def arrays(weights: Weights[Architecture]) -> list[JsonObject]:
     """The arrays of a net that hold anything."""
-    found = []
+    listed = []
     for name, array in weights.arrays.items():
         count = nonzeros(array)
         if count:
-            found.append({"name": name, "shape": list(array.shape), "nonzero": count})
-    return found
+            listed.append({"name": name, "shape": list(array.shape), "nonzero": count})
+    return listed
 
 
-def entries(weights: Weights[Any], name: str, search: str = "") -> dict[str, Any]:
+def entries(weights: Weights[Architecture], name: str, search: str = "") -> JsonObject:
     """Entries of an array that are not zero, with what they connect; only those whose words hold all of `search`."""
     array = _array(weights, name)
     axes = _axes(weights, name)
     index, values = _nonzero(array)
     wanted = search.lower().split()
-    found: list[list[Any]] = []
+    listed: list[list[object]] = []
     left = 0
     for place, value in zip(index, values, strict=True):
-        if len(found) == SHOWN:
+        if len(listed) == SHOWN:
             left = len(index) if wanted else len(index) - SHOWN
             break
         words = " → ".join(axis(at) for axis, at in zip(axes, place, strict=True))
         if all(word in words.lower() for word in wanted):
-            found.append([list(place), words, value])
-    return {"entries": found, "more": left, "shape": list(array.shape)}
+            listed.append([list(place), words, value])
+    return {"entries": listed, "more": left, "shape": list(array.shape)}
 
 
-def _nonzero(array: Any) -> tuple[list[tuple[int, ...]], list[float]]:
+def _nonzero(array: Matrix) -> tuple[list[tuple[int, ...]], list[float]]:
     if is_sparse(array):
         array = array.tocsr()
         rows = np.repeat(np.arange(len(array.indptr) - 1), np.diff(array.indptr))
@@ -58,23 +62,23 @@ def _nonzero(array: Any) -> tuple[list[tuple[int, ...]], list[float]]:
     return list(zip(*(axis.tolist() for axis in at), strict=True)), np.asarray(array)[at].tolist()
 
 
-def broken(weights: Weights[Any], changes: Sequence[dict[str, Any]]) -> tuple[Weights[Any], list[str]]:
+def broken(weights: Weights[A], changes: Sequence[JsonObject]) -> tuple[Weights[A], list[str]]:
     """A net after some changes, and what each of them did: one entry set to a value, or one row broken at random."""
-    said = []
+    notes = []
     for change in changes:
         if "seed" in change:
-            mutation = next(mutations(weights, 1, int(change["seed"])), None)
-            if mutation is None:
+            mutant = next(mutants(weights, 1, int(change["seed"])), None)
+            if mutant is None:
                 raise InputError("this network holds nothing that could be broken")
-            weights = mutation.weights
-            said.append(mutation.what)
+            weights = mutant.weights
+            notes.append(mutant.what)
         else:
             weights, what = _set(weights, str(change["array"]), change["index"], change["value"])
-            said.append(what)
-    return weights, said
+            notes.append(what)
+    return weights, notes
 
 
-def _set(weights: Weights[Any], name: str, index: Any, value: Any) -> tuple[Weights[Any], str]:
+def _set(weights: Weights[A], name: str, index: object, value: object) -> tuple[Weights[A], str]:
     array = _array(weights, name)
     place = tuple(index) if isinstance(index, list) else ()
     fits = len(place) == len(array.shape) and all(isinstance(at, int) for at in place)
@@ -87,7 +91,7 @@ def _set(weights: Weights[Any], name: str, index: Any, value: Any) -> tuple[Weig
     return weights.with_array(name, changed), f"{name}[{', '.join(map(str, place))}] ({where}): {old:.4g} → {value:.4g}"
 
 
-def _with(array: Any, place: tuple[int, ...], value: float) -> tuple[float, Any]:
+def _with(array: Matrix, place: tuple[int, ...], value: float) -> tuple[float, Matrix]:
     """The entry at a place, and the array with another one there; sparse ones stay sparse."""
     if not is_sparse(array):
         changed = np.array(array, dtype=np.float64)
@@ -107,32 +111,38 @@ def _with(array: Any, place: tuple[int, ...], value: float) -> tuple[float, Any]
     return old, Stack(array.heads, csr) if isinstance(array, Stack) else csr
 
 
-def _array(weights: Weights[Any], name: str) -> Any:
+def _array(weights: Weights[Architecture], name: str) -> Matrix:
     if name not in weights.arrays:
         raise InputError(f"this network has no array {name!r}")
     return weights.arrays[name]
 
 
-def _axes(weights: Weights[Any], name: str) -> list[Name]:
-    """What the numbers of each axis of an array stand for."""
+def _axes(weights: Weights[Architecture], name: str) -> list[Name]:
+    """Return the names of the indices of each axis of an array."""
     net, last = weights.architecture, name.rsplit(".", 1)[-1]
     block = int(name.split(".")[1]) if name.startswith("blocks.") else 0
     if isinstance(net, Transformer | Recurrent):
         after = 2 * block + 2 if isinstance(net, Transformer) else 2
         unit, head = _units(weights, block, name), _heads(weights, block)
         known: dict[str, list[Name]] = {
-            "W_E": [_listed(net.inputs), _stream(weights, 0)],
-            "W_pos": [_numbered("position"), _stream(weights, 0)],
-            "W_O": [head, _numbered("value"), _stream(weights, 2 * block + 1)],
+            "W_E": [net.inputs.__getitem__, dimension_namer(weights, 0)],
+            "W_pos": [_numbered("position"), dimension_namer(weights, 0)],
+            "W_O": [head, _numbered("value"), dimension_namer(weights, 2 * block + 1)],
             "beta": [head],
-            "W_U": [_stream(weights, _last(net)), _listed(net.output.symbols)],
-            "b_U": [_listed(net.output.symbols)],
-            **{f"W_{letter}": [head, _stream(weights, 2 * block), _numbered(word)] for letter, word in QKV.items()},
+            "W_U": [
+                dimension_namer(weights, 2 * len(net.blocks) if isinstance(net, Transformer) else len(net.moments) - 1),
+                net.output.symbols.__getitem__,
+            ],
+            "b_U": [net.output.symbols.__getitem__],
+            **{
+                f"W_{letter}": [head, dimension_namer(weights, 2 * block), _numbered(word)]
+                for letter, word in QKV.items()
+            },
             **{f"b_{letter}": [head, _numbered(word)] for letter, word in QKV.items()},
         }
         if ".mlp." in name:
-            known |= {"W_in": [_stream(weights, 2 * block + 1), unit], "b_in": [unit]}
-            known |= {"W_out": [unit, _stream(weights, after)], "b_out": [_stream(weights, after)]}
+            known |= {"W_in": [dimension_namer(weights, 2 * block + 1), unit], "b_in": [unit]}
+            known |= {"W_out": [unit, dimension_namer(weights, after)], "b_out": [dimension_namer(weights, after)]}
         if last in known and len(known[last]) == len(weights.arrays[name].shape):
             return known[last]
     return [_numbered("")] * len(weights.arrays[name].shape)
@@ -141,40 +151,20 @@ def _axes(weights: Weights[Any], name: str) -> list[Name]:
 QKV = {"Q": "query", "K": "key", "V": "value"}
 
 
-def _last(net: Any) -> int:
-    return 2 * len(net.blocks) if isinstance(net, Transformer) else len(net.moments) - 1
-
-
-def _listed(names: Sequence[str]) -> Name:
-    return lambda at: names[at]
-
-
 def _numbered(word: str) -> Name:
     return lambda at: f"{word} {at}".strip()
 
 
-def _stream(weights: Weights[Any], moment: int) -> Name:
-    named = {
-        dim: source.coordinate(at)
-        for source in sources(weights.labels, 0, moment)
-        for at, dim in enumerate(source.dims)
-    }
-    return lambda dim: named.get(dim, f"dimension {dim}")
-
-
-def _heads(weights: Weights[Any], block: int) -> Name:
+def _heads(weights: Weights[Architecture], block: int) -> Name:
     named = {label.place: label.name for label in weights.labels.heads if label.block == block}
     return lambda place: f"head {named.get(place, place)}"
 
 
-def _units(weights: Weights[Any], block: int, name: str) -> Name:
-    part = ".".join(name.split(".")[2:-1])
-    own = [label for label in weights.labels.units if (label.block, label.part) == (block, part)]
+def _units(weights: Weights[Architecture], block: int, name: str) -> Name:
+    own = unit_labels(weights, block, ".".join(name.split(".")[2:-1]))
 
     def told(unit: int) -> str:
-        for label in own:
-            if label.start <= unit < label.stop:
-                return f"unit {unit}, {label.rows[unit - label.start] if label.rows else label.name}"
-        return f"unit {unit}"
+        label = label_at(own, unit)
+        return f"unit {unit}" + (f", {label.rows[unit - label.start] if label.rows else label.name}" if label else "")
 
     return told

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import vitrify
-from vitrify.spec import SUFFIXES
+from vitrify.spec.kinds import suffix_of, suffixes
 
 PACKAGE = Path(vitrify.__file__).parent
 FOLDERS = (PACKAGE / "examples", PACKAGE.parents[1] / "examples")
@@ -20,12 +20,7 @@ def examples() -> dict[str, Path]:
     return {path.name: path for path in files if suffix_of(path.name)}
 
 
-def suffix_of(name: str) -> str | None:
-    """The end of a spec's name that says what it is."""
-    return next((suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), None)
-
-
 def kind_of(name: str) -> str:
-    """What such a file holds, in words."""
+    """Return a description of what such a file holds."""
     suffix = suffix_of(name)
-    return SUFFIXES[suffix][0] if suffix else "nothing that is known"
+    return suffixes()[suffix].description if suffix else "nothing that is known"

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import shutil
 import zlib
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Generic, TypeVar
 
 from fastapi import APIRouter, Cookie, Depends, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.exceptions import HTTPException
 
-from vitrify.spec import SUFFIXES
-from vitrify.web.examples import examples, kind_of, suffix_of
-from vitrify.web.jobs import Job, Jobs
-from vitrify.web.pool import Admission, Full, Pool, Progress, Refused
-from vitrify.web.shelf import Net, Shelf, SpecFile
-from vitrify.web.site import Site
+from vitrify.encoding import JsonObject
+from vitrify.spec import unknown_suffix
+from vitrify.spec.kinds import suffix_of, suffixes
+from vitrify.web.examples import examples, kind_of
+from vitrify.web.pool import Full, Job, Jobs, Pool, Progress, Refused, Work
+from vitrify.web.site import WebApp
+from vitrify.web.worker import WebQuestion
 
+T = TypeVar("T")
+Owned = TypeVar("Owned", bound="Thing")
 VISITOR = "vitrify-visitor"
 LONGEST = 512  # words of an input
 CHANGES = 32  # to one net
+LARGEST = {"seed": (1 << 31) - 1}  # numbers that a visitor may choose for a net; others to 65,536
+Option = int | float | bool | Annotated[str, Field(max_length=64)] | None
+Word = Annotated[str, Field(max_length=256)]
+Words = Annotated[list[Word], Field(max_length=LONGEST)]
 
 
 class Strict(BaseModel):
@@ -30,49 +41,39 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Options(Strict):
-    """The options of `vitrify build`."""
-
-    attention: Literal["soft", "sparse", "hard"] | None = None
-    max_length: Annotated[int, Field(ge=1, le=1 << 16)] | None = None
-    positions: Annotated[str, Field(max_length=32)] | None = None
-    window: Annotated[int, Field(ge=1, le=64)] | None = None
-    depth: Annotated[int, Field(ge=1, le=64)] | None = None
-    tolerance: Annotated[float, Field(gt=0)] | None = None
-    mode: Literal["bounded", "layernorm"] | None = None
-    dimension: Annotated[int, Field(ge=1, le=1 << 16)] | None = None
-    units: Annotated[int, Field(ge=1, le=1 << 16)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=1 << 31)] | None = None
-
-
-class Build(Strict):
-    """Which spec to build, and how."""
+class BuildRequest(Strict):
+    """Which spec to build, and how; options are the choices of the construction, and the depth of a grammar."""
 
     spec: str
-    shape: Annotated[str, Field(max_length=64)] | None = None
-    options: Options = Options()
+    construction: Annotated[str, Field(max_length=64)] | None = None
+    options: Annotated[dict[Annotated[str, Field(max_length=64)], Option], Field(max_length=32)] = {}
+
+    @field_validator("options")
+    @classmethod
+    def bounded(cls, options: dict[str, Option]) -> dict[str, Option]:
+        """Refuse numbers that would keep a worker busy for ever."""
+        large = [key for key, n in options.items() if not isinstance(n, str | None) and n > LARGEST.get(key, 1 << 16)]
+        if large:
+            raise ValueError(f"{' and '.join(large)} must not be so large here")
+        return options
 
 
-Word = Annotated[str, Field(max_length=256)]
-Words = Annotated[list[Word], Field(max_length=LONGEST)]
-
-
-class Run(Strict):
-    """What to read, and where to look."""
+class RunRequest(Strict):
+    """A request for a trace: the tokens, and the layer and position to show."""
 
     words: Words
     stop: Annotated[int, Field(ge=0)] = 0
     place: Annotated[int, Field(ge=0)] | None = None
 
 
-class Write(Strict):
-    """What to read, and how much to write after it."""
+class WriteRequest(Strict):
+    """A request to generate: the prompt, and the number of tokens."""
 
     words: Words
     steps: Annotated[int, Field(ge=1, le=64)] = 16
 
 
-class Change(Strict):
+class ChangeRequest(Strict):
     """One entry of an array and its new value; or a seed, by which a row is broken at random."""
 
     array: Annotated[str, Field(max_length=128)] | None = None
@@ -82,7 +83,7 @@ class Change(Strict):
 
 
 def visitor(response: Response, known: Annotated[str | None, Cookie(alias=VISITOR)] = None) -> str:
-    """Who asks: a random name in a cookie, made up at the first question."""
+    """Return the session of a client: a random name in a cookie, made at the first request."""
     if known and len(known) == 32 and known.isalnum():
         return known
     made = secrets.token_hex(16)
@@ -96,19 +97,15 @@ Visitor = Annotated[str, Depends(visitor)]
 class Desk:
     """Where visitors' questions are taken to the workers."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: WebApp) -> None:
         self.site, limits = site, site.settings
         self.jobs = Jobs(site.builders)
-        self.specs: Shelf[SpecFile] = Shelf(limits.own, limits.kept)
+        self.specs: Shelf[UploadedSpec] = Shelf(limits.own, limits.kept)
         self.nets: Shelf[Net] = Shelf(limits.own, limits.kept)
         site.closing.append(self.jobs.close)
 
-    def tracer(self, net: Net) -> Pool:
-        """The process that keeps a net loaded."""
-        return self.site.tracers[zlib.crc32(net.key.encode()) % len(self.site.tracers)]
-
-    async def ask(self, pool: Pool, question: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
-        """A worker's answer, or what the visitor is told instead."""
+    async def ask(self, pool: Pool, question: WebQuestion, seconds: float | None = None) -> JsonObject:
+        """Return a worker's answer, or raise what the visitor is told instead."""
         try:
             return await pool.ask(question, seconds=seconds)
         except Full as full:
@@ -116,82 +113,81 @@ class Desk:
         except Refused as refused:
             raise HTTPException(refused.status, str(refused)) from None
 
-    async def of_net(self, net: Net, task: str, **question: Any) -> dict[str, Any]:
-        """An answer about a net as it is now."""
-        given = {"do": task, "folder": str(net.folder), "changes": net.changes}
-        return await self.ask(self.tracer(net), given | question)
-
-    def spec(self, owner: str, key: str) -> SpecFile:
-        """A visitor's spec."""
-        found = self.specs.take(owner, key)
-        if found is None:
-            raise HTTPException(404, "this spec is no longer here: give it again")
-        return found
+    async def of_net(self, owner: str, key: str, do: str, **arguments: object) -> JsonObject:
+        """Return an answer about a visitor's net as it is now."""
+        net = self.net(owner, key)
+        about = {"folder": str(net.folder), "changes": net.changes} | arguments
+        tracer = self.site.tracers[zlib.crc32(key.encode()) % len(self.site.tracers)]  # it keeps the net loaded
+        return await self.ask(tracer, WebQuestion(do, about))
 
     def net(self, owner: str, key: str) -> Net:
-        """A visitor's net."""
-        found = self.nets.take(owner, key)
-        if found is None:
-            raise HTTPException(404, "this network is no longer here: build it again")
-        return found
+        """Return a visitor's net."""
+        return there(self.nets.take(owner, key), "this network is no longer here: build it again")
 
     def folder(self) -> Path:
         """A new folder."""
         return self.site.folder / secrets.token_hex(12)
 
-    async def keep(self, owner: str, name: str, request: Request) -> dict[str, Any]:
+    async def keep(self, owner: str, name: str, request: Request) -> JsonObject:
         """Keep a spec that can be read; what can't is refused in the words of the command line."""
         suffix = suffix_of(name)
         if suffix is None:
-            kinds = ", ".join(f"{s} ({kind})" for s, (kind, _, _) in SUFFIXES.items())
-            raise HTTPException(422, f"{name}: the kind of a spec is told by the end of its name, one of {kinds}")
-        made = SpecFile(owner, self.folder(), name=name, suffix=suffix)
+            raise HTTPException(422, unknown_suffix(name))
+        made = UploadedSpec(owner, self.folder(), name=name, suffix=suffix)
         made.folder.mkdir()
         self.specs.put(made)
         try:
             await receive(request, made.path, self.site.settings.upload)
-            question = {"do": "read", "path": str(made.path), "given": name}
-            made.facts = await self.ask(self.site.builders, question, self.site.settings.seconds / 4)
+            question = WebQuestion("read", {"path": str(made.path), "given": name})
+            facts = await self.ask(self.site.builders, question, self.site.settings.seconds / 4)
         except BaseException:
-            self.specs.drop(made)
+            self.specs.drop(made.key)
             raise
-        return {"spec": made.key, "name": name} | made.facts
+        return {"spec": made.key, "name": name} | facts
 
-    def build(self, owner: str, wanted: Build) -> Job:
+    def build(self, owner: str, wanted: BuildRequest) -> Job:
         """Begin to build a net."""
-        spec, folder = self.spec(owner, wanted.spec), self.folder()
+        spec = there(self.specs.take(owner, wanted.spec), "this spec is no longer here: give it again")
+        folder = self.folder()
+        files = {"path": str(spec.path), "given": spec.name, "folder": str(folder)}
+        question = WebQuestion("build", files | {"construction": wanted.construction, "options": wanted.options})
 
-        async def work(place: Admission, progress: Progress) -> dict[str, Any]:
-            question = {"do": "build", "path": str(spec.path), "given": spec.name, "folder": str(folder)}
-            chosen = wanted.options.model_dump(exclude_none=True)
-            facts = await place.ask(question | {"shape": wanted.shape, "options": chosen}, progress)
-            net = self.nets.put(Net(owner, folder, facts=facts))
+        async def work(progress: Progress) -> JsonObject:
+            facts = await self.site.builders.answer(question, progress)
+            net = self.nets.put(Net(owner, folder))
             return {"net": net.key, "given": spec.name} | facts
 
         return self._started(owner, work)
 
     def check(self, owner: str, net: Net) -> Job:
         """Begin to check a net as it is now."""
-        question = {"do": "check", "folder": str(net.folder), "changes": list(net.changes)}
-        return self._started(owner, lambda place, progress: place.ask(question, progress))
+        question = WebQuestion("check", {"folder": str(net.folder), "changes": list(net.changes)})
+        return self._started(owner, lambda progress: self.site.builders.answer(question, progress))
 
-    def _started(self, owner: str, work: Any) -> Job:
+    def _started(self, owner: str, work: Work) -> Job:
         try:
             return self.jobs.start(owner, work)
         except Full as full:
             raise too_many(full) from None
 
 
+def there(thing: T | None, refusal: str) -> T:
+    """Return what was looked for; raise a refusal where it is not there."""
+    if thing is None:
+        raise HTTPException(404, refusal)
+    return thing
+
+
 def too_many(full: Full) -> HTTPException:
-    """What is said to who comes when the queue is full."""
+    """Return the answer to a request that finds the queue full."""
     return HTTPException(429, str(full), {"retry-after": str(full.seconds)})
 
 
 async def receive(request: Request, path: Path, most: int) -> None:
     """Write what is sent to a file, piece by piece; more than `most` bytes are refused as soon as that is known."""
     refusal = HTTPException(413, f"a spec may have {most:,} bytes at most: build a larger one on the command line")
-    said = request.headers.get("content-length", "0")
-    if said.isdigit() and int(said) > most:
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length) > most:
         raise refusal
     size = 0
     with path.open("xb") as file:
@@ -202,13 +198,13 @@ async def receive(request: Request, path: Path, most: int) -> None:
             file.write(part)
 
 
-def shown_name(given: str) -> str:
+def shown_name(text: str) -> str:
     """The name of a file as it may be shown: without folders and control characters. It is never opened."""
-    name = given.replace("\\", "/").rsplit("/", 1)[-1]
+    name = text.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(letter for letter in name if letter.isprintable())[-100:] or "nameless"
 
 
-def router(site: Site) -> APIRouter:
+def router(site: WebApp) -> APIRouter:
     """The pages and questions of the glass box."""
     made, desk = APIRouter(), Desk(site)
 
@@ -218,8 +214,8 @@ def router(site: Site) -> APIRouter:
         kinds: dict[str, list[str]] = {}
         for name in examples():
             kinds.setdefault(kind_of(name), []).append(name)
-        ends = ",".join(dict.fromkeys("." + suffix.rsplit(".", 1)[1] for suffix in SUFFIXES))
-        return site.page("glass.html.j2", "glass", kinds=kinds, suffixes=SUFFIXES, ends=ends)
+        ends = ",".join(dict.fromkeys("." + suffix.rsplit(".", 1)[1] for suffix in suffixes()))
+        return site.page("glass.html.j2", "glass", kinds=kinds, suffixes=suffixes(), ends=ends)
 
     @made.get("/api/glass/examples/{name}")
     async def example(name: str) -> PlainTextResponse:
@@ -228,44 +224,38 @@ def router(site: Site) -> APIRouter:
         return PlainTextResponse(examples()[name].read_bytes())
 
     @made.post("/api/glass/specs")
-    async def upload(request: Request, who: Visitor, name: Annotated[str, Field(max_length=1000)]) -> dict[str, Any]:
+    async def upload(request: Request, who: Visitor, name: Annotated[str, Field(max_length=1000)]) -> JsonObject:
         return await desk.keep(who, shown_name(name), request)
 
     @made.post("/api/glass/nets")
-    async def build(wanted: Build, who: Visitor) -> dict[str, Any]:
+    async def build(wanted: BuildRequest, who: Visitor) -> JsonObject:
         return {"job": desk.build(who, wanted).key}
 
     @made.post("/api/glass/nets/{key}/check")
-    async def check(key: str, who: Visitor) -> dict[str, Any]:
+    async def check(key: str, who: Visitor) -> JsonObject:
         return {"job": desk.check(who, desk.net(who, key)).key}
 
     @made.get("/api/glass/jobs/{key}")
     async def listen(key: str, who: Visitor) -> StreamingResponse:
-        job = desk.jobs.find(who, key)
-        if job is None:
-            raise HTTPException(404, "there is no such job")
+        job = there(desk.jobs.find(who, key), "there is no such job")
         return StreamingResponse(job.listen(), media_type="text/event-stream")
 
     @made.delete("/api/glass/jobs/{key}")
-    async def withdraw(key: str, who: Visitor) -> dict[str, Any]:
-        job = desk.jobs.find(who, key)
-        if job is None:
-            raise HTTPException(404, "there is no such job")
-        desk.jobs.withdraw(job)
+    async def withdraw(key: str, who: Visitor) -> JsonObject:
+        there(desk.jobs.find(who, key), "there is no such job").stop()
         return {}
 
     @made.post("/api/glass/nets/{key}/run")
-    async def run(key: str, wanted: Run, who: Visitor) -> JSONResponse:
-        net = desk.net(who, key)
-        return JSONResponse(await desk.of_net(net, "trace", **wanted.model_dump()))
+    async def run(key: str, wanted: RunRequest, who: Visitor) -> JSONResponse:
+        return JSONResponse(await desk.of_net(who, key, "trace", **wanted.model_dump()))
 
     @made.post("/api/glass/nets/{key}/write")
-    async def write(key: str, wanted: Write, who: Visitor) -> dict[str, Any]:
-        return await desk.of_net(desk.net(who, key), "write", **wanted.model_dump())
+    async def write(key: str, wanted: WriteRequest, who: Visitor) -> JsonObject:
+        return await desk.of_net(who, key, "write", **wanted.model_dump())
 
     @made.get("/api/glass/nets/{key}/suggestion")
-    async def suggestion(key: str, who: Visitor, seed: Annotated[int, Field(ge=0, lt=1 << 31)] = 0) -> dict[str, Any]:
-        return await desk.of_net(desk.net(who, key), "suggest", seed=seed)
+    async def suggestion(key: str, who: Visitor, seed: Annotated[int, Field(ge=0, lt=1 << 31)] = 0) -> JsonObject:
+        return await desk.of_net(who, key, "suggest", seed=seed)
 
     @made.get("/api/glass/nets/{key}/entries")
     async def entries(
@@ -273,25 +263,89 @@ def router(site: Site) -> APIRouter:
         who: Visitor,
         array: Annotated[str, Field(max_length=128)],
         search: Annotated[str, Field(max_length=200)] = "",
-    ) -> dict[str, Any]:
-        return await desk.of_net(desk.net(who, key), "entries", array=array, search=search)
+    ) -> JsonObject:
+        return await desk.of_net(who, key, "listed", array=array, search=search)
 
     @made.post("/api/glass/nets/{key}/changes")
-    async def change(key: str, wanted: Change, who: Visitor) -> dict[str, Any]:
+    async def change(key: str, wanted: ChangeRequest, who: Visitor) -> JsonObject:
         net = desk.net(who, key)
         if len(net.changes) >= CHANGES:
             raise HTTPException(422, f"this network has {CHANGES} changes already: mend it first")
-        given = wanted.model_dump(exclude_none=True)
-        if given.keys() not in ({"seed"}, {"array", "index", "value"}):
+        arguments = wanted.model_dump(exclude_none=True)
+        if arguments.keys() not in ({"seed"}, {"array", "index", "value"}):
             raise HTTPException(422, "a change is a seed, or an array, an index and a value")
-        question = {"do": "changed", "folder": str(net.folder), "changes": [*net.changes, given]}
-        found = await desk.ask(desk.tracer(net), question)
-        net.changes.append(given)
-        return found
+        report = await desk.of_net(who, key, "changed", changes=[*net.changes, arguments])
+        net.changes.append(arguments)
+        return report
 
     @made.delete("/api/glass/nets/{key}/changes")
-    async def mend(key: str, who: Visitor) -> dict[str, Any]:
+    async def mend(key: str, who: Visitor) -> JsonObject:
         desk.net(who, key).changes.clear()
         return {"said": []}
 
     return made
+
+
+@dataclass(eq=False)
+class Thing:
+    """Something that belongs to a visitor, with a folder of its own."""
+
+    owner: str
+    folder: Path
+    key: str = field(default_factory=lambda: secrets.token_hex(8))
+
+
+@dataclass(eq=False)
+class UploadedSpec(Thing):
+    """A spec as it was given: the name is only shown, the file has one of ours."""
+
+    name: str = ""
+    suffix: str = ""
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"spec{self.suffix}"
+
+
+@dataclass(eq=False)
+class Net(Thing):
+    """A built net and the changes that its owner has made to it."""
+
+    changes: list[JsonObject] = field(default_factory=list)
+
+
+class Shelf(Generic[Owned]):
+    """So many things of each visitor, and so many in all; using one keeps it longer."""
+
+    def __init__(self, own: int, kept: int) -> None:
+        self.own, self.kept = own, kept
+        self._things: OrderedDict[str, Owned] = OrderedDict()
+        self._removing: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def put(self, thing: Owned) -> Owned:
+        """Keep a thing; older ones may have to go."""
+        self._things[thing.key] = thing
+        mine = [key for key, other in self._things.items() if other.owner == thing.owner]
+        for key in [*mine[: -self.own], *list(self._things)[: max(0, len(self._things) - self.kept)]]:
+            self.drop(key)
+        return thing
+
+    def take(self, owner: str, key: str) -> Owned | None:
+        """A visitor's own thing, if it is still there."""
+        thing = self._things.get(key)
+        if thing is None or thing.owner != owner:
+            return None
+        self._things.move_to_end(key)
+        return thing
+
+    def drop(self, key: str) -> None:
+        """Let go of a thing."""
+        thing = self._things.pop(key, None)
+        if thing is None:
+            return
+        task = asyncio.create_task(asyncio.to_thread(shutil.rmtree, thing.folder, ignore_errors=True))
+        self._removing.add(task)  # a task that nobody holds may be lost
+        task.add_done_callback(self._removing.discard)

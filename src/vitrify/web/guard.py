@@ -1,4 +1,4 @@
-"""Who may ask: the host that is named, the origin of what changes anything, the token; and the headers of all answers.
+"""Access control: the host, the origin of requests that change anything, the token; and the headers of all answers.
 
 A page of another site can make a browser ask this app, by a name that it lets point here (DNS rebinding) or by a form.
 So a host must be one that nobody else can have made up, and what changes anything must come from a page of the app.
@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from vitrify.web.site import Settings
+from vitrify.web.site import ServerSettings
 
 COOKIE = "vitrify-token"
 HEADERS = {
@@ -39,7 +39,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 class Guard:
     """Refuses what must not be answered, and puts the headers on what is."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self.app, self.token = app, settings.token
         self.names = {"localhost", settings.host.lower(), socket.gethostname().lower()}
 
@@ -71,7 +71,7 @@ class Guard:
         return _too_long(scope, headers) or (self._stranger(scope, headers) if self.token else None)
 
     def _known(self, host: str) -> bool:
-        """Whether a host is an address, which no name server gives away, or a name of this machine."""
+        """Return whether a host is an IP address or a name of this machine, which no name server can redirect."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
             if name in self.names:
@@ -90,22 +90,22 @@ class Guard:
                 answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
                 answer.set_cookie(COOKIE, value, httponly=True, samesite="strict")
                 return answer
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if self._right(_cookie(headers)) or (scheme.lower() == "bearer" and self._right(given.strip())):
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if self._right(_cookie(headers)) or (scheme.lower() == "bearer" and self._right(token.strip())):
             return None
-        said = "this app asks for its token: open the address that `vitrify serve` printed"
-        return JSONResponse({"error": said}, 401, {"www-authenticate": "Bearer"})
+        message = "this app asks for its token: open the address that `vitrify serve` printed"
+        return JSONResponse({"error": message}, 401, {"www-authenticate": "Bearer"})
 
-    def _right(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), (self.token or "").encode())
+    def _right(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode(), (self.token or "").encode())
 
 
 def _cookie(headers: Headers) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:
         return ""
-    return found.value if found else ""
+    return morsel.value if morsel else ""
 
 
 def _too_long(scope: Scope, headers: Headers) -> Response | None:
@@ -120,7 +120,7 @@ def _too_long(scope: Scope, headers: Headers) -> Response | None:
 
 
 def _same_origin(headers: Headers, host: str) -> bool:
-    """Whether a page of this app asks, or no page at all: a browser always says which."""
+    """Return whether a request comes from a page of this app, or from no page at all."""
     origin = headers.get("origin")
     if origin is not None:
         return urlsplit(origin).netloc.lower() == host.lower()

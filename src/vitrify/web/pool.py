@@ -1,25 +1,28 @@
-"""Worker processes: bounded in number, time and memory, with a bounded queue, and stopped for good when not wanted.
+"""Answers by worker processes: bounded in number, time and memory, with a bounded queue.
 
-A worker is `python -m vitrify.web.worker`, which reads a question and writes its answer, one line of JSON each.
-Between the two it may write lines of progress. One that takes too long, or whose question is withdrawn, is killed.
+A worker that takes too long, or whose question is withdrawn, is killed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
 
-Progress = Callable[[dict[str, Any]], None]
-LINE = 64 << 20  # bytes of an answer, at most
-PATIENCE = 10  # how nice, as the system calls it, builders are to what a visitor waits for at every key
+from vitrify.encoding import JsonObject
+from vitrify.web.worker import WebQuestion
+from vitrify.workers import Lost, WorkerProcess
+
+Progress = Callable[[tuple[object, ...]], None]
+NICENESS = 10  # of the processes that build: what a visitor waits for at every key goes first
 GROWN = 4  # a worker that has used this part of its memory does not go on
-ENDING = 5.0  # seconds that a killed process may take to be gone
+THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+MAX_JOBS = 256  # whose answers are remembered
+HEARTBEAT_SECONDS = 10.0  # after which a silent stream shows that it is alive
+Work = Callable[[Progress], Awaitable[JsonObject]]
 
 
 class Full(Exception):
@@ -32,7 +35,7 @@ class Full(Exception):
 
 
 class Refused(Exception):
-    """What a worker was asked can't be done; the message is for the user, `status` is that of the answer."""
+    """A request that a worker can't fulfil; the message is for the user, `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int = 422) -> None:
         super().__init__(message)
@@ -40,56 +43,63 @@ class Refused(Exception):
 
 
 class Pool:
-    """So many workers, and so many questions that wait for one; `patient` workers let others go first."""
+    """`size` workers, and `waiting` questions that wait for one; `patient` workers let others go first."""
 
     def __init__(self, size: int, waiting: int, seconds: float, memory: int, *, patient: bool = False) -> None:
-        self.size, self.waiting, self.seconds, self.memory, self.patient = size, waiting, seconds, memory, patient
+        self.size, self.waiting, self.seconds, self.memory = size, waiting, seconds, memory
+        self.niceness = NICENESS if patient else 0
         self._inside = 0
-        self._idle: list[Worker] = []
+        self._idle: list[WorkerProcess] = []
         self._free = asyncio.Semaphore(size)
 
     async def warm(self) -> None:
         """Start the workers, so that the first question need not wait for one."""
-        self._idle += [await Worker.start(self.memory, self.patient) for _ in range(self.size - len(self._idle))]
+        self._idle += [self._start() for _ in range(self.size - len(self._idle))]
 
-    def admit(self) -> Admission:
-        """A place in the queue, taken at once or refused at once."""
-        if self._inside >= self.size + self.waiting:
-            raise Full
-        self._inside += 1
-        return Admission(self)
-
-    async def ask(
-        self, question: dict[str, Any], progress: Progress | None = None, seconds: float | None = None
-    ) -> dict[str, Any]:
-        """The answer of a worker to a question, within the pool's time or less."""
-        with self.admit() as place:
-            return await place.ask(question, progress, seconds)
+    def _start(self) -> WorkerProcess:
+        modules = ["vitrify.web.tasks"]
+        return WorkerProcess("an answer", THREADS, shown=True, memory=self.memory, nice=self.niceness, modules=modules)
 
     async def close(self) -> None:
         """Stop all workers that are idle; those that work are stopped with their question."""
         while self._idle:
-            await self._idle.pop().stop()
+            await asyncio.to_thread(self._idle.pop().stop)
+
+    def admit(self) -> None:
+        """Take a place in the queue, or raise `Full`; `leave` gives it back."""
+        if self._inside >= self.size + self.waiting:
+            raise Full
+        self._inside += 1
 
     def leave(self) -> None:
         """Give a place in the queue back."""
         self._inside -= 1
 
+    async def ask(
+        self, question: WebQuestion, progress: Progress | None = None, seconds: float | None = None
+    ) -> JsonObject:
+        """Return a worker's answer, within the pool's time or less, to a question that takes a place for itself."""
+        self.admit()
+        try:
+            return await self.answer(question, progress, seconds)
+        finally:
+            self.leave()
+
     async def answer(
-        self, question: dict[str, Any], progress: Progress | None, seconds: float | None
-    ) -> dict[str, Any]:
-        """The answer of the first worker that is free.
+        self, question: WebQuestion, progress: Progress | None = None, seconds: float | None = None
+    ) -> JsonObject:
+        """Return the answer of the first worker that is free, to a question that has a place in the queue.
 
         A worker that does not come to an end is stopped, and so is one that has grown: its memory is free again only
         when it is gone.
         """
         limit = self.seconds if seconds is None else seconds
         async with self._free:
-            worker = self._idle.pop() if self._idle else await Worker.start(self.memory, self.patient)
+            worker = self._idle.pop() if self._idle else self._start()
             healthy = False
             try:
                 async with asyncio.timeout(limit):
-                    answer = await worker.ask(question, progress)
+                    answer = await _answered(worker, question, progress)
                 healthy = int(answer.pop("peak", 0)) < self.memory // GROWN
             except TimeoutError:
                 raise Refused(f"it took more than {limit:g} seconds and was stopped: ask for less") from None
@@ -97,73 +107,123 @@ class Pool:
                 if healthy:
                     self._idle.append(worker)
                 else:
-                    await asyncio.shield(worker.stop())
+                    await asyncio.shield(asyncio.to_thread(worker.stop))
         if "error" in answer:
             raise Refused(str(answer["error"]), int(answer.get("status", 422)))
         return answer
 
 
-class Admission:
-    """A place in the queue of a pool, which is given back at the end of a `with`."""
+async def _answered(worker: WorkerProcess, question: WebQuestion, progress: Progress | None) -> JsonObject:
+    """Return a worker's answer to a question."""
+    try:
+        worker.begin(question)
+        while True:
+            await _readable(worker.channel.fileno())
+            for event in worker.events():
+                if isinstance(event, str):
+                    answer: JsonObject = json.loads(event)
+                    return answer
+                if progress:
+                    progress(event)
+    except Lost:
+        raise Refused("the worker process ended, most likely for want of memory: ask for less", 413) from None
+
+
+async def _readable(number: int) -> None:
+    """Wait until there is something to read from a file of the system."""
+    loop = asyncio.get_running_loop()
+    arrived = asyncio.Event()
+    loop.add_reader(number, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(number)
+
+
+@dataclass(eq=False)
+class Job:
+    """A question that is being answered; `events` are what was said so far, the last one ends it."""
+
+    owner: str
+    key: str = field(default_factory=lambda: secrets.token_hex(8))
+    events: list[tuple[str, JsonObject]] = field(default_factory=list)
+    task: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self._news = asyncio.Event()
+
+    @property
+    def over(self) -> bool:
+        """True if no more events will come."""
+        return bool(self.events) and self.events[-1][0] in ("done", "failed")
+
+    def say(self, event: str, data: JsonObject) -> None:
+        """Tell all who listen; only the latest progress is kept."""
+        if self.events and self.events[-1][0] == "progress":
+            self.events.pop()
+        self.events.append((event, data))
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def listen(self) -> AsyncIterator[str]:
+        """Return what is said, as server-sent events, until it is over."""
+        while True:
+            news = self._news
+            event, data = self.events[-1]
+            yield f"event: {event}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+            if self.over:
+                return
+            while not news.is_set():
+                try:
+                    await asyncio.wait_for(news.wait(), HEARTBEAT_SECONDS)
+                except TimeoutError:
+                    yield ": still here\n\n"
+
+    def stop(self) -> None:
+        """Stop it, unless it is over: its worker is killed."""
+        if self.task and not self.over:
+            self.task.cancel()
+
+
+class Jobs:
+    """The long questions of all visitors."""
 
     def __init__(self, pool: Pool) -> None:
-        self.pool = pool
+        self._pool = pool
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
 
-    def __enter__(self) -> Admission:
-        return self
+    def start(self, owner: str, work: Work) -> Job:
+        """Take a place in the queue, or raise `Full`; the work goes on by itself."""
+        self._pool.admit()
+        job = Job(owner)
+        job.say("progress", {"doing": "waiting for a worker"})
+        job.task = asyncio.create_task(self._run(job, work))
+        job.task.add_done_callback(lambda _task: self._pool.leave())
+        self._jobs[job.key] = job
+        while len(self._jobs) > MAX_JOBS:
+            self._jobs.popitem(last=False)[1].stop()
+        return job
 
-    def __exit__(self, *_: object) -> None:
-        self.pool.leave()
+    def find(self, owner: str, key: str) -> Job | None:
+        """Return a visitor's own job."""
+        job = self._jobs.get(key)
+        return job if job is not None and job.owner == owner else None
 
-    async def ask(
-        self, question: dict[str, Any], progress: Progress | None = None, seconds: float | None = None
-    ) -> dict[str, Any]:
-        """The answer of a worker."""
-        return await self.pool.answer(question, progress, seconds)
+    async def close(self) -> None:
+        """Stop all jobs, and wait until they have stopped."""
+        tasks = [job.task for job in self._jobs.values() if job.task]
+        for job in self._jobs.values():
+            job.stop()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _run(self, job: Job, work: Work) -> None:
+        def progress(parts: tuple[object, ...]) -> None:
+            job.say("progress", dict(zip(("doing", "done", "total"), parts, strict=False)))
 
-class Worker:
-    """One process."""
-
-    def __init__(self, process: Process) -> None:
-        self.process = process
-
-    @classmethod
-    async def start(cls, memory: int, patient: bool) -> Worker:
-        """Start a process that has so many bytes of memory, and one thread for its linear algebra."""
-        threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        words = ("-m", "vitrify.web.worker", str(memory), str(PATIENCE if patient else 0))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *words, stdin=PIPE, stdout=PIPE, limit=LINE, env=os.environ | threads
-        )
-        return cls(process)
-
-    async def ask(self, question: dict[str, Any], progress: Progress | None) -> dict[str, Any]:
-        """Put a question and wait for the answer."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         try:
-            self.process.stdin.write(json.dumps(question).encode() + b"\n")
-            await self.process.stdin.drain()
-            while True:
-                line = await self.process.stdout.readline()
-                if not line:
-                    raise ConnectionResetError
-                said: dict[str, Any] = json.loads(line)
-                if "progress" not in said:
-                    return said
-                if progress:
-                    progress(said["progress"])
-        except (ConnectionResetError, BrokenPipeError):
-            raise Refused("the worker process ended, most likely for want of memory: ask for less", 413) from None
-        except (ValueError, asyncio.LimitOverrunError):
-            raise Refused("the answer is too large to be shown: ask for less", 413) from None
-
-    async def stop(self) -> None:
-        """Kill the process, and wait until it is gone."""
-        with suppress(ProcessLookupError):
-            self.process.kill()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), ENDING)
-        if self.process.stdin is not None:
-            self.process.stdin.close()
+            job.say("done", await work(progress))
+        except Refused as refused:
+            job.say("failed", {"error": str(refused)})
+        except asyncio.CancelledError:
+            job.say("failed", {"error": "stopped"})
+            raise

@@ -1,4 +1,4 @@
-"""What every page of the app shares: the settings, the templates, the worker processes and the folder of its own."""
+"""State shared by all pages of the app: settings, templates, worker processes and its folder."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from fastapi.responses import HTMLResponse
-from jinja2 import ChoiceLoader, FileSystemLoader
+from jinja2 import FileSystemLoader
 
-from vitrify.report.frame import LIVE, around, environment
+from vitrify.report.frame import FOLDER, LIVE, around, environment
 from vitrify.web.pool import Pool
 
 HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How the app is served, and what bounds its work.
+class ServerSettings:
+    """Settings of the app: how it is served, and the limits of its work.
 
     `workers` processes build and check, `waiting` more questions may wait for one; each has so many `seconds` and bytes
     of `memory`. A visitor keeps `own` nets, all visitors together `kept`.
@@ -42,14 +41,14 @@ class Settings:
 
 
 @dataclass(eq=False)
-class Site:
+class WebApp:
     """The running app; `folder` is the only place where it writes, and is gone when it ends."""
 
-    settings: Settings = field(default_factory=Settings)
+    settings: ServerSettings = field(default_factory=ServerSettings)
 
     def __post_init__(self) -> None:
-        frame = environment()
-        self._templates = frame.overlay(loader=ChoiceLoader([FileSystemLoader(HERE / "templates"), frame.loader]))
+        folders = [folder / "templates" for folder in (HERE, FOLDER)]
+        self._templates = environment().overlay(loader=FileSystemLoader(folders))
         self._folder: Path | None = None
         self.closing: list[Callable[[], Awaitable[None]]] = []  # what is to be done before the processes end
         limits = self.settings
@@ -79,7 +78,7 @@ class Site:
                     await pool.close()
                 self._folder = None
 
-    def page(self, template: str, here: str, status: int = 200, **values: Any) -> HTMLResponse:
+    def page(self, template: str, here: str, status: int = 200, **values: object) -> HTMLResponse:
         """A page in the frame of all pages; `here` is the key of its place in the bar."""
         text = self._templates.get_template(template).render(**around(here, "/", LIVE), **values)
         return HTMLResponse(text, status_code=status)

@@ -6,22 +6,25 @@ stop and a window of positions, so that a keystroke moves kilobytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Floats
+from vitrify.encoding import JsonObject
+from vitrify.net.architecture import Architecture
 from vitrify.net.conv import Convolutional
 from vitrify.net.explain_terms import Source, sources
+from vitrify.net.recurrent import Recurrent
 from vitrify.net.spaces import decode
 from vitrify.net.trace import Trace
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
-from vitrify.web.story_maps import maps
-from vitrify.web.story_units import drivers, readout, units_at
+from vitrify.web.story_units import displayed, drivers, readout, units_at
 
-Floats = NDArray[np.float64]
+MAX_CHANNELS = 48  # or units of a layer of a convolutional net, those that say something first
 WINDOW = 64  # positions that are shown at once
 BARS = 12  # dimensions of a space that are drawn one by one
 HEADS = 32  # of a layer
@@ -41,30 +44,31 @@ class Stop:
     block: int
 
 
-def stops(weights: Weights[Any]) -> list[Stop]:
+def stops(weights: Weights[Architecture]) -> list[Stop]:
     """Where a run may be looked at, in order; half layers without heads or units are left out."""
     net = weights.architecture
     if isinstance(net, Convolutional):
         layers = [f"convolution {i}" for i in range(len(net.convolutions))]
         layers += ["sum over places", *(f"dense layer {i}" for i in range(len(net.dense)))]
-        found = [Stop(name, "maps", place, place) for place, name in enumerate(["input", *layers])]
-        return [*found, Stop("answer", "answer", len(found), 0)]
-    if not isinstance(net, Transformer):
-        found = [Stop("embedding", "embedding", 0, 0), Stop("recurrence", "recurrence", 1, 0)]
-        found += [Stop("MLP", "units", 2, 0)] if net.units else []
-        return [*found, Stop("answer", "answer", len(found) - 1, 0)]
-    found = [Stop("embedding", "embedding", 0, 0)]
+        listed = [Stop(name, "maps", place, place) for place, name in enumerate(["input", *layers])]
+        return [*listed, Stop("answer", "answer", len(listed), 0)]
+    if isinstance(net, Recurrent):
+        listed = [Stop("embedding", "embedding", 0, 0), Stop("recurrence", "recurrence", 1, 0)]
+        listed += [Stop("MLP", "units", 2, 0)] if net.units else []
+        return [*listed, Stop("answer", "answer", len(listed) - 1, 0)]
+    assert isinstance(net, Transformer)
+    listed = [Stop("embedding", "embedding", 0, 0)]
     for turn, (index, block) in enumerate(net.turns):
         first = f"round {turn // len(net.blocks) + 1}, " if net.loops > 1 else ""
         if block.heads or block.cell:
             kind: Kind = "attention" if block.heads else "recurrence"
-            found.append(Stop(f"{first}{kind} {index}", kind, 2 * turn + 1, index))
+            listed.append(Stop(f"{first}{kind} {index}", kind, 2 * turn + 1, index))
         if block.halves:
-            found.append(Stop(f"{first}{'experts' if block.experts else 'MLP'} {index}", "units", 2 * turn + 2, index))
-    return [*found, Stop("answer", "answer", len(net.moments) - 1, len(net.blocks))]
+            listed.append(Stop(f"{first}{'experts' if block.experts else 'MLP'} {index}", "units", 2 * turn + 2, index))
+    return [*listed, Stop("answer", "answer", len(net.moments) - 1, len(net.blocks))]
 
 
-def told(trace: Trace, number: int, place: int) -> dict[str, Any]:
+def told(trace: Trace, number: int, place: int) -> JsonObject:
     """One stop of a run; `place` is the position that is looked at closely."""
     weights = trace.weights
     stop = stops(weights)[number]
@@ -74,7 +78,7 @@ def told(trace: Trace, number: int, place: int) -> dict[str, Any]:
     place = min(max(place, 0), count - 1)
     start = max(0, min(place - WINDOW * 3 // 4, count - WINDOW))
     shown = slice(start, start + WINDOW)
-    found: dict[str, Any] = {
+    story: JsonObject = {
         "stop": asdict(stop),
         "tokens": list(trace.tokens[shown]),
         "start": start,
@@ -83,12 +87,12 @@ def told(trace: Trace, number: int, place: int) -> dict[str, Any]:
         "spaces": _spaces(trace, stop, shown),
     }
     if stop.kind == "attention":
-        found["heads"] = _heads(trace, stop, shown)
+        story["heads"] = _heads(trace, stop, shown)
     elif stop.kind == "units":
-        found["units"] = units_at(trace, stop.block, _turn(stop), place)
+        story["units"] = units_at(trace, stop.block, _turn(stop), place)
     elif stop.kind == "answer":
-        found["readout"] = readout(trace, place)
-    return found
+        story["readout"] = readout(trace, place)
+    return story
 
 
 def _turn(stop: Stop) -> int:
@@ -96,7 +100,7 @@ def _turn(stop: Stop) -> int:
     return max(0, (stop.moment - 1) // 2)
 
 
-def label_moment(weights: Weights[Any], moment: int) -> int:
+def label_moment(weights: Weights[Architecture], moment: int) -> int:
     """The moment that labels speak about: in a loop all rounds are as the first."""
     net = weights.architecture
     if moment == 0 or not isinstance(net, Transformer) or net.loops == 1:
@@ -104,40 +108,31 @@ def label_moment(weights: Weights[Any], moment: int) -> int:
     return 1 + (moment - 1) % (2 * len(net.blocks))
 
 
-def _spaces(trace: Trace, stop: Stop, shown: slice) -> list[dict[str, Any]]:
+def _spaces(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
     """Every space that is alive, the fresh ones first, then those that have changed."""
     weights, now = trace.weights, trace.residual(stop.moment)
     moment = label_moment(weights, stop.moment)
     before = None
     if stop.kind != "answer" and stop.moment and isinstance(weights.architecture, Transformer):
-        before = trace.residual(_earlier(weights, stop.moment))
+        earlier = (other.moment for other in stops(weights) if other.moment < stop.moment)
+        before = trace.residual(max(earlier, default=0))
     rows = [
         _space(weights, source, now, before, shown, moment)
         for source in _alive(weights, now, moment)
-        if stop.kind != "answer" or _read_out(weights, source)
+        if stop.kind != "answer" or drivers(weights.arrays["unembed.W_U"], source.dims)
     ]
     return sorted(rows, key=lambda row: (not row["new"], not any(row["changed"])))
 
 
-def _earlier(weights: Weights[Any], moment: int) -> int:
-    """The stop before a moment."""
-    return max((stop.moment for stop in stops(weights) if stop.moment < moment), default=0)
-
-
-def _alive(weights: Weights[Any], now: Floats, moment: int) -> list[Source]:
-    found = sources(weights.labels, now.shape[1], moment)
-    unnamed = [s for s in found if s.kind is None and np.abs(now[:, s.dims[0]]).max(initial=0.0) > MOVED]
-    return [s for s in found if s.kind is not None] + unnamed[:UNNAMED]
-
-
-def _read_out(weights: Weights[Any], source: Source) -> bool:
-    """Whether the answer is read from a space."""
-    return drivers(weights.arrays["unembed.W_U"], source.dims)
+def _alive(weights: Weights[Architecture], now: Floats, moment: int) -> list[Source]:
+    names = sources(weights.labels, now.shape[1], moment)
+    unnamed = [s for s in names if s.kind is None and np.abs(now[:, s.dims[0]]).max(initial=0.0) > MOVED]
+    return [s for s in names if s.kind is not None] + unnamed[:UNNAMED]
 
 
 def _space(
-    weights: Weights[Any], source: Source, now: Floats, before: Floats | None, shown: slice, moment: int
-) -> dict[str, Any]:
+    weights: Weights[Architecture], source: Source, now: Floats, before: Floats | None, shown: slice, moment: int
+) -> JsonObject:
     dims = list(source.dims)
     label = next((s for s in weights.labels.spaces if s.name == source.name), None)
     values, born = now[shown][:, dims], label.born if label else 0
@@ -145,7 +140,7 @@ def _space(
     changed = np.zeros(len(values), dtype=bool)
     if before is not None and max(dims) < before.shape[1]:
         changed = np.abs(values - before[shown][:, dims]).max(axis=1) > MOVED
-    row: dict[str, Any] = {
+    row: JsonObject = {
         "name": source.name,
         "kind": source.kind.tag if source.kind else "number",
         "size": len(dims),
@@ -160,13 +155,13 @@ def _space(
         off = ~(source.kind.deviation(values) <= allowed)  # what is not a number is off
         row["off"] = np.flatnonzero(off).tolist()
     if len(dims) <= BARS:
-        row["bars"] = [[plain(number) for number in vector] for vector in values]
+        row["bars"] = [[displayed(0.0 if abs(x) <= MOVED else x) for x in vector] for vector in values]
         row["names"] = [source.coordinate(at).removeprefix(source.name).strip("=∋[]") for at in range(len(dims))]
     return row
 
 
 def said(source: Source, vector: Floats) -> str:
-    """What a space says at one position, in a few characters; nothing where it says too many numbers."""
+    """Return the content of a space at one position in a few characters; empty where it holds too many values."""
     if source.kind is None or source.kind.tag == "reals":
         return _numbers(source, vector)
     value = decode(source.kind, vector)
@@ -190,20 +185,15 @@ def _numbers(source: Source, vector: Floats) -> str:
     return " ".join(f"{name} {vector[at]:.3g}" for name, at in zip(names, there, strict=True))
 
 
-def plain(number: float) -> float | None:
-    """A number of four digits, as JSON has it; rounding is no number."""
-    return float(f"{number:.4g}") * (abs(number) > MOVED) if np.isfinite(number) else None
-
-
-def _heads(trace: Trace, stop: Stop, shown: slice) -> list[dict[str, Any]]:
+def _heads(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
     """The attention of every head of a layer, in 255 steps."""
     pattern = trace[f"blocks.{_turn(stop)}.attn.hook_pattern"]
     labels = {label.place: label for label in trace.weights.labels.heads if label.block == stop.block}
-    found = []
+    heads = []
     for place in range(min(len(pattern), HEADS)):
         weights = np.clip(np.nan_to_num(pattern[place][shown, shown]), 0.0, 1.0)
         label = labels.get(place)
-        found.append(
+        heads.append(
             {
                 "place": place,
                 "name": label.name if label else f"head {place}",
@@ -211,4 +201,49 @@ def _heads(trace: Trace, stop: Stop, shown: slice) -> list[dict[str, Any]]:
                 "pattern": [bytes(row).hex() for row in np.round(255 * weights).astype(np.uint8)],
             }
         )
-    return found
+    return heads
+
+
+def maps(trace: Trace, layer: int) -> JsonObject:
+    """The channels after a layer: the planes of the input, each convolution, the sum over places, each dense layer."""
+    net = trace.weights.architecture
+    assert isinstance(net, Convolutional)
+    convolutions = len(net.convolutions)
+    if layer <= convolutions:
+        inputs = trace["hook_input"] if layer == 0 else trace[f"conv.{layer - 1}.hook_post"]
+        planes = list(net.symbols) if net.pixels == "symbols" else ["the image"]
+        names = planes if layer == 0 else _names(trace.weights, layer - 1, len(inputs))
+        return {"maps": _pictures(inputs, names)}
+    if layer == convolutions + 1:
+        return {
+            "numbers": _unit_values(trace["hook_pooled"][0], _names(trace.weights, convolutions - 1, net.maps[-1][0]))
+        }
+    if layer <= convolutions + 1 + len(net.dense):
+        place = layer - convolutions - 2
+        numbers = trace[f"dense.{place}.hook_post"][0]
+        return {"numbers": _unit_values(numbers, _names(trace.weights, convolutions + place, len(numbers)))}
+    return {"numbers": _unit_values(trace["hook_logits"][0], net.output.symbols)}
+
+
+def _names(weights: Weights[Architecture], block: int, count: int) -> list[str]:
+    """The channels of a layer by name, where they have one."""
+    rows = [row for label in weights.labels.units if label.block == block for row in label.rows]
+    return [rows[place] if place < len(rows) else f"channel {place}" for place in range(count)]
+
+
+def _pictures(planes: Floats, names: list[str]) -> list[JsonObject]:
+    """Every plane in 255 steps of its largest number; those that are not all zero first."""
+    order = sorted(range(len(planes)), key=lambda place: not np.any(planes[place]))
+    pictures = []
+    for place in order[:MAX_CHANNELS]:
+        plane = np.nan_to_num(planes[place])
+        top = float(np.abs(plane).max(initial=0.0))
+        steps = np.round(255 * np.clip(plane / top, 0, 1)).astype(np.uint8) if top else np.zeros(plane.shape, np.uint8)
+        pictures.append({"name": names[place], "top": float(f"{top:.4g}"), "rows": [bytes(row).hex() for row in steps]})
+    return pictures
+
+
+def _unit_values(values: Floats, names: Sequence[str]) -> list[list[object]]:
+    """Units and their numbers; those that are not zero first."""
+    order = sorted(range(len(values)), key=lambda place: not values[place])[:MAX_CHANNELS]
+    return [[names[i], float(f"{values[i]:.4g}") if np.isfinite(values[i]) else None] for i in order]

@@ -1,4 +1,4 @@
-"""What worker processes do, by name: thin calls of the other layers, plain JSON in and out.
+"""Tasks of worker processes, by name: thin calls of the other layers, plain JSON in and out.
 
 A net is a model folder of the app's own. The process that traces keeps the nets of the latest questions loaded, with
 the last run of each, so that a keystroke costs one run and a look at another layer costs none.
@@ -8,78 +8,79 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from vitrify.encoding import JsonObject
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.net.conv import Convolutional
 from vitrify.net.trace import Trace
-from vitrify.net.weights import Ledger, Weights
-from vitrify.web.answers import Judge
+from vitrify.net.weights import Weights
+from vitrify.web.answers import AnswerJudge
 from vitrify.web.entries import arrays, broken, entries
 from vitrify.web.story import stops, told
 
 LOADED = 12  # nets in one process
 VOCABULARY = 20_000  # symbols that are offered while typing
-DECODED = 64  # symbols that a net writes at once, at most
+QUANTITIES = 6  # of a certificate that are shown
+MAX_GENERATED = 64  # symbols that a net writes at once, at most
 
 
 @dataclass(eq=False)
 class Loaded:
     """A net, its spec's judge, the changes that were made to it, and its last run."""
 
-    weights: Weights[Any]
-    judge: Judge
-    variants: dict[str, Weights[Any]] = field(default_factory=dict)
+    weights: Weights[SequenceArchitecture]
+    judge: AnswerJudge
+    variants: dict[str, Weights[SequenceArchitecture]] = field(default_factory=dict)
     last: tuple[str, tuple[str, ...], Trace] | None = None
 
 
 _loaded: OrderedDict[str, Loaded] = OrderedDict()
 
 
-def read(path: str, **_: Any) -> dict[str, Any]:
-    """What is in a spec's file, and how nets can be built from it."""
-    from vitrify.constructions.catalogue import constructions
-    from vitrify.spec import SUFFIXES, read_spec
+def read(path: str) -> JsonObject:
+    """Return the content of a spec file and the constructions for it."""
+    from vitrify.constructions.catalogue import fitting
+    from vitrify.spec import read_spec
+    from vitrify.web.examples import kind_of
 
     spec = read_spec(Path(path))
-    kind = next(kind for suffix, (kind, _, _) in sorted(SUFFIXES.items(), reverse=True) if path.endswith(suffix))
-    shapes = [
-        {"shape": c.shape, "summary": c.summary, "default": c.default, "choices": list(c.choices)}
-        for c in constructions()
-        if isinstance(spec, c.spec)
+    entries = [
+        {
+            "construction": entry.name,
+            "summary": entry.summary,
+            "default": entry.default,
+            "choices": [parameter.to_json() for parameter in entry.parameters],
+        }
+        for entry in fitting(spec)
     ]
-    from vitrify.spec.grammar import Grammar
+    from vitrify.spec.grammars.grammar import Grammar
 
-    return {"kind": kind, "shapes": shapes, "depth": isinstance(spec, Grammar)}
+    return {"kind": kind_of(path), "constructions": entries, "depth": isinstance(spec, Grammar)}
 
 
 def build(
-    path: str, folder: str, shape: str | None, options: dict[str, Any], progress: Callable[..., None], **_: Any
-) -> dict[str, Any]:
+    path: str, folder: str, construction: str | None, options: JsonObject, progress: Callable[..., None]
+) -> JsonObject:
     """Build a net from a spec into a folder, and say what it is."""
-    from vitrify.constructions.catalogue import KINDS, Settings
     from vitrify.constructions.catalogue import build as built
-    from vitrify.kit.positions import code_name
     from vitrify.net.folder import save
     from vitrify.spec import bounded, read_spec
 
     progress("reading")
     spec = read_spec(Path(path))
-    chosen = {key: value for key, value in options.items() if value is not None}
-    depth = chosen.pop("depth", None)
-    if "positions" in chosen:
-        chosen["positions"] = code_name(chosen["positions"])
-    chosen["attention"] = KINDS[chosen.get("attention", "soft")]
+    depth = options.pop("depth", None)
     progress("building")
-    weights = built(bounded(spec, depth) if depth else spec, shape, Settings(**chosen))
+    weights = built(bounded(spec, depth) if depth else spec, construction, **options)
     progress("saving")
     save(weights, Path(folder), bounded(spec, depth) if depth else spec)
     progress("explaining")
     return described(weights)
 
 
-def described(weights: Weights[Any]) -> dict[str, Any]:
-    """What a page needs to know of a net before it reads anything."""
+def described(weights: Weights[SequenceArchitecture]) -> JsonObject:
+    """Return the data of a network that its page shows before any input."""
     from vitrify.net.explain import explain
 
     net = weights.architecture
@@ -89,48 +90,51 @@ def described(weights: Weights[Any]) -> dict[str, Any]:
         "name": net.name,
         "what": lines.what,
         "about": {key: value for key, value in weights.about.items() if isinstance(value, str | int | float)},
-        "ledger": asdict(Ledger.of(weights)),
+        "sizes": asdict(weights.sizes),
         "stops": [asdict(stop) for stop in stops(weights)],
         "reads": net.reads,
         "pixels": getattr(net, "pixels", None),
-        "image": [net.rows, net.columns] if net.reads == "image" else None,
+        "image": [net.rows, net.columns] if isinstance(net, Convolutional) else None,
         "inputs": list(inputs[1:] if net.reads == "tokens" else inputs)[:VOCABULARY],
         "most": getattr(net, "max_length", None),
         "output": net.output.kind,
-        "writes": net.reads == "tokens" and net.output.kind in ("lm", "class") and bool(_written(net)),
+        "writes": net.reads == "tokens"
+        and net.output.kind in ("lm", "class")
+        and not net.input_ids.keys().isdisjoint(net.output.symbols),
         "heads": {head.place: {"how": head.how, "looks": head.looks, "brings": head.brings} for head in lines.heads},
         "cells": [asdict(cell) for cell in lines.cells],
         "arrays": arrays(weights),
     }
 
 
-def _written(net: Any) -> set[str]:
-    return set(net.output.symbols) & set(net.input_ids)
-
-
-def check(folder: str, changes: list[dict[str, Any]], progress: Callable[..., None]) -> dict[str, Any]:
+def check(folder: str, changes: list[JsonObject], progress: Callable[..., None]) -> JsonObject:
     """Certify a net against its spec, as `vitrify certify` does."""
-    from vitrify.certify import certify
+    from vitrify.certification import certify
     from vitrify.net.folder import load, spec_path
+    from vitrify.report import wording
     from vitrify.spec import read_spec
 
     weights, _said = broken(load(Path(folder)), changes)
     spec = read_spec(spec_path(Path(folder)))
     evidence = certify(weights, spec, prove=True, progress=lambda done, total: progress("checking", done, total))
-    found = evidence.to_json()
-    proof = found.pop("proof")
-    return found | {"proved": None if proof is None else bool(proof.get("holds"))}
+    proved = None if evidence.proof is None else bool(evidence.proof["holds"])
+    data = replace(evidence, proof=None).to_json()
+    words = {
+        "methods": wording.methods(evidence),
+        "domains": wording.domains(evidence),
+        "quantities": wording.lines(evidence)[:QUANTITIES],
+        "remarks": wording.remarks(evidence),
+    }
+    return {"witness": None, "seconds": 0.0} | data | {"proved": proved, "words": words}
 
 
-def trace(
-    folder: str, changes: list[dict[str, Any]], words: list[str], stop: int, place: int | None, **_: Any
-) -> dict[str, Any]:
+def trace(folder: str, changes: list[JsonObject], words: list[str], stop: int, place: int | None) -> JsonObject:
     """One stop of a run and its answers."""
     loaded = _load(folder)
     key = repr(changes)
     run = loaded.last
     if run is None or run[:2] != (key, tuple(words)):
-        from vitrify.net.run import trace as traced
+        from vitrify.net.inference import trace as traced
 
         run = (key, tuple(words), traced(_variant(loaded, changes), words))
         loaded.last = run
@@ -140,29 +144,29 @@ def trace(
     return told(seen, stop, at) | {"answer": loaded.judge.beside(seen, words, at)}
 
 
-def changed(folder: str, changes: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
-    """What some changes did to a net."""
+def changed(folder: str, changes: list[JsonObject]) -> JsonObject:
+    """Return the effect of some changes on a network."""
     return {"said": broken(_load(folder).weights, changes)[1]}
 
 
-def listed(folder: str, changes: list[dict[str, Any]], array: str, search: str, **_: Any) -> dict[str, Any]:
+def listed(folder: str, changes: list[JsonObject], array: str, search: str) -> JsonObject:
     """Entries of an array, by name."""
     return entries(_variant(_load(folder), changes), array, search)
 
 
-def suggest(folder: str, seed: int, **_: Any) -> dict[str, Any]:
+def suggest(folder: str, seed: int) -> JsonObject:
     """An input that the spec has something to say about."""
     return {"words": _load(folder).judge.suggestion(seed)}
 
 
-def write(folder: str, changes: list[dict[str, Any]], words: list[str], steps: int, **_: Any) -> dict[str, Any]:
-    """What a net writes after some words."""
-    from vitrify.net.decode import decode
+def write(folder: str, changes: list[JsonObject], words: list[str], steps: int) -> JsonObject:
+    """Return what a network generates after a prompt."""
+    from vitrify.net.generate import generate
 
     weights = _variant(_load(folder), changes)
     room = weights.architecture.max_length - len(words)
-    (found,) = decode(weights, [words], max(0, min(steps, DECODED, room)))
-    return {"words": [*words, *(symbol for symbol in found.symbols if symbol in weights.architecture.input_ids)]}
+    (generation,) = generate(weights, [words], max(0, min(steps, MAX_GENERATED, room)))
+    return {"words": [*words, *(symbol for symbol in generation.symbols if symbol in weights.architecture.input_ids)]}
 
 
 def _load(folder: str) -> Loaded:
@@ -171,7 +175,7 @@ def _load(folder: str) -> Loaded:
         from vitrify.spec import read_spec
 
         weights = load(Path(folder))
-        judge = Judge(weights.architecture, read_spec(spec_path(Path(folder))))
+        judge = AnswerJudge(weights.architecture, read_spec(spec_path(Path(folder))))
         _loaded[folder] = Loaded(weights, judge)
     _loaded.move_to_end(folder)
     while len(_loaded) > LOADED:
@@ -179,7 +183,7 @@ def _load(folder: str) -> Loaded:
     return _loaded[folder]
 
 
-def _variant(loaded: Loaded, changes: list[dict[str, Any]]) -> Weights[Any]:
+def _variant(loaded: Loaded, changes: list[JsonObject]) -> Weights[SequenceArchitecture]:
     """The net as it is now; of changed ones the latest is kept."""
     if not changes:
         return loaded.weights
@@ -189,13 +193,5 @@ def _variant(loaded: Loaded, changes: list[dict[str, Any]]) -> Weights[Any]:
     return loaded.variants[key]
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {
-    "read": read,
-    "build": build,
-    "check": check,
-    "trace": trace,
-    "changed": changed,
-    "entries": listed,
-    "suggest": suggest,
-    "write": write,
-}
+FUNCTIONS: tuple[Callable[..., JsonObject], ...] = (read, build, check, trace, changed, listed, suggest, write)
+TASKS = {function.__name__: function for function in FUNCTIONS}

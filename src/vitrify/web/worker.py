@@ -1,55 +1,65 @@
-"""A worker process: reads questions, writes answers, one line of JSON each; memory is bounded by the system."""
+"""Questions of the web app, answered by a worker process: progress, then the answer as a JSON text."""
 
 from __future__ import annotations
 
-import json
-import os
+import inspect
 import resource
-import signal
-import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from vitrify import encoding
+from vitrify.encoding import JsonObject
 from vitrify.errors import VitrifyError
 
-PAUSE = 0.1  # seconds between two words of progress
+PROGRESS_SECONDS = 0.1  # between two reports of progress
+MAX_ANSWER_CHARACTERS = 64 << 20
 
 
-def main(memory: int, patience: int) -> None:
-    """Answer questions until there are no more."""
-    os.nice(patience)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the app, which then ends its workers
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1 << 16)
-    os.dup2(2, 1)  # whatever prints must not be taken for an answer
+@dataclass(frozen=True)
+class WebQuestion:
+    """A call of one of the functions in `tasks.py`, by name, with its arguments, and some that not all of them take."""
 
-    def say(line: dict[str, Any]) -> None:
-        out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n")
-        out.flush()
+    do: str
+    arguments: JsonObject
 
-    from vitrify.web.tasks import TASKS
-
-    for line in sys.stdin:
-        question = json.loads(line)
-        task = TASKS[question.pop("do")]
-        path, given = question.get("path", ""), question.get("given", "")
+    def run(self, send: Callable[[object], None]) -> None:
+        """Send reports of progress as tuples, and the answer as a text in the end."""
+        path, digest = self.arguments.get("path", ""), self.arguments.get("given", "")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            answer = _answer(task, question, _seldom(say))
+            answer = self._answer(_seldom(send))
         if "error" in answer:  # a file has the name that its owner gave it
-            answer["error"] = answer["error"].replace(path or given, given)
+            answer["error"] = answer["error"].replace(path or digest, digest)
         else:
-            answer["warnings"] = [str(warning.message).replace(path or given, given) for warning in caught]
-        say(answer | {"peak": _peak()})
+            answer["warnings"] = [str(warning.message).replace(path or digest, digest) for warning in caught]
+        text = encoding.line(answer | {"peak": _peak()})
+        if len(text) > MAX_ANSWER_CHARACTERS:
+            text = encoding.line({"error": "the answer is too large to be shown: ask for less", "status": 413})
+        send(text)
+
+    def _answer(self, progress: Callable[..., None]) -> JsonObject:
+        from vitrify.web.tasks import TASKS
+
+        try:
+            task = TASKS[self.do]
+            arguments, taken = {**self.arguments, "progress": progress}, inspect.signature(task).parameters
+            return dict(task(**{name: value for name, value in arguments.items() if name in taken}))
+        except VitrifyError as error:
+            return {"error": str(error), "status": 422}
+        except (OSError, MemoryError) as error:  # as the command line says it
+            return {"error": f"the system refused: {error or type(error).__name__}", "status": 413}
+        except Exception:  # a fault of ours: it must not take the worker away from others
+            traceback.print_exc()
+            fault = "vitrify failed here, which is a fault of its own: the terminal of the app shows where"
+            return {"error": fault, "status": 500}
 
 
 def _peak() -> int:
-    """The most bytes that this process has held; the system's own count begins with what its parent held."""
+    """Return the most bytes that this process has held; the system's own count begins with what its parent held."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
@@ -57,32 +67,15 @@ def _peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-def _seldom(say: Callable[[dict[str, Any]], None]) -> Callable[..., None]:
-    """Progress, told a few times a second at most; what is done at all is always told."""
-    last: list[Any] = [0.0, None]
+def _seldom(send: Callable[[object], None]) -> Callable[..., None]:
+    """Return a function that sends progress a few times a second at most; a new kind of work is always told."""
+    last, doing = 0.0, ""
 
-    def progress(*parts: Any) -> None:
+    def progress(*parts: object) -> None:
+        nonlocal last, doing
         now = time.monotonic()
-        if now - last[0] > PAUSE or parts[0] != last[1]:
-            last[:] = [now, parts[0]]
-            say({"progress": parts})
+        if now - last > PROGRESS_SECONDS or parts[0] != doing:
+            last, doing = now, str(parts[0])
+            send(parts)
 
     return progress
-
-
-def _answer(task: Any, question: dict[str, Any], progress: Any) -> dict[str, Any]:
-    try:
-        return dict(task(**question, progress=progress))
-    except VitrifyError as error:
-        return {"error": str(error), "status": 422}
-    except (OSError, MemoryError) as error:  # as the command line says it
-        return {"error": f"the system refused: {error or type(error).__name__}", "status": 413}
-    except Exception:  # a fault of ours: it must not take the worker away from others
-        traceback.print_exc()
-        return {"error": "vitrify failed here, which is a fault of its own: the terminal of the app shows where"} | {
-            "status": 500
-        }
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -12,36 +12,37 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from built import small_scene
+from examples import examples
 from hard_nets import hard_nets
 from nets import copycat, mixed, random_net
-from vitrify.bounds.ac0 import LEVELS, difference, hard_attention_circuit, to_aiger
+from vitrify.bounds.ac0 import BLOCK_DEPTH, difference, hard_attention_circuit, to_aiger
 from vitrify.bounds.activations import ExactNet, possible
 from vitrify.bounds.gates import all_words, input_bits
 from vitrify.constructions.catalogue import build
 from vitrify.constructions.counting import counting
-from vitrify.constructions.dyck_recogniser import dyck_recogniser
+from vitrify.constructions.dyck_recognizer import dyck_recognizer
 from vitrify.constructions.log_depth import log_depth
-from vitrify.constructions.ngram import Shape, ngram
+from vitrify.constructions.ngram import Variant, ngram
 from vitrify.constructions.temporal import temporal
 from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
 from vitrify.net.architecture import Output
-from vitrify.net.run import batch_logits
+from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
-from vitrify.spec.automata import cyclic
-from vitrify.spec.counting_languages import majority
-from vitrify.spec.dyck import Dyck
-from vitrify.spec.ltl import Formula
-from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.automata.families import cyclic
+from vitrify.spec.languages.dyck import Dyck
+from vitrify.spec.logic.crasp import majority
+from vitrify.spec.logic.ltl import Formula
+from vitrify.spec.ngrams.families import random_ngram
 
 
 def formula(text: str) -> Weights:
-    return assemble(temporal(Formula.from_text(f"alphabet: a b c\nlength: 7\n{text}")))
+    return assemble(temporal(Formula.from_text(f"alphabet: a b c\nlength: 7\n{text}"), attention="hard"))
 
 
-def gram(shape: Shape) -> Weights:
-    return assemble(ngram(random_ngram(2, 3, seed=1), shape=shape, attention="hard", max_length=9))
+def gram(shape: Variant) -> Weights:
+    return assemble(ngram(random_ngram(2, 3, seed=1), variant=shape, attention="hard", max_length=9))
 
 
 BUILT: dict[str, tuple[Callable[[], Weights], int]] = {
@@ -49,8 +50,8 @@ BUILT: dict[str, tuple[Callable[[], Weights], int]] = {
     "yesterday": (lambda: formula("H (b -> Y a)"), 7),
     "three nested": (lambda: formula("O (c & O (b & O a))"), 6),
     "places": (lambda: formula("H (MOD(0, 2) -> a)"), 6),
-    "brackets": (lambda: assemble(dyck_recogniser(Dyck.of_kinds(1, 2, 10))), 10),
-    "brackets of two kinds": (lambda: assemble(dyck_recogniser(Dyck.of_kinds(2, 2, 5))), 5),
+    "brackets": (lambda: assemble(dyck_recognizer(Dyck.of_kinds(1, 2, 10), attention="hard")), 10),
+    "brackets of two kinds": (lambda: assemble(dyck_recognizer(Dyck.of_kinds(2, 2, 5), attention="hard")), 5),
     "3-gram, heads": (lambda: gram("heads"), 9),
     "3-gram, layers": (lambda: gram("layers"), 9),
     "parity, log depth": (lambda: assemble(log_depth(cyclic(2), max_length=8, attention="hard")), 8),
@@ -58,6 +59,7 @@ BUILT: dict[str, tuple[Callable[[], Weights], int]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BUILT)
 def test_a_built_net_and_its_circuit_say_the_same_on_every_word(name: str) -> None:
     make, longest = BUILT[name]
@@ -68,11 +70,12 @@ def test_a_built_net_and_its_circuit_say_the_same_on_every_word(name: str) -> No
         made = hard_attention_circuit(exact, length)
         assert difference(weights, made, all_words(made.letters, length)) is None
         depths.append(made.circuit.size.depth)
-    assert max(depths) <= LEVELS * len(weights.architecture.blocks) + 2
+    assert max(depths) <= BLOCK_DEPTH * len(weights.architecture.blocks) + 2
 
 
+@pytest.mark.long
 @given(hard_nets(), st.integers(1, 4))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_a_random_net_and_its_circuit_say_the_same_on_every_word(weights: Weights, length: int) -> None:
     try:
         made = hard_attention_circuit(ExactNet(weights), length)
@@ -80,14 +83,14 @@ def test_a_random_net_and_its_circuit_say_the_same_on_every_word(weights: Weight
         assume(False)
     words = all_words(made.letters, length)
     assert difference(weights, made, words) is None
-    assert made.circuit.size.depth <= LEVELS * len(weights.architecture.blocks) + 2
+    assert made.circuit.size.depth <= BLOCK_DEPTH * len(weights.architecture.blocks) + 2
     narrow = to_aiger(made.circuit)
     bits = input_bits(words, made.letters)
     assert np.array_equal(narrow.evaluate(bits), made.circuit.evaluate(bits))
 
 
 @given(hard_nets(ties=("left", "right", "average")), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_everything_that_happens_in_a_run_is_possible(weights: Weights, length: int) -> None:
     exact, net = ExactNet(weights), weights.architecture
     letters = tuple(range(1, len(net.inputs)))
@@ -111,13 +114,13 @@ def test_everything_that_happens_in_a_run_is_possible(weights: Weights, length: 
 
 @pytest.mark.slow
 def test_two_kinds_of_brackets_on_all_words_of_eight() -> None:
-    weights = assemble(dyck_recogniser(Dyck.of_kinds(2, 2, 8)))
+    weights = assemble(dyck_recognizer(Dyck.of_kinds(2, 2, 8), attention="hard"))
     made = hard_attention_circuit(ExactNet(weights), 8)
     assert difference(weights, made, all_words(4, 8)) is None
 
 
 def test_depth_does_not_grow_and_gates_grow_slowly() -> None:
-    weights = assemble(dyck_recogniser(Dyck.of_kinds(1, 2, 16)))
+    weights = assemble(dyck_recognizer(Dyck.of_kinds(1, 2, 16), attention="hard"))
     exact = ExactNet(weights)
     sizes = {length: hard_attention_circuit(exact, length).circuit.size for length in (4, 8, 16)}
     assert {size.depth for size in sizes.values()} == {11}
@@ -169,7 +172,7 @@ def test_ties_that_rounding_or_other_keys_decide_are_refused() -> None:
 def test_what_is_not_hard_attention_over_tokens_is_refused() -> None:
     with pytest.raises(BuildRefused, match=r"this net has softmax attention, sparsemax attention$"):
         ExactNet(random_net(mixed(residual="add")))
-    with pytest.raises(BuildRefused, match="a layer norm, a growing stream"):
+    with pytest.raises(BuildRefused, match="a layer norm, a growing residual stream"):
         ExactNet(random_net(mixed(residual="concatenate", norm=True)))
     with pytest.raises(BuildRefused, match="this net is convolutional"):
         ExactNet(build(small_scene(0)))
@@ -186,7 +189,7 @@ def test_a_difference_is_found() -> None:
 
 
 def test_exact_logits_are_those_of_the_net() -> None:
-    weights = assemble(dyck_recogniser(Dyck.of_kinds(1, 2, 6)))
+    weights = assemble(dyck_recognizer(Dyck.of_kinds(1, 2, 6), attention="hard"))
     exact = ExactNet(weights)
     _, stands = possible(exact, [(0,), (1,), (2,), (1,), (2,)])
     (kind,) = stands[-1]

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from vitrify.bounds.calculators._entropy import doubt, least_error
 from vitrify.bounds.calculators.associative_recall import needed
 from vitrify.bounds.calculators.catalogue import (
     EXPLAINED,
     PACKAGE,
     Bound,
-    Reading,
+    BoundReading,
     Status,
     bound_of,
     find,
@@ -24,6 +25,7 @@ from vitrify.bounds.calculators.catalogue import (
     values_of,
 )
 from vitrify.errors import InputError, SpecError
+from vitrify.parameters import described
 from vitrify.registry import Headline, names
 
 BOUNDS = {shown(headline): headline for headline in listing()}
@@ -34,9 +36,9 @@ def headline(request: pytest.FixtureRequest) -> Headline:
     return BOUNDS[request.param]
 
 
-def reading(name: str, *words: str) -> Reading:
+def reading(name: str, *words: str) -> BoundReading:
     bound = bound_of(find(name))
-    return bound.evaluate(values_of(bound, words))
+    return bound.evaluate(**values_of(bound, words))
 
 
 def test_every_bound_says_what_it_states_assumes_and_where_it_comes_from(headline: Headline) -> None:
@@ -49,16 +51,23 @@ def test_every_bound_says_what_it_states_assumes_and_where_it_comes_from(headlin
     assert any(tag in headline.section("Source") for tag in ("[T]", "[A]", "[S]"))
     told = " ".join(f"{word}: {headline.section(word)}" for word in ("Statement", "Assumes", "Source"))
     assert told == " ".join(" ".join(headline.doc.splitlines()[1:]).split())
-    assert len({parameter.name for parameter in bound.parameters}) == len(bound.parameters)
+    for parameter in described(bound.evaluate):
+        assert parameter.help
+        assert parameter.within is not None
+
+
+def lowest(bound: Bound) -> dict[str, float]:
+    """The least value of every parameter."""
+    return {p.name: p.within.low for p in described(bound.evaluate) if p.within and p.within.low is not None}
 
 
 def smallest(bound: Bound) -> list[str]:
-    return [f"{p.name}={max(p.low, 64 if p.name in 'NT' else p.low):g}" for p in bound.parameters]
+    return [f"{name}={max(low, 64 if name in 'NT' else low):g}" for name, low in lowest(bound).items()]
 
 
 def test_every_bound_is_evaluated_from_the_least_sizes_on(headline: Headline) -> None:
     bound = bound_of(headline)
-    found = bound.evaluate(values_of(bound, smallest(bound)))
+    found = bound.evaluate(**values_of(bound, smallest(bound)))
     assert found.figures
     assert found.says
     if bound.status != "unconditional":
@@ -67,11 +76,13 @@ def test_every_bound_is_evaluated_from_the_least_sizes_on(headline: Headline) ->
 
 def test_every_parameter_is_checked(headline: Headline) -> None:
     bound = bound_of(headline)
-    wrong = [f"{parameter.name}={parameter.low - 1:g}" for parameter in bound.parameters]
+    parameters = described(bound.evaluate)
+    wrong = [f"{name}={low - 1:g}" for name, low in lowest(bound).items()]
+    assert len(wrong) == len(parameters)
     with pytest.raises(SpecError) as refused:
         values_of(bound, [*wrong, "nonsense=1", "word"])
     assert len(refused.value.problems) == len(wrong) + 2
-    required = [parameter for parameter in bound.parameters if parameter.default is None]
+    required = [parameter for parameter in parameters if parameter.required]
     with pytest.raises(SpecError) as refused:
         values_of(bound, [])
     assert len(refused.value.problems) == len(required)
@@ -113,7 +124,7 @@ FIGURES: list[tuple[str, str, str, Any]] = [
     ("associative-recall", "P=8 V=2 error=0.5", "state bits needed", 0.0),
     ("copying", "L=10 D=4", "state bits needed", 20.0),
     ("copying", "L=10 D=2 bits=8", "probability of a right copy at most", 0.25),
-    ("conditional-trigram", "T=999 H=1 d=4 p=8", "longest word", 150),
+    ("conditional-trigram", "T=999 H=1 d=4 p=8", "longest word not excluded", 150),
     ("associative-memory", "N=100 M=16 b=8", "least parameters", 50),
     ("linear-attention", "P=8 V=4 k=2 m=3 p=2", "state bits", 16),
     ("chain-of-thought", "n=4096 H=1 d=8 p=8", "√(n/(Hdp))", 8.0),
@@ -121,12 +132,12 @@ FIGURES: list[tuple[str, str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "words", "figure", "value"), FIGURES)
+@each(("name", "words", "figure", "value"), FIGURES)
 def test_figures(name: str, words: str, figure: str, value: Any) -> None:
     assert reading(name, *words.split()).figures[figure] == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "below", "above"),
     [
         ("composition", "n=64 H=1 d=14 p=16", "n=64 H=1 d=23 p=16"),

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
+from examples import examples
+from vitrify.bounds.by_hand import gathering_layer
 from vitrify.bounds.calculators.composition import by_fano, published
 from vitrify.bounds.composition import (
     answers_of,
@@ -24,8 +27,7 @@ from vitrify.bounds.composition import (
     table_strategy,
 )
 from vitrify.bounds.games import composition_game
-from vitrify.bounds.quantised import random_layer
-from vitrify.bounds.right import gathering_layer
+from vitrify.bounds.quantized import random_layer
 from vitrify.errors import InputError
 
 
@@ -47,7 +49,7 @@ def test_random_words_are_as_many_as_asked_for() -> None:
         measured(lambda words: words[:, 0], 5)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.integers(0, 2**20), st.integers(0, 3))
 def test_the_best_reader_is_the_best_of_all(seed: int, bits: int) -> None:
     n = 2
@@ -91,7 +93,7 @@ def test_tables_cost_what_they_should() -> None:
     assert best_reader(sent, 4) == pytest.approx(table_strategy(4, 4))
 
 
-@pytest.mark.parametrize(("n", "size", "bits", "kept"), [(4, 2, 6, 1), (4, 5, 8, 4), (4, 3, 10, 4), (5, 1, 8, 0)])
+@each(("n", "size", "bits", "kept"), [(4, 2, 6, 1), (4, 5, 8, 4), (4, 3, 10, 4), (5, 1, 8, 0)])
 def test_the_storing_layer_knows_exactly_what_it_stores(n: int, size: int, bits: int, kept: int) -> None:
     answers = answers_of(storing_layer(n, size, bits))
     rng = np.random.default_rng(0)
@@ -103,6 +105,7 @@ def test_the_storing_layer_knows_exactly_what_it_stores(n: int, size: int, bits:
     assert (found == 0)[there >= kept].all()
 
 
+@pytest.mark.slow
 def test_one_layer_with_room_for_everything_composes() -> None:
     game = composition_game(4)
     model = gathering_layer(game, 16)

@@ -9,21 +9,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from hard_nets import hard_nets
 from nets import copycat
 from vitrify.bounds.activations import ExactNet, read_answer
 from vitrify.bounds.cone import blind_spot, cone
 from vitrify.bounds.gates import all_words
-from vitrify.constructions.dyck_recogniser import dyck_recogniser
+from vitrify.constructions.dyck_recognizer import dyck_recognizer
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.temporal import temporal
 from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
-from vitrify.net.run import batch_logits
+from vitrify.net.inference import batch_logits
 from vitrify.net.weights import Weights
-from vitrify.spec.automata import cyclic
-from vitrify.spec.dyck import Dyck
-from vitrify.spec.ltl import Formula
+from vitrify.spec.automata.families import cyclic
+from vitrify.spec.languages.dyck import Dyck
+from vitrify.spec.logic.ltl import Formula
 
 
 def sensitive(weights: Weights, length: int, fixed: dict[int, int]) -> tuple[set[int], set[Any]]:
@@ -46,8 +47,9 @@ def sensitive(weights: Weights, length: int, fixed: dict[int, int]) -> tuple[set
     return matter, set(said.values())
 
 
+@pytest.mark.long
 @given(hard_nets(ties=("left", "right", "average")), st.integers(1, 4), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_matters_is_in_the_cone(weights: Weights, length: int, data: st.DataObject) -> None:
     letters = st.integers(1, len(weights.architecture.inputs) - 1)
     fixed = data.draw(st.dictionaries(st.integers(0, length - 1), letters))
@@ -62,6 +64,7 @@ def test_what_matters_is_in_the_cone(weights: Weights, length: int, data: st.Dat
     assert found.irrelevant == found.free - found.depends
 
 
+@pytest.mark.long
 def test_nothing_is_irrelevant_to_a_net_that_does_parity() -> None:
     """Three layers suffice for eight letters: under no restriction that the search tries may a letter be missed."""
     weights = assemble(log_depth(cyclic(2), max_length=5, attention="hard"))
@@ -73,7 +76,9 @@ def test_nothing_is_irrelevant_to_a_net_that_does_parity() -> None:
 
 
 def test_a_formula_misses_letters_once_it_is_true() -> None:
-    exact = ExactNet(assemble(temporal(Formula.from_text("alphabet: a b c\nlength: 12\nO (c & Y b)"))))
+    exact = ExactNet(
+        assemble(temporal(Formula.from_text("alphabet: a b c\nlength: 12\nO (c & Y b)"), attention="hard"))
+    )
     assert cone(exact, 12, {}).depends == set(range(12))
     found = cone(exact, 12, {3: 2, 4: 3})
     assert not found.depends
@@ -81,9 +86,10 @@ def test_a_formula_misses_letters_once_it_is_true() -> None:
     assert len(found.irrelevant) == 10
 
 
+@pytest.mark.slow
 def test_a_recogniser_of_bounded_brackets_misses_a_letter_of_dyck_1() -> None:
     """Three opening brackets are too many for depth 2, whatever follows; a balanced word may still follow."""
-    exact = ExactNet(assemble(dyck_recogniser(Dyck.of_kinds(1, 2, 10))))
+    exact = ExactNet(assemble(dyck_recognizer(Dyck.of_kinds(1, 2, 10), attention="hard")))
 
     def possible(fixed: Any) -> bool:
         heights = {0}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from cases import each
+from fixed_layer import FixedLayer
 from nets import random_net
-from vitrify.bounds.fixed_layer import FixedLayer
 from vitrify.bounds.fixed_point import FixedNet, Grid
-from vitrify.bounds.games import index_game
-from vitrify.bounds.protocols import Sums, play
+from vitrify.bounds.games import Game, index_game
+from vitrify.bounds.protocols import PartialSums, play
 from vitrify.bounds.refute import refute
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
@@ -28,11 +29,16 @@ def fixed(seed: int, **changes: Any) -> FixedNet:
     return FixedNet(random_net(net, seed), Grid(fraction=2, top=4, score=3))
 
 
-@pytest.mark.parametrize("seed", range(5))
+def sums(layer: FixedLayer, game: Game) -> PartialSums:
+    """The protocol of a layer that has the methods of a quantised one, but other numbers."""
+    return PartialSums(cast(Any, layer), game)
+
+
+@each("seed", range(5))
 def test_two_parties_run_a_fixed_point_net(seed: int) -> None:
     net = fixed(seed)
     layer = FixedLayer(net, GAME.symbols, GAME.length)
-    protocol = Sums(layer, GAME)
+    protocol = sums(layer, GAME)
     assert layer.bits == (2 * 4 * 4).bit_length() + 2 * 3
     assert protocol.bits == 2 * 3 * (layer.bits + 2)
     rng = np.random.default_rng(seed)
@@ -49,7 +55,7 @@ def test_a_small_fixed_point_net_is_refuted() -> None:
     blocks = (Block((Head("softmax", "causal"),), d_head=2, d_value=1),)
     net = Transformer(("<s>", *game.symbols), Output("lm", game.symbols), game.length, 3, blocks)
     small = FixedNet(random_net(net, 7), Grid(fraction=1, top=1, score=1))
-    search = refute(Sums(FixedLayer(small, game.symbols, game.length), game))
+    search = refute(sums(FixedLayer(small, game.symbols, game.length), game))
     assert search.message == 2 * (3 + 2 + 6) < search.needed == 40
     found = search.refutation
     assert found is not None

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.bounds.games import (
     Game,
     averaging_game,
@@ -41,7 +42,7 @@ def questions(game: Game) -> list[object]:
     return list(game.questions)
 
 
-@pytest.mark.parametrize("game", GAMES, ids=lambda game: f"{game.name}-{game.size}")
+@each("game", GAMES, ids=lambda game: f"{game.name}-{game.size}")
 def test_what_the_parties_know_is_the_answer_to_the_word(game: Game) -> None:
     for alice in game.numbered(0, game.inputs).tolist():
         for bob in questions(game):
@@ -50,7 +51,7 @@ def test_what_the_parties_know_is_the_answer_to_the_word(game: Game) -> None:
             assert game.label(alice, bob) == game.truth(word.tolist())
 
 
-@pytest.mark.parametrize("game", GAMES, ids=lambda game: f"{game.name}-{game.size}")
+@each("game", GAMES, ids=lambda game: f"{game.name}-{game.size}")
 def test_two_inputs_have_a_question_that_tells_them_apart(game: Game) -> None:
     inputs = game.numbered(0, game.inputs).tolist()
     assert len({tuple(alice) for alice in inputs}) == game.inputs == round(2**game.needed)
@@ -60,7 +61,7 @@ def test_two_inputs_have_a_question_that_tells_them_apart(game: Game) -> None:
             assert game.label(first, question) != game.label(second, question)
 
 
-@pytest.mark.parametrize("game", GAMES, ids=lambda game: f"{game.name}-{game.size}")
+@each("game", GAMES, ids=lambda game: f"{game.name}-{game.size}")
 def test_everybody_sees_only_his_own_places(game: Game) -> None:
     inputs, asked = game.numbered(0, min(game.inputs, 8)), questions(game)[:8]
     for alice in inputs:

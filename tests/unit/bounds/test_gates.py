@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from vitrify.bounds.ac0 import to_aiger
-from vitrify.bounds.gates import FALSE, TRUE, WideCircuit, Wiring, all_words, input_bits
+from vitrify.bounds.gates import FALSE, TRUE, GateWiring, WideCircuit, all_words, input_bits
 from vitrify.errors import BuildRefused, InputError
-from vitrify.spec.circuit import Circuit
+from vitrify.spec.computation.circuit import Circuit
 
-Drawn = tuple[Wiring, list[int], list[Any]]
+Drawn = tuple[GateWiring, list[int], list[Any]]
 
 
 def all_bits(width: int) -> np.ndarray:
@@ -24,7 +25,7 @@ def all_bits(width: int) -> np.ndarray:
 @st.composite
 def wirings(draw: st.DrawFn, thresholds: bool = True) -> Drawn:
     """A wiring with random gates, the literal that each call gave, and the calls."""
-    wiring = Wiring([f"x{n}" for n in range(draw(st.integers(1, 4)))])
+    wiring = GateWiring([f"x{n}" for n in range(draw(st.integers(1, 4)))])
     literals, calls = [FALSE, TRUE, *wiring.literals], list[Any]()
     for _ in range(draw(st.integers(0, 8))):
         read = [literals[draw(st.integers(0, len(literals) - 1))] ^ draw(st.integers(0, 1)) for _ in range(3)]
@@ -54,8 +55,9 @@ def meant(calls: list[Any], bits: np.ndarray) -> dict[int, int]:
     return value
 
 
+@pytest.mark.long
 @given(wirings())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_circuit_computes_what_its_gates_say(case: Drawn) -> None:
     wiring, literals, calls = case
     circuit = wiring.circuit([(f"y{place}", literal) for place, literal in enumerate(literals)])
@@ -65,7 +67,7 @@ def test_a_circuit_computes_what_its_gates_say(case: Drawn) -> None:
 
 
 @given(wirings(thresholds=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_two_input_gates_compute_the_same(case: Drawn) -> None:
     wiring, literals, _ = case
     wide = wiring.circuit([(f"y{place}", literal) for place, literal in enumerate(literals)])
@@ -74,12 +76,12 @@ def test_two_input_gates_compute_the_same(case: Drawn) -> None:
 
 
 def majority(count: int) -> WideCircuit:
-    wiring = Wiring([f"x{n}" for n in range(count)])
+    wiring = GateWiring([f"x{n}" for n in range(count)])
     return wiring.circuit([("most", wiring.at_least([2] * count, wiring.literals, count + 1))])
 
 
 def test_sizes_are_counted() -> None:
-    wiring = Wiring(["a", "b", "c", "d"])
+    wiring = GateWiring(["a", "b", "c", "d"])
     a, b, c, d = wiring.literals
     both, none = wiring.all_of([a, b]), wiring.all_of([a ^ 1, c ^ 1, d ^ 1])
     wiring.all_of([c, d])  # no output needs it
@@ -93,7 +95,7 @@ def test_sizes_are_counted() -> None:
 
 
 def test_constants_and_single_wires_cost_nothing() -> None:
-    wiring = Wiring(["a", "b"])
+    wiring = GateWiring(["a", "b"])
     a, b = wiring.literals
     assert (wiring.all_of([]), wiring.any_of([])) == (TRUE, FALSE)
     assert (wiring.all_of([a, FALSE]), wiring.any_of([a, TRUE])) == (FALSE, TRUE)
@@ -113,7 +115,7 @@ def test_bad_bits_and_heavy_weights_are_refused() -> None:
     with pytest.raises(InputError, match=r"rows of 3 bits, got an array of shape \(2, 4\)"):
         majority(3).evaluate(np.zeros((2, 4), dtype=bool))
     with pytest.raises(BuildRefused, match="53 bits"):
-        Wiring(["a"]).at_least([1 << 53], [2], 1)
+        GateWiring(["a"]).at_least([1 << 53], [2], 1)
     with pytest.raises(BuildRefused, match="has threshold gates"):
         to_aiger(majority(3))
 
@@ -126,7 +128,7 @@ def test_input_bits_are_one_hot_by_place() -> None:
 
 
 def test_wide_gates_become_balanced_trees(tmp_path: object) -> None:
-    wiring = Wiring([f"x{n}" for n in range(9)])
+    wiring = GateWiring([f"x{n}" for n in range(9)])
     wide = wiring.circuit([("all", wiring.all_of(wiring.literals)), ("some", wiring.any_of(wiring.literals))])
     assert wide.size.depth == 1
     narrow = to_aiger(wide, "two trees")

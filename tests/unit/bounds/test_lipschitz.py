@@ -7,21 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
+from examples import examples
 from nets import copycat, mixed, random_arrays, random_net
 from vitrify.bounds.gates import all_words
 from vitrify.bounds.lipschitz import influence, logit_moves, measured
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.counting import counting
 from vitrify.constructions.ngram import ngram
-from vitrify.constructions.parity import lead, parity
+from vitrify.constructions.parity import margin, parity
 from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
 from vitrify.net.architecture import Output
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
-from vitrify.spec.automata import cyclic
-from vitrify.spec.counting_languages import majority
-from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.automata.families import cyclic
+from vitrify.spec.logic.crasp import majority
+from vitrify.spec.ngrams.families import random_ngram
 
 ROUNDING = 1e-9
 
@@ -51,8 +53,9 @@ def soft_nets(draw: st.DrawFn) -> Weights:
     return Weights(net, {name: scale * array for name, array in arrays.items()})
 
 
+@pytest.mark.long
 @given(soft_nets(), st.integers(1, 4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_no_letter_moves_a_logit_by_more_than_the_bound(weights: Weights, length: int) -> None:
     words = all_words(len(weights.architecture.inputs) - 1, length)
     bound = logit_moves(weights, length)
@@ -61,14 +64,14 @@ def test_no_letter_moves_a_logit_by_more_than_the_bound(weights: Weights, length
 
 
 BUILT = {
-    "parity, two layers": assemble(parity(cyclic(2), 7)),
+    "parity, two layers": assemble(parity(cyclic(2), max_length=7)),
     "parity, counter": assemble(commutative(cyclic(2), max_length=7)),
     "majority": assemble(counting(majority("a", "ab", 7))),
     "3-gram": assemble(ngram(random_ngram(2, 3, seed=1), max_length=7)),
 }
 
 
-@pytest.mark.parametrize("name", BUILT)
+@each("name", BUILT)
 def test_the_bound_holds_for_built_nets(name: str) -> None:
     weights, words = BUILT[name], all_words(2, 7)
     bound = logit_moves(weights, 7).max(axis=-1)
@@ -155,8 +158,8 @@ def test_the_influence_falls_like_one_over_n() -> None:
 @pytest.mark.parametrize("length", [8, 64])
 def test_the_lead_of_parity_is_below_the_bound(length: int) -> None:
     """One letter turns the answer around: it moves the lead by the sum of two leads, and that is within the bound."""
-    found = influence(assemble(parity(cyclic(2), length)), length)
-    assert 2 * lead(length, 1.0, 1) < 2 * found.others
+    found = influence(assemble(parity(cyclic(2), max_length=length)), length)
+    assert 2 * margin(length, 1.0, 1) < 2 * found.others
 
 
 def test_other_nets_are_refused() -> None:

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from nets import random_net
-from vitrify.bounds.chain import Chain
+from vitrify.bounds.by_hand import averaging_layer, gathering_layer, register
+from vitrify.bounds.chain import ChainOfThought
 from vitrify.bounds.games import (
     averaging_game,
     composition_game,
@@ -23,11 +25,10 @@ from vitrify.bounds.games import (
     recall_game,
 )
 from vitrify.bounds.messages import Message, Transcript, read, write
-from vitrify.bounds.protocols import Cut, Query, Sums, TwoParty, play
-from vitrify.bounds.quantise import quantise
-from vitrify.bounds.quantised import random_layer
-from vitrify.bounds.quantised_recurrent import random_recurrent
-from vitrify.bounds.right import averaging_layer, gathering_layer, register
+from vitrify.bounds.protocols import Cut, PartialSums, Query, TwoParty, play
+from vitrify.bounds.quantize import quantize
+from vitrify.bounds.quantized import random_layer
+from vitrify.bounds.quantized_recurrent import random_recurrent
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
 from vitrify.net.transformer import Block, Head, Transformer
@@ -70,7 +71,7 @@ def agree(protocol: TwoParty, seed: int, runs: int = 5) -> None:
         assert np.array_equal(run.output, protocol.direct(game.words(alice, bob))[0])
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.sampled_from([index_game(1), index_game(5), match3_game(3), composition_game(3, 1), index_game(4, "xyz")]),
     st.integers(1, 6),
@@ -82,7 +83,7 @@ def test_partial_sums(game: Any, bits: int, heads: int, size: int, seed: int) ->
     model = random_layer(
         game.symbols, game.length, bits=bits, heads=heads, value_size=size, query_size=2, ask=game.ask, seed=seed
     )
-    protocol = Sums(model, game)
+    protocol = PartialSums(model, game)
     owned = len(game.places)
     assert protocol.bits == heads * (size + 1) * (bits + (ceil(log2(owned)) if owned > 1 else 0))
     agree(protocol, seed)
@@ -100,12 +101,12 @@ def test_what_stands_in_front_is_known_to_bob(pads: int) -> None:
         (Block(heads, d_head=2, d_value=2, units=3),),
         pads=pads,
     )
-    protocol = Sums(quantise(random_net(net, pads), game.symbols, game.length, 6), game)
+    protocol = PartialSums(quantize(random_net(net, pads), game.symbols, game.length, 6), game)
     assert protocol.bits == 2 * 3 * (6 + 2)
     agree(protocol, pads, runs=20)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(1, 4), st.integers(1, 6), st.integers(1, 2), st.integers(1, 3), st.booleans(), st.integers(0, 2**20))
 def test_queries(pointers: int, bits: int, heads: int, size: int, own: bool, seed: int) -> None:
     game = averaging_game(pointers)
@@ -119,7 +120,7 @@ def test_queries(pointers: int, bits: int, heads: int, size: int, own: bool, see
     agree(protocol, seed)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     st.sampled_from([pointer_game(4), recall_game("klm", "xyz"), copy_game(3, "ab", "|")]),
     st.integers(1, 6),
@@ -135,7 +136,7 @@ def test_states(game: Any, bits: int, size: int, seed: int) -> None:
 
 @pytest.mark.parametrize("game", [index_game(4), match3_game(4), composition_game(3, 2)], ids=lambda game: game.name)
 def test_a_layer_that_gathers_the_word_wins(game: Any) -> None:
-    protocol = Sums(gathering_layer(game, 18), game)
+    protocol = PartialSums(gathering_layer(game, 18), game)
     pairs = [(a, b) for a in game.numbered(0, game.inputs).tolist() for b in game.questions]
     said = [int(np.argmax(play(protocol, a, b).output)) for a, b in pairs]
     kinds = sorted({game.label(a, b) for a, b in pairs})
@@ -171,7 +172,7 @@ def test_a_chain_of_thought_by_two_parties() -> None:
     layers = [
         random_layer(symbols, 2 * n + 1 + s, bits=3, heads=2, value_size=2, answers=n, seed=s) for s in range(steps)
     ]
-    chain = Chain(n, tuple(layers))
+    chain = ChainOfThought(n, tuple(layers))
     assert chain.bits == steps * (2 * 3 * (3 + 3) + 3)
     rng = np.random.default_rng(0)
     written = set()

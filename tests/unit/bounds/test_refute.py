@@ -8,7 +8,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from cases import each
 from nets import random_net
+from vitrify.bounds.by_hand import averaging_layer, gathering_layer, register
 from vitrify.bounds.games import (
     averaging_game,
     composition_game,
@@ -20,21 +22,19 @@ from vitrify.bounds.games import (
 )
 from vitrify.bounds.kernel import averaging_net, refute_averaging
 from vitrify.bounds.nets import answer, refute_net
-from vitrify.bounds.protocols import Cut, Query, Sums, TwoParty, play
-from vitrify.bounds.quantised import random_layer
-from vitrify.bounds.quantised_recurrent import quantise_recurrent, random_recurrent
+from vitrify.bounds.protocols import Cut, PartialSums, Query, TwoParty, play
+from vitrify.bounds.quantized import random_layer
+from vitrify.bounds.quantized_recurrent import quantize_recurrent, random_recurrent
 from vitrify.bounds.refute import refute
-from vitrify.bounds.right import averaging_layer, gathering_layer, register
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
 from vitrify.net.cells import Cell, CellKind
+from vitrify.net.inference import logits
 from vitrify.net.recurrent import Recurrent
-from vitrify.net.run import logits
-from vitrify.spec.automata import cyclic
-from vitrify.spec.maxout import Maxout
-from vitrify.spec.maxout_nets import random_maxout, random_relu
-from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.automata.families import cyclic
+from vitrify.spec.geometry.maxout import Maxout, random_maxout, random_relu
+from vitrify.spec.ngrams.families import random_ngram
 
 SMALL: list[Callable[[int], TwoParty]] = [
     lambda seed: _sums(index_game(16), 1, seed),
@@ -47,8 +47,8 @@ SMALL: list[Callable[[int], TwoParty]] = [
 ]
 
 
-def _sums(game: Any, bits: int, seed: int) -> Sums:
-    return Sums(random_layer(game.symbols, game.length, bits=bits, ask=game.ask, seed=seed), game)
+def _sums(game: Any, bits: int, seed: int) -> PartialSums:
+    return PartialSums(random_layer(game.symbols, game.length, bits=bits, ask=game.ask, seed=seed), game)
 
 
 def _query(seed: int) -> Query:
@@ -56,8 +56,8 @@ def _query(seed: int) -> Query:
     return Query(random_layer(game.symbols, game.length, bits=1, query_size=2, ask=game.ask, seed=seed), game)
 
 
-@pytest.mark.parametrize("number", range(len(SMALL)))
-@pytest.mark.parametrize("seed", range(3))
+@each("number", range(len(SMALL)))
+@each("seed", range(3))
 def test_small_nets_are_refuted_by_a_pair_that_the_net_confirms(number: int, seed: int) -> None:
     protocol = SMALL[number](seed)
     game, search = protocol.game, refute(protocol)
@@ -73,11 +73,11 @@ def test_small_nets_are_refuted_by_a_pair_that_the_net_confirms(number: int, see
     assert "a collision is forced" in str(search)
 
 
-@pytest.mark.parametrize(
+@each(
     "protocol",
     [
-        Sums(gathering_layer(index_game(6), 16), index_game(6)),
-        Sums(gathering_layer(match3_game(4), 16), match3_game(4)),
+        PartialSums(gathering_layer(index_game(6), 16), index_game(6)),
+        PartialSums(gathering_layer(match3_game(4), 16), match3_game(4)),
         Query(averaging_layer(averaging_game(5), 5, 8), averaging_game(5)),
         Cut(register(pointer_game(7)), pointer_game(7)),
     ],
@@ -101,17 +101,15 @@ def test_a_collision_above_the_bound_is_found_and_said_to_be_unforced() -> None:
 
 def test_few_tries_are_told() -> None:
     game = index_game(12)
-    search = refute(Sums(gathering_layer(game, 20), game), tries=100)
+    search = refute(PartialSums(gathering_layer(game, 20), game), tries=100)
     assert (search.tries, search.refutation) == (100, None)
 
 
-class Lying:
+class Lying(PartialSums):
     """A protocol whose messages collide although the net tells the words apart."""
 
     def __init__(self) -> None:
-        self.inner = Sums(gathering_layer(index_game(3), 16), index_game(3))
-        self.game, self.bits = self.inner.game, self.inner.bits
-        self.send, self.finish, self.direct = self.inner.send, self.inner.finish, self.inner.direct
+        super().__init__(gathering_layer(index_game(3), 16), index_game(3))
 
     def numbers(self, alice: Any) -> Any:
         return np.zeros((len(alice), 1), dtype=np.int64)
@@ -122,7 +120,7 @@ def test_a_collision_that_the_net_does_not_confirm_is_no_refutation() -> None:
         refute(Lying())
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each("seed", range(25))
 def test_narrow_fully_connected_nets_are_refuted(seed: int) -> None:
     rng = np.random.default_rng(seed)
     q, width = int(rng.integers(1, 5)), int(rng.integers(1, 4))
@@ -172,12 +170,12 @@ def test_a_net_of_full_rank_is_exact_and_not_refuted() -> None:
 def test_kernels_that_are_not_asked_well() -> None:
     with pytest.raises(InputError, match="2q \\+ 1"):
         refute_averaging(averaging_net(5, 1, 2), 5, 1, 3)
-    with pytest.raises(InputError, match="it reads 10 and says 1"):
+    with pytest.raises(InputError, match="it reads 10 and outputs 1"):
         refute_averaging(averaging_net(5, 1, 2), 7, 1, 3)
 
 
 def test_a_built_net_of_one_layer() -> None:
-    net = build(random_ngram(4, 3, seed=2), "heads", Settings("softmax", 21, None, None, None))
+    net = build(random_ngram(4, 3, seed=2), "heads", attention="softmax", max_length=21)
     search = refute_net(net, "induction", bits=8)
     found = search.search.refutation
     assert (search.size, search.bits) == (10, 8)
@@ -190,7 +188,7 @@ def test_a_built_net_of_one_layer() -> None:
 
 
 def test_three_symbols_are_enough() -> None:
-    net = build(random_ngram(3, 2, seed=2), "heads", Settings("softmax", 9, None, None, None))
+    net = build(random_ngram(3, 2, seed=2), "heads", attention="softmax", max_length=9)
     found = refute_net(net, "induction", bits=4).search.refutation
     assert found is not None
     for word, right in zip((found.first, found.second), found.answers, strict=True):
@@ -199,33 +197,33 @@ def test_three_symbols_are_enough() -> None:
 
 
 def test_nets_and_tasks_that_do_not_fit() -> None:
-    net = build(random_ngram(4, 3, seed=2), "heads", Settings("softmax", 21, None, None, None))
+    net = build(random_ngram(4, 3, seed=2), "heads", attention="softmax", max_length=21)
     with pytest.raises(InputError, match="no task is called 'juggling'; there are: induction, copy"):
         refute_net(net, "juggling")
-    with pytest.raises(InputError, match="room for a size of 1 to 10, not 11"):
+    with pytest.raises(InputError, match="the size must be from 1 to 10, not 11"):
         refute_net(net, "induction", size=11)
-    with pytest.raises(InputError, match="has 7, and the bound is silent"):
+    with pytest.raises(InputError, match="has 7, to which the bound does not apply"):
         refute_net(build(cyclic(3)), "induction")
-    with pytest.raises(InputError, match="it says: 0 1 2"):
+    with pytest.raises(InputError, match="it outputs: 0 1 2"):
         refute_net(build(cyclic(3), "commutative"), "induction")
-    with pytest.raises(InputError, match="copy is asked of recurrent nets"):
+    with pytest.raises(InputError, match="copy is a task for recurrent nets"):
         refute_net(net, "copy")
-    with pytest.raises(InputError, match="this is about recurrent nets; the net is transformer"):
-        quantise_recurrent(net, net.architecture.inputs[1:3], 4)
+    with pytest.raises(InputError, match="the net must be recurrent; it is transformer"):
+        quantize_recurrent(net, net.architecture.inputs[1:3], 4)
 
 
-@pytest.mark.parametrize("cell", get_args(CellKind))
+@each("cell", get_args(CellKind))
 def test_recurrent_nets_of_any_cell_by_two_parties(cell: CellKind) -> None:
     letters = tuple("abcdefgh")
     kind = Cell(cell, 2, factors=1 if cell == "householder" else 0)
     net = Recurrent(("<s>", *letters), Output("transducer", letters), max_length=17, d_embed=3, cell=kind)
     weights = random_net(net, seed=3).map(lambda array: array / 2)  # type: ignore[arg-type]
     game = recall_game(letters[:6], letters[6:])
-    fine = quantise_recurrent(weights, letters, 18)
+    fine = quantize_recurrent(weights, letters, 18)
     words = np.random.default_rng(0).integers(0, 8, (10, 5))
     true = np.array([found[-1] for found in logits(weights, (words + 1).tolist())])
     assert np.abs(fine.after(fine.start(10), words)[1] - true).max() < 1e-3
-    protocol = Cut(quantise_recurrent(weights, game.symbols, 2), game)
+    protocol = Cut(quantize_recurrent(weights, game.symbols, 2), game)
     assert protocol.bits == 2 * (4 if cell == "lstm" else 2)
     for alice in game.numbered(0, 8).tolist():
         run = play(protocol, alice, 2)

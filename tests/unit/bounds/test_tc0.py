@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from nets import copycat, mixed, random_arrays, random_net
 from oracles.naive_fixed_point import naive_logits
 from vitrify.bounds.activations import read_answer
 from vitrify.bounds.fixed_point import FixedNet, Grid
 from vitrify.bounds.gates import all_words
-from vitrify.bounds.tc0 import LEVELS, finite_precision_circuit
+from vitrify.bounds.tc0 import BLOCK_DEPTH, finite_precision_circuit
 from vitrify.errors import BuildRefused, InputError
 from vitrify.net.architecture import Output
-from vitrify.net.run import batch_logits
+from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 
@@ -50,8 +51,9 @@ def soft_nets(draw: st.DrawFn, widest: int = 2) -> Weights:
     return Weights(net, {name: 4 * array if "b_rel" in name else array for name, array in arrays.items()})
 
 
+@pytest.mark.long
 @given(soft_nets(), st.sampled_from(GRIDS), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_finite_precision_is_what_rational_arithmetic_says(weights: Weights, grid: Grid, data: st.DataObject) -> None:
     letters = st.integers(1, len(weights.architecture.inputs) - 1)
     word = data.draw(st.lists(letters, min_size=1, max_size=4))
@@ -61,15 +63,15 @@ def test_finite_precision_is_what_rational_arithmetic_says(weights: Weights, gri
 
 
 @given(soft_nets() | soft_nets(widest=1), st.sampled_from(GRIDS[:2]), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_circuit_says_the_same_as_its_net_on_every_word(weights: Weights, grid: Grid, length: int) -> None:
     fixed = FixedNet(weights, grid)
     made = finite_precision_circuit(fixed, length)
     words = all_words(made.letters, length)
     net = weights.architecture
     wanted = [read_answer("values", net.output.symbols, row) for row in fixed.run(words)[:, -1].tolist()]
-    assert made.say(words) == wanted
-    assert made.circuit.size.depth <= LEVELS * len(net.blocks) + 2
+    assert made.run(words) == wanted
+    assert made.circuit.size.depth <= BLOCK_DEPTH * len(net.blocks) + 2
 
 
 def drawn(seed: int) -> Weights:
@@ -88,7 +90,7 @@ def drawn(seed: int) -> Weights:
 def test_depth_is_constant_and_size_is_linear_without_positions() -> None:
     fixed = FixedNet(drawn(6), Grid(1, 2, 3))
     sizes = [finite_precision_circuit(fixed, length).circuit.size for length in (4, 8, 16, 32)]
-    assert {size.depth for size in sizes} == {LEVELS * 2 + 1}
+    assert {size.depth for size in sizes} == {BLOCK_DEPTH * 2 + 1}
     assert len({size.weight_bits for size in sizes}) == 1
     for small, large in pairwise(sizes[1:]):  # all types are there from 8 letters on
         assert small.gates < large.gates < 2.1 * small.gates
@@ -113,8 +115,8 @@ def test_a_finer_grid_on_all_words_to_length_ten() -> None:
         fixed = FixedNet(drawn(seed), Grid(2, 2, 4))
         for length in (5, 10):
             made, words = finite_precision_circuit(fixed, length), all_words(2, length)
-            assert made.say(words) == [("no", "yes")[place] for place in fixed.run(words)[:, -1].argmax(axis=-1)]
-            assert made.circuit.size.depth <= LEVELS * 2 + 2
+            assert made.run(words) == [("no", "yes")[place] for place in fixed.run(words)[:, -1].argmax(axis=-1)]
+            assert made.circuit.size.depth <= BLOCK_DEPTH * 2 + 2
 
 
 def test_grids_that_make_no_sense_or_overflow_are_refused() -> None:
@@ -137,10 +139,10 @@ def test_bits_of_a_grid() -> None:
 def test_what_has_no_fixed_point_form_is_refused() -> None:
     with pytest.raises(BuildRefused, match="this net has hard attention"):
         FixedNet(copycat(), GRIDS[0])
-    with pytest.raises(BuildRefused, match="sparsemax attention, a layer norm, a growing stream"):
+    with pytest.raises(BuildRefused, match="sparsemax attention, a layer norm, a growing residual stream"):
         FixedNet(random_net(mixed(residual="concatenate", norm=True)), GRIDS[0])
     with pytest.raises(InputError, match="words of 1 to 32 letters, not 33"):
         finite_precision_circuit(FixedNet(drawn(0), GRIDS[0]), 33)
     wide = replace(drawn(0).architecture, blocks=(Block((Head("softmax"),) * 4, d_head=1, d_value=2),))
-    with pytest.raises(BuildRefused, match="block 0 may bring more than 20000 vectors: take a coarser grid"):
+    with pytest.raises(BuildRefused, match="the heads of block 0 have more than 20000 outputs: take a coarser grid"):
         finite_precision_circuit(FixedNet(random_net(wide), Grid(5, 3, 3)), 4)

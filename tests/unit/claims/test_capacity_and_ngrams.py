@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,38 +11,42 @@ import jax
 import numpy as np
 import pytest
 
-from vitrify.claims import ngram_models_are_harder_with_order_alphabet_and_rank as hard
 from vitrify.claims import trained_memories_store_facts_in_proportion_to_their_parameters as stored
+from vitrify.claims.trials import ngrams
+from vitrify.claims.trials.ladders import bits_of, crossing
+from vitrify.learn.models.memory import MemoryFamily
 from vitrify.learn.recipe import Recipe
-from vitrify.sandboxes.catalogue import rows
+from vitrify.sandboxes.catalogue import examples
 from vitrify.sandboxes.ngram_family import NGramFamily
 
 
 def test_what_is_stored_is_where_the_accuracy_first_falls_below_99_percent() -> None:
-    assert stored._crossing([10, 20, 40], [0.5, 1.0, 0.5]) == 10
-    assert stored._crossing([10, 20, 40], [1.0, 1.0, 0.995]) == 40
-    assert abs(stored._crossing([10, 20, 40], [1.0, 0.999, 0.9]) - 20 * 2**0.5) < 1e-9  # errors 1/1000, 1/100, 1/10
-    assert 20 < stored._crossing([10, 20, 40], [1.0, 1.0, 0.5]) < 40
+    assert crossing([10, 20, 40], [0.5, 1.0, 0.5]) == 10
+    assert crossing([10, 20, 40], [1.0, 1.0, 0.995]) == 40
+    assert abs(crossing([10, 20, 40], [1.0, 0.999, 0.9]) - 20 * 2**0.5) < 1e-9  # errors 1/1000, 1/100, 1/10
+    assert 20 < crossing([10, 20, 40], [1.0, 1.0, 0.5]) < 40
 
 
 def test_ladders_are_of_bits_per_parameter() -> None:
     for subject in (*stored.subjects(), *stored.paper()):
-        settings = subject.data["settings"]
-        for width in settings.widths:
-            family = settings.sized(width)
-            heads = int(np.asarray(family.used(family.heads)).sum())
-            times = family.heads * stored.D_HEAD / family.d_model  # 0, 1 or 2
+        ((_, trial),) = subject.trials.items()
+        family, facts, loads = trial.family, subject.data["relations"], subject.data["loads"]
+        assert isinstance(family, MemoryFamily)
+        parts = list(dict.fromkeys(part for part, _ in trial.axes["part,share"]))
+        for part, size, rungs in zip(parts, subject.data["parameters"], subject.data["counts"], strict=True):
+            own, width = replace(family, part=part), round(part * family.d_model)
+            heads = int(np.asarray(own.used(own.heads)).sum())
+            times = own.heads * stored.D_HEAD / own.d_model  # 0, 1 or 2
             assert abs(heads * stored.D_HEAD - times * width) <= stored.D_HEAD / 2  # whole heads
-            units = int(np.asarray(family.used(family.units)).sum())
-            assert units == (4 * width if family.units else 0)
-            assert family.size() == (4 * heads * stored.D_HEAD * width + 2 * units * width or width**2)
-            for load in settings.loads:
-                count = settings.count(width, load)
-                assert abs(settings.bits(count) - load * family.size()) <= settings.bits(count + 1) - settings.bits(
-                    count
-                )
-            rungs = [settings.count(width, load) for load in settings.loads]
+            units = int(np.asarray(own.used(own.units)).sum())
+            assert units == (4 * width if own.units else 0)
+            assert size == own.size() == (4 * heads * stored.D_HEAD * width + 2 * units * width or width**2)
+            for count, load in zip(rungs, loads, strict=True):
+                assert abs(bits_of(count, facts) - load * size) <= bits_of(count + 1, facts) - bits_of(count, facts)
             assert all(one < two for one, two in pairwise(rungs))
+        shares = [share for _, share in trial.axes["part,share"]]
+        assert max(shares) <= 1
+        assert max(shares) > 0.99
 
 
 def test_effects_are_found_where_they_are() -> None:
@@ -49,9 +54,9 @@ def test_effects_are_found_where_they_are() -> None:
     rng = np.random.default_rng(0)
     noise = 0.01 * rng.normal(size=(8, 6))
     truth = np.array([0.3 * n + 0.7 * np.log(used) + 0.05 * rank for n, used, rank in cells])
-    each, explained = hard.fitted(cells, np.exp(truth[:, None] - 3 + noise))
+    each, explained = ngrams.fitted(cells, np.exp(truth[:, None] - 3 + noise))
     np.testing.assert_allclose(each.mean(axis=0), [0.3, 0.7, 0.05], atol=0.02)
-    low, high = hard.bootstrapped(each)
+    low, high = ngrams.bootstrapped(each)
     assert explained > 0.99
     assert (low < each.mean(axis=0)).all()
     assert (high - low < 0.05).all()
@@ -61,10 +66,10 @@ def test_effects_are_found_where_they_are() -> None:
 def test_smoothed_counts_are_those_of_the_strings() -> None:
     """Against dictionaries of tuples, with the weight that the function should have chosen."""
     box = NGramFamily(3, 3, 2, length=6, n=3, used=3, rank=2, task=1)
-    recipe = Recipe(train_rows=30, test_rows=20)
+    recipe = Recipe(train_examples=30, test_examples=20)
 
     def strings(split: str, seed: int, count: int) -> list[list[int]]:
-        found: list[list[int]] = np.asarray(rows(box, seed, split, 0, count).targets).tolist()  # type: ignore[arg-type]
+        found: list[list[int]] = np.asarray(examples(box, seed, split, 0, count).targets).tolist()  # type: ignore[arg-type]
         return found
 
     def places(words: list[list[int]]) -> list[tuple[tuple[int, ...], int]]:
@@ -77,11 +82,11 @@ def test_smoothed_counts_are_those_of_the_strings() -> None:
         own = np.array([counts[context, symbol] for symbol in range(3)]) + weight
         return np.log(own / own.sum())
 
-    best = min(hard.LAMBDAS, key=lambda x: -sum(said(c, x)[s] for c, s in places(strings("probe", 1, 30))))
-    test = rows(box, 0, "test", 0, 20)
+    best = min(ngrams.LAMBDAS, key=lambda x: -sum(said(c, x)[s] for c, s in places(strings("probe", 1, 30))))
+    test = examples(box, 0, "test", 0, 20)
     true = np.asarray(jax.vmap(box.optimal)(test), np.float64).reshape(-1, 3)
     asked = places(np.asarray(test.targets).tolist())
     wanted = np.mean([(np.exp(p) * (p - said(c, best))).sum() for p, (c, _) in zip(true, asked, strict=True)])
-    found = hard.smoothed(box, [5, 1], recipe)  # models 5 and 1: the second is the box
+    found = ngrams.smoothed(box, (5, 1), recipe)  # models 5 and 1: the second is the box
     assert abs(found[1] - wanted) < 1e-6
     assert abs(found[0] - wanted) > 1e-3

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vitrify.claims import _chain
+from cases import each
+from vitrify.learn import bit_chain
 from vitrify.learn.landscape import float64, strings
 from vitrify.net.architecture import Output
 from vitrify.net.transformer import Block, Head, Transformer
@@ -28,37 +29,37 @@ def test_strings_are_weighted_as_the_sandbox_weights_them() -> None:
     listed = strings(Markov(0.2, 0.3, length=4))
     for p, q in ((0.2, 0.3), (0.5, 0.8)):
         np.testing.assert_allclose(
-            _chain.weighted(listed, p, q).weight, strings(Markov(p, q, length=4)).weight, atol=1e-12
+            bit_chain.weighted(listed, p, q).weight, strings(Markov(p, q, length=4)).weight, atol=1e-12
         )
 
 
-@pytest.mark.parametrize(("p", "q"), CHAINS)
+@each(("p", "q"), CHAINS)
 def test_the_best_bias_is_the_best_and_nothing_overflows(p: float, q: float) -> None:
     for a in (-3.0, -0.5, 0.0, 0.7, 4.0):
-        zero = float(_chain.best(jnp.float64(a), p, q))
+        zero = float(bit_chain.best(jnp.float64(a), p, q))
         tried = zero + np.linspace(-2, 2, 401)
-        assert np.argmin(np.asarray(_chain.costs(tried, tried + a, p, q))) == 200
+        assert np.argmin(np.asarray(bit_chain.costs(tried, tried + a, p, q))) == 200
     far = jnp.array([-600.0, 600.0])
-    assert np.isfinite(np.asarray(jax.vmap(jax.grad(_chain.profile), (0, None, None))(far, p, q))).all()
+    assert np.isfinite(np.asarray(jax.vmap(jax.grad(bit_chain.profile), (0, None, None))(far, p, q))).all()
 
 
-@pytest.mark.parametrize(("p", "q"), CHAINS)
+@each(("p", "q"), CHAINS)
 def test_slopes_of_the_profile_are_its_differences(p: float, q: float) -> None:
     for a in (-2.0, 0.0, 1.5):
-        slope = float(jax.grad(_chain.profile)(jnp.float64(a), p, q))
-        apart = [float(_chain.profile(jnp.float64(a + step), p, q)) for step in (1e-5, -1e-5)]
+        slope = float(jax.grad(bit_chain.profile)(jnp.float64(a), p, q))
+        apart = [float(bit_chain.profile(jnp.float64(a + step), p, q)) for step in (1e-5, -1e-5)]
         assert abs(slope - (apart[0] - apart[1]) / 2e-5) < 1e-9
-        one = float(_chain.best(jnp.float64(a), p, q)) + a
-        assert abs(slope - _chain.ones(p, q) * (1 / (1 + np.exp(-one)) - (1 - q))) < 1e-12
+        one = float(bit_chain.best(jnp.float64(a), p, q)) + a
+        assert abs(slope - bit_chain.ones(p, q) * (1 / (1 + np.exp(-one)) - (1 - q))) < 1e-12
 
 
 def test_energies_and_basins_at_points_that_are_known() -> None:
-    assert _chain.energy(0.0, _chain.CRITICAL) == pytest.approx(_chain.SADDLE)
+    assert bit_chain.energy(0.0, bit_chain.CRITICAL) == pytest.approx(bit_chain.SADDLE)
     w = np.linspace(-3, -0.01, 50)
-    np.testing.assert_allclose(_chain.energy(_chain.separatrix(w), w), np.full(50, _chain.SADDLE), atol=1e-12)
+    np.testing.assert_allclose(bit_chain.energy(bit_chain.separatrix(w), w), np.full(50, bit_chain.SADDLE), atol=1e-12)
     e, w = np.array([0.1, 0.1, 0.1, 2.0, 2.0]), np.array([1.0, -0.5, -1.0, -0.5, -1.0])
-    assert _chain.trapped(e, w, 0.2, 0.3).tolist() == [False, False, True, False, False]
-    assert _chain.trapped(e, w, 0.5, 0.8).tolist() == [True, True, False, False, False]
+    assert bit_chain.trapped(e, w, 0.2, 0.3).tolist() == [False, False, True, False, False]
+    assert bit_chain.trapped(e, w, 0.5, 0.8).tolist() == [True, True, False, False, False]
 
 
 def test_a_head_that_sees_only_its_own_token_adds_its_number_to_the_contrast() -> None:
@@ -75,5 +76,5 @@ def test_a_head_that_sees_only_its_own_token_adds_its_number_to_the_contrast() -
         arrays |= {"blocks.0.mlp.W_out": np.outer(units, w * alpha)}
         arrays["unembed.W_U"] = np.outer(e * alpha, [0, 1])
         logits = net.forward(arrays, np.array([[1, 2, 1]]))[0, :, 1]
-        expected = e**2 * float(_chain.gain(jnp.float64(w))) * (1 + a)
+        expected = e**2 * float(bit_chain.gain(jnp.float64(w))) * (1 + a)
         np.testing.assert_allclose([logits[1] - logits[0], logits[1] - logits[2]], expected, atol=1e-12)

@@ -11,70 +11,69 @@ import pytest
 import scipy.stats
 from typer.testing import CliRunner
 
-from vitrify.certify.evidence import Evidence, combine
-from vitrify.claims import _kept
-from vitrify.claims._learned import Asked, decided, interval, rate_interval, slope_interval
-from vitrify.claims.catalogue import Claim, Outcome, Subject, listing, run_claim
+from vitrify.certification.evidence import Criterion, Domain, Evidence, Method, combine, judged
+from vitrify.claims.catalogue import Claim, Figure, Figures, Outcome, Subject, listing, run_claim
 from vitrify.cli.app import app
+from vitrify.encoding import encoded
 from vitrify.errors import InputError
+from vitrify.intervals import mean_interval, rate_interval
 from vitrify.registry import load
+from vitrify.report import recorded
 
 NAME = "the_sqrt_position_code_needs_a_cubic_temperature"
+DOMAIN = Domain("training runs", Method.TRAINED, 2, settings={"seeds": 2})
 HEADLINE = next(headline for headline in listing() if headline.name == NAME)
 
 
 def test_enough_values_must_lie_in_the_range_and_its_ends_belong_to_it() -> None:
     seven = [0.1] * 7 + [0.9]
-    assert Asked("x", seven, most=0.1, share=7 / 8).met
-    assert not Asked("x", seven, most=0.1).met
-    assert not Asked("x", seven, least=0.2, share=2 / 8).met
-    assert not Asked("x", [math.nan]).met
-    assert Asked("x", [0.0] * 10, most=0, share=0.95).needed == 10
+    assert Criterion.judged("x", seven, at_most=0.1, share=7 / 8).met
+    assert not Criterion.judged("x", seven, at_most=0.1).met
+    assert not Criterion.judged("x", seven, at_least=0.2, share=2 / 8).met
+    assert not Criterion.judged("x", [math.nan]).met
+    assert Criterion.judged("x", [0.0] * 10, at_most=0, share=0.95).needed == 10
     with pytest.raises(InputError, match="no values"):
-        Asked("x", [])
+        Criterion.judged("x", [])
 
 
-def test_a_premise_that_is_not_met_leaves_a_claim_undecided() -> None:
+def test_a_premise_that_is_not_met_leaves_a_claim_unjudged() -> None:
     good, bad, first = (
-        Asked("a", [1.0], least=0),
-        Asked("b", [1.0, 3.0], most=2),
-        Asked("c", [5.0], most=2, premise=True),
+        Criterion.judged("a", [1.0], at_least=0),
+        Criterion.judged("b", [1.0, 3.0], at_most=2),
+        Criterion.judged("c", [5.0], at_most=2, premise=True),
     )
-    assert decided([good], domain="d").verdict == "holds"
-    assert decided([good, bad], domain="d").verdict == "fails"
-    told = decided([good, bad, first], domain="d")
+    assert judged([good], [DOMAIN]).verdict == "holds"
+    assert judged([good, bad], [DOMAIN]).verdict == "fails"
+    told = judged([good, bad, first], [DOMAIN])
     assert told.verdict == "undecided"
-    assert told.witness == {"asked": "c", "expected": "at most 2, 1 of 1", "value": 5.0, "at": 0}
-    assert decided([bad], domain="d").witness == {"asked": "b", "expected": "at most 2, 2 of 2", "value": 3.0, "at": 1}
+    assert told.witness == {"criterion": "c", "seeds outside the range": [0], "their values": [5.0]}
+    failed = judged([bad], [DOMAIN])
+    assert failed.witness == {"criterion": "b", "seeds outside the range": [1], "their values": [3.0]}
     assert told.cases == 4
-    assert told.declared.keys() == told.measured.keys()
+    assert [(each.name, each.verdict) for each in told.criteria] == [("a", "holds"), ("b", "fails"), ("c", "undecided")]
+    assert told.domains == (DOMAIN,)
 
 
 def test_intervals_are_those_of_scipy() -> None:
     rng = np.random.default_rng(0)
-    values, across = rng.normal(size=9), np.arange(9.0)
+    values = rng.normal(size=9)
     theirs = scipy.stats.t.interval(0.95, 8, loc=values.mean(), scale=scipy.stats.sem(values))
-    np.testing.assert_allclose(interval(list(values)), theirs)
-    fit = scipy.stats.linregress(across, values)
-    half = scipy.stats.t.ppf(0.975, 7) * fit.stderr
-    slope = slope_interval(across.tolist(), values.tolist())
-    np.testing.assert_allclose(np.array(slope), [fit.slope, fit.slope - half, fit.slope + half])
+    np.testing.assert_allclose(mean_interval(list(values)), theirs)
     for count in (0, 3, 8):
         exact = scipy.stats.binomtest(count, 8).proportion_ci(0.95, "exact")
         np.testing.assert_allclose(rate_interval(count, 8), (exact.low, exact.high), atol=1e-12)
-    assert interval([2.0]) == (2.0, 2.0)
-    with pytest.raises(InputError, match="at least 3 points"):
-        slope_interval([1, 2], [1, 2])
+    assert mean_interval([2.0]) == (2.0, 2.0)
 
 
+@pytest.mark.long
 def test_evidence_is_kept_with_its_device_and_its_figure_is_drawn_again_from_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = {"steps": [1, 2, 4], "loss": np.array([[1.0, 0.5, 0.25], [1.0, 0.6, 0.3]])}
-    evidence = combine({"chain": decided([Asked("x", [1.0])], domain="d", shown=shown)})
+    evidence = combine({"chain": judged([Criterion.judged("x", [1.0])], [DOMAIN], figure=encoded(shown))})
     seen: list[object] = []
 
-    def draw(found: object) -> object:
+    def draw(found: Figures) -> Figure:
         from vitrify.learn.figures import band, by_step, level, sheet
 
         seen.append(found)
@@ -87,44 +86,47 @@ def test_evidence_is_kept_with_its_device_and_its_figure_is_drawn_again_from_the
     def nothing() -> list[Subject]:
         return []
 
-    claim = Claim("L1", "empirical", nothing, lambda _: evidence, lambda s: s, learned=True, draw=draw)
+    claim = Claim(nothing, lambda _: evidence, lambda s: s, draw=draw, id="L1", standing="experiment", learned=True)
     monkeypatch.setattr(load("vitrify.claims", NAME), "CLAIM", claim)
-    outcome = Outcome(NAME, "L1", "empirical", "a title", evidence, True, scale="paper")
-    path = _kept.keep(outcome, tmp_path)
-    found = _kept.kept(HEADLINE, tmp_path)
-    assert found["scale"] == "paper"
-    assert found["measured on"]["device"] == "CPU"
-    assert found["shown"] == {"chain": {"steps": [1, 2, 4], "loss": [[1.0, 0.5, 0.25], [1.0, 0.6, 0.3]]}}
+    outcome = Outcome(NAME, "L1", "empirical", "a title", "paper", evidence, True)
+    path = recorded.keep(outcome, tmp_path)
+    found = HEADLINE.recorded(tmp_path)
+    assert found.scale == "paper"
+    assert found.measured_on["device"] == "CPU"
+    assert found.evidence == evidence
+    figures = {"chain": {"steps": [1, 2, 4], "loss": [[1.0, 0.5, 0.25], [1.0, 0.6, 0.3]]}}
+    assert found.evidence.figures == figures
     assert len(path.read_text().splitlines()) < 50
     pages = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for page in pages:
-        _kept.figure(HEADLINE, found, page)
+        recorded.figure(HEADLINE, found, page)
     assert pages[0].read_bytes() == pages[1].read_bytes()
-    assert seen == [found["shown"]] * 2
+    assert seen == [figures] * 2
     run = CliRunner()
     assert run.invoke(app, ["figure", NAME, "--evidence", str(tmp_path), "-o", str(tmp_path / "f")]).exit_code == 0
     assert (tmp_path / "f" / f"{NAME}.svg").read_bytes() == pages[0].read_bytes()
     told = run.invoke(app, ["evidence", "--evidence", str(tmp_path)])
     assert told.exit_code == 0
     assert "paper" in told.output
-    assert json.loads(run.invoke(app, ["evidence", "--evidence", str(tmp_path), "--json"]).output) == [found]
+    assert json.loads(run.invoke(app, ["evidence", "--evidence", str(tmp_path), "--json"]).output) == [found.to_json()]
 
 
 def test_what_is_missing_or_wrong_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not there: 'vitrify check"):
-        _kept.kept(HEADLINE, tmp_path)
+        HEADLINE.recorded(tmp_path)
     with pytest.raises(InputError, match="there is no evidence in"):
-        _kept.kept_names(tmp_path)
+        recorded.kept_names(tmp_path)
     for text, why in (
         ("{", "must be JSON"),
         ("[]", "must be the evidence of"),
         ('{"name": "x"}', "must be the evidence"),
+        (f'{{"name": "{NAME}", "verdict": "holds"}}', "of an earlier version: 'vitrify check"),
     ):
         (tmp_path / f"{NAME}.json").write_text(text)
         with pytest.raises(InputError, match=why):
-            _kept.kept(HEADLINE, tmp_path)
+            HEADLINE.recorded(tmp_path)
     with pytest.raises(InputError, match="has no figure"):
-        _kept.figure(HEADLINE, {}, tmp_path / "x.svg")
+        recorded.figure(HEADLINE, run_claim(HEADLINE), tmp_path / "x.svg")
     with pytest.raises(InputError, match="one scale only"):
         run_claim(HEADLINE, scale="paper")
     told = CliRunner().invoke(app, ["check", NAME, "--all"])
@@ -136,7 +138,7 @@ def test_a_scale_has_its_own_subjects_and_the_saboteur_is_tried_on_them(monkeypa
 
     def check(subject: Subject) -> Evidence:
         seen.append(subject.name)
-        return decided([Asked("x", [float(subject.name == "broken")], most=0.0)], domain="d")
+        return judged([Criterion.judged("x", [float(subject.name == "broken")], at_most=0.0)], [DOMAIN])
 
     def small() -> list[Subject]:
         return [Subject("small")]
@@ -144,7 +146,7 @@ def test_a_scale_has_its_own_subjects_and_the_saboteur_is_tried_on_them(monkeypa
     def large() -> list[Subject]:
         return [Subject("large")]
 
-    claim = Claim("L1", "empirical", small, check, lambda _: Subject("broken"), learned=True, paper=large)
+    claim = Claim(small, check, lambda _: Subject("broken"), large, id="L1", standing="experiment", learned=True)
     monkeypatch.setattr(load("vitrify.claims", NAME), "CLAIM", claim)
     for scale, name in (("quick", "small"), ("paper", "large")):
         seen.clear()

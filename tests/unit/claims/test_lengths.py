@@ -5,39 +5,48 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vitrify.claims._lengths import TASKS, TIMES, Trial, between, divides, length, wrong
+from cases import each
+from vitrify.claims.trials.lengths import (
+    TASKS,
+    TIMES,
+    Words,
+    between,
+    divides,
+    length,
+    other_positions,
+    shortest_program,
+    subject,
+    wrong,
+)
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
-from vitrify.spec import programs as library
-from vitrify.spec.program import aggregate, choose, evaluate, indices, select, tokens
+from vitrify.spec.programs import families as library
+from vitrify.spec.programs.expression import aggregate, choose, evaluate, indices, select, tokens
 
 N = 3
 GROWING = {"parity", "sum modulo 3", "copy repeated letters"}
 
 
-def trial(task: str) -> Trial:
-    return Trial(task, N, TransformerFamily(), Recipe())
-
-
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.slow
+@each("task", TASKS)
 def test_programs_answer_as_the_task_does_at_every_length(task: str) -> None:
-    one = trial(task)
     for free in (False, True):
-        root = one.text(TIMES * N, free)
-        assert [wrong(one, root, at) for at in range(1, TIMES * N + 1)] == [0] * (TIMES * N)
+        root = shortest_program(task, N, TIMES * N, free)
+        assert [wrong(task, N, root, at) for at in range(1, TIMES * N + 1)] == [0] * (TIMES * N)
         assert divides(root) == (free and task in GROWING)
-    sizes = [length(one.text(most)) for most in (N, 2 * N, 4 * N)]
+    sizes = [length(shortest_program(task, N, most)) for most in (N, 2 * N, 4 * N)]
     assert sizes == sorted(set(sizes)) if task in GROWING else len(set(sizes)) == 1
-    assert length(one.text(N, free=True)) == length(one.text(4 * N, free=True))
+    free_sizes = [length(shortest_program(task, N, most, free=True)) for most in (N, 4 * N)]
+    assert free_sizes[0] == free_sizes[1]
 
 
 def test_a_program_for_shorter_words_is_caught() -> None:
     for task in GROWING:
-        one = trial(task)
-        assert wrong(one, one.text(N), N) == 0
-        assert wrong(one, one.text(N), 4 * N) > 0
-    assert wrong(trial("majority"), choose(library.more("0", "1"), "yes", "no"), 5) > 0
+        root = shortest_program(task, N, N)
+        assert wrong(task, N, root, N) == 0
+        assert wrong(task, N, root, 4 * N) > 0
+    assert wrong("majority", N, choose(library.more("0", "1"), "yes", "no"), 5) > 0
 
 
 def test_what_looks_at_a_computed_place_divides() -> None:
@@ -47,9 +56,15 @@ def test_what_looks_at_a_computed_place_divides() -> None:
 
 
 def test_a_trial_is_named_by_what_is_unusual() -> None:
-    lstm = Trial("parity", N, RecurrentFamily(state=4, d_embed=4), Recipe())
-    rotary = Trial("parity", N, TransformerFamily(positions="rotary"), Recipe())
-    assert [one.name for one in (trial("parity"), lstm, rotary)] == ["parity", "parity, LSTM", "parity, rotary"]
+    nets = [TransformerFamily(), RecurrentFamily(state=4, d_embed=4), TransformerFamily(positions="rotary")]
+    words: list[Words] = [("parity", N, net, Recipe()) for net in nets]
+    one = subject("words", words, other_positions(words[0], 3, "alibi"))
+    assert list(one.trials) == ["parity", "parity, LSTM", "parity, rotary", "parity, alibi"]
+    assert [len(trial.seeds) for trial in one.trials.values()] == [8, 8, 8, 5]
+    assert one.trials["parity, alibi"].recipe.steps == 3
+    assert one.data["others"] == {"parity, alibi": ("parity", N, "alibi")}
+    lengths = [trial.sandbox.longest for trial in one.trials.values()]
+    assert lengths == [N] * 4
 
 
 def test_means_are_taken_over_lengths_of_which_there_are_words() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.claims import a_shift_register_runs_any_word_class_language as register
 from vitrify.claims import word_classes_take_one_unit_per_context as classes
 from vitrify.claims._words import rank, word_subjects
@@ -15,14 +16,13 @@ from vitrify.constructions.word_classes import word_classes
 from vitrify.constructions.word_register import word_register
 from vitrify.kit import assemble
 from vitrify.net.weights import Weights
-from vitrify.spec.patterns import WordPatterns
-from vitrify.spec.word_languages import random_patterns, waking_up
+from vitrify.spec.languages.word_patterns import WordPatterns, random_patterns, waking_up
 
 SPEC = waking_up(2)
 NETS: dict[Any, Weights[Any]] = {register: word_register(SPEC), classes: assemble(word_classes(SPEC, attention="hard"))}
 
 
-def broken(claim: Any, name: str, change: Any) -> dict[str, str]:
+def broken(claim: Any, name: str, change: Any) -> dict[str, object]:
     """What the claim's check says of the net with one array changed."""
     array = NETS[claim].arrays[name].copy()
     change(array)
@@ -35,7 +35,7 @@ def broken(claim: Any, name: str, change: Any) -> dict[str, str]:
 def test_they_hold_before_anything_is_broken(claim: Any) -> None:
     evidence = claim.check(Subject("", SPEC, NETS[claim], {"window": SPEC.window()}))
     assert evidence.verdict == "holds"
-    assert evidence.measured["rank of the embedding"] == 13 + (claim is classes)
+    assert evidence.measured("rank of the embedding") == 13 + (claim is classes)
 
 
 @pytest.mark.parametrize("claim", NETS)
@@ -79,7 +79,7 @@ def test_a_register_that_leaks_a_little_is_noticed() -> None:
         array[-13, -13] = 2.0**-10
 
     found = broken(register, "blocks.0.rec.W_A", leak)
-    assert found["entries of A^(n-1)"] == "declared 0, measured 5"
+    assert found["entries of A^(n-1)"] == {"declared": 0, "measured": 5}
     assert "logits that words before the window move" in found
     assert "exact" not in found
 
@@ -90,7 +90,7 @@ def test_a_window_too_short_is_no_exact_net() -> None:
     assert {"exact", "width", "units"} <= set(found)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_the_exact_rank_is_the_numerical_one(seed: int) -> None:
     spec = random_patterns(seed, words=8, classes=6, patterns=8)
     matrix = np.array([[word in spec.members[name] for name in spec.members] for word in spec.vocabulary], dtype=float)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import vitrify
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.catalogue import build
 from vitrify.net.folder import save
 from vitrify.spec import read_spec
 
@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("nets")
     for name, file, length in (("weather", "weather.arpa", 17), ("deep", "brackets.dyck", None)):
         spec = read_spec(EXAMPLES / file)
-        save(build(spec, None, Settings(max_length=length)), made / name, spec)
+        save(build(spec, max_length=length), made / name, spec)
     return made
 
 
@@ -43,12 +43,20 @@ def test_wrong_values_are_told_all_at_once() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert len(lines) == 5
-    assert lines[0].startswith(
-        "error: n (things that the functions map to each other) must be a whole number from 2 to"
+    assert len(lines) == 6
+    assert lines[0].endswith("a parameter is given as key=value, not 'p'")
+    assert lines[1].endswith("q is not a parameter; there are: n, H, d, p")
+    assert lines[2].endswith("p is missing: bits of a number, a whole number from 1 to 64")
+    assert (
+        "n (elements that the functions map to each other) must be a whole number from 2 to 1,048,576, not 1"
+        in lines[3]
     )
-    assert "'q' is not a parameter of this bound; it has n, H, d, p" in lines[1]
     assert vitrify("bound", "nonsense").returncode == 2
+
+
+def test_the_sizes_of_a_bound_are_listed() -> None:
+    told = json.loads(vitrify("bound", "composition", "--parameters", "--json").stdout)
+    assert [(each["name"], each["high"]) for each in told["bound composition"]][::3] == [("n", 2**20), ("p", 64)]
 
 
 def test_a_net_of_one_layer_is_refuted_by_two_inputs(folder: Path) -> None:
@@ -70,9 +78,9 @@ def test_a_net_of_one_layer_is_refuted_by_two_inputs(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("net", "words", "said"),
     [
-        ("deep", ["--task", "induction"], "the net has 2, and the bound is silent"),
+        ("deep", ["--task", "induction"], "it has 2, to which the bound does not apply"),
         ("weather", ["--task", "juggling"], "no task is called 'juggling'"),
-        ("weather", ["--task", "induction", "--size", 9], "room for a size of 1 to 8, not 9"),
+        ("weather", ["--task", "induction", "--size", 9], "the size must be from 1 to 8, not 9"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(folder: Path, net: str, words: list[object], said: str) -> None:

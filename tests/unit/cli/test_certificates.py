@@ -21,6 +21,7 @@ def weather(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_build_certifies_and_recheck_agrees(weather: Path) -> None:
     data = json.loads((weather / "certificate.json").read_text(encoding="utf-8"))
     assert data["evidence"]["verdict"] == "holds"
@@ -34,6 +35,7 @@ def test_build_certifies_and_recheck_agrees(weather: Path) -> None:
     assert vitrify("run", weather, "sun").returncode == 0
 
 
+@pytest.mark.long
 def test_certify_writes_unless_told_not_to(tmp_path: Path) -> None:
     net = tmp_path / "net"
     assert vitrify("build", EXAMPLES / "abba.regex", "-o", net, "--max-length", 8).returncode == 0
@@ -42,13 +44,14 @@ def test_certify_writes_unless_told_not_to(tmp_path: Path) -> None:
     done = vitrify("recheck", net)
     assert done.returncode == 2
     assert "has no certificate.json: 'vitrify certify" in done.stderr
-    assert vitrify("certify", net, "--max-length", 5, "--mutations", 3, "--reals").returncode == 0
+    assert vitrify("certify", net, "--max-length", 5, "--mutants", 3, "--reals").returncode == 0
     data = json.loads((net / "certificate.json").read_text(encoding="utf-8"))
     assert data["mutations"]["tried"] == 3
     done = vitrify("recheck", net)
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 def test_arithmetic_is_told_and_kept(tmp_path: Path) -> None:
     net = tmp_path / "net"
     assert vitrify("build", EXAMPLES / "weather.arpa", "-o", net, "--max-length", 8).returncode == 0

@@ -9,6 +9,8 @@ import pytest
 
 from command_line import vitrify
 
+pytestmark = pytest.mark.jax
+
 OWN = """
 import numpy as np
 
@@ -59,7 +61,8 @@ def test_a_model_gets_a_table_json_and_a_report_in_one_file(file: Path, tmp_path
     assert done.returncode == 0, done.stderr
     assert "allowed, not found" in done.stdout
     assert "LSTM*" in done.stdout
-    assert "recorded, G4: the table: 8 seeds" in done.stdout
+    assert "recorded, G4: the table: 1176 training runs" in done.stdout
+    assert "seeds: 8" in done.stdout
     text = page.read_text()
     assert "http" not in text
     assert "<script" not in text

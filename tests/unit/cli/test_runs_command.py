@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from vitrify.learn.store import Store
+from command_line import vitrify
+from vitrify.learn.store import RunStore
 
 
-def vitrify(*words: object, where: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vitrify", *map(str, words)]
-    environment = {key: value for key, value in os.environ.items() if key != "VITRIFY_STORE"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=where, env=environment)
+@pytest.fixture(autouse=True)
+def no_other_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VITRIFY_STORE", raising=False)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work")
     asked = [{"sandbox": {"name": "markov", "p": 0.2}, "model": {"name": "rnn"}, "seed": seed} for seed in range(3)]
-    with Store(folder / "runs").open_many(asked) as opened:
+    with RunStore(folder / "runs").open_many(asked) as opened:
         (group,) = opened.groups
         group.log({"step": 8, "loss": np.array([0.75, 0.5, np.nan]), "floor": 0.25})
         group.finish(0, {}, {"w": np.ones(2)})
@@ -34,10 +31,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_table(folder: Path) -> None:
-    done = vitrify("runs", where=folder)
+    done = vitrify("runs", cwd=folder)
     assert done.returncode == 0, done.stderr
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.stdout.splitlines() if "│" in line]
-    ids = [record.id for record in Store(folder / "runs").runs()]
+    ids = [record.id for record in RunStore(folder / "runs").runs()]
     assert [row[:-1] for row in rows] == [
         [ids[0], "markov", "rnn", "0", "finished", "8", "0.75", "0.25", "0.5"],
         [ids[1], "markov", "rnn", "1", "partial", "8", "0.5", "0.25", "0.25"],
@@ -50,16 +47,16 @@ def test_the_table(folder: Path) -> None:
 
 
 def test_queries_and_json(folder: Path) -> None:
-    done = vitrify("runs", "loss<0.7", "markov", "--json", "--store", folder / "runs", where=folder.parent)
+    done = vitrify("runs", "loss<0.7", "markov", "--json", "--store", folder / "runs", cwd=folder.parent)
     assert done.returncode == 0, done.stderr
     (record,) = json.loads(done.stdout)
     assert (record["identity"]["seed"], record["state"], record["values"]["loss"]) == (1, "partial", 0.5)
-    assert json.loads(vitrify("runs", "state=failed", "--json", where=folder).stdout)[0]["values"]["loss"] == "NaN"
+    assert json.loads(vitrify("runs", "state=failed", "--json", cwd=folder).stdout)[0]["values"]["loss"] == "NaN"
 
 
 def test_exports(folder: Path) -> None:
     words = ("--export", "all.parquet", "--curves", "curves.csv", "--tensorboard", "events")
-    done = vitrify("runs", *words, where=folder)
+    done = vitrify("runs", *words, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"3 runs → {name}" for name in ("all.parquet", "curves.csv", "events")]
     assert (folder / "curves.csv").read_text().splitlines()[0] == "id,seed,step,floor,loss"
@@ -76,7 +73,7 @@ def test_exports(folder: Path) -> None:
     ],
 )
 def test_bad_input(folder: Path, words: list[str], message: str) -> None:
-    done = vitrify("runs", *words, where=folder)
+    done = vitrify("runs", *words, cwd=folder)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -12,17 +12,12 @@ from pathlib import Path
 
 import pytest
 
-import command_line
-from vitrify.learn.store import Store
+from command_line import vitrify
+from vitrify.learn.store import RunStore
 
-SMALL = ["layers=1", "heads=1", "d_model=8", "units=8", "length=8", "steps=6", "batch=4", "test_rows=16"]
+pytestmark = pytest.mark.jax
 
-
-def vitrify(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "VITRIFY_CACHE": str(cwd / "cache")}
-    return subprocess.run(
-        [sys.executable, "-m", "vitrify", *words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
+SMALL = ["layers=1", "heads=1", "d_model=8", "units=8", "length=8", "steps=6", "batch=4", "test_examples=16"]
 
 
 def test_train_shows_loss_and_floor_keeps_runs_and_does_not_repeat_them(tmp_path: Path) -> None:
@@ -50,7 +45,7 @@ def test_train_shows_loss_and_floor_keeps_runs_and_does_not_repeat_them(tmp_path
 
 def test_a_sweep_with_a_broken_member_ends_with_its_step_and_seed(tmp_path: Path) -> None:
     sizes = ["layers = 1", "heads = 1", "d_model = 8", "units = 8", "length = 8", "steps = 6", "batch = 4"]
-    broken = ["test_rows = 16", "warmup = 0", 'clip = "none"', 'optimiser = "sgd"', "[axes]", "lr = [0.01, 1e30]"]
+    broken = ["test_examples = 16", "warmup = 0", 'clip = "none"', 'optimizer = "sgd"', "[axes]", "lr = [0.01, 1e30]"]
     text = "\n".join(['sandbox = "markov"', 'model = "transformer"', "[set]", *sizes, *broken])
     (tmp_path / "sweep.toml").write_text(text)
     done = vitrify("sweep", "sweep.toml", cwd=tmp_path)
@@ -64,11 +59,11 @@ def test_data_shows_rows_states_and_the_optimum(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "mean optimal loss" in done.stdout
     assert "optimal: the likeliest answers" in done.stdout
-    seen = json.loads(command_line.vitrify("data", "markov", "p=0.4", "--rows", "2", "--json").stdout)
+    seen = json.loads(vitrify("data", "markov", "p=0.4", "--rows", "2", "--json").stdout)
     assert seen["parameters"]["p"] == 0.4
     assert len(seen["rows"]) == 2
     assert {answer for answer, _ in seen["rows"][0]["questions"][0]["optimal"]} == {"0", "1"}
-    listed = command_line.vitrify("data")
+    listed = vitrify("data")
     assert "in_context_markov" in listed.stdout
     assert "sandboxes" in listed.stdout
 
@@ -79,11 +74,11 @@ def test_data_shows_rows_states_and_the_optimum(tmp_path: Path) -> None:
         (["train", "markow", "transformer"], "there is no sandbox 'markow': did you mean markov"),
         (["train", "markov", "transformr"], "there is no model 'transformr'; there are"),
         (["train", "markov", "transformer", "lrr=1"], "there is no parameter 'lrr': did you mean lr"),
-        (["train", "markov", "transformer", "p=2"], "p and q must lie in (0, 1]"),
+        (["train", "markov", "transformer", "p=2"], "p must be a number above 0 and at most 1"),
         (["train", "markov", "transformer", "--store", "file/runs"], "file/runs"),
         (["train", "scenes", "transformer"], "this model reads tokens"),
-        (["sweep", "none.toml"], "none.toml can't be read"),
-        (["data", "markov", "length=1"], "length must be at least 2"),
+        (["sweep", "none.toml"], "none.toml: the file can't be read"),
+        (["data", "markov", "length=1"], "length must be a whole number of at least 2, not 1"),
         (["plot"], "there is no run store runs"),
     ],
 )
@@ -92,7 +87,7 @@ def test_mistakes_are_told_in_a_sentence(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.chdir(tmp_path)
-    done = command_line.vitrify(*words, *(["steps=1"] if words[0] == "train" and "--store" not in words else []))
+    done = vitrify(*words, *(["steps=1"] if words[0] == "train" and "--store" not in words else []))
     assert done.returncode == 2
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
@@ -102,14 +97,14 @@ SWEEP = """
 sandbox = "markov"
 model = "transformer"
 members = 3
-set = {layers = 1, heads = 1, d_model = 8, units = 8, length = 8, steps = 6, batch = 4, test_rows = 16}
+set = {layers = 1, heads = 1, d_model = 8, units = 8, length = 8, steps = 6, batch = 4, test_examples = 16}
 """
 
 
 def test_a_dry_run_prints_shards_cost_and_memory_and_trains_nothing(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP)
     words = ["sweep", str(tmp_path / "sweep.toml"), "--store", str(tmp_path / "runs"), "--dry-run"]
-    done = command_line.vitrify(*words, "--on", "processes", "--workers", "2")
+    done = vitrify(*words, "--on", "processes", "--workers", "2")
     assert done.returncode == 0, done.stderr
     assert "3 of 3 runs are to be trained" in done.stdout
     assert "2 shards for 2 workers, each with one core" in done.stdout
@@ -117,16 +112,16 @@ def test_a_dry_run_prints_shards_cost_and_memory_and_trains_nothing(tmp_path: Pa
     assert "shard 2: 1 member of transformer" in done.stdout
     assert "operations" in done.stdout
     assert "MiB" in done.stdout
-    assert "1 shard for this process" in command_line.vitrify(*words).stdout
+    assert "1 shard for this process" in vitrify(*words).stdout
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_sweep_says_where_it_can_run(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP)
-    refused = command_line.vitrify("sweep", str(tmp_path / "sweep.toml"), "--on", "nowhere")
+    refused = vitrify("sweep", str(tmp_path / "sweep.toml"), "--on", "nowhere")
     assert refused.returncode == 2
     assert "a sweep runs on processes, local-ray, ray or ray://HOST:PORT, not on 'nowhere'" in refused.stderr
-    refused = command_line.vitrify("sweep", str(tmp_path / "sweep.toml"), "--workers", "2")
+    refused = vitrify("sweep", str(tmp_path / "sweep.toml"), "--workers", "2")
     assert refused.returncode == 2
     assert "--workers is for --on" in refused.stderr
 
@@ -134,7 +129,7 @@ def test_a_sweep_says_where_it_can_run(tmp_path: Path) -> None:
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
 def test_without_ray_its_extra_is_named(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP)
-    refused = command_line.vitrify("sweep", str(tmp_path / "sweep.toml"), "--on", "local-ray")
+    refused = vitrify("sweep", str(tmp_path / "sweep.toml"), "--on", "local-ray")
     assert refused.returncode == 2
     assert "pip install 'vitrify[ray]'" in refused.stderr
 
@@ -155,8 +150,16 @@ def test_a_sweep_by_processes_is_interrupted_and_leaves_nobody_behind(tmp_path: 
     assert sweep.returncode == 1
     assert len(workers.stdout.split()) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers.stdout.split())
-    assert {record.state for record in Store(tmp_path / "runs").runs()} <= {"new", "partial"}  # nobody holds them
+    assert {record.state for record in RunStore(tmp_path / "runs").runs()} <= {"new", "partial"}  # nobody holds them
     (tmp_path / "sweep.toml").write_text(SWEEP)
     done = vitrify("sweep", "sweep.toml", "--on", "processes", "--workers", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("overhead") == 2
+
+
+def test_parameters_are_listed_with_ranges_and_defaults(tmp_path: Path) -> None:
+    told = json.loads(vitrify("train", "markov", "transformer", "--parameters", "--json", cwd=tmp_path).stdout)
+    assert list(told) == ["sandbox", "model", "recipe"]
+    rate = next(each for each in told["recipe"] if each["name"] == "lr")
+    assert (rate["kind"], rate["allowed"], rate["default"]) == ("float", "a number above 0", 0.003)
+    assert "a number above 0 and at most 1" in vitrify("data", "markov", "--parameters", cwd=tmp_path).stdout

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from built import answers
-from vitrify.certify import certify
-from vitrify.certify.recall_oracle import RecallOracle
-from vitrify.constructions import _memory
-from vitrify.constructions.associations import linear_memory, mlp_memory, sizes
-from vitrify.constructions.catalogue import Settings, build
+from cases import each
+from vitrify.certification import certify
+from vitrify.certification.oracles.catalogue import PartialOracle, oracle_for
+from vitrify.constructions.associations import linear_memory, linear_sizes, mlp_memory, mlp_sizes
+from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused, FolderError
-from vitrify.kit import assemble
+from vitrify.kit import assemble, fact_storage
 from vitrify.kit.memory import Rule
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.associations import Associations, random_associations
+from vitrify.net.weights import Weights
+from vitrify.spec.memory.associations import Associations, random_associations
 
 SHAPES = ("fitted", "hebbian", "least-squares", "mlp-memory")
 
@@ -26,15 +26,15 @@ def said(weights: Weights, spec: Associations) -> list[str]:
     return [weights.architecture.output.symbols[int(np.argmax(scores[1]))] for scores in found]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("count", [1, 2, 30, 200])
+@each("shape", SHAPES)
+@each("count", [1, 2, 30, 200])
 def test_every_answer_is_recalled(shape: str, count: int) -> None:
     spec = random_associations(count, seed=count)
     assert said(build(spec, shape), spec) == [answer for _, answer in spec.pairs]
 
 
-@pytest.mark.parametrize(("count", "outputs"), [(40, 2), (100, 9), (5, 1)])
-@pytest.mark.parametrize("shape", ["fitted", "mlp-memory"])
+@each(("count", "outputs"), [(40, 2), (100, 9), (5, 1)])
+@each("shape", ["fitted", "mlp-memory"])
 def test_words_may_share_answers(shape: str, count: int, outputs: int) -> None:
     spec = random_associations(count, seed=0, outputs=outputs)
     assert said(build(spec, shape), spec) == [answer for _, answer in spec.pairs]
@@ -64,49 +64,49 @@ def test_fitted_memories_lead_by_one() -> None:
 
 def test_many_more_than_units_are_recalled() -> None:
     spec = random_associations(245, seed=0)
-    weights = build(spec, "mlp-memory", Settings(dimension=32, units=64))
+    weights = build(spec, "mlp-memory", dimension=32, units=64)
     assert said(weights, spec) == [answer for _, answer in spec.pairs]
 
 
 @pytest.mark.parametrize("rule", ["hebbian", "fitted"])
 def test_sizes_are_what_is_promised(rule: Rule) -> None:
     spec = random_associations(20, seed=0)
-    linear = Ledger.of(assemble(linear_memory(spec, rule=rule, dimension=48)))
-    units = Ledger.of(assemble(mlp_memory(spec, dimension=20, units=33)))
-    for ledger, promised in ((linear, sizes(48)), (units, sizes(20, 33))):
-        assert {name: getattr(ledger, name) for name in promised} == promised
+    linear = assemble(linear_memory(spec, rule=rule, dimension=48)).sizes
+    units = assemble(mlp_memory(spec, dimension=20, units=33)).sizes
+    assert not linear_sizes(spec, dimension=48).problems(linear)
+    assert not mlp_sizes(spec, dimension=20, units=33).problems(units)
 
 
 def test_codes_depend_on_the_seed_only() -> None:
     spec = random_associations(20, seed=0)
-    one, two = (build(spec, "hebbian", Settings(seed=seed)) for seed in (0, 1))
+    one, two = (build(spec, "hebbian", seed=seed) for seed in (0, 1))
     assert one.digest == build(spec, "hebbian").digest != two.digest
 
 
 def test_imperfect_nets_are_refused() -> None:
     with pytest.raises(BuildRefused, match=r"of 100 answers would be wrong with dimension 10 and seed 3; .* --dimens"):
-        build(random_associations(100, seed=0), "hebbian", Settings(dimension=10, seed=3))
-    with pytest.raises(BuildRefused, match="as words share answers here, --shape fitted"):
+        build(random_associations(100, seed=0), "hebbian", dimension=10, seed=3)
+    with pytest.raises(BuildRefused, match="as words share answers here, --construction fitted"):
         build(random_associations(100, seed=0, outputs=2), "hebbian")
     with pytest.raises(BuildRefused, match=r"with dimension 16, 4 units and seed 0; .* more --units"):
-        build(random_associations(100, seed=0), "mlp-memory", Settings(dimension=16, units=4))
+        build(random_associations(100, seed=0), "mlp-memory", dimension=16, units=4)
 
 
 def test_what_makes_no_sense_is_refused() -> None:
     spec = random_associations(5, seed=0)
-    for settings in (Settings(dimension=0), Settings(dimension=-3)):
-        with pytest.raises(BuildRefused, match="--dimension must be at least 1"):
-            build(spec, "hebbian", settings)
-    with pytest.raises(BuildRefused, match="--units must be at least 1"):
-        build(spec, "mlp-memory", Settings(units=0))
+    for dimension in (0, -3):
+        with pytest.raises(BuildRefused, match=r"--dimension .* must be a whole number of at least 1"):
+            build(spec, "hebbian", dimension=dimension)
+    with pytest.raises(BuildRefused, match=r"--units .* must be a whole number of at least 1"):
+        build(spec, "mlp-memory", units=0)
     with pytest.raises(BuildRefused, match="has no such choice: leave --units out"):
-        build(spec, "hebbian", Settings(units=3))
+        build(spec, "hebbian", units=3)
     with pytest.raises(BuildRefused, match="leave --attention out"):
-        build(spec, "fitted", Settings(attention="hard"))
+        build(spec, "fitted", attention="hard")
 
 
 def test_fitting_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_memory, "MOST_SCORES", 399)
+    monkeypatch.setattr(fact_storage, "MAX_SCORES", 399)
     for shape in ("fitted", "mlp-memory"):
         with pytest.raises(BuildRefused, match="20 answers to 20 questions at once"):
             build(random_associations(20, seed=0), shape)
@@ -123,15 +123,16 @@ def test_a_net_of_other_associations_fails() -> None:
     found = certify(weights.with_array("unembed.W_U", swapped), spec)
     assert found.verdict == "fails"
     assert found.witness is not None
-    assert (found.witness["words"], found.witness["expected"]) == ([first[0]], first[1])
-    with pytest.raises(FolderError, match="same words"):
+    assert (found.witness["word"], found.witness["expected"]) == ([first[0]], first[1])
+    with pytest.raises(FolderError, match="same symbols"):
         certify(weights, other)  # its answers are named in another order
 
 
 def test_ties_are_wrong_and_nothing_is_asked_before_the_word() -> None:
     spec = random_associations(3, seed=0)
     weights = build(spec)
-    oracle = RecallOracle(spec, weights.architecture)
+    oracle = oracle_for(spec, weights.architecture)
+    assert isinstance(oracle, PartialOracle)
     words = np.array([[1], [2], [3]])
     logits = np.zeros((3, 2, 3))
     assert oracle.errors(words, logits).tolist() == [[0, 1], [0, 1], [0, 1]]
@@ -139,10 +140,10 @@ def test_ties_are_wrong_and_nothing_is_asked_before_the_word() -> None:
     assert not oracle.errors(words, logits).any()
     logits[1, 1, 2], logits[2, 1, 2] = np.nan, np.inf
     assert oracle.errors(words, logits)[:, 1].tolist() == [0, 1, 1]
-    assert oracle.asked(words).tolist() == [[False, True]] * 3
+    assert oracle.has_answer(words).tolist() == [[False, True]] * 3
 
 
 def test_lower_precision_is_judged_where_something_is_asked() -> None:
     spec = random_associations(30, seed=0)
     evidence = certify(build(spec, "hebbian"), spec)
-    assert evidence.measured["share of answers that float32 must give too"] == 1.0
+    assert evidence.measured("share of answers that float32 must give too") == 1.0

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, states, walked
+from cases import each, each_then_slow, in_turn
 from small_automata import full_transformations, long_words, minimal_automata
 from vitrify.constructions import catalogue
 from vitrify.constructions.cascade import cascade
-from vitrify.constructions.catalogue import Settings
+from vitrify.constructions.catalogue import Attention
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.run import trace
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec import cascade as cascades
-from vitrify.spec import holonomy
-from vitrify.spec.automata import (
+from vitrify.net.inference import trace
+from vitrify.net.weights import Weights
+from vitrify.spec.automata import cascade as cascades
+from vitrify.spec.automata import holonomy
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.cascade import cascade as decomposed
+from vitrify.spec.automata.families import (
     alternating_group,
     cyclic,
     divisibility,
@@ -30,8 +32,6 @@ from vitrify.spec.automata import (
     random_automaton,
     symmetric_group,
 )
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.cascade import cascade as decomposed
 
 LENGTH = 120
 
@@ -58,7 +58,7 @@ DEPTHS = {
 }
 
 
-def build(machine: Automaton, attention: AttentionKind = "softmax", length: int = LENGTH) -> Weights:
+def build(machine: Automaton, attention: Attention = "softmax", length: int = LENGTH) -> Weights:
     return assemble(cascade(machine, attention=attention, max_length=length))
 
 
@@ -67,20 +67,22 @@ def check_states(machine: Automaton, weights: Weights, words: np.ndarray) -> Non
     np.testing.assert_array_equal(names[states(weights, words)], walked(machine, words))
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("name", DEPTHS)
-def test_long_words_and_depth(name: str, attention: AttentionKind) -> None:
+@pytest.mark.long
+@each_then_slow("name, attention", *in_turn(DEPTHS, ATTENTIONS))
+def test_long_words_and_depth(name: str, attention: Attention) -> None:
     machine, depth = DEPTHS[name]
     weights = build(machine, attention)
     check_states(machine, weights, long_words(len(machine.alphabet), LENGTH, seed=len(name), count=4))
-    size, plan = Ledger.of(weights), decomposed(machine)
+    size, plan = weights.sizes, decomposed(machine)
     assert size.attention_layers == size.heads == plan.attention_layers == depth
     assert depth == sum(level.group.derived_length + bool(level.resets) for level in plan.levels)
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("name", ["(ab|ba)*", "S3", "mod 2 and resets", "parity", "the last letter"])
-def test_all_words_to_length_8(name: str, attention: AttentionKind) -> None:
+@pytest.mark.long
+@each_then_slow(
+    "name, attention", *in_turn(["(ab|ba)*", "S3", "mod 2 and resets", "parity", "the last letter"], ATTENTIONS)
+)
+def test_all_words_to_length_8(name: str, attention: Attention) -> None:
     machine, _ = DEPTHS[name]
     for length in (8, 20):
         check_states(machine, build(machine, attention, length), all_words(len(machine.alphabet), 8))
@@ -95,7 +97,7 @@ def transition_tables() -> list[Automaton]:
     return list({m.transitions: m for n in (1, 2, 3) for m in minimal_automata(n)}.values())
 
 
-def check_small(machine: Automaton, attention: AttentionKind, seed: int) -> bool:
+def check_small(machine: Automaton, attention: Attention, seed: int) -> bool:
     """Whether the automaton is solvable; if so, it is right on words of length 120, else it is refused."""
     if decomposed(machine).unsolvable:
         with pytest.raises(BuildRefused, match="only solvable automata"):
@@ -103,7 +105,7 @@ def check_small(machine: Automaton, attention: AttentionKind, seed: int) -> bool
         return False
     weights = build(machine, attention)
     check_states(machine, weights, long_words(2, LENGTH, seed))
-    assert Ledger.of(weights).attention_layers == decomposed(machine).attention_layers
+    assert weights.sizes.attention_layers == decomposed(machine).attention_layers
     return True
 
 
@@ -122,7 +124,7 @@ def test_some_random_automata() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_every_minimal_automaton_of_up_to_3_states(attention: AttentionKind) -> None:
+def test_every_minimal_automaton_of_up_to_3_states(attention: Attention) -> None:
     assert all(check_small(machine, attention, place) for place, machine in enumerate(transition_tables()))
 
 
@@ -148,7 +150,7 @@ def test_unreachable_states_are_left_out() -> None:
     check_states(machine, weights, all_words(2, 6))
 
 
-@pytest.mark.parametrize(
+@each(
     ("machine", "level", "group", "perfect"),
     [
         (symmetric_group(5), "level 1 of 1", "S5 of 120", 60),
@@ -164,22 +166,24 @@ def test_what_is_not_solvable_is_refused_by_name(machine: Automaton, level: str,
     message = str(refused.value)
     assert f"{level} has the group {group} permutations" in message
     assert f"stops at order {perfect}" in message
-    assert "--shape log-depth" in message
+    assert "--construction log-depth" in message
 
 
 def test_other_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BuildRefused, match="--max-length must be at least 1, got 0"):
+    with pytest.raises(BuildRefused, match=r"--max-length .* must be a whole number of at least 1, not 0"):
         cascade(cyclic(3), max_length=0)
-    monkeypatch.setattr(holonomy, "MOST_SETS", 10)
-    with pytest.raises(BuildRefused, match=r"of 5 states make more than 10 different image sets.*--shape log-depth"):
+    monkeypatch.setattr(holonomy, "MAX_IMAGE_SETS", 10)
+    with pytest.raises(
+        BuildRefused, match=r"of 5 states have more than 10 different image sets.*--construction log-depth"
+    ):
         cascade(full_transformations(5))
     monkeypatch.undo()
-    monkeypatch.setattr(cascades, "MOST_STEPS", 10)
-    with pytest.raises(BuildRefused, match=r"has 4 levels and more than \d+ chains.*--shape log-depth"):
+    monkeypatch.setattr(cascades, "MAX_STEPS", 10)
+    with pytest.raises(BuildRefused, match=r"has 4 levels and more than \d+ chains.*--construction log-depth"):
         cascade(gridworld(5))
     monkeypatch.undo()
-    monkeypatch.setattr("vitrify.constructions._cascade_reach.MOST_NODES", 3)
-    with pytest.raises(BuildRefused, match=r"group S3 meet more than 3 combinations.*--shape log-depth"):
+    monkeypatch.setattr("vitrify.constructions._cascade_reach.MAX_NODES", 3)
+    with pytest.raises(BuildRefused, match=r"group S3 meet more than 3 combinations.*--construction log-depth"):
         cascade(symmetric_group(3))
 
 
@@ -191,15 +195,15 @@ def test_a_full_cascade_of_many_states_is_refused_with_the_count() -> None:
         0,
         frozenset({0}),
     )
-    with pytest.raises(BuildRefused, match=re.escape("14 states make more than 4096 different image sets")):
+    with pytest.raises(BuildRefused, match=re.escape("14 states have more than 4096 different image sets")):
         cascade(machine)
 
 
 def test_settings() -> None:
-    weights = catalogue.build(symmetric_group(3), "cascade", Settings("sparsemax", 9))
+    weights = catalogue.build(symmetric_group(3), "cascade", attention="sparsemax", max_length=9)
     assert weights.architecture.max_length == 9
     assert weights.about["attention"] == "sparsemax"
     assert weights.about["levels"] == "3 tiles, S3"
     assert catalogue.build(flip_flop(), "cascade").architecture.max_length == 128
-    assert catalogue.build(flip_flop(), "cascade", Settings("hard", 30)).architecture.pads == 1
-    assert catalogue.build(cyclic(2), "cascade", Settings("hard", 30)).architecture.pads == 30
+    assert catalogue.build(flip_flop(), "cascade", attention="hard", max_length=30).architecture.pads == 1
+    assert catalogue.build(cyclic(2), "cascade", attention="hard", max_length=30).architecture.pads == 30

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, random_words, states, walked
+from cases import each, each_then_slow, in_turn
 from vitrify.constructions import catalogue
-from vitrify.constructions.catalogue import Settings
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.commutative import (
     Counter,
     commutative,
@@ -20,10 +21,9 @@ from vitrify.constructions.commutative import (
 )
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.automata import cyclic, flip_flop, permutation_group, product, symmetric_group
-from vitrify.spec.automaton import Automaton
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import cyclic, flip_flop, permutation_group, product, symmetric_group
 
 
 def coins(enough: int) -> Automaton:
@@ -33,7 +33,7 @@ def coins(enough: int) -> Automaton:
 
 
 LENGTH = 60
-COUNTING: tuple[AttentionKind, ...] = ("softmax", "sparsemax")
+COUNTING: tuple[Attention, ...] = ("softmax", "sparsemax")
 
 GROUPS = {
     "mod 1": cyclic(1),
@@ -72,7 +72,7 @@ def saturated(*tops: int) -> Automaton:
     return Automaton.explore((0,) * len(tops), letters, step, lambda counts: counts == tops)
 
 
-def build(machine: Automaton, attention: AttentionKind = "softmax", length: int = LENGTH) -> Weights:
+def build(machine: Automaton, attention: Attention = "softmax", length: int = LENGTH) -> Weights:
     return assemble(commutative(machine, attention=attention, max_length=length))
 
 
@@ -92,23 +92,23 @@ def check_states(machine: Automaton, weights: Weights) -> None:
         np.testing.assert_array_equal(names[states(weights, words)], walked(machine, words))
 
 
-@pytest.mark.parametrize("attention", COUNTING)
-@pytest.mark.parametrize("name", [*GROUPS, *OTHERS, *TWO_BLOCKS])
-def test_states(name: str, attention: AttentionKind) -> None:
+@pytest.mark.long
+@each_then_slow("name, attention", *in_turn([*GROUPS, *OTHERS, *TWO_BLOCKS], COUNTING))
+def test_states(name: str, attention: Attention) -> None:
     machine = {**GROUPS, **OTHERS, **TWO_BLOCKS}[name]
     for length in (1, 7, LENGTH):
         weights = build(machine, attention, length)
         check_states(machine, weights)
-        size = Ledger.of(weights)
+        size = weights.sizes
         assert size.attention_layers == size.heads == (1 if len(machine.reachable().states) > 1 else 0)
 
 
-@pytest.mark.parametrize("name", [*GROUPS, *OTHERS])
+@each("name", [*GROUPS, *OTHERS])
 def test_sizes_of_one_layer_nets(name: str) -> None:
     machine = {**GROUPS, **OTHERS}[name].reachable()
     counters, _ = group_counters(machine) if machine.is_group() else power_counters(machine)
     for attention in COUNTING:
-        size = Ledger.of(build(machine, attention))
+        size = build(machine, attention).sizes
         assert size.layers == size.heads == min(len(counters), 1)
         assert size.units == units_for(counters, LENGTH)
         heaviest = max((max(c.weights) for c in counters), default=0)
@@ -119,14 +119,14 @@ def test_sizes_of_one_layer_nets(name: str) -> None:
 def test_states_that_are_no_products_of_classes_take_a_second_block(name: str) -> None:
     machine = TWO_BLOCKS[name]
     weights = build(machine)
-    size = Ledger.of(weights)
+    size = weights.sizes
     assert size.layers == 2
     assert size.heads_per_layer == (1, 0)
     _, table = power_counters(machine)
     assert size.units_per_layer[1] == len(table)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_random_abelian_permutation_automata(seed: int) -> None:
     """Letters are random elements of a product of cyclic groups, acting on one of its orbits in shuffled names."""
     rng = np.random.default_rng(seed)
@@ -150,17 +150,17 @@ def test_random_abelian_permutation_automata(seed: int) -> None:
     for attention in COUNTING:
         weights = build(machine, attention, 30)
         check_states(machine, weights)
-        assert Ledger.of(weights).layers <= 1
+        assert weights.sizes.layers <= 1
 
 
-@pytest.mark.parametrize("tops", [(2, 1), (3, 2), (1, 1, 1)])
-@pytest.mark.parametrize("attention", COUNTING)
-def test_counters_that_saturate(tops: tuple[int, ...], attention: AttentionKind) -> None:
+@each("tops", [(2, 1), (3, 2), (1, 1, 1)])
+@each("attention", COUNTING)
+def test_counters_that_saturate(tops: tuple[int, ...], attention: Attention) -> None:
     machine = saturated(*tops)
     assert not machine.is_group()
     weights = build(machine, attention, 20)
     check_states(machine, weights)
-    assert Ledger.of(weights).layers == 1
+    assert weights.sizes.layers == 1
 
 
 GROUP_ORDERS = {
@@ -175,7 +175,7 @@ GROUP_ORDERS = {
 }
 
 
-@pytest.mark.parametrize("name", GROUP_ORDERS)
+@each("name", GROUP_ORDERS)
 def test_the_decomposition_of_a_group(name: str) -> None:
     machine, size, orders = GROUP_ORDERS[name]
     counters, table = group_counters(machine)
@@ -232,15 +232,15 @@ def test_letters_that_do_not_commute_are_named(machine: Automaton) -> None:
     one, other = machine.states[maps[b][maps[a][begun]]], machine.states[maps[a][maps[b][begun]]]
     assert one != other
     assert f"leads to {one!r} and {b!r} {a!r} to {other!r}" in message
-    assert "--shape log-depth" in message
+    assert "--construction log-depth" in message
 
 
 def test_refusals_and_settings() -> None:
-    with pytest.raises(BuildRefused, match=r"hard attention averages .* use --attention soft or sparse"):
+    with pytest.raises(BuildRefused, match=r"hard attention averages .* use --attention softmax or sparsemax"):
         build(cyclic(3), "hard")
-    with pytest.raises(BuildRefused, match="--max-length must be at least 1, got 0"):
+    with pytest.raises(BuildRefused, match=r"--max-length .* must be a whole number of at least 1, not 0"):
         commutative(cyclic(3), max_length=0)
-    weights = catalogue.build(cyclic(3), "commutative", Settings("sparsemax", 9))
+    weights = catalogue.build(cyclic(3), "commutative", attention="sparsemax", max_length=9)
     assert weights.architecture.max_length == 9
     assert weights.about["attention"] == "sparsemax"
     assert catalogue.build(cyclic(3), "commutative").architecture.max_length == 128

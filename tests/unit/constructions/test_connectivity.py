@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS
-from vitrify.certify import certify
-from vitrify.certify.mutate import campaign
+from cases import each, each_then_slow, in_turn
+from vitrify.certification import certify
+from vitrify.certification.mutation_test import mutation_test
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.connectivity import connectivity, rounds, sizes
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.kit.gadgets import at_least
+from vitrify.kit.gadgets.steps import at_least
 from vitrify.kit.network import Affine, Builder, Readout, Space
 from vitrify.net.architecture import Output
-from vitrify.net.run import outputs
+from vitrify.net.inference import outputs
 from vitrify.net.spaces import Reals
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger
-from vitrify.spec.connectivity import Connectivity
+from vitrify.spec.computation.connectivity import Connectivity
 
 
 def by_networkx(graph: nx.Graph) -> np.ndarray:
@@ -38,9 +38,9 @@ def rows_of(graph: nx.Graph) -> np.ndarray:
     return np.asarray(nx.to_numpy_array(graph, nodelist=range(len(graph)))) + np.eye(len(graph))
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("nodes", [2, 3, 4, 10, 64])
-def test_random_graphs_against_networkx(nodes: int, attention: AttentionKind) -> None:
+@pytest.mark.long
+@each_then_slow("nodes, attention", *in_turn([2, 3, 4, 10, 64], ATTENTIONS))
+def test_random_graphs_against_networkx(nodes: int, attention: Attention) -> None:
     spec = Connectivity.of(nodes)
     weights = assemble(connectivity(spec, attention=attention))
     graphs = [
@@ -67,12 +67,11 @@ def test_all_graphs_of_four_nodes() -> None:
         assert np.allclose(outputs(weights, rows_of(graph)[None])[0], by_networkx(graph), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("nodes", [2, 3, 5, 9, 33, 64])
+@each("nodes", [2, 3, 5, 9, 33, 64])
 def test_one_layer_is_stored_whatever_the_rounds(nodes: int) -> None:
     spec = Connectivity.of(nodes)
     weights = assemble(connectivity(spec))
-    size, promised = Ledger.of(weights), sizes(spec)
-    assert {name: getattr(size, name) for name in promised} == promised
+    assert not sizes(spec).problems(weights.sizes)
     assert {name.split(".")[1] for name in weights.arrays if name.startswith("blocks")} == {"0"}
     assert weights.architecture.loops == rounds(spec) <= int(np.ceil(np.log2(nodes)))
     more = replace(weights, architecture=replace(weights.architecture, loops=rounds(spec) + 3))
@@ -84,7 +83,7 @@ def test_one_layer_is_stored_whatever_the_rounds(nodes: int) -> None:
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_every_round_doubles_the_distance(attention: AttentionKind) -> None:
+def test_every_round_doubles_the_distance(attention: Attention) -> None:
     """A star with a tail: the node in the middle sees all others, and the end of the tail through one of them only."""
     graph = nx.star_graph(14)
     nx.add_path(graph, [14, 15, 16, 17])
@@ -99,7 +98,7 @@ def test_every_round_doubles_the_distance(attention: AttentionKind) -> None:
 
 
 def test_every_mutation_is_noticed() -> None:
-    found = campaign(assemble(connectivity(Connectivity.of(6))), Connectivity.of(6), count=60)
+    found = mutation_test(assemble(connectivity(Connectivity.of(6))), Connectivity.of(6), count=60)
     assert found.rate == 1.0, found.survivors
 
 
@@ -127,6 +126,6 @@ def test_loops_of_the_kit_refuse_what_can_not_go_round() -> None:
         net = made(noisy=noisy)
         start, after = net.start, net.after  # type: ignore[attr-defined]
         readout = Readout(((after, np.eye(1)),), np.zeros(1), {after: 1.0})
-        network = net.network(Output("values", ("x",)), readout, {}, reuse=False)
+        network = net.network(Output("values", ("x",)), readout, reuse=False)
         with pytest.raises(error, match=message):
             assemble(replace(network, loops=2, carries=((start, after),)))

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitrify.certify import campaign, certify
-from vitrify.certify.program_oracle import TruthOracle
+from cases import each, each_then_slow
+from vitrify.certification import certify, mutation_test
+from vitrify.certification.oracles.programs import TruthOracle
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.counting import counting
 from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
 from vitrify.kit.margins import margins
-from vitrify.net.run import encode, logits
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.counting_languages import dyck1, majority, random_counting, shuffle_dyck
-from vitrify.spec.crasp import Crasp
+from vitrify.net.inference import encode, logits
+from vitrify.net.weights import Weights
+from vitrify.spec.logic.crasp import Crasp, dyck1, majority, random_counting, shuffle_dyck
 
-ATTENTIONS: list[AttentionKind] = ["softmax", "sparsemax", "hard"]
+ATTENTIONS: list[Attention] = ["softmax", "sparsemax", "hard"]
 PAIRS = [("(", ")"), ("[", "]")]
 
 
@@ -31,13 +31,14 @@ def says(net: Weights[Any], word: str) -> bool:
     return bool(net.architecture.output.symbols[int(found[-1].argmax())] == "True")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.long
+@each_then_slow("seed", range(9), range(9, 20))
 def test_random_programs_are_exact(seed: int) -> None:
     spec = random_counting(seed)
     net = assemble(counting(spec, attention=ATTENTIONS[seed % 3]))
     evidence = certify(net, spec, max_length=6)
     assert evidence.verdict == "holds", (spec.to_text(), evidence.witness)
-    size = Ledger.of(net)
+    size = net.sizes
     assert (size.attention_layers, size.heads) == (spec.depth, spec.counts)
 
 
@@ -49,12 +50,13 @@ def test_200_random_programs_are_exact(seed: int) -> None:
         net = assemble(counting(spec, attention=attention))
         evidence = certify(net, spec, max_length=8, samples=200)
         assert evidence.verdict == "holds", (spec.to_text(), evidence.witness)
-        size = Ledger.of(net)
+        size = net.sizes
         assert size.attention_layers <= spec.depth
         assert size.heads <= spec.counts
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.long
+@each_then_slow("seed", range(10), range(10, 30))
 def test_the_program_says_what_the_text_means(seed: int) -> None:
     spec = random_counting(seed, length=5)
     for length in (1, 3, 4):
@@ -68,7 +70,7 @@ def test_heads_of_one_nesting_share_a_layer() -> None:
     """Though one of them waits for a minimum, and another for a letter at a place."""
     text = "alphabet: a b\nlength: 9\n#(#a > 1) + #(min(#a, #b) + 1 > max(#b, 2)) > #(MOD(0, 2) & a)"
     spec = Crasp.from_text(text)
-    size = Ledger.of(assemble(counting(spec)))
+    size = assemble(counting(spec)).sizes
     assert (size.attention_layers, size.heads) == (2, 5) == (spec.depth, spec.counts)
 
 
@@ -84,15 +86,16 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize("text", SMALL)
-@pytest.mark.parametrize("attention", ATTENTIONS)
-def test_the_smallest_programs(text: str, attention: AttentionKind) -> None:
+@each("text", SMALL)
+@each("attention", ATTENTIONS)
+def test_the_smallest_programs(text: str, attention: Attention) -> None:
     spec = Crasp.from_text(f"alphabet: a b\nlength: 7\n{text}")
     assert certify(assemble(counting(spec, attention=attention)), spec, max_length=6).verdict == "holds"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_languages_of_counters(attention: AttentionKind) -> None:
+def test_languages_of_counters(attention: Attention) -> None:
     for spec in (majority("a", "abc", 200), dyck1(200), shuffle_dyck(PAIRS, 100)):
         net = assemble(counting(spec, attention=attention))
         assert certify(net, spec, max_length=6).verdict == "holds"
@@ -106,24 +109,26 @@ def test_a_height_below_zero_is_remembered() -> None:
 
 def test_counts_that_cancel_are_asked_about_at_full_length() -> None:
     net = assemble(counting(dyck1(12)))
-    asked = TruthOracle(dyck1(12), net.architecture).questions(np.random.default_rng(0), 200)
+    asked = TruthOracle(dyck1(12), net.architecture).cases(np.random.default_rng(0), 200)
     assert [1] * 6 + [2] * 6 in asked
     assert [1] * 12 in asked
 
 
+@pytest.mark.long
 def test_broken_nets_are_noticed() -> None:
     spec = shuffle_dyck(PAIRS, 12)
-    assert campaign(assemble(counting(spec)), spec, count=60, seed=1).rate >= 0.95
+    assert mutation_test(assemble(counting(spec)), spec, count=60, seed=1).rate >= 0.95
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.long
+@each_then_slow("seed", range(6), range(6, 20))
 def test_random_programs_are_exact_by_signs(seed: int) -> None:
     """The same programs, for words as long as the others take, and much longer ones."""
     spec = random_counting(seed)
     net = assemble(counting(spec, attention=ATTENTIONS[seed % 3], mode="layernorm", max_length=40))
     evidence = certify(net, spec, max_length=6, samples=200)
     assert evidence.verdict == "holds", (spec.to_text(), evidence.witness)
-    size = Ledger.of(net)
+    size = net.sizes
     assert size.attention_layers <= spec.depth
     assert size.heads <= spec.depth
 
@@ -137,9 +142,9 @@ def test_200_random_programs_are_exact_by_signs(seed: int) -> None:
     assert evidence.verdict == "holds", (spec.to_text(), evidence.witness)
 
 
-@pytest.mark.parametrize("text", [*SMALL, "(a ? 1 : 2) > 1", "#((a ? #b : 2) > 1) = 2 * #b", "min(#a, #b) = max(1, 2)"])
-@pytest.mark.parametrize("attention", ATTENTIONS)
-def test_the_smallest_programs_by_signs(text: str, attention: AttentionKind) -> None:
+@each("text", [*SMALL, "(a ? 1 : 2) > 1", "#((a ? #b : 2) > 1) = 2 * #b", "min(#a, #b) = max(1, 2)"])
+@each("attention", ATTENTIONS)
+def test_the_smallest_programs_by_signs(text: str, attention: Attention) -> None:
     spec = Crasp.from_text(f"alphabet: a b\nlength: 7\n{text}")
     net = assemble(counting(spec, attention=attention, mode="layernorm"))
     assert certify(net, spec, max_length=6).verdict == "holds"
@@ -164,6 +169,7 @@ def test_no_weight_knows_the_length() -> None:
             np.testing.assert_array_equal(found[1:].argmax(axis=1), wanted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1])
 def test_two_thousand_long_words(seed: int) -> None:
     spec = random_counting(seed, length=6)
@@ -197,7 +203,7 @@ def test_what_float64_cannot_tell_apart_is_refused() -> None:
 def test_nets_broken_by_signs_are_noticed() -> None:
     """But for the scale of the half of a pair that nobody reads."""
     spec = shuffle_dyck(PAIRS, 12)
-    found = campaign(assemble(counting(spec, mode="layernorm")), spec, count=60, seed=1)
+    found = mutation_test(assemble(counting(spec, mode="layernorm")), spec, count=60, seed=1)
     idle = [what for what, _ in found.survivors if ".ln2.w" in what]
     assert (found.rejected + len(idle)) / found.tried >= 0.9
 
@@ -207,7 +213,7 @@ def test_towers_of_functions_are_refused() -> None:
     with pytest.raises(BuildRefused, match="inside each other"):
         counting(Crasp.from_text("\n".join(["alphabet: a b", "length: 3", *lines])))
     tall = Crasp.from_text("\n".join(["alphabet: a b", "length: 3", *lines[:201], "x200"]))
-    assert Ledger.of(assemble(counting(tall, mode="layernorm"))).attention_layers == 1
+    assert assemble(counting(tall, mode="layernorm")).sizes.attention_layers == 1
 
 
 def test_other_lengths_are_refused() -> None:

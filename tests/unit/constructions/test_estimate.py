@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from cases import each_then_slow, in_turn
 from tiny_nets import built as tiny
-from vitrify.certify import campaign, certify
-from vitrify.constructions.catalogue import Settings, build
-from vitrify.constructions.estimate import sizes
+from vitrify.certification import certify, mutation_test
+from vitrify.constructions.catalogue import build, chosen
 from vitrify.errors import BuildRefused, SpecError
-from vitrify.kit.gadgets import unit
-from vitrify.kit.heads import alike
+from vitrify.kit.gadgets.signs import unit
+from vitrify.kit.heads.match import cosine_match
 from vitrify.kit.network import Affine, Builder, Space
-from vitrify.net.run import logits
+from vitrify.net.inference import logits
 from vitrify.net.spaces import Reals
 from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
+from vitrify.net.weights import Weights
 from vitrify.spec.tasks.estimate import Estimate
 
 SHAPES = ("estimate-heads", "estimate-digits", "estimate-norm")
 SOFT: tuple[AttentionKind, ...] = ("softmax", "sparsemax")
+COUNTED = [Estimate(1, 1, 7), Estimate(1, 4, 12), Estimate(2, 3, 30), Estimate(4, 2, 40)]
 
 
 def counted(task: Estimate, word: Sequence[str]) -> list[list[float]]:
@@ -50,22 +52,22 @@ def test_answers_are_a_running_table(order: int) -> None:
         np.testing.assert_allclose(found.reshape(-1, 3), wanted.reshape(-1, 3))
 
 
-@pytest.mark.parametrize(("order", "symbols", "length"), [(1, 1, 7), (1, 4, 12), (2, 3, 30), (4, 2, 40)])
-@pytest.mark.parametrize("attention", SOFT)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_counts(shape: str, attention: AttentionKind, order: int, symbols: int, length: int) -> None:
-    task = Estimate(order, symbols, length)
-    weights = build(task, shape, Settings(attention))
+@pytest.mark.long
+@each_then_slow(
+    "task, shape, attention",
+    *([(*case, kind) for case, kind in group] for group in in_turn(product(COUNTED, SHAPES), SOFT)),
+)
+def test_every_shape_counts(task: Estimate, shape: str, attention: AttentionKind) -> None:
+    weights = build(task, shape, attention=attention)
     evidence = certify(weights, task, max_length=6)
     assert evidence.verdict == "holds", evidence.witness
-    size, wanted = Ledger.of(weights), sizes(task, shape, attention)
-    assert {name: getattr(size, name) for name in wanted} == wanted
+    assert not chosen(task, shape).sizes(task, attention=attention).problems(weights.sizes)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_long_words_against_a_table(shape: str) -> None:
     task, rng = Estimate(3, 3, 150), np.random.default_rng(0)
-    weights = build(task, shape, Settings("softmax"))
+    weights = build(task, shape, attention="softmax")
     words = [task.draw(rng, 150) for _ in range(20)]
     ids = weights.architecture.input_ids
     for word, found in zip(words, logits(weights, [[ids[s] for s in word] for word in words]), strict=True):
@@ -75,12 +77,12 @@ def test_long_words_against_a_table(shape: str) -> None:
 
 def test_hard_attention_averages_but_can_not_mix() -> None:
     task = Estimate(2, 3, 20)
-    assert certify(build(task, "estimate-heads", Settings("hard")), task, max_length=6).verdict == "holds"
+    assert certify(build(task, "estimate-heads", attention="hard"), task, max_length=6).verdict == "holds"
     for shape in SHAPES[1:]:
         short = Estimate(1, 3, 20)
-        assert certify(build(short, shape, Settings("hard")), short, max_length=5).verdict == "holds"
+        assert certify(build(short, shape, attention="hard"), short, max_length=5).verdict == "holds"
         with pytest.raises(BuildRefused, match="unequal weights needs soft or sparse"):
-            build(task, shape, Settings("hard"))
+            build(task, shape, attention="hard")
 
 
 def test_too_many_directions_are_refused() -> None:
@@ -92,17 +94,18 @@ def test_too_many_directions_are_refused() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES[1:])
 def test_no_weight_knows_the_length(shape: str) -> None:
-    short, long = (build(Estimate(2, 2, n), shape, Settings("sparsemax")) for n in (5, 50))
+    short, long = (build(Estimate(2, 2, n), shape, attention="sparsemax") for n in (5, 50))
     different = {n for n in short.arrays if not np.array_equal(short.arrays[n], long.arrays[n])}
     assert different == {"pos_embed.W_pos"}
     assert not np.any(long.arrays["pos_embed.W_pos"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 def test_broken_nets_are_noticed(shape: str) -> None:
     """But for the scale of the half of a vector that nobody reads."""
     task = Estimate(2, 2, 12)
-    found = campaign(build(task, shape), task, count=30, seed=2)
+    found = mutation_test(build(task, shape), task, count=30, seed=2)
     idle = [what for what, _ in found.survivors if ".ln1.w" in what]
     assert (found.rejected + len(idle)) / found.tried >= 0.9, found.survivors
 
@@ -124,7 +127,7 @@ def matching(noise: float, attention: AttentionKind, off: float) -> tuple[Weight
     unit_of = unit(net, Affine.copy(vector), 1.0, name="unit")
     half = Affine.of({unit_of: np.vstack([np.eye(2), np.zeros((2, 2))]) / np.sqrt(2)})
     writes = Space("mean", Reals(("v",), -1.0, 1.0))
-    found = alike(net, half, half, Affine.copy(value), writes, gap=0.9, noise=noise, leak=1e-9)
+    found = cosine_match(net, half, half, Affine.copy(value), writes, gap=0.9, noise=noise, leak=1e-9)
     weights = tiny(net, found, need=1.0)
     return weights, weights.labels.space("mean").error
 

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, answers
-from vitrify.certify import certify
-from vitrify.constructions.catalogue import Settings, build
-from vitrify.constructions.facts import BLOCK, facts, facts_in_heads, sizes
+from cases import each
+from vitrify.certification import certify
+from vitrify.constructions.catalogue import build
+from vitrify.constructions.facts import MAX_BLOCK, facts, facts_in_heads, sizes, sizes_in_heads
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.run import encode
+from vitrify.net.inference import encode
 from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.facts import Facts, random_facts
+from vitrify.net.weights import Weights
+from vitrify.spec.memory.facts import Facts, random_facts
 
 SHAPES = ("facts", "facts-heads")
 
@@ -40,11 +41,11 @@ def wrong(weights: Weights, spec: Facts, length: int) -> set[tuple[str, str]]:
     return missed
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("shape", SHAPES)
+@each("attention", ATTENTIONS)
+@each("shape", SHAPES)
 def test_every_fact_is_recalled_wherever_it_is_asked(shape: str, attention: AttentionKind) -> None:
     spec = random_facts(20, 3, 3, seed=1, fillers=3, length=5)
-    assert not wrong(build(spec, shape, Settings(attention)), spec, 5)
+    assert not wrong(build(spec, shape, attention=attention), spec, 5)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -64,15 +65,18 @@ def test_one_fact(shape: str) -> None:
 def test_sizes_are_what_is_promised() -> None:
     spec = random_facts(40, 3, 3, seed=0, fillers=1)
     for net, promised in (
-        (facts(spec, dimension=20, units=120), sizes(spec, 20, 120)),
-        (facts_in_heads(spec, dimension=200), sizes(spec, 200)),
-        (facts_in_heads(random_facts(5, 1, 2, 0), dimension=30), sizes(random_facts(5, 1, 2, 0), 30)),
+        (facts(spec, dimension=20, units=120), sizes(spec, dimension=20, units=120)),
+        (facts_in_heads(spec, dimension=200), sizes_in_heads(spec, dimension=200)),
+        (
+            facts_in_heads(random_facts(5, 1, 2, 0), dimension=30),
+            sizes_in_heads(random_facts(5, 1, 2, 0), dimension=30),
+        ),
     ):
-        ledger = Ledger.of(assemble(net))
-        assert {name: getattr(ledger, name) for name in promised} == promised
-    assert sizes(spec, 200)["heads"] == 3 + 1
-    assert sizes(spec, 40)["heads"] == 4 + 1
-    assert assemble(facts_in_heads(spec, dimension=200)).architecture.blocks[0].d_value == BLOCK
+        measured = assemble(net).sizes
+        assert not promised.problems(measured)
+    assert sizes_in_heads(spec, dimension=200).exact["heads"] == 3 + 1
+    assert sizes_in_heads(spec, dimension=40).exact["heads"] == 4 + 1
+    assert assemble(facts_in_heads(spec, dimension=200)).architecture.blocks[0].d_value == MAX_BLOCK
 
 
 def test_a_head_without_its_output_loses_its_own_subjects_only() -> None:
@@ -81,8 +85,8 @@ def test_a_head_without_its_output_loses_its_own_subjects_only() -> None:
     written = weights.arrays["blocks.0.attn.W_O"].copy()
     written[1] = 0.0
     missed = wrong(weights.with_array("blocks.0.attn.W_O", written), spec, 3)
-    assert {subject for subject, _ in missed} <= set(spec.subjects[BLOCK : 2 * BLOCK])
-    assert len(missed) > BLOCK
+    assert {subject for subject, _ in missed} <= set(spec.subjects[MAX_BLOCK : 2 * MAX_BLOCK])
+    assert len(missed) > MAX_BLOCK
 
 
 def test_the_head_looks_at_the_two_words_only() -> None:
@@ -97,7 +101,9 @@ def test_the_head_looks_at_the_two_words_only() -> None:
 
 def test_confused_relations_are_refused_by_heads_and_built_by_units() -> None:
     spec = Facts((("a", "born", "Rome"), ("a", "died", "Oslo"), ("b", "born", "Oslo")))
-    with pytest.raises(BuildRefused, match=r"which answer about 'a' is its 'born': 'Oslo' and 'Rome' .* --shape facts"):
+    with pytest.raises(
+        BuildRefused, match=r"which answer about 'a' is its 'born': 'Oslo' and 'Rome' .* --construction facts"
+    ):
         build(spec, "facts-heads")
     assert certify(build(spec, "facts"), spec).verdict == "holds"
     same = Facts((("a", "born", "Rome"), ("a", "died", "Rome"), ("a", "speaks", "Latin"), ("b", "born", "Oslo")))
@@ -107,12 +113,12 @@ def test_confused_relations_are_refused_by_heads_and_built_by_units() -> None:
 def test_imperfect_nets_are_refused() -> None:
     spec = random_facts(30, 4, 4, seed=0)
     with pytest.raises(BuildRefused, match=r"of 120 answers would be wrong with dimension 16, 4 units and seed 0"):
-        build(spec, "facts", Settings(dimension=16, units=4))
+        build(spec, "facts", dimension=16, units=4)
     with pytest.raises(BuildRefused, match=r"of 120 answers would be wrong with dimension 20 and seed 7"):
-        build(spec, "facts-heads", Settings(dimension=20, seed=7))
+        build(spec, "facts-heads", dimension=20, seed=7)
     for shape in SHAPES:
         with pytest.raises(BuildRefused, match="--max-length must be at least 2, is 1"):
-            build(spec, shape, Settings(max_length=1))
+            build(spec, shape, max_length=1)
 
 
 def test_other_facts_fail() -> None:

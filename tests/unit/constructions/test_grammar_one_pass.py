@@ -4,54 +4,56 @@ from __future__ import annotations
 
 import pytest
 
+from cases import rest_slow
 from next_words import answers, by_listing
-from vitrify.certify import certify
-from vitrify.certify.mutate import campaign
-from vitrify.certify.probes import streams
+from vitrify.certification import certify
+from vitrify.certification.mutation_test import mutation_test
+from vitrify.certification.reading.probes import streams
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.grammar_one_pass import one_pass, sizes
-from vitrify.constructions.grammar_shapes import most_conjunctions
-from vitrify.constructions.grammar_shapes import sizes as two_passes
+from vitrify.constructions.grammar_shapes import grammar_shapes, most_conjunctions
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net import Ledger, Weights
-from vitrify.net.run import batch_of, encode
+from vitrify.net.inference import batch_of, encode
 from vitrify.net.spaces import MultiHot
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import END, Grammar
-from vitrify.spec.grammars import random_grammar, random_hierarchy
+from vitrify.net.weights import Weights
+from vitrify.spec.grammars.families import random_grammar, random_hierarchy
+from vitrify.spec.grammars.grammar import END, Grammar
 
-KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
+KINDS: tuple[Attention, ...] = ("softmax", "sparsemax", "hard")
 AMBIGUOUS = "S -> A A | B\nA -> 'a' | 'a' 'a'\nB -> 'a' 'a' 'b' | A 'b'"
 
 
-def check(grammar: Grammar, attention: AttentionKind) -> Weights:
+def check(grammar: Grammar, attention: Attention) -> Weights:
     weights = assemble(one_pass(grammar, attention=attention))
     expected = by_listing(grammar)
     beginnings = list(expected)
     assert answers(weights, beginnings) == [expected[words] for words in beginnings]
-    promised, measured = sizes(grammar), Ledger.of(weights)
-    assert measured.layers == promised["layers"] <= promised["most_layers"] == 2 * weights.about["depth"] - 1
-    assert measured.layers <= two_passes(grammar)["layers"]
-    assert (measured.heads, measured.units) == (promised["heads"], promised["units"])
+    promised, measured = sizes(grammar), weights.sizes
+    assert not promised.problems(measured)
+    assert promised.at_most["layers"] == 2 * weights.about["depth"] - 1
+    assert measured.layers <= assemble(grammar_shapes(grammar)).sizes.layers
     rows = [row for units in weights.labels.units if units.name.startswith("and: ") for row in units.rows]
-    assert sum(not row.endswith("(cut)") for row in rows) == promised["conjunctions"]
-    up, down = most_conjunctions(grammar.levelled().with_end().shapes())
-    assert promised["conjunctions"] <= up + (len(grammar.vocabulary) + 1) * down
+    up, down = most_conjunctions(grammar.leveled().with_end().shapes())
+    assert sum(not row.endswith("(cut)") for row in rows) <= up + (len(grammar.vocabulary) + 1) * down
     return weights
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", rest_slow(range(30), first=12))
 def test_no_word_is_missing_and_none_too_many(seed: int) -> None:
     check(random_grammar(seed, shapes=42), KINDS[seed % 3])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attention", KINDS)
-def test_hand_written_ones(attention: AttentionKind) -> None:
+def test_hand_written_ones(attention: Attention) -> None:
     for text in (AMBIGUOUS, "S -> 'a'", "S -> 'a' | 'b'", "S -> 'a' 'b' 'a'"):
         grammar = Grammar.from_text(text)
         assert certify(check(grammar, attention), grammar, work=1e7).verdict == "holds"
 
 
+@pytest.mark.long
 def test_soft_attention_is_exact_after_the_thresholds_and_wrong_when_far_too_soft() -> None:
     grammar = random_grammar(4, shapes=42)
     weights = assemble(one_pass(grammar))
@@ -73,9 +75,10 @@ def test_soft_attention_is_exact_after_the_thresholds_and_wrong_when_far_too_sof
     assert answers(soft, list(expected)) != list(expected.values())
 
 
+@pytest.mark.long
 def test_mutations_are_noticed() -> None:
     grammar = random_hierarchy(3, 2, 2, 2, seed=1)
-    found = campaign(assemble(one_pass(grammar)), grammar, count=100, seed=3, work=1e8)
+    found = mutation_test(assemble(one_pass(grammar)), grammar, count=100, seed=3, work=1e8)
     assert found.rate >= 0.99, found.survivors
 
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vitrify.certify.mutate import campaign
-from vitrify.constructions._programs import PLACES, WORDS, Bit, Group, Literal, Program
+from cases import each
+from vitrify.certification.mutation_test import mutation_test
+from vitrify.constructions._programs import POSITIONS, WORDS, Bit, BitGroup, BitProgram, Literal
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.grammar_shapes import grammar_shapes
 from vitrify.kit import assemble
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import Grammar
-from vitrify.spec.grammars import random_grammar, random_hierarchy
+from vitrify.spec.grammars.families import random_grammar, random_hierarchy
+from vitrify.spec.grammars.grammar import Grammar
 
-ANSWERS = Group(99, "answers")
+ANSWERS = BitGroup(99, "answers")
 LONGEST = 4
 LETTERS = 2
 
 
-def random_program(seed: int) -> Program:
+def random_program(seed: int) -> BitProgram:
     """Bits of three ranks over two letters, each row with one to three literals; answers know how much was read."""
     rng = np.random.default_rng(seed)
-    program = Program(LONGEST)
+    program = BitProgram(LONGEST)
     below: list[Bit] = [Bit(WORDS, k, "ab"[k]) for k in range(LETTERS)]
     for rank in range(3):
-        made = [Bit(Group(rank, f"g{rank}{k % 2}"), k, f"b{rank}{k}") for k in range(4)]
+        made = [Bit(BitGroup(rank, f"g{rank}{k % 2}"), k, f"b{rank}{k}") for k in range(4)]
         for bit in made:
             for number in range(int(rng.integers(1, 4))):
                 row = [_literal(rng, below) for _ in range(int(rng.integers(1, 4)))]
@@ -33,7 +34,7 @@ def random_program(seed: int) -> Program:
     for place in range(3):
         for number in range(3):
             t = int(rng.integers(LONGEST + 1))
-            row = [(Bit(PLACES, t, str(t)), 0), *(_literal(rng, below) for _ in range(int(rng.integers(3))))]
+            row = [(Bit(POSITIONS, t, str(t)), 0), *(_literal(rng, below) for _ in range(int(rng.integers(3))))]
             program.put(Bit(ANSWERS, place, f"answer {place}"), row, f"row {number}")
     return program
 
@@ -42,19 +43,19 @@ def _literal(rng: np.random.Generator, bits: list[Bit]) -> Literal:
     return bits[int(rng.integers(len(bits)))], int(rng.integers(2))
 
 
-def holds(program: Program, bit: Bit, words: tuple[int, ...], t: int) -> bool:
+def holds(program: BitProgram, bit: Bit, words: tuple[int, ...], t: int) -> bool:
     """What a bit says after t words, by the definition alone."""
-    if bit.group == PLACES:
-        return t == bit.place
+    if bit.group == POSITIONS:
+        return t == bit.number
     if bit.group == WORDS:
-        return t >= 1 and words[t - 1] == bit.place
+        return t >= 1 and words[t - 1] == bit.number
     return any(
         all(t >= back and holds(program, part, words, t - back) for part, back in row)
         for row in program.rows.get(bit, ())
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_a_smaller_program_gives_the_same_answers(seed: int) -> None:
     program = random_program(seed)
     smaller = program.smaller(ANSWERS)
@@ -69,9 +70,9 @@ def test_a_smaller_program_gives_the_same_answers(seed: int) -> None:
 
 def test_what_is_left_out() -> None:
     word, other = (Bit(WORDS, k, "ab"[k]) for k in range(2))
-    here, group = (Bit(PLACES, 2, "2"), 0), Group(1, "g")
+    here, group = (Bit(POSITIONS, 2, "2"), 0), BitGroup(1, "g")
     copy, twin, again, absurd = (Bit(group, k, f"b{k}") for k in range(4))
-    program = Program(LONGEST)
+    program = BitProgram(LONGEST)
     program.put(copy, [(word, 1)], "a bit that is a word")
     program.put(twin, [(word, 0), (other, 1)], "first")
     program.put(twin, [(word, 0), (word, 1)], "second")
@@ -89,10 +90,9 @@ def test_what_is_left_out() -> None:
         twin: {frozenset({(word, 0), (other, 1)}): "first", frozenset({(word, 0), (word, 1)}): "second"},
         answer: {frozenset({here, (word, 1)}): "kept", frozenset({here, (twin, 0)}): "kept too"},
     }
-    assert found.sizes(ANSWERS) == {"layers": 3, "heads": 1, "conjunctions": 4, "units": 6}
 
 
-SMALL: dict[str, tuple[Grammar, AttentionKind]] = {
+SMALL: dict[str, tuple[Grammar, Attention]] = {
     "phrases": (
         Grammar.from_text("S -> NP VP\nNP -> 'the' N | 'alice'\nN -> 'dog' | 'cat'\nVP -> 'sleeps' | 'sees' NP"),
         "softmax",
@@ -102,8 +102,9 @@ SMALL: dict[str, tuple[Grammar, AttentionKind]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SMALL)
 def test_mutations_are_noticed(name: str) -> None:
     grammar, attention = SMALL[name]
-    found = campaign(assemble(grammar_shapes(grammar, attention=attention)), grammar, count=100, seed=3, work=1e8)
+    found = mutation_test(assemble(grammar_shapes(grammar, attention=attention)), grammar, count=100, seed=3, work=1e8)
     assert found.rate >= 0.99, found.survivors

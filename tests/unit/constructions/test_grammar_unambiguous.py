@@ -8,42 +8,44 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
+from cases import each
 from next_words import answers, by_listing
-from vitrify.certify import certify
-from vitrify.certify.mutate import campaign
+from vitrify.certification import certify
+from vitrify.certification.mutation_test import mutation_test
 from vitrify.constructions._parses import Parses
-from vitrify.constructions.grammar_unambiguous import Code, proportional, sizes, unambiguous
+from vitrify.constructions.catalogue import Attention
+from vitrify.constructions.grammar_unambiguous import Code, plane_sizes, proportional, sizes, unambiguous
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net import Ledger, Weights
-from vitrify.net.run import encode, log_probabilities, logits
+from vitrify.net.inference import encode, log_probabilities, logits
 from vitrify.net.spaces import Circle
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.grammar import Grammar
-from vitrify.spec.grammars import random_grammar, random_hierarchy
+from vitrify.net.weights import Weights
+from vitrify.spec.grammars.families import random_grammar, random_hierarchy
+from vitrify.spec.grammars.grammar import Grammar
 
-KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax", "hard")
+KINDS: tuple[Attention, ...] = ("softmax", "sparsemax", "hard")
 
 
 def with_shapes(least: int, most: int) -> Iterator[Grammar]:
     """Random unambiguous grammars with so many shapes."""
     for seed in count():
         grammar = random_grammar(seed, ambiguous=False, shapes=most)
-        if grammar.levelled().count_shapes() >= least:
+        if grammar.leveled().count_shapes() >= least:
             yield grammar
 
 
 SEVERAL = list(islice(with_shapes(2, 6), 10))
 
 
-def sized(grammar: Grammar, attention: AttentionKind, code: Code = "axes") -> Weights:
+def sized(grammar: Grammar, attention: Attention, code: Code = "axes") -> Weights:
     weights = assemble(unambiguous(grammar, attention=attention, code=code))
-    promised, measured = sizes(grammar, code), Ledger.of(weights)
-    assert promised == {"layers": measured.layers, "heads": measured.heads, "units": measured.units}
+    measured = weights.sizes
+    assert not (sizes if code == "axes" else plane_sizes)(grammar).problems(measured)
     assert measured.layers == grammar.depth + 1  # exactly d, the end of the sentence included
     return weights
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(len(SEVERAL)))
 def test_exact_sets_in_exactly_d_blocks(number: int) -> None:
     grammar = SEVERAL[number]
@@ -68,8 +70,9 @@ def largest_error(grammar: Grammar, weights: Weights, sentences: list[tuple[str,
     return worst
 
 
-@pytest.mark.parametrize("code", ["axes", "circle"])
-@pytest.mark.parametrize("number", range(len(HIERARCHIES)))
+@pytest.mark.long
+@each("code", ["axes", "circle"])
+@each("number", range(len(HIERARCHIES)))
 def test_hierarchies_are_predicted_exactly(number: int, code: Code) -> None:
     v, m, s, levels, classes = HIERARCHIES[number]
     grammar = random_hierarchy(v, m, s, levels, seed=number, classes=classes)
@@ -80,14 +83,14 @@ def test_hierarchies_are_predicted_exactly(number: int, code: Code) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attention", KINDS)
-def test_a_large_hierarchy_on_all_beginnings(attention: AttentionKind) -> None:
+def test_a_large_hierarchy_on_all_beginnings(attention: Attention) -> None:
     grammar = random_hierarchy(8, 4, 2, 3, seed=0)
     distinct = {sentence[:-1]: sentence for sentence in grammar.sentences()}
     weights = sized(grammar, attention)
     assert largest_error(grammar, weights, list(distinct.values())) <= 1e-12
 
 
-@pytest.mark.parametrize("labels", [2, 3, 4, 6, 8])
+@each("labels", [2, 3, 4, 6, 8])
 def test_states_in_planes(labels: int) -> None:
     """Two dimensions for the labels of each level, and the margin that a circle has."""
     grammar = random_hierarchy(labels, 2, 2, 2, seed=5, classes=min(labels, 3))
@@ -100,9 +103,10 @@ def test_states_in_planes(labels: int) -> None:
         if len(space.kind.values) > 1:
             assert space.kind.gap == pytest.approx(1 - np.cos(2 * np.pi / len(space.kind.values)))
     rules = sum(units.stop - units.start for units in weights.labels.units if "complete" in units.name) // 2
-    assert sizes(grammar, "circle")["units"] == sizes(grammar)["units"] + rules  # a ramp has two units
+    assert weights.sizes.units == assemble(unambiguous(grammar)).sizes.units + rules  # a ramp has two units
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", ["axes", "circle"])
 def test_temperatures_are_enough_and_the_proved_errors_hold(code: Code) -> None:
     grammar = random_hierarchy(4, 3, 2, 3, seed=2).plain()
@@ -116,7 +120,7 @@ def test_mutations_are_noticed(code: Code) -> None:
     """But one: all sentences have four words, so after four words the end comes, whatever else its unit asks for."""
     grammar = random_hierarchy(3, 2, 2, 2, seed=1).plain()
     weights = assemble(unambiguous(grammar, code=code))
-    found = campaign(weights, grammar, count=60, seed=3, work=1e8)
+    found = mutation_test(weights, grammar, count=60, seed=3, work=1e8)
     (last,) = (units for units in weights.labels.units if units.name == "and: next words")
     known = {f"blocks.{last.block}.mlp.b_in[{last.stop - 1}] zeroed"}  # the last unit is the end's
     assert {what for what, _ in found.survivors} <= known
@@ -136,11 +140,13 @@ def test_when_counts_are_probabilities() -> None:
 
 
 def test_refusals_name_a_witness() -> None:
-    with pytest.raises(BuildRefused, match="but S derives 'b b' in two ways: use --shape one-pass or shapes"):
+    with pytest.raises(BuildRefused, match="but S derives 'b b' in two ways: use --construction one-pass or shapes"):
         unambiguous(Grammar.from_text("S -> A A | B B\nA -> 'a' | 'b'\nB -> 'b' | 'c'"))
     both = Grammar.from_text("S -> A 'x' | B 'y'\nA -> 'a' | 'b'\nB -> 'b' | 'c'")
     sized(both, "softmax")
-    with pytest.raises(BuildRefused, match="but A and B both derive 'b' in one shape of tree: use --shape unambiguous"):
+    with pytest.raises(
+        BuildRefused, match="but A and B both derive 'b' in one shape of tree: use --construction unambiguous"
+    ):
         unambiguous(both, code="circle")
     with pytest.raises(BuildRefused, match="--max-length must be at least that"):
         unambiguous(Grammar.from_text("S -> 'a' 'b'"), max_length=1)

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, states, walked
+from cases import each, each_then_slow, in_turn
 from small_automata import corridors, long_words
 from vitrify.constructions import catalogue
-from vitrify.constructions.catalogue import Settings
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.gridworld import gridworld as built_gridworld
 from vitrify.constructions.gridworld import sizes
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.automata import corridor, cyclic, flip_flop, gridworld, random_automaton, symmetric_group
-from vitrify.spec.automaton import Automaton
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import corridor, cyclic, flip_flop, gridworld, random_automaton, symmetric_group
 
 
 def check_states(machine: Automaton, weights: Weights, words: np.ndarray) -> None:
@@ -30,22 +30,22 @@ def random_corridor(cells: int, seed: int) -> Automaton:
     return corridors(cells, int(rng.integers(cells)), moves, rng.permutation(cells).tolist())
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("cells", range(2, 8))
-def test_long_walks_and_sizes(cells: int, attention: AttentionKind) -> None:
+@pytest.mark.long
+@each_then_slow("cells, attention", *in_turn(range(2, 8), ATTENTIONS))
+def test_long_walks_and_sizes(cells: int, attention: Attention) -> None:
     machine = random_corridor(cells, seed=cells)
     length = 100 if attention != "hard" else 60
     weights = assemble(built_gridworld(machine, attention=attention, max_length=length))
     check_states(machine, weights, long_words(len(machine.alphabet), length, seed=cells))
-    size, promised = Ledger.of(weights), sizes(cells, length)
-    assert {name: getattr(size, name) for name in promised} == promised
+    size = weights.sizes
+    assert not sizes(machine, max_length=length, attention=attention).problems(size)
     bits = (2 * length + 2 * cells - 2).bit_length()
     assert size.d_model == (2 * cells - 1) * bits + 5 * cells + (attention != "hard")
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("cells", [2, 3, 4])
-def test_all_words_from_every_cell(cells: int, attention: AttentionKind) -> None:
+@each("attention", ATTENTIONS)
+@each("cells", [2, 3, 4])
+def test_all_words_from_every_cell(cells: int, attention: Attention) -> None:
     for start in range(cells):
         machine = corridors(cells, start, (-1, 1), list(range(cells)))
         for length in (1, 8):
@@ -57,10 +57,10 @@ def test_letters_that_move_one_way() -> None:
     machine = Automaton.from_regex("(a|b)*a(a|b)*a(a|b)*")
     weights = assemble(built_gridworld(machine, max_length=10))
     check_states(machine, weights, all_words(2, 10))
-    assert Ledger.of(weights).units == 2 * 10 + 2 * 3
+    assert weights.sizes.units == 2 * 10 + 2 * 3
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_corridors_are_recognised_under_other_names(seed: int) -> None:
     machine = random_corridor(2 + seed % 6, seed)
     found = corridor(machine)
@@ -83,7 +83,7 @@ def test_what_is_no_corridor() -> None:
         assert corridor(machine) is None
         if machine not in (two,):  # its reachable part is one cell
             with pytest.raises(
-                BuildRefused, match=r"this automaton is none: build it with --shape cascade or log-depth"
+                BuildRefused, match=r"this automaton is none: build it with --construction cascade or log-depth"
             ):
                 built_gridworld(machine)
 
@@ -118,9 +118,9 @@ def test_recognition_agrees_with_brute_force() -> None:
 
 
 def test_refusals_and_settings() -> None:
-    with pytest.raises(BuildRefused, match="--max-length must be at least 1, got 0"):
+    with pytest.raises(BuildRefused, match=r"--max-length .* must be a whole number of at least 1, not 0"):
         built_gridworld(gridworld(3), max_length=0)
-    weights = catalogue.build(gridworld(3), "gridworld", Settings("sparsemax", 9))
+    weights = catalogue.build(gridworld(3), "gridworld", attention="sparsemax", max_length=9)
     assert weights.architecture.max_length == 9
     assert weights.about["cells"] in ("0 1 2", "2 1 0")
     assert catalogue.build(gridworld(3), "gridworld").architecture.max_length == 128

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS
-from vitrify.certify import certify
+from vitrify.certification import certify
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.hybrid_turing import hybrid_turing, sizes
 from vitrify.constructions.turing import turing
 from vitrify.kit import assemble
-from vitrify.net import Ledger, decode, trace
-from vitrify.net.transformer import AttentionKind
-from vitrify.spec.turing import TuringMachine
-from vitrify.spec.turing_machines import busy_beaver, increment, palindrome, random_machine
+from vitrify.net.generate import generate
+from vitrify.net.inference import trace
+from vitrify.spec.computation.turing import TuringMachine, busy_beaver, increment, palindrome, random_machine
 
 MOVES = {"L": -1, "S": 0, "R": 1}
 
@@ -33,14 +33,14 @@ def simulated(machine: TuringMachine, word: str, most: int) -> tuple[list[str], 
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_known_machines_to_the_end(attention: AttentionKind) -> None:
+def test_known_machines_to_the_end(attention: Attention) -> None:
     for machine, inputs in (
         (increment(6), ["", "0", "1011", "111111", "010"]),
         (palindrome(6), ["", "a", "ab", "abba", "abaaba", "aabab"]),
         (busy_beaver(), [""]),
     ):
         weights = assemble(hybrid_turing(machine, attention=attention))
-        for thought in decode(weights, inputs, machine.limit):
+        for thought in generate(weights, inputs, machine.limit):
             assert list(thought.symbols) == simulated(machine, "".join(thought.prompt), machine.limit)[0]
             assert thought.stopped
     assert thought.steps == 107
@@ -52,16 +52,15 @@ def test_random_machines_for_200_steps(seed: int) -> None:
     machine = random_machine(seed, int(rng.integers(2, 7)), int(rng.integers(2, 5)), steps=200)
     weights = assemble(hybrid_turing(machine, attention=ATTENTIONS[seed % 3]))
     inputs = ["".join(machine.draw_prompt(rng)) for _ in range(2)]
-    for word, thought in zip(inputs, decode(weights, [list(word) for word in inputs], 200), strict=True):
+    for word, thought in zip(inputs, generate(weights, [list(word) for word in inputs], 200), strict=True):
         assert list(thought.symbols) == simulated(machine, word, 200)[0]
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_sizes_and_certificates(attention: AttentionKind) -> None:
+def test_sizes_and_certificates(attention: Attention) -> None:
     for machine in (increment(3), palindrome(4), random_machine(3, 5, 4, steps=30)):
         weights = assemble(hybrid_turing(machine, attention=attention))
-        size, promised = Ledger.of(weights), sizes(machine)
-        assert {name: getattr(size, name) for name in promised} == promised
+        assert not sizes(machine, max_length=None).problems(weights.sizes)
         assert weights.architecture.blocks[0].cell.state == 2  # type: ignore[union-attr]
         assert certify(weights, machine, work=1e7).verdict == "holds"
 
@@ -85,6 +84,6 @@ def test_neither_part_does_it_alone() -> None:
 
 def test_one_attention_layer_less_than_without_a_recurrence() -> None:
     machine = increment(4)
-    mixed, plain = (Ledger.of(assemble(make(machine))) for make in (hybrid_turing, turing))
+    mixed, plain = (assemble(make(machine)).sizes for make in (hybrid_turing, turing))
     assert (mixed.attention_layers, plain.attention_layers) == (1, 2)
     assert (mixed.heads, plain.heads) == (1, 3)

@@ -12,20 +12,21 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS
-from vitrify.certify import certify
-from vitrify.certify.knowledge_oracle import forced, leads, watched
-from vitrify.certify.mutate import campaign
-from vitrify.constructions.catalogue import Settings, build
-from vitrify.constructions.knowledge import Router, knowledge, sizes
+from cases import each
+from vitrify.certification import certify
+from vitrify.certification.mutation_test import mutation_test
+from vitrify.certification.oracles.knowledge import forced, watched
+from vitrify.certification.oracles.right import leads
+from vitrify.constructions.catalogue import build
+from vitrify.constructions.knowledge import Router, expert_units, hidden_sizes, knowledge, linear_sizes, router_units
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net import Ledger, encode, forward, logits, trace
-from vitrify.net.run import batch_of
+from vitrify.net.inference import batch_of, encode, logits, trace
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import AttentionKind
+from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Weights
-from vitrify.spec.knowledge import Knowledge, Task
-from vitrify.spec.worlds import large_world, random_world, xor_world
+from vitrify.spec.memory.knowledge import Knowledge, KnowledgeTask, large_world, random_world, xor_world
 
 WORLD = Knowledge.read(Path(__file__).parents[3] / "examples" / "world.knowledge.toml")
 ROUTERS: tuple[Router, ...] = ("hidden", "linear")
@@ -80,8 +81,9 @@ def near_misses(spec: Knowledge, seed: int, count: int) -> list[tuple[str, ...]]
     return made
 
 
-@pytest.mark.parametrize("router", ROUTERS)
-@pytest.mark.parametrize("name", TRICKY)
+@pytest.mark.slow
+@each("router", ROUTERS)
+@each("name", TRICKY)
 def test_all_sequences_of_tricky_worlds(name: str, router: Router) -> None:
     """Every sequence to a length beyond the longest query, also without condition on the words of keys."""
     spec = TRICKY[name]
@@ -102,12 +104,13 @@ def test_random_worlds(router: Router) -> None:
         spec = random_world(seed, long_keys=0.2 * (seed % 3), shared_words=0.15 * (seed % 4), anchored=seed % 5 == 0)
         weights = assemble(knowledge(spec, router=router, attention=ATTENTIONS[seed % 3]))
         assert wrong(spec, weights, [*spec.queries, *near_misses(spec, seed, 100)]) == []
-        promised = sizes(spec)
         (block,) = weights.architecture.blocks
-        assert [expert.units for expert in block.experts] == promised["experts"]
-        assert block.router == (promised["router"] if router == "hidden" else 0)
+        assert [expert.units for expert in block.experts] == [expert_units(task) for task in spec.tasks]
+        assert block.router == (router_units(spec) if router == "hidden" else 0)
         assert block.units == 0
-        assert Ledger.of(weights).heads == promised["heads"] == spec.longest
+        promised = (hidden_sizes if router == "hidden" else linear_sizes)(spec, max_length=None, positions="dyadic")
+        assert not promised.problems(weights.sizes)
+        assert promised.exact["heads"] == spec.longest
 
 
 def test_an_expert_has_a_unit_for_each_template_and_fact() -> None:
@@ -206,7 +209,7 @@ def test_removing_all_other_experts_changes_nothing_for_a_task(router: Router) -
 
 @pytest.mark.parametrize("router", ROUTERS)
 def test_a_new_task_leaves_the_other_experts_as_they_are(router: Router) -> None:
-    new = Task("anthem", (("who", "sings", "of", "#", "and", "its", "capital"),), ((("Peru",), "Rebagliati"),))
+    new = KnowledgeTask("anthem", (("who", "sings", "of", "#", "and", "its", "capital"),), ((("Peru",), "Rebagliati"),))
     grown = Knowledge((*WORLD.tasks, new))
     before, after = built(router), assemble(knowledge(grown, router=router))
     same = {
@@ -245,9 +248,9 @@ def test_certified_and_mutations_are_noticed(router: Router, attention: Attentio
     weights = built(router, attention)
     evidence = certify(weights, WORLD, work=1e8)
     assert evidence.verdict == "holds", evidence
-    lead = evidence.measured["least lead of the right expert"]
+    lead = evidence.measured("least lead of the right expert")
     assert lead >= (0.99 if attention == "softmax" else 1.0)
-    found = campaign(weights, WORLD, count=30, seed=3, work=1e7)
+    found = mutation_test(weights, WORLD, count=30, seed=3, work=1e7)
     assert found.rate >= 0.99, found.survivors
 
 
@@ -255,7 +258,7 @@ def test_certified_and_mutations_are_noticed(router: Router, attention: Attentio
 @pytest.mark.parametrize("router", ROUTERS)
 @pytest.mark.parametrize("attention", ATTENTIONS)
 def test_three_hundred_mutations(router: Router, attention: AttentionKind) -> None:
-    found = campaign(built(router, attention), WORLD, count=300, seed=4, work=1e8)
+    found = mutation_test(built(router, attention), WORLD, count=300, seed=4, work=1e8)
     assert found.rate >= 0.99, found.survivors
 
 
@@ -265,7 +268,7 @@ def test_certify_names_a_witness() -> None:
     array[-1] = 0.0
     evidence = certify(weights.with_array("blocks.0.moe.experts.2.W_out", array), WORLD, work=1e8)
     assert evidence.verdict == "fails"
-    assert evidence.witness == {"words": ["new", "is", "not"], "expected": "old", "found": "<none>"}
+    assert evidence.witness == {"word": ["new", "is", "not"], "expected": "old", "found": "<none>"}
 
 
 def test_a_wrong_route_is_noticed_even_where_the_answer_is_right() -> None:
@@ -335,7 +338,7 @@ def test_labels_tell_every_unit_and_traces_tell_the_words() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(BuildRefused, match="the longest query has 6 words: --max-length must be at least that"):
-        build(WORLD, None, Settings(max_length=5))
+        build(WORLD, max_length=5)
     many = {f"k{number}": "v" for number in range(4_000)}
     with pytest.raises(BuildRefused, match="templates that end with their slot"):
         build(Knowledge.of({"t": (["a # b", "b #"], many)}))
@@ -345,5 +348,5 @@ def test_refusals() -> None:
 
 @pytest.mark.parametrize("positions", ["dyadic", "quadratic", "sqrt"])
 def test_every_position_code_will_do(positions: str) -> None:
-    weights = build(WORLD, None, Settings(positions=positions))  # type: ignore[arg-type]
+    weights = build(WORLD, positions=positions)
     assert wrong(WORLD, weights, [*WORLD.queries, *near_misses(WORLD, 0, 100)]) == []

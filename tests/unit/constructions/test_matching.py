@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, answers
+from cases import each, each_then_slow, in_turn
 from matching import MATCHING, matched
-from vitrify.certify.mutate import campaign
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.certification.mutation_test import mutation_test
+from vitrify.constructions.catalogue import build
 from vitrify.constructions.matching import sizes
 from vitrify.errors import BuildRefused
-from vitrify.net.run import encode, trace
+from vitrify.net.inference import encode, trace
 from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.tasks._matching import Matching
+from vitrify.net.weights import Weights
+from vitrify.spec.computation.matching import Matching
 from vitrify.spec.tasks.match2 import Match2
 from vitrify.spec.tasks.match3_bigram import Match3Bigram
 from vitrify.spec.tasks.match3_local import Match3Local
@@ -37,36 +38,35 @@ def drawn(task: Matching, count: int, seed: int = 0) -> list[tuple[str, ...]]:
     return [task.draw(rng, task.length) for _ in range(count)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @pytest.mark.parametrize("task", MATCHING, ids=repr)
 def test_all_short_words_and_sizes(task: Matching, attention: AttentionKind) -> None:
-    weights = build(task, None, Settings(attention))
+    weights = build(task, attention=attention)
     for length in range(1, task.length + 1):
         words = [*islice(task.words(length), 800)]
         assert wrong(weights, task, words) == 0
     assert wrong(weights, task, drawn(task, 40)) == 0
-    size = Ledger.of(weights)
-    assert {name: getattr(size, name) for name in sizes(task)} == sizes(task)
+    assert not sizes(task).problems(weights.sizes)
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("modulus", [11, 101, 1009, 10007, 100003])
+@pytest.mark.long
+@each_then_slow("modulus, attention", *in_turn([11, 101, 1009, 10007, 100003], ATTENTIONS))
 def test_pairs_of_large_numbers(modulus: int, attention: AttentionKind) -> None:
     task = Match2(modulus, 256)
-    weights = build(task, None, Settings(attention))
+    weights = build(task, attention=attention)
     assert wrong(weights, task, drawn(task, 4)) == 0
-    assert Ledger.of(weights).d_model == 4
+    assert weights.sizes.d_model == 4
     embedded = weights.arrays["embed.W_E"]
     assert (embedded.any(axis=0).sum(), weights.architecture.d_head) == (3, 3)
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("task", [Match3Bigram(1009, 64), Match3Local(1009, 64, reach=4)], ids=repr)
+@each("attention", ATTENTIONS)
+@each("task", [Match3Bigram(1009, 64), Match3Local(1009, 64, reach=4)], ids=repr)
 def test_triples_of_large_numbers(task: Matching, attention: AttentionKind) -> None:
-    weights = build(task, None, Settings(attention))
+    weights = build(task, attention=attention)
     assert wrong(weights, task, drawn(task, 4)) == 0
-    size = Ledger.of(weights)
-    assert {name: getattr(size, name) for name in sizes(task)} == sizes(task)
+    assert not sizes(task).problems(weights.sizes)
 
 
 LARGE: tuple[Matching, ...] = (
@@ -93,11 +93,11 @@ def test_all_words_of_small_numbers() -> None:
 
 
 def test_sums_and_neighbours_are_in_named_spaces() -> None:
-    pairs = trace(build(Match3Bigram(7, 6), None, Settings("hard")), ["3", "6", "5"])
+    pairs = trace(build(Match3Bigram(7, 6), attention="hard"), ["3", "6", "5"])
     assert pairs.read("number before")[1:] == [-14, 3, 6]
     assert pairs.read("sum of both") == [None, None, "2", "4"]
     assert pairs.read("a match")[1:] == [1, 0, 1]  # 3 + 4, 5 + 2
-    near = trace(build(Match3Local(7, 6, reach=1), None, Settings("hard")), ["1", "6", "5"])
+    near = trace(build(Match3Local(7, 6, reach=1), attention="hard"), ["1", "6", "5"])
     assert near.read("number at +1")[1:] == [6, 5, 5]
     assert near.read("number at -1")[1:] == [-21, 1, 6]
 
@@ -140,8 +140,8 @@ def test_sums_that_float64_does_not_carry_are_refused() -> None:
         build(Match3Bigram(30011, 8))
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("task", [Match2(5, 6), Match3Bigram(4, 6), Match3Local(4, 6, reach=1)], ids=repr)
+@each("attention", ATTENTIONS)
+@each("task", [Match2(5, 6), Match3Bigram(4, 6), Match3Local(4, 6, reach=1)], ids=repr)
 def test_mutations(task: Matching, attention: AttentionKind) -> None:
-    found = campaign(build(task, None, Settings(attention)), task, count=30, seed=0, work=1e7)
+    found = mutation_test(build(task, attention=attention), task, count=30, seed=0, work=1e7)
     assert (found.tried, found.survivors) == (30, ())

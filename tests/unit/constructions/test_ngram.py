@@ -22,18 +22,17 @@ from built import (
     probabilities,
     random_words,
 )
+from cases import all_pairs, each
 from vitrify.constructions import catalogue
-from vitrify.constructions.catalogue import Settings
-from vitrify.constructions.ngram import Code, Shape, ngram, sizes
+from vitrify.constructions.catalogue import Attention, chosen
+from vitrify.constructions.ngram import Code, Variant, ngram
 from vitrify.errors import BuildRefused, SpecWarning
 from vitrify.kit import assemble
 from vitrify.kit.positions import CodeName
 from vitrify.net.sparse import dense, nonzeros
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.estimate import estimate
-from vitrify.spec.ngram import NGramModel
-from vitrify.spec.ngrams import random_ngram
+from vitrify.net.weights import Weights
+from vitrify.spec.ngrams.families import random_ngram
+from vitrify.spec.ngrams.model import NGramModel
 
 LENGTH = 8  # every string up to here
 ONE = 1e-11  # how far a sum of 10^5 products of ten probabilities may be from 1 by rounding
@@ -43,7 +42,7 @@ def estimated(letters: str, order: int, seed: int, *, unk: bool = False) -> NGra
     """A Kneser–Ney model of a few random sentences: many back-off weights, many contexts with `<s>`."""
     draw = random.Random(seed)
     sentences = [[draw.choice(letters) for _ in range(draw.randint(0, 6))] for _ in range(12)]
-    return estimate([*sentences, list(letters)], order, unk=unk)
+    return NGramModel.fit([*sentences, list(letters)], order, unk=unk)
 
 
 MODELS = {
@@ -72,14 +71,14 @@ LARGE = {
 }
 
 
-def build(model: NGramModel, shape: Shape, attention: AttentionKind, code: Code = "auto", length: int = 9) -> Weights:
-    return assemble(ngram(model, shape=shape, attention=attention, code=code, max_length=length))
+def build(model: NGramModel, shape: Variant, attention: Attention, code: Code = "auto", length: int = 9) -> Weights:
+    return assemble(ngram(model, variant=shape, attention=attention, code=code, max_length=length))
 
 
 @cache
-def right(name: str) -> np.ndarray:
+def right(name: str, length: int) -> np.ndarray:
     model = {**MODELS, **LARGE}[name]
-    return expected(model, all_words(len(model.readable), LENGTH))
+    return expected(model, all_words(len(model.readable), length))
 
 
 def strings(model: NGramModel, words: np.ndarray, next_: np.ndarray) -> np.ndarray:
@@ -99,29 +98,29 @@ def total(table: np.ndarray, letters: int) -> float:
     return float((table * weight).sum())
 
 
-def check_weakly_equivalent(name: str, attention: AttentionKind, code: Code, shape: Shape) -> None:
+def check_weakly_equivalent(name: str, attention: Attention, code: Code, shape: Variant, length: int = LENGTH) -> None:
     model = {**MODELS, **LARGE}[name]
-    words = all_words(len(model.readable), LENGTH)
+    words = all_words(len(model.readable), length)
     weights = build(model, shape, attention, code)
-    found, wanted = probabilities(weights, words), right(name)
+    found, wanted = probabilities(weights, words), right(name, length)
     assert np.abs(found - wanted).max() <= PROMISED[attention]
     p, q = strings(model, words, found), strings(model, words, wanted)
     assert np.abs(p - q).max() <= PROMISED[attention]
     assert abs(total(p, len(model.readable)) - 1) <= max(ONE, PROMISED[attention])
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", MODELS)
-def test_weakly_equivalent_on_every_string(name: str, attention: AttentionKind, code: Code, shape: Shape) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "shape", "attention", "code"), all_pairs(MODELS, SHAPES, ATTENTIONS, CODES))
+def test_weakly_equivalent_on_every_string(name: str, attention: Attention, code: Code, shape: Variant) -> None:
     check_weakly_equivalent(name, attention, code, shape)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_weakly_equivalent_on_every_string_of_four_words(attention: AttentionKind, shape: Shape) -> None:
-    check_weakly_equivalent("4 words, order 4", attention, "auto", shape)
+def test_weakly_equivalent_on_every_string_of_four_words(attention: Attention, shape: Variant) -> None:
+    """Of six letters: all contexts of three, after all others. The slow test asks about strings of eight."""
+    check_weakly_equivalent("4 words, order 4", attention, "auto", shape, length=6)
 
 
 @pytest.mark.slow
@@ -130,40 +129,33 @@ def test_weakly_equivalent_on_every_string_of_four_words(attention: AttentionKin
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", LARGE)
 def test_weakly_equivalent_with_four_words_in_every_code(
-    name: str, attention: AttentionKind, code: Code, shape: Shape
+    name: str, attention: Attention, code: Code, shape: Variant
 ) -> None:
     check_weakly_equivalent(name, attention, code, shape)
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("seed", range(10, 16))
-def test_more_random_models(seed: int, shape: Shape, attention: AttentionKind) -> None:
+@each(("seed", "shape", "attention"), all_pairs(range(10, 16), SHAPES, ATTENTIONS))
+def test_more_random_models(seed: int, shape: Variant, attention: Attention) -> None:
     model = random_ngram(2 + seed % 2, 2 + seed % 3, seed=seed, listed=0.25 + 0.1 * (seed - 10))
     words = all_words(len(model.readable), 6)
     difference = probabilities(build(model, shape, attention, length=6), words) - expected(model, words)
     assert np.abs(difference).max() <= PROMISED[attention]
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_sizes_are_those_of_the_formulas(name: str, shape: Shape) -> None:
+@each("name", MODELS)
+@each("shape", SHAPES)
+def test_sizes_are_those_of_the_formulas(name: str, shape: Variant) -> None:
     model = MODELS[name]
     ngrams = evaluator(model).ngrams
     for attention in ATTENTIONS:
         weights = build(model, shape, attention)
-        size = Ledger.of(weights)
+        size = weights.sizes
         table = [units for units in weights.labels.units if units.name == "listed contexts"]
         out = sum(nonzeros(weights.arrays[f"blocks.{u.block}.mlp.W_out"][u.start : u.stop]) for u in table)
-        promised = sizes(model, shape)
-        assert promised == {
-            "attention_layers": size.attention_layers,
-            "heads": size.heads,
-            "table_units": sum(units.stop - units.start for units in table),
-            "table_weights": out,
-        }
-        assert promised["table_units"] == len(listed_contexts(ngrams)) == weights.about["listed contexts"]
-        assert promised["table_weights"] == sum(1 for gram in ngrams if len(gram) > 1)
+        rows = sum(units.stop - units.start for units in table)
+        assert not chosen(model, shape).sizes(model, attention=attention, max_length=9).problems(size)
+        assert rows == len(listed_contexts(ngrams)) == weights.about["listed contexts"]
+        assert out == sum(1 for gram in ngrams if len(gram) > 1)
         assert weights.about["listed n-grams"] == len(ngrams)
         layers = {"heads": min(model.order - 1, 1), "layers": model.order - 1, "single": min(model.order - 1, 1)}
         heads = {"heads": model.order - 1, "layers": model.order - 1, "single": min(model.order - 1, 1)}
@@ -172,10 +164,9 @@ def test_sizes_are_those_of_the_formulas(name: str, shape: Shape) -> None:
             assert size.units == len(listed_contexts(ngrams))
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_answer_does_not_depend_on_the_position(shape: Shape, attention: AttentionKind, code: Code) -> None:
+@pytest.mark.long
+@each(("shape", "attention", "code"), all_pairs(SHAPES, ATTENTIONS, CODES))
+def test_the_answer_does_not_depend_on_the_position(shape: Variant, attention: Attention, code: Code) -> None:
     model = MODELS["3 words, order 4"]
     length = 33
     weights = build(model, shape, attention, code, length)
@@ -191,10 +182,8 @@ def test_the_answer_does_not_depend_on_the_position(shape: Shape, attention: Att
     assert np.ptp(last[1:], axis=0).max() <= PROMISED[attention]
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("length", [1, 2, 3, 5, 64])
-def test_words_of_exactly_the_maximum_length(length: int, shape: Shape, attention: AttentionKind) -> None:
+@each(("length", "shape", "attention"), all_pairs([1, 2, 3, 5, 64], SHAPES, ATTENTIONS))
+def test_words_of_exactly_the_maximum_length(length: int, shape: Variant, attention: Attention) -> None:
     model = MODELS["estimated, 2 words, order 4"]
     words = random_words(2, length, 20, seed=length)
     weights = build(model, shape, attention, length=length)
@@ -202,9 +191,9 @@ def test_words_of_exactly_the_maximum_length(length: int, shape: Shape, attentio
     assert np.abs(probabilities(weights, words) - expected(model, words)).max() <= PROMISED[attention]
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_model_slightly_off_one_is_reproduced_literally(shape: Shape, attention: AttentionKind) -> None:
+@each("attention", ATTENTIONS)
+@each("shape", SHAPES)
+def test_a_model_slightly_off_one_is_reproduced_literally(shape: Variant, attention: Attention) -> None:
     ngrams = dict(evaluator(random_ngram(2, 3, seed=4)).ngrams)
     for gram in [("a",), ("a", "b"), ("<s>", "a")]:
         if gram in ngrams:
@@ -229,37 +218,33 @@ def largest_beta(weights: Weights) -> float:
     return max(float(array.max()) for name, array in weights.arrays.items() if name.endswith(".beta"))
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("shape", SHAPES)
+@each(("shape", "attention", "code"), all_pairs(SHAPES, ATTENTIONS, CODES))
 def test_snapping_costs_a_second_unit_and_leaves_rounding_only(
-    shape: Shape, attention: AttentionKind, code: Code
+    shape: Variant, attention: Attention, code: Code
 ) -> None:
     model = MODELS["3 words, order 3"]
     words = all_words(3, 6)
-    snapped = assemble(ngram(model, shape=shape, attention=attention, max_length=6, code=code, snap=True))
-    plain = assemble(ngram(model, shape=shape, attention=attention, max_length=6, code=code))
+    snapped = assemble(ngram(model, variant=shape, attention=attention, max_length=6, code=code, snap=True))
+    plain = assemble(ngram(model, variant=shape, attention=attention, max_length=6, code=code))
     assert np.abs(probabilities(snapped, words) - expected(model, words)).max() <= 1e-14
-    contexts = sizes(model, shape)["table_units"]
-    assert Ledger.of(snapped).units == Ledger.of(plain).units + contexts
+    contexts = sum(len(contexts) for contexts in model.contexts())
+    assert snapped.sizes.units == plain.sizes.units + contexts
     if attention == "softmax" and shape != "single":  # the single shape averages: it has no temperature to lower
         assert largest_beta(snapped) < largest_beta(plain) / 2
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("shape", ["heads", "layers"])
-@pytest.mark.parametrize("positions", ["sqrt", "quadratic", "dyadic"])
-def test_every_position_code(positions: CodeName, shape: Shape, attention: AttentionKind) -> None:
+@each(("positions", "shape", "attention"), all_pairs(["sqrt", "quadratic", "dyadic"], ["heads", "layers"], ATTENTIONS))
+def test_every_position_code(positions: CodeName, shape: Variant, attention: Attention) -> None:
     model = MODELS["2 words, order 4"]
-    weights = assemble(ngram(model, shape=shape, attention=attention, max_length=24, positions=positions))
+    weights = assemble(ngram(model, variant=shape, attention=attention, max_length=24, positions=positions))
     assert weights.about["positions"] == positions
     for words in (all_words(2, 6), random_words(2, 24, 50, seed=1)):
         assert np.abs(probabilities(weights, words) - expected(model, words)).max() <= PROMISED[attention]
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_error_of_a_logit_is_proved(name: str, shape: Shape) -> None:
+@each("name", MODELS)
+@each("shape", SHAPES)
+def test_the_error_of_a_logit_is_proved(name: str, shape: Variant) -> None:
     for attention in ATTENTIONS:
         weights = build(MODELS[name], shape, attention)
         errors = [space.error for space in weights.labels.spaces if space.name == "logits"]
@@ -267,9 +252,9 @@ def test_the_error_of_a_logit_is_proved(name: str, shape: Shape) -> None:
         assert all(0 <= error <= 1e-10 for error in errors)
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_no_unit_is_idle(name: str, shape: Shape) -> None:
+@each("name", MODELS)
+@each("shape", SHAPES)
+def test_no_unit_is_idle(name: str, shape: Variant) -> None:
     for attention in ATTENTIONS:
         weights = build(MODELS[name], shape, attention, "onehot")
         for index, block in enumerate(weights.architecture.blocks):
@@ -286,16 +271,16 @@ def test_one_slot_needs_no_position_code() -> None:
 
 
 def test_a_large_vocabulary_is_coded_in_bits() -> None:
-    few, many = estimate([[chr(97 + i) for i in range(8)]], 2), estimate([[f"w{i}" for i in range(80)]], 2)
+    few, many = NGramModel.fit([[chr(97 + i) for i in range(8)]], 2), NGramModel.fit([[f"w{i}" for i in range(80)]], 2)
     assert build(few, "heads", "hard").about["code"] == "onehot"
     assert build(many, "heads", "hard").about["code"] == "bits"
 
 
 def test_refusals() -> None:
     model = MODELS["2 words, order 3"]
-    with pytest.raises(BuildRefused, match=r"built in the shape heads, layers, single, not 'ring'"):
-        ngram(model, shape="ring")  # type: ignore[arg-type]
-    with pytest.raises(BuildRefused, match=r"built in the shape heads, layers, single, not 'log-depth'"):
+    with pytest.raises(BuildRefused, match=r"variants of an n-gram model are heads, layers, single, not 'ring'"):
+        ngram(model, variant="ring")  # type: ignore[arg-type]
+    with pytest.raises(BuildRefused, match=r"built by the constructions heads, layers, single, not 'log-depth'"):
         catalogue.build(model, "log-depth")
     with pytest.raises(BuildRefused, match=r"--max-length must be at least 1, got 0"):
         ngram(model, max_length=0)
@@ -307,10 +292,10 @@ def test_refusals() -> None:
 
 def test_settings_reach_the_net() -> None:
     model = MODELS["2 words, order 3"]
-    weights = catalogue.build(model, "layers", Settings("hard", 17, "quadratic"))
+    weights = catalogue.build(model, "layers", attention="hard", max_length=17, positions="quadratic")
     assert weights.architecture.max_length == 17
     assert {head.attention for block in weights.architecture.blocks for head in block.heads} == {"hard"}
     assert weights.about["positions"] == "quadratic"
-    assert weights.about["shape"] == "layers"
-    assert catalogue.build(model).about["shape"] == "heads"
+    assert weights.about["variant"] == "layers"
+    assert catalogue.build(model).about["variant"] == "heads"
     assert catalogue.build(model).architecture.max_length == 1024

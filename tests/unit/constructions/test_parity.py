@@ -8,24 +8,25 @@ from itertools import product
 import numpy as np
 import pytest
 
-from vitrify.certify import certify
+from cases import each
+from vitrify.certification import Domain, Method, certify
 from vitrify.claims._nets import zeroed
 from vitrify.claims.catalogue import Subject
-from vitrify.constructions.catalogue import Settings, build
-from vitrify.constructions.parity import lead
+from vitrify.constructions.catalogue import build
+from vitrify.constructions.parity import margin
 from vitrify.constructions.parity import parity as parity_of
 from vitrify.errors import BuildRefused, InputError
 from vitrify.kit import assemble
 from vitrify.kit.network import Network
-from vitrify.net.answers import answer
-from vitrify.net.run import logits
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.automata import cyclic
-from vitrify.spec.automaton import Automaton
+from vitrify.net.answers import run
+from vitrify.net.inference import logits
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import cyclic
 
 
 def parity(length: int, c: float = 1.0) -> Network:
-    return parity_of(cyclic(2), length, c)
+    return parity_of(cyclic(2), c, max_length=length)
 
 
 def leads(weights: Weights, words: list[list[int]]) -> list[float]:
@@ -42,27 +43,27 @@ def by_hand(length: int, c: float, ones: int) -> float:
     return (math.exp(at) / odd - math.exp(-at) / even) / (length + 1)
 
 
-@pytest.mark.parametrize("c", [0.25, 1.0, 3.0])
-@pytest.mark.parametrize("length", [1, 2, 3, 6, 7])
+@each("c", [0.25, 1.0, 3.0])
+@each("length", [1, 2, 3, 6, 7])
 def test_all_short_words_follow_the_law(length: int, c: float) -> None:
     weights = assemble(parity(length, c))
     words = [list(word) for word in product((1, 2), repeat=length)]
     for word, found in zip(words, leads(weights, words), strict=True):
         ones = word.count(2)
         assert found == pytest.approx(by_hand(length, c, ones), rel=1e-12)
-        assert abs(found) == pytest.approx(lead(length, c, ones), rel=1e-12)
+        assert abs(found) == pytest.approx(margin(length, c, ones), rel=1e-12)
         assert (found > 0) == (ones % 2 == 1)
 
 
 def test_the_law_is_two_tanh_over_the_square() -> None:
     for length, c in ((99, 1.0), (9, 0.5), (999, 2.0)):
         for ones in (0, 1):
-            assert lead(length, c, ones) == pytest.approx(2 * math.tanh(c) / (length + 1) ** 2, rel=1e-12)
+            assert margin(length, c, ones) == pytest.approx(2 * math.tanh(c) / (length + 1) ** 2, rel=1e-12)
     for length, c in ((2, 1.0), (100, 1.0), (1000, 0.5)):
         number = length + 1
         for ones, sign in ((0, -1), (1, 1)):
             odd = (1 + sign / number) / (1 - math.tanh(c) ** 2 / number**2)
-            assert lead(length, c, ones) == pytest.approx(odd * 2 * math.tanh(c) / number**2, rel=1e-12)
+            assert margin(length, c, ones) == pytest.approx(odd * 2 * math.tanh(c) / number**2, rel=1e-12)
 
 
 def test_only_the_table_of_positions_depends_on_the_length() -> None:
@@ -70,7 +71,7 @@ def test_only_the_table_of_positions_depends_on_the_length() -> None:
     for net in nets[1:]:
         changed = {name for name, array in net.arrays.items() if not np.array_equal(array, nets[0].arrays[name])}
         assert changed == {"pos_embed.W_pos"}
-        size = Ledger.of(net)
+        size = net.sizes
         assert (size.heads_per_layer, size.units, size.d_model) == ((1, 2), 3, 11)
 
 
@@ -87,9 +88,10 @@ def test_what_the_arithmetic_can_not_carry_is_refused() -> None:
         assemble(parity(50_000))
     with pytest.raises(BuildRefused, match="more precise arithmetic"):
         assemble(parity(100), arithmetic="float32")
-    for length, c in ((0, 1.0), (3, 0.0)):
-        with pytest.raises(BuildRefused, match="at least 1 and c positive"):
-            parity(length, c)
+    with pytest.raises(BuildRefused, match=r"--max-length .* must be a whole number of at least 1, not 0"):
+        parity(0)
+    with pytest.raises(BuildRefused, match="c must be positive"):
+        parity(3, 0.0)
 
 
 def test_any_parity_check_in_its_own_names() -> None:
@@ -103,13 +105,13 @@ def test_any_parity_check_in_its_own_names() -> None:
         initial="even",
         accepting=["odd"],
     )
-    weights = build(spec, "parity", Settings(max_length=6))
+    weights = build(spec, "parity", max_length=6)
     assert certify(weights, spec).verdict == "holds"
-    assert answer(weights, list("xyzyyx"), False, None)["class"] == "odd"
-    assert answer(weights, list("xyzyyy"), False, None)["class"] == "even"
+    assert run(weights, list("xyzyyx")).label == "odd"
+    assert run(weights, list("xyzyyy")).label == "even"
     for words in ("xyz", "xyzxyzx"):
         with pytest.raises(InputError, match="was built for at"):
-            answer(weights, list(words), False, None)
+            run(weights, list(words))
     with pytest.raises(InputError, match="shorter than the network reads: at least 6"):
         certify(weights, spec, max_length=4)
 
@@ -121,17 +123,18 @@ def test_what_is_no_parity_check_is_refused_with_the_reason() -> None:
         (Automaton.from_regex("(a|b)*a"), "the letter .* leads from both to"),
     ):
         with pytest.raises(BuildRefused, match=reason):
-            build(spec, "parity", Settings(max_length=5))
+            build(spec, "parity", max_length=5)
     with pytest.raises(BuildRefused, match="one net per length"):
         build(cyclic(2), "parity")
-    with pytest.raises(BuildRefused, match="spread of a softmax"):
-        build(cyclic(2), "parity", Settings("hard", 5))
+    with pytest.raises(BuildRefused, match="leave --attention out"):
+        build(cyclic(2), "parity", attention="hard", max_length=5)
 
 
 def test_a_certificate_asks_only_about_words_of_the_length() -> None:
     spec = cyclic(2)
-    short, long = (build(spec, "parity", Settings(max_length=length)) for length in (5, 40))
-    assert certify(short, spec).domain.startswith("all 32 words of length 5 to 5")
-    assert certify(long, spec).domain.startswith("every prefix of 41 words")
+    short, long = (build(spec, "parity", max_length=length) for length in (5, 40))
+    assert certify(short, spec).domains[0] == Domain("words", Method.EXHAUSTIVE, 32, 5, 5)
+    first = certify(long, spec).domains[0]
+    assert (first.method, first.count, first.shortest, first.longest) == (Method.SAMPLED, 41, 40, 40)
     broken = zeroed(Subject("", weights=long), "blocks.1.attn.W_K", slice(None)).weights
     assert certify(broken, spec).verdict == "fails"

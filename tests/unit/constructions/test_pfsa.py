@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS
-from vitrify.certify import certify
-from vitrify.certify.mutate import campaign
-from vitrify.constructions.catalogue import Settings
+from cases import each
+from vitrify.certification import certify
+from vitrify.certification.mutation_test import mutation_test
 from vitrify.constructions.pfsa import pfsa, sizes
 from vitrify.kit import assemble
-from vitrify.net.decode import decode
-from vitrify.net.run import encode, log_probabilities, logits
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.pfsa import ProbabilisticAutomaton
-from vitrify.spec.pfsas import random_pfsa
+from vitrify.net.generate import generate
+from vitrify.net.inference import encode, log_probabilities, logits
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_pfsa
 
 
 def by_ways(spec: ProbabilisticAutomaton, string: tuple[str, ...]) -> float:
@@ -46,23 +45,22 @@ def by_net(weights: Weights, spec: ProbabilisticAutomaton, string: tuple[str, ..
     return total
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_marginals_are_the_automatons(seed: int) -> None:
     spec = random_pfsa(seed, states=1 + seed % 3, letters=1 + seed % 2, density=0.6 + 0.1 * (seed % 4))
-    weights = assemble(pfsa(spec, Settings(ATTENTIONS[seed % 3], 6)))
+    weights = assemble(pfsa(spec, attention=ATTENTIONS[seed % 3], max_length=6))
     for length in range(4):
         for string in product(spec.alphabet, repeat=length):
             assert spec.probability(string) == pytest.approx(by_ways(spec, string), abs=1e-14)
             assert by_net(weights, spec, string) == pytest.approx(by_ways(spec, string), abs=1e-12)
-    size, promised = Ledger.of(weights), sizes(spec)
-    assert {name: getattr(size, name) for name in promised} == promised
+    assert not sizes(spec).problems(weights.sizes)
     assert certify(weights, spec, work=1e7).verdict == "holds"
 
 
 def test_drawn_strings_come_as_often_as_they_should() -> None:
     spec = random_pfsa(1, states=3, letters=2)
-    weights = assemble(pfsa(spec, Settings(max_length=64)))
-    drawn = [spec.erased(thought.symbols) for thought in decode(weights, [()] * 3000, 65, seed=0)]
+    weights = assemble(pfsa(spec, max_length=64))
+    drawn = [spec.erased(thought.symbols) for thought in generate(weights, [()] * 3000, 65, seed=0)]
     for string in [(), *product(spec.alphabet, repeat=1), *product(spec.alphabet, repeat=2)]:
         p = spec.probability(string)
         assert abs(drawn.count(string) / 3000 - p) < 4 * np.sqrt(p * (1 - p) / 3000)
@@ -70,5 +68,5 @@ def test_drawn_strings_come_as_often_as_they_should() -> None:
 
 def test_nearly_every_mutation_is_noticed() -> None:
     spec = random_pfsa(2, states=2, letters=2)
-    found = campaign(assemble(pfsa(spec, Settings(max_length=8))), spec, count=60, work=1e7)
+    found = mutation_test(assemble(pfsa(spec, max_length=8)), spec, count=60, work=1e7)
     assert found.rate >= 0.95, found.survivors

@@ -8,23 +8,24 @@ import time
 import numpy as np
 import pytest
 
+from cases import each, each_then_slow, in_turn
 from peers import FIGURES, Figure
 from programs import diamonds, three_arguments, usual_programs
-from vitrify.certify import campaign, certify
-from vitrify.certify.program_oracle import ProgramOracle
+from vitrify.certification import certify, mutation_test
+from vitrify.certification.oracles.programs import ProgramOracle
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.program import program_net
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.run import batch_logits
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec import programs as library
-from vitrify.spec.program import aggregate, apply, everywhere, first, indices, marked, mean, tokens, width
-from vitrify.spec.program_file import Program, program
+from vitrify.net.inference import batch_logits
+from vitrify.net.weights import Weights
+from vitrify.spec.programs import families as library
+from vitrify.spec.programs.expression import aggregate, apply, everywhere, first, indices, marked, mean, tokens, width
+from vitrify.spec.programs.program import Program, program
 
 SMALL = {p.name: p for p in usual_programs(4, 5)}
 BIG = {p.name: p for p in usual_programs(32, 50)}
-ATTENTIONS: list[AttentionKind] = ["softmax", "sparsemax", "hard"]
+ATTENTIONS: list[Attention] = ["softmax", "sparsemax", "hard"]
 
 
 def wrong_answers(weights: Weights, spec: Program, count: int, seed: int = 0) -> int:
@@ -42,15 +43,15 @@ def wrong_answers(weights: Weights, spec: Program, count: int, seed: int = 0) ->
     return wrong
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("name", SMALL)
-def test_the_library_is_exact_on_all_short_words(name: str, attention: AttentionKind) -> None:
+@pytest.mark.long
+@each_then_slow("name, attention", *in_turn(SMALL, ATTENTIONS))
+def test_the_library_is_exact_on_all_short_words(name: str, attention: Attention) -> None:
     weights = assemble(program_net(SMALL[name], attention=attention))
     evidence = certify(weights, SMALL[name], max_length=5)
     assert evidence.verdict == "holds", evidence.witness
 
 
-@pytest.mark.parametrize("name", BIG)
+@each("name", BIG)
 def test_the_library_is_exact_at_32_symbols_and_length_50(name: str) -> None:
     assert wrong_answers(assemble(program_net(BIG[name])), BIG[name], 30) == 0
 
@@ -59,14 +60,15 @@ def test_the_library_is_exact_at_32_symbols_and_length_50(name: str) -> None:
 @pytest.mark.parametrize(("letters", "length"), [(8, 10), (16, 20), (32, 50), (64, 200)])
 def test_the_library_is_exact_at_every_size(letters: int, length: int) -> None:
     for spec in usual_programs(letters, length):
-        attentions: list[AttentionKind] = ["softmax", "hard"] if length < 200 else ["softmax"]
+        attentions: list[Attention] = ["softmax", "hard"] if length < 200 else ["softmax"]
         for attention in attentions:
             assert wrong_answers(assemble(program_net(spec, attention=attention)), spec, 1_000) == 0, spec.name
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=str)
+@pytest.mark.long
+@each("figure", FIGURES, ids=str)
 def test_nets_are_small_beside_those_of_other_compilers(figure: Figure) -> None:
-    size = Ledger.of(assemble(program_net(figure.ours())))
+    size = assemble(program_net(figure.ours())).sizes
     assert size.d_model <= figure.width / 2
     assert size.dense <= figure.parameters / figure.share
 
@@ -81,7 +83,7 @@ def test_three_argument_maps_are_right_and_merge_equal_rows() -> None:
 
 
 def test_the_width_of_a_chain_does_not_grow() -> None:
-    widths = [Ledger.of(assemble(program_net(diamonds(steps)))).d_model for steps in (4, 8, 16, 32)]
+    widths = [assemble(program_net(diamonds(steps))).sizes.d_model for steps in (4, 8, 16, 32)]
     assert widths[1] == widths[2] == widths[3]
 
 
@@ -113,7 +115,7 @@ def test_diamonds_take_linear_work() -> None:
 def test_a_running_count_to_1024_is_proved_in_float32() -> None:
     spec = program(library.running_count("a"), ("a", "b", "c"), 1_024, causal=True)
     weights = assemble(program_net(spec), arithmetic="float32")
-    assert Ledger.of(weights).d_model <= 3 + 24
+    assert weights.sizes.d_model <= 3 + 24
     narrow = weights.map(lambda array: np.asarray(array, dtype=np.float32))
     words = np.random.default_rng(0).integers(1, 4, size=(4, 1_024))
     words[0] = 1
@@ -143,9 +145,25 @@ def test_a_table_that_explodes_is_refused_with_its_size() -> None:
         program_net(spec)
 
 
-@pytest.mark.parametrize("name", ["shift", "running count", "pair balance", "histogram", "fraction of previous"])
+@each("name", ["shift", "running count", "pair balance", "histogram", "fraction of previous"])
 def test_broken_nets_are_noticed(name: str) -> None:
     """Where every value that the sets allow does occur; elsewhere units for values that never come are idle."""
     (spec,) = (p for p in usual_programs(4, 12) if p.name == name)
-    found = campaign(assemble(program_net(spec)), spec, count=60, seed=1, work=3e8)
+    found = mutation_test(assemble(program_net(spec)), spec, count=60, seed=1, work=3e8)
     assert found.rate >= 0.95, found.survivors
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return aggregate(~everywhere, tokens, 'a')",
+        "return aggregate(~(everywhere | everywhere), tokens == 'b', False)",
+        "return width(~everywhere)",
+        "x = mean(~everywhere, indices, 3)\nreturn min(x, indices)",
+        "x = aggregate(~everywhere, indices, 0)\nreturn x == indices",
+        "return aggregate(~everywhere | everywhere, 2, 1)",
+    ],
+)
+def test_a_selector_without_a_test_selects_all_positions_or_none(body: str) -> None:
+    program = Program.from_text(f"alphabet: a b\nlength: 5\nsees: everything\n\n{body}\n")
+    assert certify(assemble(program_net(program)), program).verdict == "holds"

@@ -12,16 +12,27 @@ import numpy as np
 import pytest
 
 from built import all_words, random_words, walked
+from cases import each, rest_slow
 from small_automata import closure, compose, full_transformations, minimal_automata
-from vitrify.certify import campaign, certify
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.certification import certify, mutation_test
+from vitrify.constructions.catalogue import build
 from vitrify.constructions.diagonal_automaton import bits_of, diagonal
-from vitrify.constructions.recurrent_automaton import elman, householder, linear, sizes, swaps, whole_permutation
+from vitrify.constructions.recurrent_automaton import (
+    count_factors,
+    elman,
+    elman_sizes,
+    householder,
+    linear,
+    sizes,
+    swaps,
+    tracked_permutation,
+)
 from vitrify.errors import BuildRefused
-from vitrify.net import Ledger, Weights, trace
+from vitrify.net.inference import batch_logits, trace
 from vitrify.net.recurrent import Recurrent
-from vitrify.net.run import batch_logits
-from vitrify.spec.automata import (
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import (
     alternating_group,
     cyclic,
     divisibility,
@@ -31,7 +42,6 @@ from vitrify.spec.automata import (
     random_automaton,
     symmetric_group,
 )
-from vitrify.spec.automaton import Automaton
 
 Shape = Callable[..., Weights[Recurrent]]
 SHAPES: dict[str, Shape] = {"elman": elman, "linear": linear, "householder": householder, "diagonal": diagonal}
@@ -77,7 +87,8 @@ def cases() -> list[tuple[str, str]]:
     return [(shape, name) for shape in SHAPES for name in MACHINES if name in BUILT.get(shape, MACHINES)]
 
 
-@pytest.mark.parametrize(("shape", "name"), cases())
+@pytest.mark.slow
+@each(("shape", "name"), cases())
 def test_every_short_word_and_a_thousand_long_ones(shape: str, name: str) -> None:
     machine, weights = MACHINES[name].reachable(), made(shape, name)
     letters = len(machine.alphabet)
@@ -93,7 +104,9 @@ def test_every_short_word_and_a_thousand_long_ones(shape: str, name: str) -> Non
 def test_what_does_not_fit_is_refused(shape: str) -> None:
     for name in MACHINES:
         if name not in BUILT[shape]:
-            with pytest.raises(BuildRefused, match="build this automaton with --shape linear-recurrence or elman"):
+            with pytest.raises(
+                BuildRefused, match="build this automaton with --construction linear-recurrence or elman"
+            ):
                 made(shape, name)
 
 
@@ -104,27 +117,28 @@ def test_refusals_name_what_is_wrong() -> None:
         householder(full_transformations(3))
     with pytest.raises(BuildRefused, match="no such bit tells the states '0' and '1' apart"):
         diagonal(cyclic(3))
-    with pytest.raises(BuildRefused, match="--max-length must be at least 1, got 0"):
+    with pytest.raises(BuildRefused, match=r"--max-length .* must be a whole number of at least 1, not 0"):
         linear(cyclic(2), max_length=0)
     with pytest.raises(BuildRefused, match="'linear-recurrence' has no such choice: leave --attention out"):
-        build(cyclic(2), "linear-recurrence", Settings("hard"))
+        build(cyclic(2), "linear-recurrence", attention="hard")
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@each("name", MACHINES)
 def test_sizes(name: str) -> None:
     machine = MACHINES[name].reachable()
-    promised, letters = sizes(machine), len(machine.alphabet)
+    letters, units = len(machine.alphabet), len(machine.states) * len(machine.alphabet) + (name == "never again")
     wide, flat = made("elman", name), made("linear", name)
-    assert Ledger.of(wide).d_model == promised["elman"]
-    assert promised["elman"] == len(machine.states) * letters + (name == "never again")
-    assert np.count_nonzero(wide.arrays["blocks.0.rec.W_A"]) == letters * promised["elman"]
-    assert Ledger.of(flat).d_model == promised["linear"] == len(machine.states)
+    assert wide.sizes.d_model == units
+    assert not elman_sizes(machine).problems(wide.sizes)
+    assert np.count_nonzero(wide.arrays["blocks.0.rec.W_A"]) == letters * units
+    assert not sizes(machine).problems(flat.sizes)
+    assert flat.sizes.d_model == len(machine.states)
     assert np.count_nonzero(flat.arrays["blocks.0.rec.W_A"]) == letters * len(machine.states)
     if name in BUILT["householder"]:
         net = made("householder", name).architecture
-        assert (net.cell.state, net.cell.factors) == (len(machine.states), max(1, promised["factors"]))
+        assert (net.cell.state, net.cell.factors) == (len(machine.states), max(1, *count_factors(machine)))
     if name in BUILT["diagonal"]:
-        bits = Ledger.of(made("diagonal", name)).d_model
+        bits = made("diagonal", name).sizes.d_model
         assert (len(machine.states) - 1).bit_length() <= bits <= max(1, len(machine.states) - 1)
 
 
@@ -144,13 +158,13 @@ def test_every_permutation_is_its_swaps_and_no_fewer_make_it() -> None:
             point = [b if x == a else a if x == b else x for x in point]
         assert tuple(point) == images
         assert len(swaps(images)) == least[images]
-        assert sizes(permutation_group([images, (1, 0, 2, 3), (1, 2, 3, 0)]))["factors"] == 3
-        assert sizes(permutation_group([images], regular=False).reachable())["factors"] <= least[images]
+        assert max(count_factors(permutation_group([images, (1, 0, 2, 3), (1, 2, 3, 0)]))) == 3
+        assert max(count_factors(permutation_group([images], regular=False).reachable())) <= least[images]
 
 
 def test_the_word_problem_of_s5_takes_five_numbers() -> None:
     points = symmetric_group(5)
-    group, weights = whole_permutation(points, max_length=LENGTH)
+    group, weights = tracked_permutation(points, max_length=LENGTH)
     assert (len(group.states), weights.architecture.cell.state, weights.architecture.cell.factors) == (120, 5, 4)
     assert group == symmetric_group(5, regular=True)
     for words in (all_words(2, 8), random_words(2, LENGTH, 1_000, seed=2)):
@@ -220,11 +234,10 @@ def test_jax_in_single_precision_is_exact(shape: str, name: str) -> None:
     np.testing.assert_array_equal(np.asarray(found), answers(weights, words))
 
 
-@pytest.mark.parametrize(
-    ("shape", "name"), [(s, n) for s, n in cases() if n not in ("one state", "all maps of 4 points")]
-)
-def test_mutations(shape: str, name: str) -> None:
+@pytest.mark.parametrize("count", rest_slow([10, 25], first=1))
+@each(("shape", "name"), [(s, n) for s, n in cases() if n not in ("one state", "all maps of 4 points")])
+def test_mutations(shape: str, name: str, count: int) -> None:
     weights, machine = SHAPES[shape](MACHINES[name], max_length=20), MACHINES[name]
     assert certify(weights, machine, work=1e6).verdict == "holds"
-    found = campaign(weights, machine, count=25, work=2e5)
-    assert (found.tried, found.survivors) == (25, ())
+    found = mutation_test(weights, machine, count=count, work=2e5)
+    assert (found.tried, found.survivors) == (count, ())

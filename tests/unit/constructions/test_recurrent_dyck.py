@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from brackets import all_texts, completions
-from vitrify.certify import campaign, certify
+from cases import each
+from vitrify.certification import certify, mutation_test
 from vitrify.constructions import lstm_dyck
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.catalogue import build
 from vitrify.constructions.recurrent_dyck import dyck_elman, sizes
 from vitrify.errors import BuildRefused
-from vitrify.net import Ledger, Weights, encode, logits, trace
+from vitrify.net.inference import encode, logits, trace
 from vitrify.net.recurrent import Recurrent
-from vitrify.spec.dyck import Dyck
+from vitrify.net.weights import Weights
+from vitrify.spec.languages.dyck import Dyck
 
 Shape = Callable[..., Weights[Recurrent]]
 SHAPES: tuple[Shape, ...] = (dyck_elman, lstm_dyck.dyck_lstm)
@@ -27,6 +29,7 @@ def said(weights: Weights[Recurrent], texts: list[str]) -> list[frozenset[str]]:
     return [frozenset(s for s, x in zip(net.output.symbols, found[-1], strict=True) if x > 0) for found in rows]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kinds", "depth", "longest"), [(1, 1, 8), (1, 2, 8), (2, 1, 4), (2, 3, 5), (3, 2, 4)])
 @pytest.mark.parametrize("make", SHAPES)
 def test_next_sets_after_all_short_beginnings(make: Shape, kinds: int, depth: int, longest: int) -> None:
@@ -37,6 +40,7 @@ def test_next_sets_after_all_short_beginnings(make: Shape, kinds: int, depth: in
     assert said(weights, beginnings) == [completions(text, kinds, depth) for text in beginnings]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kinds", "depth", "length", "words"),
     [
@@ -54,18 +58,15 @@ def test_long_words_and_sizes(make: Shape, kinds: int, depth: int, length: int, 
     weights = make(spec)
     evidence = certify(weights, spec, max_length=1, work=1e7, samples=words)
     assert evidence.verdict == "holds"
-    size, net, bits = Ledger.of(weights), weights.architecture, (kinds - 1).bit_length()
+    size, net, bits = weights.sizes, weights.architecture, (kinds - 1).bit_length()
     if make is dyck_elman:
-        promised = sizes(spec)
-        assert size.d_model == promised["d_model"] == (2 * depth - 1) * (bits + 1)
+        assert not sizes(spec).problems(size)
+        assert net.cell.state == size.d_model == (2 * depth - 1) * (bits + 1)
     else:
-        promised = lstm_dyck.sizes(spec)
-        assert (
-            (net.cell.state, size.units)
-            == (promised["cells"], promised["units"])
-            == (depth * (bits + 1), depth * bits + 2)
-        )
-    assert kinds == 1 or net.cell.state <= promised["published"]
+        assert not lstm_dyck.sizes(spec).problems(size)
+        assert (net.cell.state, size.units) == (depth * (bits + 1), depth * bits + 2)
+    published = (2 if make is dyck_elman else 1) * (3 * depth * bits - depth)
+    assert kinds == 1 or net.cell.state <= published
 
 
 def test_logits_are_halves_and_keep_their_distance() -> None:
@@ -88,15 +89,15 @@ def test_the_stack_is_in_named_spaces() -> None:
 def test_refusals_and_settings() -> None:
     spec = Dyck.of("( )", 3, 12)
     with pytest.raises(BuildRefused, match="from 1 to the length of the language, 12, got 13"):
-        build(spec, "dyck-elman", Settings(max_length=13))
+        build(spec, "dyck-elman", max_length=13)
     for shape in ("dyck-elman", "dyck-lstm"):
-        assert build(spec, shape, Settings(max_length=5)).architecture.max_length == 5
+        assert build(spec, shape, max_length=5).architecture.max_length == 5
 
 
-@pytest.mark.parametrize(("kinds", "depth"), [(1, 1), (1, 3), (2, 1), (3, 3), (4, 2)])
+@each(("kinds", "depth"), [(1, 1), (1, 3), (2, 1), (3, 3), (4, 2)])
 def test_mutations(kinds: int, depth: int) -> None:
     spec = Dyck.of_kinds(kinds, depth, 12)
-    found = campaign(dyck_elman(spec), spec, count=80, work=3e6)
+    found = mutation_test(dyck_elman(spec), spec, count=80, work=3e6)
     assert (found.tried, found.survivors) == (80, ())
 
 
@@ -120,6 +121,6 @@ def test_mutations_of_the_lstm(kinds: int, depth: int) -> None:
     weights = lstm_dyck.dyck_lstm(spec)
     state, last = weights.architecture.cell.state, range((depth - 1) * (kinds - 1).bit_length() + depth, 10**6)
     explained = {f"blocks.0.rec.b[{gate * state + at}] zeroed" for gate in (0, 1) for at in last[: state - last[0]]}
-    found = campaign(weights, spec, count=80, work=3e6)
+    found = mutation_test(weights, spec, count=80, work=3e6)
     assert found.tried == 80
     assert {what for what, _ in found.survivors} <= explained

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from built import small_scene
-from vitrify.certify import certify
+from cases import each
+from vitrify.certification import certify
 from vitrify.constructions.catalogue import build
-from vitrify.constructions.scenes import binary_cnn, scene_cnn, sizes
+from vitrify.constructions.scenes import binary_cnn, binary_sizes, scene_cnn, sizes
 from vitrify.errors import BuildRefused
 from vitrify.net.conv import image_planes
-from vitrify.net.run import outputs
-from vitrify.spec.scene import Scene
-from vitrify.spec.scene_images import draw_images, near_misses
-from vitrify.spec.scenes import random_bitmaps
+from vitrify.net.inference import outputs
+from vitrify.spec.geometry.scene import Scene, random_bitmaps
+from vitrify.spec.geometry.scene_images import draw_images, near_misses
 
 SCENES = [
     small_scene(0),
@@ -33,8 +33,9 @@ def maps(weights: Any, images: Any) -> dict[str, Any]:
     return seen
 
 
-@pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("shape", ["features", "binary"])
+@pytest.mark.long
+@each("scene", SCENES)
+@each("shape", ["features", "binary"])
 def test_every_layer_holds_what_the_scene_says(scene: Scene, shape: str) -> None:
     if shape == "binary" and not scene.binary:
         return
@@ -58,7 +59,7 @@ def test_every_layer_holds_what_the_scene_says(scene: Scene, shape: str) -> None
     np.testing.assert_allclose(outputs(weights, image_planes(weights.architecture, images)), wanted, atol=1e-9)
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@each("scene", SCENES)
 def test_sizes_are_those_of_the_formulas(scene: Scene) -> None:
     net = scene_cnn(scene).architecture
     q, templates = len(scene.intensities), sum(len(variants) for _, variants in scene.features)
@@ -67,13 +68,13 @@ def test_sizes_are_those_of_the_formulas(scene: Scene) -> None:
     assert 2 * q <= 2 * q + 1
     assert net.dense == (len(scene.names),)
     assert len(net.output.symbols) == len(scene.classes) + 1
-    assert list(sizes(scene).values()) == [*wanted, *net.dense, len(net.output.symbols)]
+    assert sizes(scene).exact["units_per_layer"] == (*wanted, *net.dense)
     if scene.binary:
         assert [layer.channels for layer in binary_cnn(scene).architecture.convolutions] == wanted[1:]
-        assert list(sizes(scene, "binary").values()) == [*wanted[1:], *net.dense, len(net.output.symbols)]
+        assert binary_sizes(scene).exact["units_per_layer"] == (*wanted[1:], *net.dense)
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@each("scene", SCENES)
 def test_every_channel_and_unit_is_named(scene: Scene) -> None:
     weights = scene_cnn(scene)
     named = {label.block: label for label in weights.labels.units}
@@ -89,6 +90,7 @@ def test_scenes_that_are_not_binary_are_refused_in_that_shape() -> None:
             build(scene, "binary")
 
 
+@pytest.mark.long
 def test_gaps_that_rounding_would_decide_are_refused() -> None:
     scene = random_bitmaps(0)
     with pytest.raises(BuildRefused, match="gamma must be at least"):

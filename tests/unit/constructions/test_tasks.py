@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from math import ceil, log2
 from typing import Any
@@ -10,17 +11,16 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, answers
+from cases import each, each_then_slow, in_turn
 from retrieval import TASKS, right
-from vitrify.certify.mutate import campaign
-from vitrify.constructions import copying, k_hop, recall
-from vitrify.constructions.catalogue import Settings, build
-from vitrify.constructions.composition import SIZES
+from vitrify.certification.mutation_test import mutation_test
+from vitrify.constructions.catalogue import Size, build, chosen
 from vitrify.errors import BuildRefused
-from vitrify.net.run import encode, logits, trace
+from vitrify.net.inference import encode, logits, trace
 from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec import programs as library
-from vitrify.spec.program_file import program
+from vitrify.net.weights import Weights
+from vitrify.spec.programs import families as library
+from vitrify.spec.programs.program import program
 from vitrify.spec.tasks.catalogue import Task, letters
 from vitrify.spec.tasks.composition import Composition
 from vitrify.spec.tasks.copying import Copying
@@ -28,12 +28,8 @@ from vitrify.spec.tasks.k_hop import KHop
 from vitrify.spec.tasks.recall import Recall
 
 
-def promised(task: Task) -> dict[str, int]:
-    if isinstance(task, Composition):
-        return SIZES
-    if isinstance(task, KHop):
-        return k_hop.sizes(task)
-    return recall.sizes(task) if isinstance(task, Recall) else copying.sizes(task)  # type: ignore[arg-type]
+def promised(task: Task) -> Mapping[str, Size]:
+    return chosen(task).sizes(task).exact
 
 
 def wrong(weights: Weights[Any], task: Task, words: list[tuple[str, ...]]) -> int:
@@ -58,15 +54,15 @@ def drawn(task: Task, count: int, seed: int = 0) -> list[tuple[str, ...]]:
     return [task.draw(rng, task.length) for _ in range(count)]
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("task", TASKS, ids=repr)
+@pytest.mark.long
+@each_then_slow("task, attention", *in_turn(TASKS, ATTENTIONS), ids=repr)
 def test_all_short_words_and_sizes(task: Task, attention: AttentionKind) -> None:
-    weights = build(task, None, Settings(attention))
+    weights = build(task, attention=attention)
     for length in range(1, task.length + 1):
         words = [*islice(task.words(length), 2000)] if length < 7 or not task.free else []
         assert not words or wrong(weights, task, words) == 0
     assert wrong(weights, task, drawn(task, 40)) == 0
-    size = Ledger.of(weights)
+    size = weights.sizes
     assert {name: getattr(size, name) for name in promised(task)} == promised(task)
 
 
@@ -80,12 +76,12 @@ LARGE: tuple[Task, ...] = (
 )
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("task", LARGE, ids=repr)
+@pytest.mark.long
+@each_then_slow("task, attention", *in_turn(LARGE, ATTENTIONS), ids=repr)
 def test_large_ones(task: Task, attention: AttentionKind) -> None:
-    weights = build(task, None, Settings(attention))
+    weights = build(task, attention=attention)
     assert wrong(weights, task, drawn(task, 8)) == 0
-    size = Ledger.of(weights)
+    size = weights.sizes
     assert {name: getattr(size, name) for name in promised(task)} == promised(task)
 
 
@@ -110,13 +106,13 @@ def test_all_functions_of_four_values() -> None:
     words = [*task.words(9)]
     assert len(words) == 4**9
     for attention in ATTENTIONS:
-        assert wrong(build(task, None, Settings(attention)), task, words) == 0
+        assert wrong(build(task, attention=attention), task, words) == 0
 
 
-@pytest.mark.parametrize("hops", range(1, 65))
+@each("hops", range(1, 65))
 def test_layers_of_hops(hops: int) -> None:
     task = KHop(hops, 64, 256)
-    size = Ledger.of(build(task))
+    size = build(task).sizes
     assert size.attention_layers == size.layers == ceil(log2(hops)) + 2
     assert set(size.heads_per_layer) == {1}
     assert size.d_model == (10 if hops > 1 else 8)
@@ -131,7 +127,7 @@ def test_hops_at_length_256(hops: int) -> None:
 
 
 def test_places_and_symbols_are_in_named_spaces() -> None:
-    seen = trace(build(KHop(3, 3, 12), None, Settings("hard")), "abcabcab")
+    seen = trace(build(KHop(3, 3, 12), attention="hard"), "abcabcab")
     assert [row[1] for row in seen.read("after 1 hop")] == [0, 0, 0, 0, 2, 3, 1, 2, 3]
     assert [row[0] for row in seen.read("after 1 hop")] == [0, 0, 0, 0, 2, 3, 4, 5, 6]
     assert seen.read("symbol before")[1:] == [None, *"abcabca"]
@@ -164,20 +160,21 @@ def test_a_repeated_run_is_where_copying_ends() -> None:
 def test_what_a_program_would_take() -> None:
     """The program of an induction head has as many layers and heads, and the width of a one-hot vocabulary."""
     weights = build(program(library.induction(), letters(16), 30, causal=True))
-    size, ours = Ledger.of(weights), Ledger.of(build(KHop(1, 16, 30)))
+    size, ours = weights.sizes, build(KHop(1, 16, 30)).sizes
     assert size.heads_per_layer == ours.heads_per_layer == (1, 1)
     assert ours.d_model == 8 < size.d_model
     assert ours.nonzero < size.nonzero
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_mutations(task: Task, attention: AttentionKind) -> None:
-    found = campaign(build(task, None, Settings(attention)), task, count=40, seed=0, work=1e7)
+    found = mutation_test(build(task, attention=attention), task, count=40, seed=0, work=1e7)
     assert (found.tried, found.survivors) == (40, ())
 
 
 def test_a_length_is_not_to_be_chosen() -> None:
     for task in TASKS:
         with pytest.raises(BuildRefused, match="leave --max-length out"):
-            build(task, None, Settings(max_length=5))
+            build(task, max_length=5)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import pytest
 
 from built import ATTENTIONS
+from cases import each
 from oracles.naive_turing import steps_of
-from vitrify.certify import certify
-from vitrify.certify.mutate import campaign
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.certification import certify
+from vitrify.certification.mutation_test import mutation_test
+from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.turing import sizes, turing
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net.decode import decode
-from vitrify.net.run import batch_logits, batch_of, encode, trace
-from vitrify.net.transformer import AttentionKind
-from vitrify.net.weights import Ledger
-from vitrify.spec.turing import TuringMachine
-from vitrify.spec.turing_machines import busy_beaver, increment, palindrome, random_machine
+from vitrify.net.generate import generate
+from vitrify.net.inference import batch_logits, batch_of, encode, trace
+from vitrify.spec.computation.turing import TuringMachine, busy_beaver, increment, palindrome, random_machine
 
 STEPS = 200
 
@@ -28,11 +26,11 @@ def naive(machine: TuringMachine, word: str, most: int) -> tuple[list[str], str]
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_increment_adds_one(attention: AttentionKind) -> None:
+def test_increment_adds_one(attention: Attention) -> None:
     machine = increment(5)
     weights = assemble(turing(machine, attention=attention))
     words = [format(number, f"0{size}b") for size in range(1, 6) for number in range(2**size)]
-    for thought in decode(weights, words, machine.limit):
+    for thought in generate(weights, words, machine.limit):
         said = machine.conclusion(thought.prompt, thought.symbols)
         assert thought.stopped
         word = "".join(thought.prompt)
@@ -40,18 +38,18 @@ def test_increment_adds_one(attention: AttentionKind) -> None:
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_palindromes_are_accepted_and_nothing_else(attention: AttentionKind) -> None:
+def test_palindromes_are_accepted_and_nothing_else(attention: Attention) -> None:
     machine = palindrome(5)
     weights = assemble(turing(machine, attention=attention))
     words = list(machine.prompts())
-    for thought in decode(weights, words, machine.limit):
+    for thought in generate(weights, words, machine.limit):
         said = machine.conclusion(thought.prompt, thought.symbols)
         assert said["accepted"] == ("yes" if thought.prompt == thought.prompt[::-1] else "no")
 
 
 def test_the_busy_beaver_takes_107_steps_and_writes_13_ones() -> None:
     machine = busy_beaver()
-    (thought,) = decode(assemble(turing(machine)), [()], 107)
+    (thought,) = generate(assemble(turing(machine)), [()], 107)
     assert (thought.steps, thought.stopped) == (107, True)
     assert machine.conclusion((), thought.symbols)["tape"].split().count("1") == 13
     assert (list(thought.symbols), "10" + "1" * 12) == naive(machine, "", 200)
@@ -61,7 +59,7 @@ def wanted(machine: TuringMachine, word: str) -> list[str]:
     return naive(machine, word, machine.limit)[0]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_random_machines_to_200_steps(seed: int) -> None:
     """One pass over the right thought: a net that is right after each of its beginnings writes it."""
     halting = 0.02 if seed % 3 == 0 else 0.0
@@ -73,8 +71,7 @@ def test_random_machines_to_200_steps(seed: int) -> None:
     tokens, _ = batch_of(net, [encode(net, [*word, *steps[:-1]])])
     found = batch_logits(weights, tokens)[0, net.pads - 1 + len(word) :]
     assert [net.output.symbols[place] for place in found.argmax(axis=-1)] == steps
-    size, promised = Ledger.of(weights), sizes(machine, attention)
-    assert {name: getattr(size, name) for name in promised} == promised
+    assert not sizes(machine, attention=attention, max_length=None).problems(weights.sizes)
 
 
 @pytest.mark.slow
@@ -82,7 +79,7 @@ def test_random_machines_to_200_steps(seed: int) -> None:
 def test_200_random_machines_decoded_for_200_steps(seed: int) -> None:
     machine = random_machine(1000 + seed, 1 + seed % 8, 2 + seed % 4, halting=0.01 * (seed % 2), length=5, steps=STEPS)
     words = ["".join(machine.alphabet[(seed * place) % len(machine.alphabet)] for place in range(5))]
-    for thought in decode(assemble(turing(machine, attention=ATTENTIONS[seed % 3])), words, STEPS):
+    for thought in generate(assemble(turing(machine, attention=ATTENTIONS[seed % 3])), words, STEPS):
         assert list(thought.symbols) == wanted(machine, words[0])
 
 
@@ -98,7 +95,7 @@ def test_the_stream_holds_the_cell_and_the_symbol() -> None:
 def test_nearly_every_mutation_is_noticed() -> None:
     """What survives belongs to cells that no input comes to, to rules that no input uses, or is told twice."""
     machine = random_machine(3, 3, 3, length=3, steps=12)
-    found = campaign(assemble(turing(machine)), machine, count=60, work=1e7)
+    found = mutation_test(assemble(turing(machine)), machine, count=60, work=1e7)
     assert found.rate >= 0.7, found.survivors
 
 
@@ -114,11 +111,11 @@ def test_what_is_refused() -> None:
     with pytest.raises(BuildRefused, match="more than 5000 inputs to try"):
         build(increment(14))
     with pytest.raises(BuildRefused, match="at least the length of the inputs, 5, is 4"):
-        build(increment(5), settings=Settings(max_length=4))
+        build(increment(5), max_length=4)
 
 
 def test_examinations_notice_a_machine_with_another_rule() -> None:
-    weights = build(increment(3), settings=Settings(max_length=12))
+    weights = build(increment(3), max_length=12)
     rules = tuple(r._replace(write="0") if r.step == "1,S,done" and r.read == "0" else r for r in increment(3).rules)
     assert certify(weights, increment(3), work=1e7).verdict == "holds"
     other = TuringMachine("right", rules, ("done",), ("0", "1"), length=3)

@@ -9,30 +9,30 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, mistakes
-from vitrify.certify import certify
-from vitrify.certify.mutate import campaign
+from cases import each
+from vitrify.certification import Domain, Method, certify
+from vitrify.certification.mutation_test import mutation_test
 from vitrify.constructions import catalogue
-from vitrify.constructions.catalogue import Settings
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.word_classes import sizes, word_classes
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.net import Ledger, encode, logits
-from vitrify.net.transformer import AttentionKind
+from vitrify.net.inference import encode, logits
 from vitrify.net.weights import Weights
-from vitrify.spec.ngrams import random_ngram
-from vitrify.spec.patterns import WordPatterns
-from vitrify.spec.word_languages import random_patterns, waking_up
+from vitrify.spec.languages.word_patterns import WordPatterns, random_patterns, waking_up
+from vitrify.spec.ngrams.families import random_ngram
 
 AWOKE = WordPatterns.read(Path(__file__).parents[3] / "examples" / "awoke.patterns")
 
 
 @cache
-def built(window: int, attention: AttentionKind = "softmax") -> Weights:
+def built(window: int, attention: Attention = "softmax") -> Weights:
     return assemble(word_classes(AWOKE, window=window, attention=attention))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_exact_from_the_least_window_on_and_one_sided_below(attention: AttentionKind) -> None:
+def test_exact_from_the_least_window_on_and_one_sided_below(attention: Attention) -> None:
     assert AWOKE.window() == 5
     found = {n: mistakes(built(n, attention), AWOKE) for n in range(2, 8)}
     assert all(lost == 0 for lost, _ in found.values())
@@ -40,14 +40,14 @@ def test_exact_from_the_least_window_on_and_one_sided_below(attention: Attention
     assert found[2][1] > found[3][1] >= found[4][1]
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 14, 15, 16, 17, 40])
+@each("n", [2, 3, 4, 5, 6, 14, 15, 16, 17, 40])
 def test_sizes_are_those_of_the_formulas(n: int) -> None:
-    ledger, promised = Ledger.of(built(n)), sizes(AWOKE, n)
-    assert ledger.layers == 1
-    assert ledger.units == promised["units"] == len(AWOKE.contexts(n))
-    assert ledger.heads == promised["heads"]
-    assert ledger.attention_layers == promised["attention_layers"]
-    assert built(n).labels.space("classes").kind.size == promised["embedding"] == len(AWOKE.members) + 1
+    measured, promised = built(n).sizes, sizes(AWOKE, window=n)
+    assert measured.layers == 1
+    assert not promised.problems(measured)
+    assert measured.units == len(AWOKE.contexts(n))
+    assert measured.attention_layers == min(measured.heads, 1)
+    assert built(n).labels.space("classes").kind.size == len(AWOKE.members) + 1
 
 
 def test_logits_keep_their_distance_from_zero() -> None:
@@ -56,9 +56,10 @@ def test_logits_keep_their_distance_from_zero() -> None:
         assert min(float(np.abs(rows).min()) for rows in logits(built(5, attention), words)) >= 0.25
 
 
+@pytest.mark.slow
 def test_no_size_depends_on_how_many_words_a_class_has() -> None:
     small, large = (assemble(word_classes(waking_up(size))) for size in (2, 1_000))
-    one, two = Ledger.of(small), Ledger.of(large)
+    one, two = small.sizes, large.sizes
     assert (one.units, one.heads, one.d_model, one.layers) == (two.units, two.heads, two.d_model, two.layers)
     assert len(large.architecture.inputs) > 4_000
     assert certify(large, waking_up(1_000), work=1e8).verdict == "holds"
@@ -93,19 +94,19 @@ def test_a_short_window_says_so() -> None:
 def test_certify_asks_about_every_beginning_of_a_sentence() -> None:
     evidence = certify(built(5), AWOKE)
     assert evidence.verdict == "holds"
-    assert f"all {len(list(AWOKE.prefixes()))} beginnings of sentences to length 14" in evidence.domain
-    assert evidence.measured["share of answers that float32 must give too"] == 1.0
+    assert evidence.domains[0] == Domain("prefixes of sentences", Method.EXHAUSTIVE, len(list(AWOKE.prefixes())), 0, 14)
+    assert evidence.measured("share of answers that float32 must give too") == 1.0
 
 
 def test_a_net_shorter_than_the_sentences() -> None:
     weights = assemble(word_classes(AWOKE, max_length=6))
     evidence = certify(weights, AWOKE)
     assert evidence.verdict == "holds"
-    assert "to length 6" in evidence.domain
+    assert evidence.domains[0].longest == 6
 
 
 def test_most_mutations_are_noticed_and_the_others_change_no_answer() -> None:
-    found = campaign(built(5), AWOKE, count=150, seed=1)
+    found = mutation_test(built(5), AWOKE, count=150, seed=1)
     assert found.rate >= 0.95
     kinds = {what.split("[")[0] for what, _ in found.survivors}
     assert kinds <= {"blocks.0.mlp.b_in"}  # a context whose every part already says what follows
@@ -114,12 +115,12 @@ def test_most_mutations_are_noticed_and_the_others_change_no_answer() -> None:
 @pytest.mark.parametrize("positions", ["dyadic", "quadratic", "sqrt"])
 def test_every_position_code_will_do(positions: str) -> None:
     spec = random_patterns(3)
-    weights = catalogue.build(spec, "classes", Settings(positions=positions))  # type: ignore[arg-type]
+    weights = catalogue.build(spec, "classes", positions=positions)
     assert mistakes(weights, spec) == (0, 0)
 
 
 def test_refusals() -> None:
-    with pytest.raises(BuildRefused, match="--window must be at least 2"):
+    with pytest.raises(BuildRefused, match=r"--window .* must be a whole number of at least 2"):
         word_classes(AWOKE, window=1)
     with pytest.raises(BuildRefused, match="leave --window out"):
-        catalogue.build(random_ngram(2, 2, seed=0), None, Settings(window=3))
+        catalogue.build(random_ngram(2, 2, seed=0), window=3)

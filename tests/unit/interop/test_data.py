@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 
+from cases import each
 from command_line import vitrify
 from vitrify.errors import InputError
 from vitrify.interop import data
 from vitrify.interop.data import in_splits, write_data
-from vitrify.sandboxes.catalogue import Sandbox, entry, make, rows
+from vitrify.sandboxes.catalogue import Sandbox, entry, examples, make
 from vitrify.sandboxes.markov import Markov
 
 CHAIN = make("markov", p=0.2, q=0.3, length=5)
@@ -50,7 +51,7 @@ def test_what_is_read_again_is_what_was_drawn(name: str, tmp_path: Path) -> None
     assert [path.name for path in written.files] == [f"test-0000{n}-of-00003.parquet" for n in range(3)]
     assert [parquet.read_metadata(path).num_rows for path in written.files] == [16, 16, 8]
     found = read(tmp_path / "rows", "test")
-    drawn = jax.jit(lambda: rows(sandbox, 3, "test", 0, 40))()
+    drawn = jax.jit(lambda: examples(sandbox, 3, "test", 0, 40))()
     best = np.exp(jax.jit(jax.vmap(sandbox.optimal))(drawn))
     assert found["row"] == list(range(40))
     assert np.array_equal(found["tokens"], drawn.tokens)
@@ -152,7 +153,7 @@ def test_a_sandbox_without_an_oracle_is_refused(tmp_path: Path) -> None:
         write_data(sandbox, tmp_path / "rows", {"train": 1})
 
 
-@pytest.mark.parametrize("words", [["tran"], ["train", "train=3"], ["test=many"], ["test=-1"], ["test="]])
+@each("words", [["tran"], ["train", "train=3"], ["test=many"], ["test=-1"], ["test="]])
 def test_splits_are_given_once_and_by_name(words: list[str]) -> None:
     with pytest.raises(InputError, match=r"splits are train, test, probe"):
         in_splits(words, 3)

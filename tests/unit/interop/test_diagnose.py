@@ -15,10 +15,9 @@ import pytest
 
 from vitrify.claims.catalogue import listing
 from vitrify.errors import InputError
-from vitrify.interop.diagnose.battery import Budget, Cell, Diagnosis, diagnose
-from vitrify.interop.diagnose.predictions import CLAIMS, KINDS, agreement, law, nearest
-from vitrify.interop.diagnose.references import GLITCHES, TABLE, recorded
-from vitrify.interop.diagnose.tasks import Known, asked_rows, battery, chosen, training_rows
+from vitrify.interop.diagnose.battery import Budget, Diagnosis, TaskScore, diagnose
+from vitrify.interop.diagnose.references import CLAIMS, GLITCHES, KINDS, TABLE, agreement, law, nearest, recorded
+from vitrify.interop.diagnose.tasks import KnownScores, asked_rows, battery, chosen, training_rows
 
 EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 TASKS = battery()
@@ -174,9 +173,9 @@ def test_what_was_found_is_plain_data_and_the_same_again(trained: Diagnosis) -> 
 def test_the_table_has_theorem_agreement_and_recorded_references(trained: Diagnosis) -> None:
     near, far = trained.to_json()["cells"]
     assert "theorem" not in near
-    assert far["theorem"]["row"] == "R24"
+    assert far["theorem"]["id"] == "R24"
     assert far["agreement"] == "as predicted"
-    kept = json.loads((EVIDENCE / f"{TABLE}.json").read_text())["shown"]["the table"]
+    kept = json.loads((EVIDENCE / f"{TABLE}.json").read_text())["evidence"]["parts"]["the table"]["figure"]
     row, column = kept["architectures"].index("LSTM"), kept["tasks"].index("parity")
     assert far["references"]["LSTM"] == pytest.approx(np.median(np.array(kept["accuracy"][row][column])[:, 1]))
     assert all(one["measured"].startswith("recorded, G4: ") for one in trained.to_json()["references"])
@@ -234,7 +233,7 @@ def test_a_training_that_breaks_is_told_and_not_chosen() -> None:
 
 
 def test_laws_name_claims_of_their_rows() -> None:
-    rows = {headline.name: headline.fields["row"] for headline in listing()}
+    rows = {headline.name: headline.fields["id"] for headline in listing()}
     for (row, _), claim in CLAIMS.items():
         assert rows[claim] == row
     said = {(kind, task): law(kind, task) for kind in KINDS for task in TASKS}
@@ -242,7 +241,7 @@ def test_laws_name_claims_of_their_rows() -> None:
     assert said["positive", "parity"] == (False, "R24", CLAIMS["R24", "diagonal"])
     assert said["one layer", "composition"] == (False, "B3", CLAIMS["B3", ""])
     assert said["positive", "majority"] is None
-    words = {(one.row, one.words) for one in said.values() if one}
+    words = {(one.id, one.words) for one in said.values() if one}
     assert {("B5", "takes state"), ("B8", "can't, if TC0 ≠ NC1"), ("G1", "does"), ("G3", "does not")} <= words
 
 
@@ -256,9 +255,11 @@ def test_agreement_tells_walls_from_costs_and_measurements() -> None:
     assert agreement(True, None) == "no theorem"
 
 
-def cell(task: str, test: str, *accuracy: float, **more: Any) -> Cell:
+def cell(task: str, test: str, *accuracy: float, **more: Any) -> TaskScore:
     judged = TASKS[task].judged == test
-    return Cell(task, test, 9, judged, accuracy, accuracy, Known(1.0, 0.0, 0.5), 100, TASKS[task].solved, **more)
+    return TaskScore(
+        task, test, 9, judged, accuracy, accuracy, KnownScores(1.0, 0.0, 0.5), 100, TASKS[task].solved, **more
+    )
 
 
 def test_flip_flops_are_judged_only_where_they_were_learned() -> None:
@@ -290,15 +291,16 @@ def _put(folder: Path, kept: Mapping[str, Any]) -> None:
 def test_recorded_references_are_those_of_the_same_size(tmp_path: Path) -> None:
     tasks = chosen(["flip-flop", "brackets"])
     (lstm,) = [one for one in recorded(EVIDENCE, tasks) if one.name == "LSTM"]
-    assert "2,000 steps of 32 rows" in lstm.measured
+    assert "steps: 2,000, batch: 32" in lstm.measured
     assert {task for task, _ in lstm.scores} == {"brackets"}  # flip-flops are recorded with rows of 512
     kept = {name: json.loads((EVIDENCE / f"{name}.json").read_text()) for name in (TABLE, GLITCHES)}
-    kept[GLITCHES]["domain"] = "rows of 64: other"
+    (flip_flops,) = kept[GLITCHES]["evidence"]["parts"].values()
+    flip_flops["domains"][0]["settings"]["tokens"] = 64
     _put(tmp_path, kept)
     (lstm,) = [one for one in recorded(tmp_path, tasks) if one.name == "LSTM"]
     assert lstm.scores["flip-flop", "dense tail"] == 1.0
-    kept[GLITCHES]["domain"] = "rows of 512: other"
-    kept[TABLE]["shown"]["the table"]["lengths"] = [[7, 14]] * 7
+    flip_flops["domains"][0]["settings"]["tokens"] = 512
+    kept[TABLE]["evidence"]["parts"]["the table"]["figure"]["lengths"] = [[7, 14]] * 7
     _put(tmp_path, kept)
     assert recorded(tmp_path, tasks) == []
     assert recorded(tmp_path / "nowhere", chosen(["parity"])) == []
@@ -315,5 +317,5 @@ def test_references_are_trained_beside_it() -> None:
 
 
 def test_a_budget_must_make_sense() -> None:
-    with pytest.raises(InputError, match="steps must be at least 1, not 0; there must be a seed; learning rates"):
+    with pytest.raises(InputError, match=r"steps must be .* of at least 1, not 0; seeds must be a list .*; rates"):
         Budget(steps=0, seeds=(), rates=(-1.0,))

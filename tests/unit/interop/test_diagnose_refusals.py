@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError
 from vitrify.interop.diagnose.battery import diagnose as diagnosed
+from vitrify.interop.diagnose.models import target
 from vitrify.interop.diagnose.probing import probe
-from vitrify.interop.diagnose.targets import target
 from vitrify.interop.diagnose.tasks import chosen
 
 BATCH, LENGTH, VOCABULARY = 4, 33, 3  # of parity at the trained length
@@ -55,7 +56,7 @@ def answering(make: Callable[[Any], Any]) -> Any:
     return Model
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "said"),
     [
         (lambda x: x[:, -1], r"\[4, 33, 3\], and returned \[4, 3\]: it must answer after every token"),
@@ -170,13 +171,13 @@ def test_logits_of_minus_infinity_are_allowed() -> None:
 
 
 def test_a_factory_must_return_something_of_use() -> None:
-    with pytest.raises(InputError, match=r"must return a torch module, a pair .*, not nothing: see docs/howto"):
+    with pytest.raises(InputError, match=r"must return a torch module, a pair .*, not nothing: see docs/how-to"):
         diagnose(lambda vocabulary, length, seed: None)
     with pytest.raises(InputError, match="not a list"):
         diagnose(lambda vocabulary, length, seed: [1])
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "said"),
     [
         ("no_such_module:make", "importing no_such_module raised ModuleNotFoundError"),

@@ -7,15 +7,20 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from cases import each
 from tiny_nets import KINDS, built, held, letters, network, random_words, words
 from vitrify.kit import assemble as assemble_from_the_door
 from vitrify.kit.assembly import assemble
-from vitrify.kit.gadgets import gate, int_lookup, snap, table
-from vitrify.kit.heads import last_marked, mean, shift, window
+from vitrify.kit.gadgets.gate import gate
+from vitrify.kit.gadgets.steps import int_lookup, snap
+from vitrify.kit.gadgets.table import table
+from vitrify.kit.heads.average import mean, window
+from vitrify.kit.heads.match import last_marked
+from vitrify.kit.heads.shift import shift
 from vitrify.kit.network import Builder, Network, Space
 from vitrify.kit.positions import position_code
 from vitrify.net import sparse as storage
-from vitrify.net.run import trace
+from vitrify.net.inference import trace
 from vitrify.net.spaces import Flag, Integers, OneHot
 from vitrify.net.sparse import dense, is_sparse
 from vitrify.net.transformer import AttentionKind
@@ -29,7 +34,7 @@ def busy(attention: AttentionKind = "softmax", reuse: bool = True) -> Network:
     net = Builder("busy", letters(2), LENGTH, attention, pads=2)
     token = net.embed("token", OneHot(letters(2)), np.eye(3))
     code = position_code("dyadic", LENGTH, [1, 2])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     slots = [shift(net, token, back, code, place, name=f"slot {back}") for back in (0, 1, 2)]
     share = mean(net, token, name="share")
     mixed = window(net, token, [1.0, 1.0], name="mixed")
@@ -41,8 +46,8 @@ def busy(attention: AttentionKind = "softmax", reuse: bool = True) -> Network:
     return network(net, kept, share, mixed, parity, reuse=reuse)
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("reuse", [True, False])
+@each("attention", KINDS)
+@each("reuse", [True, False])
 def test_the_same_network_gives_the_same_bytes(attention: AttentionKind, reuse: bool) -> None:
     first, second = assemble(busy(attention, reuse)), assemble(busy(attention, reuse))
     assert first.digest == second.digest
@@ -184,7 +189,9 @@ def test_density_decides_for_large_matrices(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_several_pads_and_a_placed_space_line_up() -> None:
     net = Builder("pads", letters(1), 3, pads=2)
-    number = net.place("n", Integers(("n",), -1.0, 3.0), np.array([[1.0], [2.0], [3.0]]), pads=np.array([[-1.0]]))
+    number = net.embed_position(
+        "n", Integers(("n",), -1.0, 3.0), np.array([[1.0], [2.0], [3.0]]), pads=np.array([[-1.0]])
+    )
     weights = built(net, number, net.bos, net.index)
     assert held(weights, [(1, 1, 1)])[0].tolist() == [[-1, 1, 0], [1, 0, 1], [2, 0, 2], [3, 0, 3]]
     (dim,) = weights.labels.space("n").dims

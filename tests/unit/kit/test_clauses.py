@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tiny_nets import EXACT, Floats, evaluate
-from vitrify.kit.gadgets import Clause, clauses
+from vitrify.kit.gadgets.clauses import Clause, clauses
 from vitrify.kit.network import Builder, Space, Units
 from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, MultiHot, OneHot, Reals
 from vitrify.net.weights import Weights

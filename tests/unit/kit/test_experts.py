@@ -7,13 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import BuildRefused
-from vitrify.kit import Affine, Builder, Experts, Network, Readout, Space, Units, assemble, position_code
-from vitrify.kit.gadgets import Question, asking, table
-from vitrify.kit.heads import shift
+from vitrify.kit import assemble
+from vitrify.kit.gadgets.indicators import Indicator, indicators
+from vitrify.kit.gadgets.table import table
+from vitrify.kit.heads.shift import shift
 from vitrify.kit.margins import margins
+from vitrify.kit.network import Affine, Builder, Experts, Network, Readout, Space, Units
+from vitrify.kit.positions import position_code
 from vitrify.kit.schedule import schedule
-from vitrify.net import Output, trace
+from vitrify.net.architecture import Output
+from vitrify.net.inference import trace
 from vitrify.net.spaces import OneHot, Reals
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
@@ -26,29 +31,29 @@ def network(attention: AttentionKind = "softmax", router: str = "hidden", lead: 
     net = Builder("two experts", LETTERS.values, 9, attention)
     letter = net.embed("letter", LETTERS, LETTERS.codes)
     code = position_code("dyadic", 9, [1])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     before = shift(net, letter, 1, code, place, name="before")
     said = Space("said", Reals(LETTERS.values, 0.0, 2.0))
     letters = range(len(LETTERS.values))
-    copy = asking("copy", [Question(str(n), {letter: [n]}) for n in letters], said, np.eye(4))
-    fixed = asking("fixed", [Question("any", {letter: letters})], said, np.eye(4)[3:], constant=np.eye(4)[3] / 2)
+    copy = indicators("copy", [Indicator(str(n), {letter: [n]}) for n in letters], said, np.eye(4))
+    fixed = indicators("fixed", [Indicator("any", {letter: letters})], said, np.eye(4)[3:], constant=np.eye(4)[3] / 2)
     if router == "hidden":
         scores = Space("scores", Reals(("copy", "fixed"), 0.0, 1.0))
-        asks = [Question("after a", {before: [1]}), Question("after another", {before: [0, 2, 3]})]
-        chosen: Affine | Units = asking("router", asks, scores, np.eye(2))
+        asks = [Indicator("after a", {before: [1]}), Indicator("after another", {before: [0, 2, 3]})]
+        chosen: Affine | Units = indicators("router", asks, scores, np.eye(2))
     else:
         chosen = Affine.of({before: np.array([[0.0, 1], [1, 0], [0, 1], [0, 1]])})
     net.add(Experts("who", chosen, (copy, fixed), lead))
     readout = Readout(((said, np.eye(4)),), np.zeros(4), {said: 0.2})
-    return net.network(Output("class", LETTERS.values), readout, {}, reuse=False)
+    return net.network(Output("class", LETTERS.values), readout, reuse=False)
 
 
 def answers(weights: Weights, word: str) -> list[str]:
     return [LETTERS.values[i] for i in trace(weights, word)["hook_logits"].argmax(axis=-1)]
 
 
-@pytest.mark.parametrize("attention", ["softmax", "sparsemax", "hard"])
-@pytest.mark.parametrize("router", ["hidden", "linear"])
+@each("attention", ["softmax", "sparsemax", "hard"])
+@each("router", ["hidden", "linear"])
 def test_the_chosen_expert_works(attention: AttentionKind, router: str) -> None:
     weights = assemble(network(attention, router))
     assert answers(weights, "abacca") == ["c", "c", "b", "c", "c", "c", "c"]
@@ -93,22 +98,22 @@ def test_a_smaller_lead_makes_the_heads_sharper() -> None:
 def test_what_the_readout_needs_reaches_the_heads_through_the_experts() -> None:
     """Noise of a space that an expert reads passes on; too little precision is refused in a sentence."""
     net = network()
-    (readout,) = net.readout.needs
+    (readout,) = net.readout.max_errors
     (one,) = margins(net).heads.values()
     assert margins(net).errors[readout] == 0.0  # the experts read exact letters only
     noisy = Builder("noisy", LETTERS.values, 9)
     letter = noisy.embed("letter", LETTERS, LETTERS.codes)
     code = position_code("dyadic", 9, [1])
-    before = shift(noisy, letter, 1, code, noisy.place("position", code.kind(), code.table()), name="before")
+    before = shift(noisy, letter, 1, code, noisy.embed_position("position", code.kind(), code.table()), name="before")
     said = Space("said", Reals(LETTERS.values, 0.0, 1.0))
-    expert = asking("one", [Question("b", {before: [2]}, count=True)], said, np.eye(4)[:1])
-    exact = asking("other", [Question("b", {letter: [2]})], said, np.eye(4)[:1])
+    expert = indicators("one", [Indicator("b", {before: [2]}, count=True)], said, np.eye(4)[:1])
+    exact = indicators("other", [Indicator("b", {letter: [2]})], said, np.eye(4)[:1])
     noisy.add(Experts("who", Affine.of({letter: np.ones((4, 2))}), (exact, expert), 1.0))  # the worse one counts
     output = Output("class", LETTERS.values)
     needs = [{said: 0.2}, {said: 1e-9}]
     betas = []
     for need in needs:
-        made = noisy.network(output, Readout(((said, np.eye(4)),), np.zeros(4), need), {})
+        made = noisy.network(output, Readout(((said, np.eye(4)),), np.zeros(4), need))
         (sharp,) = margins(made).heads.values()
         assert margins(made).errors[said] == margins(made).errors[before] == sharp.leak <= need[said]
         betas.append(sharp.beta)
@@ -119,7 +124,7 @@ def test_what_the_readout_needs_reaches_the_heads_through_the_experts() -> None:
 def test_experts_stand_beside_other_units() -> None:
     net = network("hard")
     builder = Builder("both", LETTERS.values, 9, "hard")
-    builder._embedded, builder._placed = [*net.embedded], [*net.placed]
+    builder._embedded, builder._positional = [*net.embedded], [*net.positional]
     for operation in net.operations:
         builder.add(operation)
     letter = net.embedded[0][0]
@@ -128,7 +133,7 @@ def test_experts_stand_beside_other_units() -> None:
     said = net.readout.parts[0][0]
     readout = Readout(((said, np.eye(4)), (other, np.array([[9.0, 0, 0, 0]]))), np.zeros(4), {})
     for reuse, units in ((False, 1), (True, 6)):  # experts write where other units erase what was there
-        weights = assemble(builder.network(output, readout, {}, reuse=reuse))
+        weights = assemble(builder.network(output, readout, reuse=reuse))
         assert weights.architecture.blocks[0].units == units
         assert answers(weights, "ab") == ["c", "<s>", "b"]
 
@@ -149,10 +154,10 @@ def test_questions_count_or_decide() -> None:
     other = Space("y", OneHot(("a", "b")))
     out = Space("z", Reals(("z",), 0.0, 2.0))
     questions = [
-        Question("both", {space: [0, 2], other: [1]}),
-        Question("any", {space: [0], other: [0]}, count=True),
+        Indicator("both", {space: [0, 2], other: [1]}),
+        Indicator("any", {space: [0], other: [0]}, count=True),
     ]
-    units = asking("u", questions, out, np.ones((2, 1)))
+    units = indicators("u", questions, out, np.ones((2, 1)))
     matrices = {s.name: m.toarray() for s, m in units.reads_by}
     for x in range(3):
         for y in range(2):

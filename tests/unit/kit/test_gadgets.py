@@ -10,23 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cases import each
 from tiny_nets import EXACT, ROUNDING, Floats, evaluate
-from vitrify.kit.gadgets import (
-    ANY,
-    Case,
-    choose,
-    cpwl,
-    digits,
-    gate,
-    int_compose,
-    int_lookup,
-    minimum,
-    snap,
-    some,
-    step,
-    steps,
-    table,
-)
+from vitrify.kit.gadgets.any_of import any_of
+from vitrify.kit.gadgets.compose import int_compose
+from vitrify.kit.gadgets.extremes import minimum
+from vitrify.kit.gadgets.gate import Case, choose, gate
+from vitrify.kit.gadgets.steps import cpwl, digits, int_lookup, snap, step, steps
+from vitrify.kit.gadgets.table import ANY, table
 from vitrify.kit.network import Affine, Builder, Space, Units
 from vitrify.net.spaces import Bits, Categorical, Flag, Integers, Kind, MultiHot, OneHot, Reals
 from vitrify.net.weights import Weights
@@ -113,8 +104,8 @@ def agreeing(kinds: tuple[Kind, ...], patterns: NDArray[np.int64], outputs: Floa
     )
 
 
-@pytest.mark.parametrize("snapped", [False, True])
-@pytest.mark.parametrize("kinds", SPACES.values(), ids=SPACES)
+@each("snapped", [False, True])
+@each("kinds", SPACES.values(), ids=SPACES)
 def test_table_adds_up_the_rows_that_agree(kinds: tuple[Kind, ...], snapped: bool) -> None:
     patterns = patterns_of(kinds)
     outputs = np.random.default_rng(0).integers(-9, 10, (len(patterns), 3)).astype(float)
@@ -286,7 +277,7 @@ def test_some_is_the_bit_of_a_sum() -> None:
 
     def gadget(net: Builder, x: Space, y: Space) -> Space:
         groups = {x: np.array([[0.0, 1.0], [1.0, 1.0]]), y: np.array([[1.0, 1.0]])}
-        return some(net, groups, Space("bits", MultiHot(("two", "three"))), rows=("two", "three"))
+        return any_of(net, groups, Space("bits", MultiHot(("two", "three"))), rows=("two", "three"))
 
     op = operation(lambda net: gadget(net, *(net.embed(k.labels[0], k, np.zeros((2, k.size))) for k in kinds)))
     margin = 0.25 / 3
@@ -307,8 +298,8 @@ def test_step_is_exact_outside_its_grid() -> None:
     assert units(weights) == 2
 
 
-@pytest.mark.parametrize("function", [lambda n: n % 3, lambda n: float(n > 2), lambda n: -n * n, lambda _: 7])
-@pytest.mark.parametrize("span", [(0, 6), (-4, 3), (2, 2)])
+@each("function", [lambda n: n % 3, lambda n: float(n > 2), lambda n: -n * n, lambda _: 7])
+@each("span", [(0, 6), (-4, 3), (2, 2)])
 def test_int_lookup_of_any_function(function: Callable[[int], float], span: tuple[int, int]) -> None:
     numbers = np.arange(span[0], span[1] + 1)
     kind = Integers(("m", "n"), float(span[0]), float(span[1]))
@@ -325,8 +316,8 @@ def test_int_lookup_of_any_function(function: Callable[[int], float], span: tupl
         assert units(weights) == max(2 * changes, 1)  # a constant keeps one idle unit, so that its block has an MLP
 
 
-@pytest.mark.parametrize("kind", [OneHot(("a", "b")), Bits(("a", "b", "c"))])
-@pytest.mark.parametrize("places", [1, 2, 3, 4])
+@each("kind", [OneHot(("a", "b")), Bits(("a", "b", "c"))])
+@each("places", [1, 2, 3, 4])
 def test_digits_come_apart(kind: Categorical, places: int) -> None:
     choices = np.array(list(product((kind.low, kind.high), repeat=places)))  # the same digits in every coordinate …
     choices = np.stack([choices, choices[::-1]], axis=2)  # … but the other way round in the second: [row, place, coord]
@@ -446,7 +437,7 @@ def maps(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return draw.integers(0, n, (300, n)), draw.integers(0, n, (300, n))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7])
+@each("n", [1, 2, 3, 7])
 def test_int_compose_is_composition(n: int) -> None:
     f, g = maps(n)
     expected = np.take_along_axis(g, f, axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cases import all_pairs, each
 from tiny_nets import (
     KINDS,
     ROUNDING,
@@ -25,22 +26,14 @@ from tiny_nets import (
     words,
 )
 from vitrify.errors import BuildRefused
-from vitrify.kit.heads import (
-    at_place,
-    count,
-    earlier,
-    last_marked,
-    lookup,
-    mean,
-    recent_match,
-    shift,
-    weighted_mean,
-    window,
-)
 from vitrify.kit.heads import select as selecting
+from vitrify.kit.heads.average import count, mean, weighted_mean, window
+from vitrify.kit.heads.match import last_marked, lookup, recent_match
+from vitrify.kit.heads.position import at_position, earlier
+from vitrify.kit.heads.shift import shift
 from vitrify.kit.network import Affine, Builder, Space
 from vitrify.kit.positions import CodeName, position_code
-from vitrify.net.run import trace
+from vitrify.net.inference import trace
 from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, OneHot, Reals
 from vitrify.net.transformer import AttentionKind, Mask
 from vitrify.net.weights import Weights
@@ -76,12 +69,11 @@ VISIBLE: dict[Mask, Choice] = {"causal": causal, "strict": strict, "none": every
 def shifted(name: CodeName, length: int, offset: int, attention: AttentionKind, pads: int = 1) -> Weights:
     net = Builder("shift", letters(2), length, attention, pads)
     code = position_code(name, length, [offset])
-    return built(net, shift(net, where(net), offset, code, net.place("position", code.kind(), code.table())))
+    return built(net, shift(net, where(net), offset, code, net.embed_position("position", code.kind(), code.table())))
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("name", CODES)
-@pytest.mark.parametrize("length", [1, 2, 3, 5, 17])
+@pytest.mark.long
+@each(("length", "name", "attention"), all_pairs([1, 2, 3, 5, 17], CODES, KINDS))
 def test_shift_reads_so_many_places_back(name: CodeName, length: int, attention: AttentionKind) -> None:
     some = [tuple([1] * n) for n in (1, 2, length) if n <= length]  # where a shift looks does not depend on the letters
     for offset in range(length + 1):
@@ -97,8 +89,8 @@ def test_shift_reads_so_many_places_back(name: CodeName, length: int, attention:
             assert lead == pytest.approx(gap, rel=1e-6)
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("name", CODES)
+@each("attention", KINDS)
+@each("name", CODES)
 def test_shift_works_behind_several_pads(name: CodeName, attention: AttentionKind) -> None:
     weights = shifted(name, 4, 2, attention, pads=3)
     check_choice(weights, words(1, 4), lambda _, t: [max(t - 2, 0)])
@@ -109,7 +101,7 @@ def test_shift_copies_chosen_coordinates(attention: AttentionKind) -> None:
     net = Builder("shift", letters(3), 4, attention)
     token = net.embed("token", OneHot(letters(3)), np.eye(4))
     code = position_code("dyadic", 4, [1])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     out = shift(net, token, 1, code, place, only=([3, 0], OneHot(("c", "^"))))
     assert out.size == 2
     weights = built(net, out)
@@ -122,9 +114,7 @@ def test_shift_copies_chosen_coordinates(attention: AttentionKind) -> None:
 # --- heads that average ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("mask", ["causal", "none"])
-@pytest.mark.parametrize("pads", [1, 3])
+@each(("pads", "mask", "attention"), all_pairs([1, 3], ["causal", "none"], KINDS))
 def test_mean_is_the_mean_of_all_that_is_visible(
     attention: AttentionKind, mask: Literal["causal", "none"], pads: int
 ) -> None:
@@ -159,13 +149,13 @@ def test_a_weighted_mean_takes_its_scores_as_they_are(mask: Literal["causal", "n
             assert abs(rows[t, 0] - share @ values[seen] / share.sum()) <= error
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("length", [1, 20, 300])
+@each("attention", KINDS)
+@each("length", [1, 20, 300])
 def test_a_count_whose_terms_cancel_says_how_far_it_is_off(attention: AttentionKind, length: int) -> None:
     """The sum stays within 1, but it is as far off as one that goes all the way."""
     net = Builder("height", letters(2), length, attention, pads=length if attention == "hard" else 1)
     step = Affine.copy(net.embed("step", Integers(("s",), -1.0, 1.0), np.array([[0.0], [1.0], [-1.0]])))
-    near = count(net, step, ("h",), 1.0, low=-1.0, moved=float(length), name="near")
+    near = count(net, step, ("h",), 1.0, low=-1.0, abs_total=float(length), name="near")
     far = count(net, step, ("h",), float(length), low=-float(length), name="far")
     weights = built(net, near, far, need=0.2)
     error = weights.labels.space("near").error
@@ -176,8 +166,8 @@ def test_a_count_whose_terms_cancel_says_how_far_it_is_off(attention: AttentionK
         assert np.abs(rows - expected[:, None]).max() <= error
 
 
-@pytest.mark.parametrize("attention", ["softmax", "sparsemax"])
-@pytest.mark.parametrize(("length", "pads"), [(1, 1), (2, 1), (4, 1), (4, 3), (50, 1), (50, 2), (500, 1)])
+@each("attention", ["softmax", "sparsemax"])
+@each(("length", "pads"), [(1, 1), (2, 1), (4, 1), (4, 3), (50, 1), (50, 2), (500, 1)])
 def test_count_adds_up(attention: AttentionKind, length: int, pads: int) -> None:
     weight = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
     net = Builder("count", letters(3), length, attention, pads)
@@ -206,8 +196,8 @@ def test_count_gives_every_token_the_same_weight() -> None:
             assert pattern[t, 0] == pytest.approx((8 - t) / 8)
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("length", [1, 2, 9])
+@each("attention", KINDS)
+@each("length", [1, 2, 9])
 def test_a_strict_count_leaves_out_this_token_and_may_go_below_zero(attention: AttentionKind, length: int) -> None:
     steps = np.array([[0.0], [-1.0], [1.0]])
     net = Builder("count", letters(2), length, attention, pads=length if attention == "hard" else 1)
@@ -227,7 +217,9 @@ def test_a_strict_count_leaves_out_this_token_and_may_go_below_zero(attention: A
 def test_hard_attention_can_not_count_behind_too_few_pads() -> None:
     net = Builder("count", letters(1), 7, "hard", pads=6)
     value = net.embed("one", Flag(), np.array([[0.0], [1.0]]))
-    with pytest.raises(BuildRefused, match=r"hard attention averages.*can't count: use --attention soft or sparse"):
+    with pytest.raises(
+        BuildRefused, match=r"hard attention averages.*can't count: use --attention softmax or sparsemax"
+    ):
         count(net, Affine.copy(value), ("a",), 7.0, name="count")
 
 
@@ -243,8 +235,8 @@ WINDOWS: list[tuple[AttentionKind, list[float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("attention", "weighting"), WINDOWS)
-@pytest.mark.parametrize("extra", [0, 2])
+@each(("attention", "weighting"), WINDOWS)
+@each("extra", [0, 2])
 def test_window_mixes_the_last_positions(attention: AttentionKind, weighting: list[float], extra: int) -> None:
     values = np.array([[0.5, -1.0], [0.25, 1.0], [-0.75, 0.0]])
     size = len(weighting)
@@ -321,9 +313,11 @@ def or_bos(found: list[int], word: Word, t: int, mask: Mask) -> list[int]:
     return found or [j for j in VISIBLE[mask](word, t) if j == 0]
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize(("coding", "number"), [("onehot", 2), ("onehot", 3), ("bits", 2), ("bits", 3), ("circle", 3)])
+CODED = [("onehot", 2), ("onehot", 3), ("bits", 2), ("bits", 3), ("circle", 3)]
+
+
+@pytest.mark.long
+@each(("attention", "mask", "coding", "number"), [(a, m, *code) for a, m, code in all_pairs(KINDS, MASKS, CODED)])
 def test_lookup_averages_over_all_matches(attention: AttentionKind, mask: Mask, coding: Coding, number: int) -> None:
     net = Builder("lookup", letters(3), 20, attention)
     query, key = matching(net, coded(coding, number))
@@ -354,10 +348,11 @@ def test_lookup_matches_a_flag(attention: AttentionKind) -> None:
     assert smallest_lead(weights, words(2, 4), choice, causal) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("which", ["last", "first"])
-@pytest.mark.parametrize(("coding", "number"), [("onehot", 3), ("bits", 2), ("bits", 3), ("circle", 3)])
+RECENT = all_pairs(KINDS, MASKS, ["last", "first"], CODED[1:])
+
+
+@pytest.mark.long
+@each(("attention", "mask", "which", "coding", "number"), [(*rest, *code) for *rest, code in RECENT])
 def test_recent_match_finds_one_position(
     attention: AttentionKind, mask: Mask, which: Which, coding: Coding, number: int
 ) -> None:
@@ -377,9 +372,8 @@ def test_recent_match_finds_one_position(
     assert smallest_lead(weights, short + long, choice, VISIBLE[mask]) == pytest.approx(gap)
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("which", ["last", "first"])
+@pytest.mark.long
+@each(("which", "mask", "attention"), all_pairs(["last", "first"], MASKS, KINDS))
 def test_last_marked_finds_the_mark(attention: AttentionKind, mask: Mask, which: Which) -> None:
     for length in (1, 5, 20):
         net = Builder("marked", letters(2), length, attention)
@@ -408,9 +402,7 @@ def test_matches_work_behind_several_pads(attention: AttentionKind) -> None:
     check_choice(built(net, last_marked(net, flag, where(net))), words(2, 5), choice)
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("mask", ["causal", "strict"])
-@pytest.mark.parametrize("sink", [True, False])
+@each(("sink", "mask", "attention"), all_pairs([True, False], ["causal", "strict"], KINDS))
 def test_flags_and_values_may_be_linear_functions(attention: AttentionKind, mask: Mask, sink: bool) -> None:
     """The letters b and c are marks with the values 1 and 2; a has neither, so no sink is needed."""
     net = Builder("marked", letters(3), 6, attention)
@@ -431,7 +423,7 @@ def test_the_first_mark_after_this_position(attention: AttentionKind) -> None:
     """With no key on the right, a head reads nothing: the value 0 is none of those read elsewhere."""
     net = Builder("after", letters(2), 6, attention)
     flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0]]))
-    place = net.place("place", Integers(("n",), 0.0, 7.0), np.arange(2.0, 8.0)[:, None], pads=np.ones((1, 1)))
+    place = net.embed_position("place", Integers(("n",), 0.0, 7.0), np.arange(2.0, 8.0)[:, None], pads=np.ones((1, 1)))
     weights = built(net, last_marked(net, flag, place, which="first", mask="after", sink=False, name="next"), need=0.2)
     for word, rows in zip(words(2, 6), held(weights, words(2, 6)), strict=True):
         for t in range(len(word) + 1):
@@ -440,8 +432,8 @@ def test_the_first_mark_after_this_position(attention: AttentionKind) -> None:
             assert abs(rows[t, 0] - (wanted + 1)) <= weights.labels.space("next").error + ROUNDING
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("which", ["last", None])
+@each("attention", KINDS)
+@each("which", ["last", None])
 def test_a_selection_without_a_sink(attention: AttentionKind, which: Literal["last"] | None) -> None:
     """The letter b is looked for, in words that begin with one; nobody reads from before the word."""
     net = Builder("select", letters(2), 6, attention)
@@ -473,14 +465,14 @@ def test_a_key_may_be_a_linear_function(attention: AttentionKind) -> None:
             assert abs(rows[t, 0] - (before[-1] if before else 0)) <= weights.labels.space("before").error + ROUNDING
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("kind", [OneHot(("x", "y")), Bits(("x", "y")), Bits(("x", "y", "z"))])
+@each("attention", KINDS)
+@each("kind", [OneHot(("x", "y")), Bits(("x", "y")), Bits(("x", "y", "z"))])
 def test_a_fetched_key_may_be_void(attention: AttentionKind, kind: OneHot | Bits) -> None:
     """The key of the first token is BOS's, fetched by a shift: void, and so no match for any query."""
     net = Builder("induction", letters(2), 8, attention)
     token = net.embed("token", kind, np.vstack([np.zeros(kind.size), kind.codes[:2]]))
     code = position_code("dyadic", 8, [1])
-    before = shift(net, token, 1, code, net.place("position", code.kind(), code.table()), name="before")
+    before = shift(net, token, 1, code, net.embed_position("position", code.kind(), code.table()), name="before")
     out = recent_match(net, token, before, where(net))
     weights = built(net, out)
     error = weights.labels.space(out.name).error
@@ -490,8 +482,8 @@ def test_a_fetched_key_may_be_void(attention: AttentionKind, kind: OneHot | Bits
             assert abs(rows[t, 0] - (found[-1] / 8 if found else -1.0)) <= error + ROUNDING
 
 
-@pytest.mark.parametrize("which", ["last", "first"])
-@pytest.mark.parametrize("coding", ["onehot", "bits"])
+@each("which", ["last", "first"])
+@each("coding", ["onehot", "bits"])
 def test_kappa_bounds_the_sum_of_products(which: Which, coding: Coding) -> None:
     """Rounding is charged by the largest sum of |query × key|: no head may say less than it has."""
     net = Builder("bounds", letters(3), 12)
@@ -528,14 +520,15 @@ def test_recent_match_reads_a_function_of_spaces(attention: AttentionKind) -> No
             assert np.abs(rows[t] - [last, -last]).max() <= error + ROUNDING
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("length", [1, 7, 40])
+@pytest.mark.long
+@each("attention", KINDS)
+@each("length", [1, 7, 40])
 def test_at_place_reads_where_the_number_says(attention: AttentionKind, length: int) -> None:
     net = Builder("place", letters(4), length, attention)
     here = where(net)
     places = [0, -3, 0, 1, 2]  # where BOS and each letter look
     wanted = net.embed("place", Integers(("p",), -3.0, 2.0), np.array(places, dtype=float)[:, None])
-    there = at_place(net, Affine.copy(wanted), Affine.copy(here), Space("there", here.kind))
+    there = at_position(net, Affine.copy(wanted), Affine.copy(here), Space("there", here.kind))
     weights = built(net, there)
     some = [word for word in some_words(length, 4) if word[:1] != (4,)]  # nobody looks ahead
 
@@ -548,12 +541,12 @@ def test_at_place_reads_where_the_number_says(attention: AttentionKind, length: 
     assert weights.labels.heads[0].gap == 1.0
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("offset", [1, 3, 9])
+@each("attention", KINDS)
+@each("offset", [1, 3, 9])
 def test_earlier_is_a_shift_without_a_sink(attention: AttentionKind, offset: int) -> None:
     net = Builder("earlier", letters(2), 7, attention)
     here = where(net)
-    weights = built(net, at_place(net, earlier(net, offset), Affine.copy(here), Space("x", here.kind)))
+    weights = built(net, at_position(net, earlier(net, offset), Affine.copy(here), Space("x", here.kind)))
     check_choice(weights, some_words(7), lambda _, t: [max(t - offset, 0)])
     assert smallest_lead(weights, some_words(7), lambda _, t: [max(t - offset, 0)], causal) >= 1.0
     assert {space.name for space in weights.labels.spaces} == {"index", "square", "where", "x"}  # no flag of BOS
@@ -581,7 +574,7 @@ def test_heads_say_what_they_do() -> None:
     token = net.embed("token", OneHot(letters(2)), np.vstack([np.zeros(3), np.eye(3)[1:]]))
     flag = net.embed("flag", Flag(), np.array([[0.0], [0.0], [1.0]]))
     code = position_code("dyadic", 4, [1])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     made = [
         shift(net, token, 0, code, place),
         shift(net, token, 1, code, place),

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from tiny_nets import EXACT, built, held, letters, network, words
-from vitrify.kit.gadgets import digits, int_lookup, snap, table
-from vitrify.kit.heads import mean, shift
-from vitrify.kit.layout import layout
+from vitrify.kit.gadgets.steps import digits, int_lookup, snap
+from vitrify.kit.gadgets.table import table
+from vitrify.kit.heads.average import mean
+from vitrify.kit.heads.shift import shift
+from vitrify.kit.layout import lay_out
 from vitrify.kit.network import Builder, Space
 from vitrify.kit.positions import position_code
 from vitrify.kit.schedule import schedule
-from vitrify.net.run import trace
+from vitrify.net.inference import trace
 from vitrify.net.spaces import Flag, Integers, OneHot, Reals
 from vitrify.net.weights import Weights
 
@@ -45,19 +47,19 @@ def test_what_a_head_reads_last_is_erased_by_the_mlp_of_its_block() -> None:
     net = Builder("shifts", letters(2), 4, "hard")
     x = net.embed("x", OneHot(letters(2)), np.eye(3))
     code = position_code("dyadic", 4, [1])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     for number in range(3):
         x = shift(net, x, 1, code, place, name=f"x{number}")
     made = network(net, x, reuse=True)
     plan = schedule(made)
-    found = layout(plan)
+    found = lay_out(plan)
     sizes = {space.name: space.size for space in made.spaces}
     assert found.width == sizes["position"] + sizes["bos"] + 2 * sizes["x"]  # old and new stand side by side
     names = {space.name: dims for space, dims in found.dims.items()}
     assert names["x"] == names["x1"]
     assert names["x0"] == names["x2"]
     assert {erasure.block for erasure in found.erasures} == {0, 1}
-    assert layout(plan, reuse=False).erasures == ()
+    assert lay_out(plan, reuse=False).erasures == ()
 
 
 def test_spaces_that_nobody_reads_stay_out_of_the_way() -> None:

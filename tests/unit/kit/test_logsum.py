@@ -10,15 +10,27 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from cases import each
 from vitrify.errors import BuildRefused
-from vitrify.kit import Affine, Bank, Builder, Readout, Space, assemble
-from vitrify.kit.gadgets import at_least
-from vitrify.kit.heads import alternatives, floor_below, log_sum
-from vitrify.kit.heads.logsum import ABSENT, SLOPE, Pads, first_error, guessed, halley, stepped, thresholds
+from vitrify.kit import assemble
+from vitrify.kit.gadgets.steps import at_least
+from vitrify.kit.heads.logsum import (
+    MAX_ABOVE_FLOOR,
+    MAX_GUESS_SLOPE,
+    Pads,
+    alternatives,
+    first_error,
+    floor_below,
+    guessed,
+    halley,
+    log_sum,
+    stepped,
+    thresholds,
+)
 from vitrify.kit.margins import margins
-from vitrify.kit.network import Network
-from vitrify.net import Ledger, trace
+from vitrify.kit.network import Affine, Bank, Builder, Network, Readout, Space
 from vitrify.net.architecture import Output
+from vitrify.net.inference import trace
 from vitrify.net.spaces import Reals
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
@@ -65,7 +77,7 @@ def network(attention: AttentionKind = "softmax") -> Network:
     )
     out = at_least(net, Affine.copy(y, 1.0), FLOOR, Space("out", y.kind))
     readout = Readout(((out, np.eye(3)),), np.zeros(3), {out: 1e-9})
-    return net.network(Output("values", ("all", "two", "three")), readout, {}, reuse=False)
+    return net.network(Output("values", ("all", "two", "three")), readout, reuse=False)
 
 
 @cache
@@ -88,7 +100,8 @@ def meant(name: str, exact: Floats) -> Floats:
     return guesses if name == "y, guessed" else stepped(exact, guesses)
 
 
-@pytest.mark.parametrize("name", ["y, guessed", "y, step 1", "y", "out"])
+@pytest.mark.long
+@each("name", ["y, guessed", "y, step 1", "y", "out"])
 def test_every_step_is_within_its_proved_error(name: str) -> None:
     exact = np.stack([logsumexp(numbers()[:, rows], axis=1) for rows in ROWS], axis=1)
     there = np.stack([(numbers()[:, rows] > FLOOR).any(axis=1) for rows in ROWS], axis=1)
@@ -98,7 +111,7 @@ def test_every_step_is_within_its_proved_error(name: str) -> None:
     first = first_error()
     least, most = {"y, guessed": (0.05, first), "y, step 1": (1e-5, halley(first))}.get(name, (0, 1e-12))
     assert least < wide <= most
-    assert held(name)[~there].max() <= FLOOR + ABSENT
+    assert held(name)[~there].max() <= FLOOR + MAX_ABOVE_FLOOR
 
 
 def test_the_error_of_the_first_guess_is_a_true_bound_and_a_tight_one() -> None:
@@ -107,7 +120,7 @@ def test_the_error_of_the_first_guess_is_a_true_bound_and_a_tight_one() -> None:
         guess = guessed(x, low, high, low - 60)
         assert np.abs(guess - x).max() <= first_error()
         steepest = np.abs(np.diff(guess) / np.diff(x)).max() if high > low else 0.0
-        assert steepest <= SLOPE
+        assert steepest <= MAX_GUESS_SLOPE
     assert np.abs(guess - x).max() >= 0.7 * first_error()
     assert steepest >= 1.1
     assert guessed(np.array([-np.inf]), low, high, -170.0) == -170.0
@@ -121,7 +134,7 @@ def test_halley_is_what_the_formula_says() -> None:
 
 
 def test_heads_and_layers_are_those_of_the_formula() -> None:
-    size = Ledger.of(weights())
+    size = weights().sizes
     assert size.layers == 3
     assert size.heads == sum(thresholds(*range_of(rows)) + 2 for rows in ROWS) + 2
     assert size.units == 3
@@ -135,8 +148,8 @@ def test_errors_of_summands_add_up_along_a_row_and_not_over_rows() -> None:
     x = built.embedded[0][0]
     guess = next(space for space in bank.reads if space.name == "y, step 1")
     doubled = replace(bank, passes=(Affine.of({x: np.ones((6, 1))}),))
-    assert bank.passes[0].moved({x: 1e-3, guess: 1.0}) == 1e-3
-    assert doubled.passes[0].moved({x: 1e-3}) == pytest.approx(6e-3)
+    assert bank.passes[0].error_bound({x: 1e-3, guess: 1.0}) == 1e-3
+    assert doubled.passes[0].error_bound({x: 1e-3}) == pytest.approx(6e-3)
     assert set(bank.margin) == {guess}
     assert margins(built).errors[bank.writes] == bank.truncation + bank.error
 
@@ -147,7 +160,7 @@ def test_errors_of_summands_pass_on_to_the_sum_once() -> None:
     pads = alternatives(net, 2)
     y = log_sum(net, [Affine.copy(x)] * 2, [(-2.0, 0.0)] * 2, pads, floor=-60.0, name="y", labels=["1", "2"])
     z = log_sum(net, [Affine.copy(y)], [(-2.0, 0.0)], pads, floor=-60.0, name="z", labels=["1"])
-    made = net.network(Output("values", ("z",)), Readout(((z, np.eye(1)),), np.zeros(1), {z: 1e-9}), {}, reuse=False)
+    made = net.network(Output("values", ("z",)), Readout(((z, np.eye(1)),), np.zeros(1), {z: 1e-9}), reuse=False)
     first, second = (op for op in made.operations if isinstance(op, Bank) and op.writes in (y, z))
     errors = margins(made).errors
     assert errors[y] == first.truncation + first.error > 1e-14

@@ -8,10 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cases import all_pairs, each
 from tiny_nets import KINDS, Word, built, held, letters, network, random_words, seen_at, where
 from vitrify.errors import BuildRefused
-from vitrify.kit.gadgets import cpwl, gate, snap, table
-from vitrify.kit.heads import count, last_marked, lookup, mean, recent_match, shift
+from vitrify.kit.gadgets.gate import gate
+from vitrify.kit.gadgets.steps import cpwl, snap
+from vitrify.kit.gadgets.table import table
+from vitrify.kit.heads.average import count, mean
+from vitrify.kit.heads.match import last_marked, lookup, recent_match
+from vitrify.kit.heads.shift import shift
 from vitrify.kit.margins import Arithmetic, margins
 from vitrify.kit.network import Affine, Builder, Network, Space
 from vitrify.kit.positions import CodeName, position_code
@@ -24,14 +29,12 @@ def shifting(
 ) -> tuple[Network, Space]:
     net = Builder("shift", letters(2), length, attention)
     code = position_code(name, length, [1])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     out = shift(net, where(net), 1, code, place, name="before")
     return network(net, out, need=need), out
 
 
-@pytest.mark.parametrize("need", [0.5, 1e-3, 1e-9])
-@pytest.mark.parametrize("length", [1, 10, 300])
-@pytest.mark.parametrize("name", ["dyadic", "quadratic", "sqrt"])
+@each(("name", "length", "need"), all_pairs(["dyadic", "quadratic", "sqrt"], [1, 10, 300], [0.5, 1e-3, 1e-9]))
 def test_the_temperature_follows_the_formula(name: CodeName, length: int, need: float) -> None:
     made, out = shifting(name, length, need=need)
     found = margins(made)
@@ -119,7 +122,7 @@ def test_the_sqrt_code_is_refused_where_rounding_eats_its_gap(length: int, arith
         margins(made, arithmetic)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "length", "arithmetic"),
     [
         ("quadratic", 4096, "float64"),
@@ -175,7 +178,7 @@ def test_errors_pass_through_heads_and_units_and_end_at_a_snap() -> None:
     net = Builder("errors", letters(2), 10)
     token = net.embed("token", OneHot(letters(2)), np.eye(3))
     code = position_code("dyadic", 10, [1])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     once = shift(net, token, 1, code, place, name="once")
     twice = shift(net, once, 1, code, place, name="twice")
     clean = snap(net, twice, name="clean")
@@ -201,7 +204,7 @@ def test_a_snap_asks_for_little_and_a_chain_for_more() -> None:
         net = Builder("chain", letters(2), 10)
         x = net.embed("token", OneHot(letters(2)), np.eye(3))
         code = position_code("dyadic", 10, [1])
-        place = net.place("position", code.kind(), code.table())
+        place = net.embed_position("position", code.kind(), code.table())
         for number in range(3):
             x = shift(net, x, 1, code, place, name=f"x{number}")
             x = snap(net, x, name=f"clean{number}") if snapped else x
@@ -217,7 +220,7 @@ def test_a_snap_asks_for_little_and_a_chain_for_more() -> None:
 def test_noisy_inputs_of_a_gate_share_what_its_reader_bears() -> None:
     net = Builder("shared", letters(2), 10)
     code = position_code("dyadic", 10, [1, 2])
-    place = net.place("position", code.kind(), code.table())
+    place = net.embed_position("position", code.kind(), code.table())
     flag = shift(net, net.embed("mark", Flag(), np.array([[0.0], [0.0], [1.0]])), 1, code, place, name="flag")
     kind = Reals(("x",), -3.0, 3.0)
     value = shift(net, net.embed("x", kind, np.array([[0.0], [-3.0], [1.0]])), 2, code, place, name="value")
@@ -239,7 +242,7 @@ def test_noisy_keys_cost_half_the_gap() -> None:
         kind = OneHot(("a", "b"))
         token = net.embed("token", kind, np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
         code = position_code("dyadic", 10, [1])
-        key = shift(net, token, 1, code, net.place("position", code.kind(), code.table()), name="before")
+        key = shift(net, token, 1, code, net.embed_position("position", code.kind(), code.table()), name="before")
         out = recent_match(net, token, key if noisy else token, where(net), name="found")
         found = {op.writes: sharp for op, sharp in margins(network(net, out)).heads.items()}
         beta, tolerance = found[out].beta_min, found[key].tolerance
@@ -273,7 +276,7 @@ def test_averages_over_matches_want_exact_keys(attention: AttentionKind) -> None
         kind = OneHot(("a", "b"))
         token = net.embed("token", kind, np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
         code = position_code("quadratic", 30, [1])
-        key = shift(net, token, 1, code, net.place("position", code.kind(), code.table()), name="before")
+        key = shift(net, token, 1, code, net.embed_position("position", code.kind(), code.table()), name="before")
         return net, lookup(net, token, snap(net, key, name="clean") if snapped else key, where(net), name="found")
 
     net, out = looking(snapped=True)
@@ -299,7 +302,7 @@ def test_what_nobody_reads_is_sharp_anyway() -> None:
 
 def network_of_unread(made: Network) -> Network:
     """The same network with a readout that reads nothing."""
-    return replace(made, readout=replace(made.readout, parts=(), needs={}))
+    return replace(made, readout=replace(made.readout, parts=(), max_errors={}))
 
 
 @pytest.mark.parametrize(("name", "lengths"), [("sqrt", range(10, 80, 5)), ("quadratic", range(50, 800, 50))])

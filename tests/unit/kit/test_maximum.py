@@ -14,13 +14,13 @@ from scipy.special import lambertw
 from tiny_nets import KINDS
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.kit.gadgets import AffineCase, affine_where
-from vitrify.kit.heads.maximum import APART, maximum, shortfall
+from vitrify.kit.gadgets.affine import AffineCase, affine_where
+from vitrify.kit.heads.maximum import SEPARATION, maximum, shortfall
 from vitrify.kit.margins import margins
 from vitrify.kit.network import Builder, Readout
 from vitrify.net.architecture import Output
 from vitrify.net.attention import weigh
-from vitrify.net.run import outputs, trace
+from vitrify.net.inference import outputs, trace
 from vitrify.net.spaces import MultiHot, Reals
 from vitrify.net.transformer import AttentionKind, Head
 from vitrify.net.weights import Weights
@@ -32,14 +32,15 @@ def largest_of(
     """max_j (a_j x + b_j) for x in [-1, 1], with more positions than pieces."""
     net = Builder("max", ("x",), positions, attention, reads="vector")
     given = net.numbers("given", -1.0, 1.0)
-    other = net.place("other", MultiHot(tuple(map(str, range(positions)))), 1 - np.eye(positions))
+    other = net.embed_position("other", MultiHot(tuple(map(str, range(positions)))), 1 - np.eye(positions))
     cases = [AffineCase([(other, j)], np.array([a]), b, 0, f"piece {j}") for j, (a, b) in enumerate(pieces)]
-    computed = affine_where(net, [given], cases, ("y",), apart=APART[attention] / beta, name="pieces")
+    computed = affine_where(net, [given], cases, ("y",), apart=SEPARATION[attention] / beta, name="pieces")
     kind = Reals(("y",), -10.0, 10.0)
     out = maximum(net, computed, 0, kind, rivals=len(pieces) - 1, beta=beta, name="largest")
-    return assemble(net.network(Output("values", ("y",)), Readout(((out, np.eye(1)),), np.zeros(1), {out: need}), {}))
+    return assemble(net.network(Output("values", ("y",)), Readout(((out, np.eye(1)),), np.zeros(1), {out: need})))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attention", KINDS)
 @given(st.lists(st.lists(st.integers(-8, 8), min_size=2, max_size=2), min_size=1, max_size=4))
 def test_it_takes_the_largest_within_its_bound(attention: AttentionKind, pieces: list[list[int]]) -> None:
@@ -79,7 +80,7 @@ def test_the_bounds_are_the_worst_cases(rivals: int) -> None:
 
 @pytest.mark.parametrize("attention", ["softmax", "sparsemax"])
 def test_keys_that_are_apart_add_next_to_nothing(attention: AttentionKind) -> None:
-    apart = APART[attention]
+    apart = SEPARATION[attention]
     for others, gap in product((1, 10, 1000), (0.3, 1.0, 1.278)):
         scores = -np.concatenate([[0.0, gap], np.full(others, apart)])[None, None]
         w = weigh(Head(attention=attention, mask="none"), scores, np.ones_like(scores, dtype=bool))[0, 0]
@@ -102,14 +103,14 @@ def test_errors_pass_once_through_a_maximum_and_times_the_steepness_through_piec
     """Two maxima, then pieces that add them up: the error is the joint one, not the sum over both spaces."""
     net = Builder("two", ("x",), 2, attention, reads="vector")
     given, beta, kind = net.numbers("given", -1.0, 1.0), 40.0, Reals(("y",), -2.0, 2.0)
-    other = net.place("other", MultiHot(("0", "1")), 1 - np.eye(2))
+    other = net.embed_position("other", MultiHot(("0", "1")), 1 - np.eye(2))
     cases = [AffineCase([(other, j)], np.array([1.0 - 2 * j]), 0.0, i) for i in range(2) for j in range(2)]
-    first = affine_where(net, [given], cases, ("a", "b"), apart=APART[attention] / beta, name="first")
+    first = affine_where(net, [given], cases, ("a", "b"), apart=SEPARATION[attention] / beta, name="first")
     heads = [maximum(net, first, i, kind, rivals=1, beta=beta, name=f"max {i}") for i in range(2)]
     steep = [AffineCase([(other, j)], np.array([3.0 - 3 * j, 3.0 * j]), 0.0, 0) for j in range(2)]
-    second = affine_where(net, heads, steep, ("c",), apart=APART[attention] / beta, margin=1.0, name="second")
+    second = affine_where(net, heads, steep, ("c",), apart=SEPARATION[attention] / beta, margin=1.0, name="second")
     last = maximum(net, second, 0, Reals(("y",), -9.0, 9.0), rivals=1, beta=beta, name="last")
-    made = net.network(Output("values", ("y",)), Readout(((last, np.eye(1)),), np.zeros(1), {last: 9.0}), {})
+    made = net.network(Output("values", ("y",)), Readout(((last, np.eye(1)),), np.zeros(1), {last: 9.0}))
     errors = margins(made).errors
     one = shortfall(attention, 1, 0) / beta
     assert errors[heads[0]] == pytest.approx(one, abs=1e-13)
@@ -120,16 +121,14 @@ def test_errors_pass_once_through_a_maximum_and_times_the_steepness_through_piec
 def test_an_affine_piece_stands_where_no_flag_bars_it() -> None:
     net = Builder("pieces", ("x", "y"), 3, "hard", reads="vector")
     given = net.numbers("given", -2.0, 2.0)
-    other = net.place("other", MultiHot(("0", "1", "2")), 1 - np.eye(3))
+    other = net.embed_position("other", MultiHot(("0", "1", "2")), 1 - np.eye(3))
     cases = [
         AffineCase([(other, 0)], np.array([1.0, 2.0]), 0.5, 0, "first"),
         AffineCase([(other, 1)], np.array([-1.0, 0.0]), 0.0, 0, "second"),
         AffineCase([(other, 1)], np.array([3.0, 1.0]), -4.0, 1, "third"),
     ]
     out = affine_where(net, [given], cases, ("a", "b"), apart=2.0, name="pieces")
-    weights = assemble(
-        net.network(Output("values", ("a", "b")), Readout(((out, np.eye(2)),), np.zeros(2), {out: 1.0}), {})
-    )
+    weights = assemble(net.network(Output("values", ("a", "b")), Readout(((out, np.eye(2)),), np.zeros(2), {out: 1.0})))
     (units,) = (label for label in weights.labels.units if label.name != "erase")
     assert units.rows == ("first", "second", "third")
     for x, y in product((-2.0, 0.3, 2.0), repeat=2):
@@ -146,10 +145,10 @@ def test_margins_of_pieces_keep_closed_gates_closed() -> None:
     """Values that are off by the margin, and beyond their range, change no gate."""
     net = Builder("pieces", ("x",), 2, "hard", reads="vector")
     given = net.numbers("given", -1.0, 1.0)
-    other = net.place("other", MultiHot(("0", "1")), 1 - np.eye(2))
+    other = net.embed_position("other", MultiHot(("0", "1")), 1 - np.eye(2))
     cases = [AffineCase([(other, j)], np.array([5.0]), 0.0, 0) for j in range(1)]
     out = affine_where(net, [given], cases, ("a",), margin=0.25, name="pieces")
-    weights = assemble(net.network(Output("values", ("a",)), Readout(((out, np.eye(1)),), np.zeros(1), {}), {}))
+    weights = assemble(net.network(Output("values", ("a",)), Readout(((out, np.eye(1)),), np.zeros(1), {})))
     both = weights.architecture.forward(weights.prepared, np.array([[1.25], [-1.25], [1.3]]))[..., 0]
     np.testing.assert_allclose(both[:, 0], [6.25, -6.25, 6.5])
     np.testing.assert_allclose(both[:2, 1], [-6.25, -6.25], rtol=1e-6)

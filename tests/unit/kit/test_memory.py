@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from vitrify.kit.memory import Rule, leads, random_codes, store
+from vitrify.kit.memory import Rule, random_codes, recall_margins, store
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def test_least_squares_is_exact_where_keys_are_independent_and_else_the_best() -
 def test_leads_say_what_is_recalled(rule: Rule) -> None:
     keys, right, answers = drawn(60, 9, 12, seed=3)
     memory = store(keys, right, answers, rule)
-    found = leads(keys @ memory, right, answers)
+    found = recall_margins(keys @ memory, right, answers)
     assert [bool(lead > 0) for lead in found] == [
         a == b for a, b in zip(recalled(keys, memory, answers), right, strict=True)
     ]
@@ -71,13 +71,13 @@ def test_fitting_recalls_what_the_others_do_not() -> None:
     assert shares["hebbian"] < 0.95
     assert shares["least squares"] < 0.95
     assert shares["fitted"] == 1.0
-    assert np.isclose(leads(keys @ store(keys, right, answers, "fitted"), right, answers).min(), 1.0)
+    assert np.isclose(recall_margins(keys @ store(keys, right, answers, "fitted"), right, answers).min(), 1.0)
 
 
 def test_what_can_not_be_recalled_is_not() -> None:
     keys = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])  # on a line, on one side: all get the same answer
     right, answers = np.array([0, 1, 0]), np.eye(2)
-    found = leads(keys @ store(keys, right, answers, "fitted"), right, answers)
+    found = recall_margins(keys @ store(keys, right, answers, "fitted"), right, answers)
     assert found.min() <= 0
 
 
@@ -85,4 +85,4 @@ def test_one_answer_leads_by_as_much_as_one_likes() -> None:
     keys, right, answers = drawn(5, 1, 4)
     memory = store(keys, right, answers, "fitted")
     assert np.isfinite(memory).all()
-    assert np.isinf(leads(keys @ memory, right, answers)).all()
+    assert np.isinf(recall_margins(keys @ memory, right, answers)).all()

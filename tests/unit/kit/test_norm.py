@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from cases import each
 from tiny_nets import Word, built, held, letters, network
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.kit.gadgets import sign, steps
+from vitrify.kit.gadgets.signs import sign
+from vitrify.kit.gadgets.steps import steps
 from vitrify.kit.margins import margins
 from vitrify.kit.network import Affine, Builder, Norm, Space
 from vitrify.net.explain import explain
@@ -26,7 +28,7 @@ def signed(values: tuple[float, ...], least: float = 1e-14) -> tuple[Builder, Sp
     return net, sign(net, Affine.copy(number), least, name="sign")
 
 
-@pytest.mark.parametrize("least", TINY)
+@each("least", TINY)
 def test_the_sign_of_the_smallest_number(least: float) -> None:
     net, found = signed((least, -least, 2.0))
     [rows] = held(built(net, found, need=1e-9), [(1, 2, 3)])

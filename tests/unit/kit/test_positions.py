@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from vitrify.kit.positions import CodeName, Places, PositionCode, position_code
+from cases import each
+from vitrify.kit.positions import ChosenPositions, CodeName, PositionCode, position_code
 
 CODES: tuple[CodeName, ...] = ("dyadic", "quadratic", "sqrt")
 LENGTHS = (1, 2, 3, 4, 5, 8, 9, 17, 64, 100, 200)
@@ -30,8 +31,8 @@ def offsets_of(length: int) -> list[int]:
     return sorted({h for h in (1, 2, 3, length // 2, length - 1, length) if 1 <= h <= length})
 
 
-@pytest.mark.parametrize("name", CODES)
-@pytest.mark.parametrize("length", LENGTHS)
+@each("name", CODES)
+@each("length", LENGTHS)
 def test_the_gap_is_true_and_tight(name: CodeName, length: int) -> None:
     offsets = offsets_of(length)
     code = position_code(name, length, offsets)
@@ -40,8 +41,8 @@ def test_the_gap_is_true_and_tight(name: CodeName, length: int) -> None:
         assert leads(code, length, offset).min() == pytest.approx(code.gap(offset), rel=1e-6, abs=1e-13)
 
 
-@pytest.mark.parametrize("name", CODES)
-@pytest.mark.parametrize("length", [1, 2, 5, 17, 64])
+@each("name", CODES)
+@each("length", [1, 2, 5, 17, 64])
 def test_the_bound_holds_and_features_stay_in_range(name: CodeName, length: int) -> None:
     offsets = offsets_of(length)
     code = position_code(name, length, offsets)
@@ -98,7 +99,7 @@ def test_sqrt_stores_the_code_of_every_offset_once() -> None:
 
 def test_chosen_places_look_back_and_all_others_read_bos() -> None:
     length, offset, at = 7, 2, (3, 6, 7)
-    code = Places(length, at)
+    code = ChosenPositions(length, at)
     features = np.eye(length + 1)  # of BOS and of the positions 1 to 7
     query, bias = code.query(offset)
     sink, level = code.sink(offset)

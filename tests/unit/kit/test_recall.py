@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tiny_nets import KINDS, ROUNDING, built, held, letters, network, words
-from vitrify.kit.gadgets import features
-from vitrify.kit.heads import Store, itself, recall
+from vitrify.kit.gadgets.features import features
+from vitrify.kit.heads.recall import Store, recall
+from vitrify.kit.heads.shift import itself
 from vitrify.kit.margins import margins
 from vitrify.kit.memory import random_codes
 from vitrify.kit.network import Affine, Attend, Bank, Builder, Space, heads_of
@@ -103,13 +104,13 @@ def test_features_are_centred_units_read_out() -> None:
     net = Builder("features", letters(5), 1)
     code = net.embed("code", numbers(6), np.vstack([np.zeros(6), CODES]))
     rng = np.random.default_rng(3)
-    directions, centre, readout = rng.standard_normal((6, 7)), rng.random(7), rng.standard_normal((7, 3))
-    out = features(net, code, directions, centre, readout, Space("out", numbers(3, 99.0)))
+    directions, center, readout = rng.standard_normal((6, 7)), rng.random(7), rng.standard_normal((7, 3))
+    out = features(net, code, directions, center, readout, Space("out", numbers(3, 99.0)))
     made = network(net, out)
     asked = words(5, 1)
     for word, found in zip(asked, held(built(net, out), asked), strict=True):
         x = np.vstack([np.zeros(6), CODES])[[0, *word]]
-        wanted = (np.where(x @ directions > 0, x @ directions, 0) - centre) @ readout
+        wanted = (np.where(x @ directions > 0, x @ directions, 0) - center) @ readout
         assert np.abs(found - wanted).max() <= ROUNDING
     (units,) = made.operations
     step = 1e-3 * rng.choice([-1.0, 1.0], size=(500, 6))

@@ -13,13 +13,14 @@ import pytest
 from tiny_nets import KINDS, words
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
-from vitrify.kit.gadgets import int_lookup
-from vitrify.kit.heads import count, mean
+from vitrify.kit.gadgets.steps import int_lookup
+from vitrify.kit.heads.average import count, mean
 from vitrify.kit.network import Affine, Builder, Readout, Recur, Space
 from vitrify.kit.recurrence import running_sum
-from vitrify.net import Ledger, load, save, trace
 from vitrify.net.architecture import Output, from_json, to_json
 from vitrify.net.explain import explain
+from vitrify.net.folder import load, save
+from vitrify.net.inference import trace
 from vitrify.net.spaces import Flag, Integers, OneHot, Reals
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.transformer_forward import Cache, forward
@@ -36,16 +37,16 @@ def summing(attention: AttentionKind = "softmax") -> Weights:
     token = net.embed("token", Flag(), np.array([[0.0], [1.0], [1.0], [1.0]]))
     still = net.embed("no c", Flag(), np.array([[0.0], [1.0], [1.0], [0.0]]))
     most = 2.0 * LENGTH
-    total = running_sum(net, Affine.copy(step), ("s",), most, kept=Affine.copy(token), low=-most, name="total")
+    total = running_sum(net, Affine.copy(step), ("s",), most, carry=Affine.copy(token), low=-most, name="total")
     both = Affine.of({step: [[1.0, 3.0]]})
-    since = running_sum(net, both, ("s", "3s"), 3 * most, kept=Affine.copy(still), low=-3 * most, name="since c")
+    since = running_sum(net, both, ("s", "3s"), 3 * most, carry=Affine.copy(still), low=-3 * most, name="since c")
     if attention != "hard":
-        count(net, Affine.copy(step), ("s",), most, low=-most, moved=most, name="by a head")
+        count(net, Affine.copy(step), ("s",), most, low=-most, abs_total=most, name="by a head")
     kind = OneHot(("below", "zero", "above"))
     sign = int_lookup(net, total, lambda s: np.eye(3)[np.sign(s).astype(int) + 1], Space("sign", kind))
     parts = ((sign, np.eye(3)), (since, np.zeros((2, 3))))
     return assemble(
-        net.network(Output("transducer", kind.values), Readout(parts, np.zeros(3), {sign: 0.25}), {}, reuse=False)
+        net.network(Output("transducer", kind.values), Readout(parts, np.zeros(3), {sign: 0.25}), reuse=False)
     )
 
 
@@ -69,7 +70,7 @@ def test_all_recurrences_of_a_layer_are_one_cell_beside_its_heads() -> None:
     weights = summing()
     block = weights.architecture.blocks[0]
     assert (block.cell.kind, block.cell.state) == ("diagonal", 3)  # type: ignore[union-attr]
-    size = Ledger.of(weights)
+    size = weights.sizes
     assert (size.layers, size.heads_per_layer) == (1, (1,))
     assert weights.arrays["blocks.0.rec.W_C"].shape == (3, size.d_model)
     assert {weights.labels.space(name).born for name in ("total", "since c", "by a head")} == {1}
@@ -112,12 +113,12 @@ def noisy(value: Any = None) -> tuple[Builder, Space, Space]:
 
 def read(net: Builder, space: Space) -> Weights:
     readout = Readout(((space, np.eye(1)),), np.zeros(1), {space: 0.25})
-    return assemble(net.network(Output("values", ("y",)), readout, {}, reuse=False))
+    return assemble(net.network(Output("values", ("y",)), readout, reuse=False))
 
 
 def test_errors_add_up_over_all_positions() -> None:
     net, share, token = noisy()
-    total = running_sum(net, Affine.copy(share), ("s",), float(LENGTH), kept=Affine.copy(token), name="total")
+    total = running_sum(net, Affine.copy(share), ("s",), float(LENGTH), carry=Affine.copy(token), name="total")
     labels = read(net, total).labels
     assert labels.space("share").error > 0
     rounding = (LENGTH + 1) * 2.0**-53 * LENGTH
@@ -127,7 +128,7 @@ def test_errors_add_up_over_all_positions() -> None:
 
 def test_scales_must_be_exact() -> None:
     net, share, token = noisy()
-    total = running_sum(net, Affine.copy(token), ("s",), float(LENGTH), kept=Affine.copy(share), name="total")
+    total = running_sum(net, Affine.copy(token), ("s",), float(LENGTH), carry=Affine.copy(share), name="total")
     with pytest.raises(BuildRefused, match="'running sum: total' needs 'share' within 0"):
         read(net, total)
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tiny_nets import letters, network
-from vitrify.kit.gadgets import snap, step
-from vitrify.kit.heads import lookup, mean
+from vitrify.kit.gadgets.steps import snap, step
+from vitrify.kit.heads.average import mean
+from vitrify.kit.heads.match import lookup
 from vitrify.kit.network import Builder, Network, Space
 from vitrify.kit.schedule import schedule
 from vitrify.net.spaces import Flag, Integers
@@ -88,7 +89,7 @@ def test_an_embedded_space_is_written_once_too() -> None:
 
 def test_two_spaces_have_two_names() -> None:
     net, flag = start()
-    net.place("flag", Integers(("n",), 0.0, 4.0), np.ones((4, 1)))
+    net.embed_position("flag", Integers(("n",), 0.0, 4.0), np.ones((4, 1)))
     with pytest.raises(ValueError, match="the space 'flag' is written twice"):
         schedule(network(net, flag))
 

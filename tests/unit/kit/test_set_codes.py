@@ -12,19 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from cases import each
 from vitrify.errors import BuildRefused
-from vitrify.kit.exact import products, whole
 from vitrify.kit.set_codes import (
-    HALF,
+    MAX_OFF_SCORE,
     CodeOfSets,
-    Inspection,
+    ExactScores,
     bits_of,
     coherence,
-    inspect,
-    least_gap_of_moments,
-    off_every_set,
+    exact_scores,
+    max_score_off_any_set,
+    min_gap_of_moments,
+    products,
     reed_solomon,
     set_code,
+    to_integers,
     width_of,
 )
 
@@ -61,7 +63,7 @@ def test_products_are_exact(left: NDArray[np.float64], right: NDArray[np.float64
     assert [[Fraction(int(n), 2**bits) for n in row] for row in found] == slow_products(left, right)
 
 
-@pytest.mark.parametrize("size", [2**20, 2**27, 2**29, 2**33, 2**52])
+@each("size", [2**20, 2**27, 2**29, 2**33, 2**52])
 def test_products_of_numbers_of_every_length(size: int) -> None:
     rng = np.random.default_rng(0)
     left, right = (2 * rng.integers(size // 2, size, size=(3, 3)).astype(np.float64) + 1 for _ in range(2))
@@ -71,43 +73,43 @@ def test_products_of_numbers_of_every_length(size: int) -> None:
 
 @given(rows)
 def test_whole_numbers(array: NDArray[np.float64]) -> None:
-    found, bits = whole(array)
+    found, bits = to_integers(array)
     assert [Fraction(int(n), 2**bits) for n in found.ravel()] == [Fraction(x) for x in array.ravel().tolist()]
     assert bits == 0 or any(int(n) % 2 for n in found.ravel())  # no fewer bits would do
 
 
-@pytest.mark.parametrize("code", CODES)
+@each("code", CODES)
 def test_inspection_is_what_fractions_say(code: CodeOfSets) -> None:
     sets = sets_of(20, 3, 5, seed=1)
     found = set_code(code, 20, sets, accuracy=ACCURACY)
     scores = slow_products(found.queries, found.keys)
     on = [row[j] for row, members in zip(scores, sets.tolist(), strict=True) for j in members]
     off = [row[j] for row, members in zip(scores, sets.tolist(), strict=True) for j in range(20) if j not in members]
-    seen = found.inspection
+    seen = found.exact_scores
     assert (seen.low, seen.high, seen.off) == (min(on), max(on), max([*off, Fraction(0)]))
     assert (seen.size, seen.others, seen.dimensions) == (3, 18, width_of(code, 20, 3))
     assert found.keys.shape == (20, width_of(code, 20, 3))
 
 
 def test_an_inspection_counts_the_key_of_bos() -> None:
-    seen = inspect(np.array([[1.0], [-3.0]]), np.array([[1.0]]), np.array([[0]]))
+    seen = exact_scores(np.array([[1.0], [-3.0]]), np.array([[1.0]]), np.array([[0]]))
     assert (float(seen.low), float(seen.off), seen.others) == (1.0, 0.0, 2)
 
 
-@pytest.mark.parametrize("worst", range(5))
+@each("worst", range(5))
 def test_no_position_is_left_out(worst: int) -> None:
     for member in {*range(5)} - {worst}:
         scores = np.where(np.arange(5) == worst, 0.75, -np.arange(5.0))
         scores[member] = 1.0
-        seen = inspect(np.eye(5), scores[None], np.array([[member]]))
+        seen = exact_scores(np.eye(5), scores[None], np.array([[member]]))
         assert (float(seen.low), float(seen.off)) == (1.0, 0.75)
 
 
-@pytest.mark.parametrize("code", CODES)
+@each("code", CODES)
 def test_the_error_bounds_every_softmax(code: CodeOfSets) -> None:
     sets = sets_of(24, 3, 40, seed=2)
     found = set_code(code, 24, sets, accuracy=ACCURACY)
-    seen = found.inspection
+    seen = found.exact_scores
     for beta in (4.0, 20.0, 1e5):
         scores = beta * np.column_stack([found.queries @ found.keys.T, np.zeros(len(sets))])
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -118,30 +120,30 @@ def test_the_error_bounds_every_softmax(code: CodeOfSets) -> None:
 
 
 def test_the_error_is_the_formula() -> None:
-    seen = Inspection(Fraction(1), Fraction(11, 10), HALF, size=4, others=9, dimensions=3, bound=2.0)
+    seen = ExactScores(Fraction(1), Fraction(11, 10), MAX_OFF_SCORE, size=4, others=9, dimensions=3, bound=2.0)
     assert seen.error(2.0) == pytest.approx(exp(0.2) - 1 + 2 * 9 / 4 * exp(-1.0))
     assert seen.error(2.0) > exp(0.2) - 1 + 2 * 9 / 4 * exp(-1.0) - 1e-15
 
 
-@pytest.mark.parametrize("q", [2, 4, 8])
-@pytest.mark.parametrize("seed", range(4))
+@each("q", [2, 4, 8])
+@each("seed", range(4))
 def test_signs_of_full_width_have_certificates_and_narrow_ones_have_none(q: int, seed: int) -> None:
     sets = sets_of(256, q, 256, seed=100 + seed)
     assert width_of("signs", 256, q) == ceil(19 * q * log(256))
-    wide = set_code("signs", 256, sets, accuracy=ACCURACY, seed=seed).inspection
-    assert wide.off <= HALF
+    wide = set_code("signs", 256, sets, accuracy=ACCURACY, seed=seed).exact_scores
+    assert wide.off <= MAX_OFF_SCORE
     assert max(abs(wide.low - 1), abs(wide.high - 1)) <= Fraction(ACCURACY)
     assert wide.error(20.0) <= EPS
-    narrow = set_code("signs", 256, sets, accuracy=ACCURACY, width=ceil(3.6 * q * log(256)), seed=seed).inspection
-    assert narrow.off > HALF
+    narrow = set_code("signs", 256, sets, accuracy=ACCURACY, width=ceil(3.6 * q * log(256)), seed=seed).exact_scores
+    assert narrow.off > MAX_OFF_SCORE
 
 
 @pytest.mark.parametrize("q", [2, 4, 8])
 def test_linear_programs_need_a_sixth_of_the_width(q: int) -> None:
     sets = sets_of(256, q, 6, seed=q)
-    seen = set_code("units", 256, sets, accuracy=ACCURACY).inspection
+    seen = set_code("units", 256, sets, accuracy=ACCURACY).exact_scores
     assert seen.dimensions == ceil(3 * q * log(256)) < width_of("signs", 256, q) / 6
-    assert seen.off <= HALF
+    assert seen.off <= MAX_OFF_SCORE
     assert max(abs(seen.low - 1), abs(seen.high - 1)) <= Fraction(ACCURACY)
     assert seen.error(20.0) <= EPS
 
@@ -153,10 +155,10 @@ def test_a_linear_program_is_better_than_least_squares_with_the_same_keys() -> N
     squares = np.einsum(
         "smd,sm->sd", chosen, np.linalg.solve(chosen @ chosen.transpose(0, 2, 1), np.ones((8, 3, 1)))[..., 0]
     )
-    assert found.inspection.off < inspect(found.keys, squares, sets).off
+    assert found.exact_scores.off < exact_scores(found.keys, squares, sets).off
 
 
-@pytest.mark.parametrize(("length", "q"), [(49, 2), (60, 2), (25, 3), (16, 1), (12, 4)])
+@each(("length", "q"), [(49, 2), (60, 2), (25, 3), (16, 1), (12, 4)])
 def test_low_coherence_holds_for_all_sets(length: int, q: int) -> None:
     sets = all_sets(length, q)
     found = set_code("coherent", length, sets, accuracy=ACCURACY)
@@ -164,12 +166,12 @@ def test_low_coherence_holds_for_all_sets(length: int, q: int) -> None:
     squares = gram.diagonal()
     mu = coherence(found.keys)
     assert float(mu) == np.abs(gram - np.diag(squares)).max() / squares.min()
-    off = off_every_set(mu, q)
+    off = max_score_off_any_set(mu, q)
     assert off is not None
-    assert found.inspection.off <= off + Fraction(ACCURACY) <= HALF
+    assert found.exact_scores.off <= off + Fraction(ACCURACY) <= MAX_OFF_SCORE
 
 
-@pytest.mark.parametrize(("length", "q"), [(49, 2), (256, 2), (256, 4), (256, 8), (2000, 2), (5, 1), (1, 1)])
+@each(("length", "q"), [(49, 2), (256, 2), (256, 4), (256, 8), (2000, 2), (5, 1), (1, 1)])
 def test_reed_solomon_codes(length: int, q: int) -> None:
     points, prime, digits = reed_solomon(length, q)
     found = set_code("coherent", length, np.arange(q)[None], accuracy=ACCURACY)
@@ -183,15 +185,15 @@ def test_reed_solomon_codes(length: int, q: int) -> None:
 
 
 def test_coherence_may_prove_nothing() -> None:
-    assert off_every_set(HALF, 3) is None
-    assert off_every_set(Fraction(1, 5), 2) == HALF
+    assert max_score_off_any_set(MAX_OFF_SCORE, 3) is None
+    assert max_score_off_any_set(Fraction(1, 5), 2) == MAX_OFF_SCORE
 
 
-@pytest.mark.parametrize(("length", "q"), [(8, 1), (12, 2), (12, 3), (16, 4)])
+@each(("length", "q"), [(8, 1), (12, 2), (12, 3), (16, 4)])
 def test_moments_hold_for_all_sets(length: int, q: int) -> None:
     found = set_code("moments", length, all_sets(length, q), accuracy=ACCURACY)
-    seen = found.inspection
-    least = least_gap_of_moments(length, q)
+    seen = found.exact_scores
+    least = min_gap_of_moments(length, q)
     assert found.keys.shape[1] == 2 * q
     assert max(abs(seen.low - 1), abs(seen.high - 1)) < 1e-12
     assert 0 < least <= seen.gap
@@ -215,9 +217,9 @@ def test_queries_have_the_stated_bits(code: CodeOfSets) -> None:
     for accuracy in (1e-2, 1e-4):
         found = set_code(code, 30, sets, accuracy=accuracy)
         bits = bits_of(found.keys, accuracy)
-        assert whole(found.queries)[1] <= bits
+        assert to_integers(found.queries)[1] <= bits
         assert np.abs(found.keys).sum(axis=1).max() * 2.0 ** -(bits + 1) <= accuracy
-        assert max(abs(found.inspection.low - 1), abs(found.inspection.high - 1)) <= Fraction(accuracy) + Fraction(
+        assert max(abs(found.exact_scores.low - 1), abs(found.exact_scores.high - 1)) <= Fraction(accuracy) + Fraction(
             1, 10**9
         )
 
@@ -230,7 +232,7 @@ def test_draws_differ_and_come_again() -> None:
 
 
 def test_keys_that_can_not_be_told_apart_have_no_queries() -> None:
-    seen = set_code("signs", 40, sets_of(40, 3, 50, seed=0), accuracy=1e-3, width=2).inspection
+    seen = set_code("signs", 40, sets_of(40, 3, 50, seed=0), accuracy=1e-3, width=2).exact_scores
     assert seen.gap <= 0
 
 

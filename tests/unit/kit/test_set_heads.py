@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cases import each
 from tiny_nets import KINDS, ROUNDING, built, check_choice, held, letters, magnitudes, network, smallest_lead, where
 from vitrify.errors import BuildRefused
 from vitrify.kit.affine import Affine
-from vitrify.kit.gadgets import steps
-from vitrify.kit.heads import at_place, earlier, set_attend
+from vitrify.kit.gadgets.steps import steps
+from vitrify.kit.heads.position import at_position, earlier
+from vitrify.kit.heads.sets import set_attend
 from vitrify.kit.margins import margins
 from vitrify.kit.network import Builder, Network, Space
 from vitrify.kit.set_codes import set_code
@@ -20,12 +22,12 @@ Word = tuple[int, ...]
 SOME: list[Word] = [(1,), (2, 1), (1, 2, 2), (2, 1, 2, 1, 1, 2, 2), (1, 2, 1, 1, 2, 1, 2, 2, 1)]
 
 
-@pytest.mark.parametrize("attention", KINDS)
-@pytest.mark.parametrize("offset", [-9, -3, -1, 0, 1, 2, 8])
+@each("attention", KINDS)
+@each("offset", [-9, -3, -1, 0, 1, 2, 8])
 def test_places_on_both_sides(attention: AttentionKind, offset: int) -> None:
     net = Builder("place", letters(2), 9, attention)
     here = where(net)
-    weights = built(net, at_place(net, earlier(net, -offset), Affine.copy(here), Space("x", here.kind), mask="none"))
+    weights = built(net, at_position(net, earlier(net, -offset), Affine.copy(here), Space("x", here.kind), mask="none"))
 
     def choice(word: Word, t: int) -> list[int]:
         return [min(max(t + offset, 0), len(word))]  # BOS before the beginning, the last one beyond the end
@@ -48,10 +50,10 @@ def sets(attention: AttentionKind, beta: float = 20.0, accuracy: float = 1e-4) -
     labels = tuple(map(str, range(code.keys.shape[1])))
     size = float(np.abs(code.queries).max())
     query = net.embed("set", Reals(labels, -size, size), np.vstack([np.zeros(len(labels)), code.queries]))
-    key = net.place("key", Reals(labels, -1.0, 1.0), code.keys)
-    value = net.place("place", Reals(("p",), 0.0, 1.0), np.arange(1.0, 10)[:, None] / 9)
+    key = net.embed_position("key", Reals(labels, -1.0, 1.0), code.keys)
+    value = net.embed_position("place", Reals(("p",), 0.0, 1.0), np.arange(1.0, 10)[:, None] / 9)
     writes = Space("mean", Reals(("p",), 0.0, 1.0))
-    return net, set_attend(net, query, key, value, writes, seen=code.inspection, beta=beta)
+    return net, set_attend(net, query, key, value, writes, scores=code.exact_scores, beta=beta)
 
 
 @pytest.mark.parametrize("attention", KINDS)
@@ -87,9 +89,9 @@ def test_sets_without_a_gap_are_refused(attention: AttentionKind) -> None:
     net = Builder("sets", letters(1), 9, attention)
     code = set_code("signs", 9, np.array([[0, 4]]), accuracy=1e-4, width=1)
     query = net.embed("set", Reals(("0",), -1.0, 1.0), np.vstack([np.zeros(1), code.queries]))
-    key = net.place("key", Reals(("0",), -1.0, 1.0), code.keys)
+    key = net.embed_position("key", Reals(("0",), -1.0, 1.0), code.keys)
     with pytest.raises(BuildRefused, match="take another code of sets"):
-        set_attend(net, query, key, key, Space("mean", key.kind), seen=code.inspection, beta=9.0)
+        set_attend(net, query, key, key, Space("mean", key.kind), scores=code.exact_scores, beta=9.0)
 
 
 def test_ramps_add_up() -> None:

@@ -14,7 +14,8 @@ from vitrify.errors import InputError
 from vitrify.learn.afterwards import afterwards
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
-from vitrify.learn.train import Run, train
+from vitrify.learn.runs import Run
+from vitrify.learn.train import train
 from vitrify.sandboxes.flip_flop import DENSE, FlipFlop
 
 SANDBOX = FlipFlop.ffl(0.8, length=12)
@@ -23,7 +24,7 @@ TINY = TransformerFamily(layers=1, heads=1, d_model=8, units=8)
 
 @pytest.fixture(scope="module")
 def runs() -> list[Run]:
-    return train(TINY, SANDBOX, members=2, recipe=Recipe(steps=30, batch=8, test_rows=128, marks=0))
+    return train(TINY, SANDBOX, members=2, recipe=Recipe(steps=30, batch=8, test_examples=128, evals_per_doubling=0))
 
 
 def by_numpy(run: Run, sandbox: FlipFlop, seed: int, count: int) -> tuple[float, float]:
@@ -35,6 +36,7 @@ def by_numpy(run: Run, sandbox: FlipFlop, seed: int, count: int) -> tuple[float,
     return float(wrong.sum()), float(row.weight.sum())
 
 
+@pytest.mark.slow
 def test_where_it_was_trained_a_member_says_what_its_curve_says(runs: list[Run]) -> None:
     (found,) = afterwards(TINY, runs, [SANDBOX], 128, piece=32)
     for run, one in zip(runs, found, strict=True):
@@ -59,5 +61,5 @@ def test_apart_every_member_has_rows_of_its_own(runs: list[Run]) -> None:
 
 
 def test_rows_that_do_not_fit_are_refused(runs: list[Run]) -> None:
-    with pytest.raises(InputError, match=r"can't read rows of flip_flop of 19 tokens: pos_embed.W_pos would have"):
+    with pytest.raises(InputError, match=r"can't read sequences of flip_flop of 19 tokens: pos_embed.W_pos would have"):
         afterwards(TINY, runs, [replace(SANDBOX, length=20)], 8)

@@ -12,32 +12,32 @@ import numpy as np
 import pytest
 
 from at_once import first, rows
-from vitrify.claims._starts import Problem, experts, hierarchy, induction
+from vitrify.claims.trials.problems import BuiltProblem, experts, hierarchy, induction
 from vitrify.learn.alike import Part, probe
 from vitrify.learn.distance import distance
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.net.weights import Weights
-from vitrify.sandboxes.catalogue import Row
+from vitrify.sandboxes.catalogue import Example
 
 HOOK = "blocks.0.moe.hook_expert"
 PROBLEM, CNN, MOE = induction(4, 8, 4.0), hierarchy(3, 2, 2, 5.0), experts(3, 4, 10.0)
 
 
 @cache
-def compiled(problem: Problem, only: Part | None) -> Any:
+def compiled(problem: BuiltProblem, only: Part | None) -> Any:
     row = rows(problem.sandbox, 0, "probe", 0, 16)
     measure = probe(problem.built, BuiltFamily(start=problem.built), problem.sandbox, only)
     return row, jax.jit(lambda seen: measure(problem.built.architecture, {}, row, seen))
 
 
-def seen_by(weights: Weights[Any], problem: Problem, row: Row) -> dict[str, Any]:
+def seen_by(weights: Weights[Any], problem: BuiltProblem, row: Example) -> dict[str, Any]:
     found: dict[str, Any] = {}
     inputs = np.asarray(BuiltFamily(start=weights).inputs(weights.architecture, problem.sandbox, row))
     weights.architecture.forward(weights.arrays, inputs, record=found.__setitem__)
     return found
 
 
-def difference(weights: Weights[Any], problem: Problem, only: Part | None = None) -> float:
+def difference(weights: Weights[Any], problem: BuiltProblem, only: Part | None = None) -> float:
     row, measure = compiled(problem, only)
     return float(measure({name: np.asarray(x) for name, x in seen_by(weights, problem, row).items()}))
 

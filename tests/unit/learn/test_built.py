@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import at_once
-from vitrify.claims._starts import SMALL
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.claims.trials.problems import SMALL
+from vitrify.constructions.catalogue import build
 from vitrify.errors import FolderError, InputError
 from vitrify.learn.distance import distance, probe
 from vitrify.learn.models.built import BuiltFamily, smooth
@@ -20,10 +20,11 @@ from vitrify.learn.models.catalogue import make
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.train import train
 from vitrify.net.folder import save
-from vitrify.net.run import log_probabilities
+from vitrify.net.inference import log_probabilities
+from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.sandboxes.catalogue import make as make_sandbox
-from vitrify.spec.ngram import NGramModel
+from vitrify.spec.ngrams.model import NGramModel
 
 P, Q = 0.2, 0.3
 
@@ -37,7 +38,7 @@ def chain(words: str = "01", length: int = 8) -> Weights[Any]:
     for context, shares in after.items():
         kept = {**dict(zip(words, shares, strict=True)), "</s>": 0.5}
         found |= {(context, w): (float(np.log10(p if w == "</s>" else p / 2)), 0.0) for w, p in kept.items()}
-    return build(NGramModel.from_ngrams(found), None, Settings(max_length=length))
+    return build(NGramModel.from_ngrams(found), max_length=length)
 
 
 def test_a_built_net_is_optimal_from_the_start_and_noise_takes_it_away() -> None:
@@ -47,7 +48,7 @@ def test_a_built_net_is_optimal_from_the_start_and_noise_takes_it_away() -> None
         make("built", {"start": built}),
         sandbox,
         axes={"noise": [0.0, 0.1, 0.5]},
-        recipe=Recipe(steps=4, batch=16, lr=1e-2, test_rows=64),
+        recipe=Recipe(steps=4, batch=16, lr=1e-2, test_examples=64),
         probes={"distance": probe(built)},
     )
     first = [run.curve[0] for run in runs]
@@ -109,7 +110,7 @@ def test_what_does_not_fit_is_refused_with_all_that_is_wrong(tmp_path: Path) -> 
     assert family.identity() == {"net": chain("ab").digest, "noise": 0.5, "scratch": False}
     with pytest.raises(InputError) as refused:
         family.architecture(make_sandbox("markov", {"length": 12}))
-    for part in ("does not read '0'", "does not answer '1'", "at most 8 tokens, and rows have 11"):
+    for part in ("does not read '0'", "does not answer '1'", "at most 8 tokens, and sequences have 11"):
         assert part in str(refused.value)
     with pytest.raises(FolderError, match="is not a folder"):
         make("built", {"folder": str(tmp_path / "nothing")})
@@ -138,6 +139,7 @@ def test_smooth_nets_choose_by_softmax() -> None:
     """The router's scores are made larger too, and its best expert writes nearly all of what it wrote."""
     moe = SMALL["experts"]().built
     plain = replace(moe, arrays={**moe.arrays, "unembed.W_U": moe.arrays["unembed.W_U"] / 10})
+    assert isinstance(moe.architecture, Transformer)
     block = moe.architecture.blocks[0]
     assert block.gate is not None
     assert block.gate.top == 1

@@ -18,20 +18,21 @@ import jax
 import numpy as np
 from vitrify.learn.models.catalogue import make as model
 from vitrify.learn.plan import plan
-from vitrify.learn.program import Program
+from vitrify.learn.program import TrainingProgram
 from vitrify.learn.recipe import Recipe
-from vitrify.learn.train import Journey
+from vitrify.learn.trainer import Trainer
 from vitrify.sandboxes.catalogue import make
 
 family = model("transformer", {"layers": 1, "heads": 1, "d_model": 8, "units": 8})
-(group,) = plan(make("markov", {"length": 8}), family, Recipe(steps=12, batch=8, lr=0.01, test_rows=16, marks=0), {}, 1)
+recipe = Recipe(steps=12, batch=8, lr=0.01, test_examples=16, evals_per_doubling=0)
+(group,) = plan(make("markov", {"length": 8}), family, recipe, {}, 1)
 curves, found = [], []
 for devices in (1, 2):
-    program = Program(group, devices=devices)
-    journey = Journey(program)
-    list(journey.go())
-    curves.append([[point["loss"], point["train"]] for run in journey.runs() for point in run.curve])
-    weights = jax.tree.leaves(journey.lanes[0].parameters)[0]
+    program = TrainingProgram(group, devices=devices)
+    trainer = Trainer(program)
+    list(trainer.events())
+    curves.append([[point["loss"], point["train"]] for run in trainer.runs() for point in run.curve])
+    weights = jax.tree.leaves(trainer.lanes[0].parameters)[0]
     found.append(("all-reduce" in program.compiled[1].as_text(), len(weights.sharding.device_set)))
 assert found == [(False, 1), (True, 2)], found
 np.testing.assert_allclose(curves[0], curves[1], rtol=2e-5)

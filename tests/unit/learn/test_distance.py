@@ -17,9 +17,9 @@ from vitrify.net.conv import Convolution, Convolutional
 from vitrify.net.experts import Expert
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
-from vitrify.sandboxes.catalogue import Row
+from vitrify.sandboxes.catalogue import Example
 
-NO_ROW = Row(None, None, None, {})  # the probe does not look at it
+NO_ROW = Example(None, None, None, {})  # the probe does not look at it
 HEADS = (Head(), Head(), Head("linear"), Head(window=3), Head(rotary=10.0), Head())
 
 

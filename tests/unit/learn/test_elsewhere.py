@@ -16,15 +16,15 @@ from vitrify.learn.elsewhere import all_right, elsewhere
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.transformer import TransformerFamily, sloped
 from vitrify.learn.plan import plan
-from vitrify.learn.program import Program
+from vitrify.learn.program import TrainingProgram
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.train import train
-from vitrify.sandboxes.catalogue import Row
-from vitrify.sandboxes.copying import Copying
+from vitrify.sandboxes.catalogue import Example
+from vitrify.sandboxes.copying import CopyingSandbox
 from vitrify.sandboxes.majority import Majority
 from vitrify.sandboxes.parity import Parity
 
-SMALL = TransformerFamily(layers=1, heads=2, d_model=8, units=8, room=13)
+SMALL = TransformerFamily(layers=1, heads=2, d_model=8, units=8, max_positions=13)
 
 
 def made(family: Any, sandbox: Any) -> tuple[Any, dict[str, Any]]:
@@ -52,7 +52,7 @@ def test_a_net_is_asked_about_longer_words_by_their_length(family: Any) -> None:
 
 def test_a_row_is_right_where_all_that_counts_is() -> None:
     logits = jnp.eye(2)[jnp.array([[0, 1, 1], [0, 1, 0], [1, 0, 0]])]
-    row = Row(
+    row = Example(
         jnp.zeros((3, 3), int),
         jnp.array([[0, 0, 1, 1], [1, 0, 1, 1], [0, 1, 1, 1]]),
         jnp.array([[0, 1, 1, 1.0]] * 2 + [[0, 1, 0, 0]]),
@@ -61,18 +61,24 @@ def test_a_row_is_right_where_all_that_counts_is() -> None:
     assert all_right(logits, row).tolist() == [1, 0, 1]
 
 
+@pytest.mark.slow
 def test_a_probe_is_one_of_training() -> None:
     probe = elsewhere(SMALL, Majority(5, 12), 64)
-    (run,) = train(SMALL, Majority(1, 4), recipe=Recipe(steps=2, batch=4, test_rows=64, marks=0), probes={"far": probe})
+    (run,) = train(
+        SMALL,
+        Majority(1, 4),
+        recipe=Recipe(steps=2, batch=4, test_examples=64, evals_per_doubling=0),
+        probes={"far": probe},
+    )
     assert 0 <= run.last["far"] <= 1
 
 
 def test_what_does_not_fit_is_refused() -> None:
     net, arrays = made(SMALL, Majority(1, 4))
     row = rows(Majority(1, 4), 0, "test", 0, 2)
-    with pytest.raises(InputError, match="room for 13 tokens, and rows have 14"):
+    with pytest.raises(InputError, match="room for 13 tokens, and sequences have 14"):
         elsewhere(SMALL, Majority(1, 13), 64)(net, arrays, row, {})
-    for other in (Parity(1, 4), Copying(2, 1, 4)):
+    for other in (Parity(1, 4), CopyingSandbox(2, 1, 4)):
         with pytest.raises(InputError, match="not made for the symbols and answers"):
             elsewhere(SMALL, other, 64)(net, arrays, row, {})
     with pytest.raises(InputError, match="multiple of it, not 100"):
@@ -94,10 +100,10 @@ def test_a_row_that_begins_later_reads_a_later_part_of_the_table() -> None:
 
 def test_training_rows_begin_anywhere_that_leaves_room() -> None:
     box = Majority(2, 4)
-    (group,) = plan(box, SMALL, Recipe(batch=512, anywhere=True), {}, 1)
+    (group,) = plan(box, SMALL, Recipe(batch=512, random_offset=True), {}, 1)
 
-    def drawn(group: Any) -> Row:
-        row: Row = jax.jit(lambda: Program(group)._rows(box, group.recipe, jnp.uint32(0), jnp.int32(7)))()
+    def drawn(group: Any) -> Example:
+        row: Example = jax.jit(lambda: TrainingProgram(group)._rows(box, group.recipe, jnp.uint32(0), jnp.int32(7)))()
         return row
 
     row = drawn(group)
@@ -110,15 +116,15 @@ def test_training_rows_begin_anywhere_that_leaves_room() -> None:
     same = drawn(at_first)
     assert same.start is None
     assert np.array_equal(same.tokens, row.tokens)
-    (recurrent,) = plan(box, RecurrentFamily(state=8, d_embed=4), Recipe(anywhere=True), {}, 1)
+    (recurrent,) = plan(box, RecurrentFamily(state=8, d_embed=4), Recipe(random_offset=True), {}, 1)
     assert drawn(recurrent).start is None
 
 
 @pytest.mark.slow
 def test_all_places_are_trained_by_rows_that_begin_anywhere() -> None:
-    recipe = Recipe(steps=40, batch=32, test_rows=64, marks=0)
+    recipe = Recipe(steps=40, batch=32, test_examples=64, evals_per_doubling=0)
     for anywhere, trained in ((True, 14), (False, 6)):
-        (run,) = train(SMALL, Majority(1, 4), recipe=replace(recipe, anywhere=anywhere))
+        (run,) = train(SMALL, Majority(1, 4), recipe=replace(recipe, random_offset=anywhere))
         net = run.weights.architecture
         begun = SMALL.first(net, jax.random.key(0, impl="threefry2x32"))["pos_embed.W_pos"]
         moved = np.abs(np.asarray(run.weights.arrays["pos_embed.W_pos"]) - np.asarray(begun)).max(axis=1) > 0

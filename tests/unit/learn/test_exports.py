@@ -14,12 +14,12 @@ import pytest
 
 from vitrify.errors import InputError
 from vitrify.learn import exports
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = Store(tmp_path / "runs")
+def store(tmp_path: Path) -> RunStore:
+    store = RunStore(tmp_path / "runs")
     asked = [
         {"sandbox": {"name": "markov", "p": 0.2 + seed / 10}, "model": {"name": "rnn"}, "seed": seed, "mixed": mixed}
         for seed, mixed in enumerate((1, "two", [3]))
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Store:
             loss = np.array([1.0, 2.0, math.nan]) / step
             group.log({"step": step, "floor": 0.25, "note": "x", "loss": loss, "by": np.ones((3, 2)) * step})
         group.finish(0, {"loss": 0.25, "held": True}, {"w": np.ones(2)})
-        group.fail(2, "NaN", 4)
+        group.fail(2, "NaN!", 4)
     return store
 
 
@@ -42,10 +42,10 @@ def check_table(frame: Any) -> None:
     assert np.allclose(frame["loss"], [0.25, 0.5, math.nan], equal_nan=True)
     assert list(frame["mixed"]) == ["1", '"two"', "[3]"]
     assert list(frame["step"]) == [4, 4, 4]
-    assert list(frame["message"])[2] == "NaN"
+    assert list(frame["message"])[2] == "NaN!"
 
 
-def test_tables_round_trip(store: Store, tmp_path: Path) -> None:
+def test_tables_round_trip(store: RunStore, tmp_path: Path) -> None:
     import pandas
 
     frame = exports.table(store.runs())
@@ -59,7 +59,7 @@ def test_tables_round_trip(store: Store, tmp_path: Path) -> None:
         exports.write_table(frame, tmp_path / "runs.xlsx")
 
 
-def test_curves_round_trip(store: Store, tmp_path: Path) -> None:
+def test_curves_round_trip(store: RunStore, tmp_path: Path) -> None:
     import pandas
 
     exports.write_table(exports.curves(store, store.runs()), tmp_path / "curves.parquet")
@@ -82,7 +82,7 @@ def events(path: Path) -> Iterator[Any]:
         place += length + 16
 
 
-def test_event_files_hold_every_number(store: Store, tmp_path: Path) -> None:
+def test_event_files_hold_every_number(store: RunStore, tmp_path: Path) -> None:
     for _ in range(2):  # again, in the same place
         count = exports.write_tensorboard(store, store.runs(), tmp_path / "events")
         assert count == 3 * 3 * 2
@@ -102,7 +102,7 @@ def test_event_files_hold_every_number(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("module", "extra"), [("pandas", "tables"), ("tensorboardX", "tensorboard")])
 def test_what_is_not_installed_is_named(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, extra: str
+    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, extra: str
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, module, None)
     asked: dict[str, Callable[[Any], Any]] = {

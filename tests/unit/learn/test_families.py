@@ -14,10 +14,10 @@ from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import make
 from vitrify.learn.models.frozen_memories import TRAINED, recalled
 from vitrify.learn.plan import plan
-from vitrify.learn.program import Program
+from vitrify.learn.program import TrainingProgram
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.train import train
-from vitrify.sandboxes.catalogue import Row, rows
+from vitrify.sandboxes.catalogue import Example, examples
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 CHAIN = make_sandbox("in_context_markov", {"states": 3, "length": 10})
@@ -32,13 +32,19 @@ def started(name: str, sizes: dict[str, Any], sandbox: Any = CHAIN) -> tuple[Any
     return family, net, {key: np.asarray(array) for key, array in arrays.items()}
 
 
+def shapes(family: Any, net: Any) -> dict[str, Any]:
+    """The shapes of all that is trained, by name."""
+    found: dict[str, Any] = jax.eval_shape(lambda: family.first(net, KEY))
+    return found
+
+
 def tokens(count: int, seed: int = 0, length: int = 9) -> Any:
     return np.random.default_rng(seed).integers(3, size=(count, length))
 
 
-def row(found: Any, **latent: Any) -> Row:
+def row(found: Any, **latent: Any) -> Example:
     asked = np.ones((len(found), found.shape[1] + 1), np.float32)
-    return Row(found, np.zeros(asked.shape, np.int32), asked, latent)
+    return Example(found, np.zeros(asked.shape, np.int32), asked, latent)
 
 
 def test_an_mlp_reads_the_last_tokens_and_no_other() -> None:
@@ -78,7 +84,7 @@ def test_a_disentangled_transformer_is_its_definition() -> None:
     np.testing.assert_allclose(found, x @ arrays["unembed.W_U"], atol=1e-4)
     _, _, nothing = started("disentangled", {})
     assert not any(nothing[key].any() for key in nothing if key.endswith(("W_Q", "W_U")))
-    with pytest.raises(InputError, match="fewer heads, or shorter rows"):
+    with pytest.raises(InputError, match="fewer heads, or shorter sequences"):
         make("disentangled", {"heads": "3,3,3,3,3"}).architecture(CHAIN)
 
 
@@ -115,7 +121,7 @@ def test_a_one_hot_head_is_its_definition_whatever_it_trains() -> None:
     for learns in ("all", "attention", "values", "embedding"):
         sizes: dict[str, Any] = {"learns": learns, "d_head": 3, "d_embed": 4, "scale": 0.7, "scores": 0.9}
         family, net, arrays = started("one_hot_head", sizes, documents)
-        trained = {key.split(".")[-1] for key in family.first(net, KEY)}
+        trained = {key.split(".")[-1] for key in shapes(family, net)}
         w_q, w_k, w_v = (arrays[f"blocks.0.attn.W_{letter}"][0] for letter in "QKV")
         if learns == "embedding":
             assert trained == {"W_E"}
@@ -132,7 +138,7 @@ def test_a_one_hot_head_is_its_definition_whatever_it_trains() -> None:
     family = make("one_hot_head", {"learns": "attention", "scores": 0.5})
     net = family.architecture(documents)
     slopes = jax.grad(lambda p: (family.logits(net, documents, family.arrays(net, p), row(given)) ** 2).sum())
-    gradient = jax.jit(slopes)(family.first(net, KEY))
+    gradient = jax.jit(lambda key: slopes(family.first(net, key)))(KEY)
     assert {key.split(".")[-1]: bool(each.any()) for key, each in gradient.items()} == {
         "W_V": False,
         "W_Q": True,
@@ -213,8 +219,8 @@ def losses(scores: Any, chosen: Any, task: Any) -> tuple[float, float, float]:
 @pytest.mark.parametrize("pads", [0, 3])
 def test_router_losses_are_their_formulas(pads: int) -> None:
     class Tasked(type(CHAIN)):  # type: ignore[misc]
-        def draw(self, key: Any) -> Row:
-            found: Row = super().draw(key)
+        def draw(self, key: Any) -> Example:
+            found: Example = super().draw(key)
             return found._replace(latent={"task": found.tokens[0] + 2})
 
     sandbox = Tasked(states=3, length=10)
@@ -234,7 +240,7 @@ def test_router_losses_are_their_formulas(pads: int) -> None:
         wanted += 0.5 * found[0] + 0.25 * found[1] + 2 * found[2]
     kept = {key: seen[key] for key in family.watched}
     assert float(jax.jit(family.penalty)(kept, batch)) == pytest.approx(wanted, rel=1e-4)
-    with pytest.raises(InputError, match="needs rows that tell their task"):
+    with pytest.raises(InputError, match="needs examples with the latent 'task'"):
         make("experts", {**SMALL, "task_loss": 1.0}).architecture(CHAIN)
 
 
@@ -256,11 +262,11 @@ def test_shifts_move_by_their_rate_against_the_load() -> None:
 def test_what_a_family_moves_stands_instead_of_the_step_of_the_optimiser() -> None:
     """Steps of a whole program, with a large rate and decay: shifts are sums of their own steps."""
     family = make("experts", {**SMALL, "layers": 1, "top": 1, "shift_rate": 0.25})
-    program = Program(plan(CHAIN, family, Recipe(steps=2, batch=16, lr=0.1, weight_decay=0.5), {})[0])
+    program = TrainingProgram(plan(CHAIN, family, Recipe(steps=2, batch=16, lr=0.1, weight_decay=0.5), {})[0])
     name, wanted, lanes = "blocks.0.moe.router.b_choice", np.zeros(3), program.begin()
     for step in range(2):
         given = {key: np.asarray(array) for key, array in lanes[0].parameters.items()}
-        batch = rows(CHAIN, 0, "train", 16 * step, 16)
+        batch = examples(CHAIN, 0, "train", 16 * step, 16)
         seen: dict[str, Any] = {}
         family.logits(program.net, CHAIN, family.arrays(program.net, given), batch, seen.__setitem__)
         chosen = np.asarray(seen["blocks.0.moe.hook_expert"])
@@ -273,22 +279,29 @@ def test_what_a_family_moves_stands_instead_of_the_step_of_the_optimiser() -> No
 
 def test_experts_that_are_not_working_take_no_part() -> None:
     """Two of four experts: gates, balance and tasks are those of two, whatever the others are."""
-    sizes = {**SMALL, "layers": 1, "top": 1, "experts": 4, "working": 0.5, "balance_loss": 1.0}
+    sizes = {**SMALL, "layers": 1, "top": 1, "experts": 4, "active_experts": 0.5, "balance_loss": 1.0}
     family, net, arrays = started("experts", sizes)
     batch = row(tokens(8))
-    seen: dict[str, Any] = {}
-    before = np.asarray(family.logits(net, CHAIN, arrays, batch, seen.__setitem__))
+
+    @jax.jit
+    def answers(arrays: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        seen: dict[str, Any] = {}
+        return family.logits(net, CHAIN, arrays, batch, seen.__setitem__), seen
+
+    before, seen = answers(arrays)
     scores, chosen = (np.asarray(seen[f"blocks.0.moe.hook_{name}"]) for name in ("scores", "expert"))
     assert set(chosen.ravel().tolist()) == {0, 1}
     p = np.exp(scores[..., :2]) / np.exp(scores[..., :2]).sum(axis=-1, keepdims=True)
     share = np.array([(chosen == expert).mean() for expert in range(2)])
     kept = {key: seen[key] for key in family.watched}
-    assert float(family.penalty(kept, batch)) == pytest.approx(2 * float(share @ p.mean(axis=(0, 1))), rel=1e-4)
+    assert float(jax.jit(family.penalty)(kept, batch)) == pytest.approx(
+        2 * float(share @ p.mean(axis=(0, 1))), rel=1e-4
+    )
     changed = {key: array + 1 if ".experts.3." in key else array for key, array in arrays.items()}
-    np.testing.assert_array_equal(before, np.asarray(family.logits(net, CHAIN, changed, batch)))
-    with pytest.raises(InputError, match=r"leave 2 of the experts, not 0\.25"):
-        make("experts", {**SMALL, "experts": 4, "working": 0.25})
-    with pytest.raises(InputError, match="a task_loss needs rows that tell their task"):
+    np.testing.assert_array_equal(before, answers(changed)[0])
+    with pytest.raises(InputError, match=r"leave at least 2 experts, not 0\.25"):
+        make("experts", {**SMALL, "experts": 4, "active_experts": 0.25})
+    with pytest.raises(InputError, match="a task_loss needs examples with the latent 'task'"):
         plan(CHAIN, make("experts", SMALL), Recipe(), {"task_loss": [0.0, 1.0]})
 
 
@@ -302,13 +315,14 @@ def test_two_attentions_are_the_two_sums_of_their_definition() -> None:
         "blocks.1.attn.W_Q": jnp.asarray(np.concatenate([alike, noise[1]])[None]),
     }
     given = tokens(4)
-    said = np.asarray(logits(family, net, CHAIN, family.arrays(net, trained), row(given)))
+    arrays = jax.jit(lambda trained: family.arrays(net, trained))(trained)
+    said = np.asarray(logits(family, net, CHAIN, arrays, row(given)))
     for word, found in zip(given, said, strict=True):
         one = np.eye(3)[word]
         fetched = np.array([_softmax(places[i, : i + 1]) @ one[: i + 1] for i in range(9)])
         for t in range(9):
             f = _softmax(fetched[: t + 1] @ (one[t] @ alike)) @ one[: t + 1]
-            np.testing.assert_allclose(found[t], np.log(f + family.least), rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(found[t], np.log(f + family.epsilon), rtol=1e-4, atol=1e-4)
     with pytest.raises(InputError, match="answer with the symbols that they read: parity has others"):
         family.architecture(make_sandbox("parity"))
 
@@ -355,14 +369,15 @@ def test_two_attentions_of_several_heads_are_the_sums_of_their_definition() -> N
     distances, compared = rng.normal(size=(2, 9)), rng.normal(size=(9, 6))
     trained = {"blocks.0.attn.b_rel": jnp.asarray(distances), "blocks.1.attn.W_Q": jnp.asarray(compared[None])}
     given = tokens(3)
-    said = np.asarray(logits(family, net, CHAIN, family.arrays(net, trained), row(given)))
+    arrays = jax.jit(lambda trained: family.arrays(net, trained))(trained)
+    said = np.asarray(logits(family, net, CHAIN, arrays, row(given)))
     for word, found in zip(given, said, strict=True):
         one = np.eye(3)[word]
         fetched = np.array([[_softmax(d[i::-1]) @ one[: i + 1] for d in distances] for i in range(9)]).reshape(9, 6)
         for t in range(9):
             asking = np.concatenate([one[t], fetched[t]]) @ compared
             answer = _softmax(fetched[: t + 1] @ asking) @ one[: t + 1]
-            np.testing.assert_allclose(found[t], np.log(answer + family.least), rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(found[t], np.log(answer + family.epsilon), rtol=1e-4, atol=1e-4)
 
 
 def test_a_gain_multiplies_the_numbers_of_distances_only() -> None:
@@ -380,7 +395,7 @@ def test_a_bit_that_is_read_as_a_number_is_its_definition() -> None:
     for tied in (1.0, 0.0, 0.25):
         family = make("scalar", {"d_model": 3, "units": 7, "tied": tied})
         net = family.architecture(chain)
-        drawn = {name: rng.normal(size=part.shape) for name, part in family.first(net, KEY).items()}
+        drawn = {name: rng.normal(size=part.shape) for name, part in shapes(family, net).items()}
         drawn["b"] = np.array(0.3)
         parameters = {name: jnp.asarray(part, jnp.float32) for name, part in drawn.items()}
         arrays = {name: np.asarray(array) for name, array in family.arrays(net, parameters).items()}

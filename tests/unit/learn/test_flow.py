@@ -50,6 +50,7 @@ def entropy(p: float) -> float:
     return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
 
 
+@pytest.mark.slow
 def test_the_basins_of_the_reduced_loss_are_those_of_theory_and_its_energy_is_kept() -> None:
     starts = np.random.default_rng(0).uniform(-2, 2, (60, 2))
     chains = np.array([CHAINS[i % 4] for i in range(60)])
@@ -68,6 +69,7 @@ def test_the_basins_of_the_reduced_loss_are_those_of_theory_and_its_energy_is_ke
     assert (np.diff(found.losses, axis=1) <= 1e-12).all()
 
 
+@pytest.mark.slow
 def test_a_quadratic_loss_flows_as_its_closed_form_says() -> None:
     rng = np.random.default_rng(1)
     turn, values = np.linalg.qr(rng.normal(size=(3, 3)))[0], np.array([0.5, 1.0, 4.0])

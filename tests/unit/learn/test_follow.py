@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitrify.learn import _disk
+from vitrify import encoding
 from vitrify.learn.follow import Follower, Tail
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 
 
 def identity(seed: int) -> dict[str, Any]:
@@ -26,13 +26,13 @@ def test_a_tail_gives_whole_lines_only_and_reads_none_twice(tmp_path: Path, monk
     with path.open("a") as file:
         file.write('ep":2}\n')
     decoded: list[bytes] = []
-    decode = _disk.decode
+    decode = encoding.parsed
 
     def counted(text: bytes) -> Any:
         decoded.append(text)
         return decode(text)
 
-    monkeypatch.setattr(_disk, "decode", counted)
+    monkeypatch.setattr(encoding, "parsed", counted)
     assert tail.look() == [{"step": 1}, {"step": 2}]
     assert decoded == [b'{"step":2}']
 
@@ -53,7 +53,7 @@ def test_a_log_that_is_cut_or_replaced_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_run_is_followed_from_its_first_line_to_its_end(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     follower = Follower(store)
     with store.open_many([identity(seed) for seed in range(2)]) as opened:
         (group,) = opened.groups
@@ -74,19 +74,19 @@ def test_a_run_is_followed_from_its_first_line_to_its_end(tmp_path: Path) -> Non
 def test_a_log_is_written_out_soon_though_no_line_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("vitrify.learn.groups.time.monotonic", lambda: now[0])
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     with store.open_many([identity(0)]) as opened:
         (group,) = opened.groups
         log = group.folder / "log.jsonl"
         group.log({"step": 1})
         assert log.read_text() == ""
         now[0] += 0.6
-        group.breathe()
+        group.flush_if_due()
         assert log.read_text() == '{"step":1}\n'
 
 
 def test_a_stamp_changes_with_every_change_and_with_nothing_else(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     follower = Follower(store)
     stamps = [follower.stamp()]
     with store.open_many([identity(0), identity(1)]) as opened:

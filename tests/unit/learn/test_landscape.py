@@ -13,10 +13,11 @@ import pytest
 from scipy.stats import chi2
 
 import at_once
+from oracles.rows import reference
 from vitrify.errors import InputError
 from vitrify.learn.landscape import Landscape, exact_means, population, strings
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.sandboxes.catalogue import Row, entry, make, names
+from vitrify.sandboxes.catalogue import Example, entry, make, names
 from vitrify.sandboxes.in_context_markov import InContextMarkov
 from vitrify.sandboxes.markov import Markov
 
@@ -27,7 +28,7 @@ def entropy(p: float) -> float:
     return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
 
 
-def one_layer(theta: dict[str, Any], data: tuple[Row, Any]) -> Any:
+def one_layer(theta: dict[str, Any], data: tuple[Example, Any]) -> Any:
     """A one-layer transformer on bits with one logit, written out; a tied one reads with `e` and has no use for `a`."""
     row, tied = data
     e, places = theta["e"], theta["places"]
@@ -146,6 +147,7 @@ def test_derivatives_of_a_trained_family_are_those_of_finite_differences() -> No
     checked_by_differences(land, land.vector(first))
 
 
+@pytest.mark.slow
 def test_the_population_loss_is_what_rows_give_on_average() -> None:
     family, box, land, first = trained()
     net, count = family.architecture(box), 20_000
@@ -196,7 +198,7 @@ def test_strings_of_every_sandbox_have_the_probabilities_that_its_reference_draw
     row = strings(box)
     chance = row.weight.max(axis=1) / row.weight.max(axis=1).sum()
     base = len(box.symbols) ** np.arange(row.targets.shape[1])
-    _, drawn = box.reference(np.random.default_rng(0), count)
+    _, drawn = reference(box, np.random.default_rng(0), count)
     order = np.argsort(row.targets @ base)
     found = np.searchsorted((row.targets @ base)[order], drawn @ base)
     share, wanted = np.bincount(found, minlength=len(order)) / count, chance[order]
@@ -220,7 +222,7 @@ class Keeping(Markov):
     def kept(self) -> Any:
         return self.kernel()
 
-    def optimal(self, row: Row) -> Any:
+    def optimal(self, row: Example) -> Any:
         return jnp.log(jnp.concatenate([self.stationary()[None], self.kept[row.tokens]]))
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import jax
 import numpy as np
+import pytest
 
 from at_once import first as first_of
 from at_once import logits
-from vitrify.claims.facts_are_made_up_from_the_relation_before_they_are_learned import every_fact, relation_loss
+from vitrify.claims.trials.facts import every_fact, relation_loss
 from vitrify.learn.flow import flow
 from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.linear_head import SAID, SCORES, LinearHeadFamily
@@ -47,6 +48,7 @@ def test_numbers_start_alike_unless_a_spread_is_asked_for() -> None:
     assert abs(float(other.std()) - 0.5) < 0.15
 
 
+@pytest.mark.slow
 def test_the_flow_keeps_the_difference_of_squares_of_every_token() -> None:
     family, net, first = started(BARE, last=True)
     row = every_fact(BARE)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from vitrify.errors import InputError
+from cases import each
+from vitrify.errors import InputError, SpecError
 from vitrify.learn.experiment import in_words, read_sweep
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import plan
 from vitrify.learn.recipe import Recipe
-from vitrify.learn.store import run_id
+from vitrify.learn.runs import run_id
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 MARKOV = make_sandbox("markov", {"length": 8})
@@ -56,14 +57,14 @@ def test_a_run_has_the_same_name_in_any_group() -> None:
     assert json.loads(json.dumps(alone[0])) in json.loads(json.dumps(among))
 
 
-@pytest.mark.parametrize(
+@each(
     ("axes", "message"),
     [
         ({"lrr": [1]}, "there is no parameter 'lrr': did you mean lr"),
         ({"lr": []}, "an axis needs at least one value, lr has none"),
-        ({"lr": ["fast"]}, "recipe lr=fast: must be a number"),
-        ({"layers": [0, 1]}, "layers must be at least 1, not 0"),
-        ({"p": [0.0]}, r"p and q must lie in \(0, 1\]"),
+        ({"lr": ["fast"]}, "recipe: lr must be a number above 0, not fast"),
+        ({"layers": [0, 1]}, "layers must be a whole number of at least 1, not 0"),
+        ({"p": [0.0]}, "p must be a number above 0 and at most 1, not 0.0"),
     ],
 )
 def test_impossible_axes_are_refused(axes: dict[str, list[object]], message: str) -> None:
@@ -80,15 +81,15 @@ def test_words_set_parameters_and_several_values_make_axes() -> None:
     assert [(m["p"], m["seed"]) for m in group.members] == [(p, seed) for p in (0.1, 0.3) for seed in (2, 3, 4)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "message"),
     [
         (["p"], "a parameter is given as key=value, not 'p'"),
-        (["p=0.1", "p=0.2"], "'p' is given twice"),
+        (["p=0.1", "p=0.2"], "p is given twice"),
         (["stepss=3"], "did you mean steps"),
-        (["steps=many"], "steps=many: must be a whole number"),
+        (["steps=many"], r"steps \(optimizer steps\) must be a whole number of at least 0, not many"),
         (["heads=3"], "d_model 32 must be a multiple of heads 3"),
-        (["steps=100000000", "batch=64"], "more than the 4294967296 rows"),
+        (["steps=100000000", "batch=64"], "must be at most 4294967296, the examples"),
     ],
 )
 def test_wrong_words_are_refused(words: list[str], message: str) -> None:
@@ -113,10 +114,14 @@ def test_a_file_describes_a_grid_or_a_list(tmp_path: Path) -> None:
     assert [len(group.members) for group in (*first.groups(), *second.groups())] == [4, 4]
     assert (first.family.identity()["tied"], second.family.identity()["tied"], second.recipe.lr) == (True, False, 0.1)
     file.write_text('sandbox = "markov"\nmodle = "transformer"\n[axes]\np = 0.1\n')
-    with pytest.raises(InputError, match="unknown key 'modle'; key 'model' is missing; axis 'p' must be a list"):
+    with pytest.raises(SpecError) as caught:
         read_sweep(file)
+    assert [problem.line for problem in caught.value.problems] == [None, 2, 4]
+    for message in ("model is missing: a text", "sweep.toml:2: modle is not a parameter; there are: sandbox, model"):
+        assert message in str(caught.value)
+    assert "sweep.toml:4: axes.p must be a list" in str(caught.value)
     file.write_text("sandbox = ")
-    with pytest.raises(InputError, match="is not TOML"):
+    with pytest.raises(SpecError, match=r"sweep\.toml:1: the file must be TOML"):
         read_sweep(file)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from at_once import first
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import (
@@ -23,7 +23,6 @@ from vitrify.learn.probes import (
     decodes,
     heads_of,
     induction,
-    moments_of,
     parents,
     previous_token,
     sink,
@@ -33,7 +32,7 @@ from vitrify.learn.program import Probe
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
-from vitrify.sandboxes.catalogue import Row
+from vitrify.sandboxes.catalogue import Example
 from vitrify.sandboxes.in_context_markov import InContextMarkov
 from vitrify.spec.tasks.estimate import Estimate
 from vitrify.spec.tasks.k_hop import KHop
@@ -41,29 +40,29 @@ from vitrify.spec.tasks.k_hop import KHop
 ROWS, LENGTH, SYMBOLS = 40, 14, 5
 
 
-def row_of(tokens: Any, latent: dict[str, Any] | None = None) -> Row:
+def row_of(tokens: Any, latent: dict[str, Any] | None = None) -> Example:
     targets = np.pad(tokens, ((0, 0), (1, 0)))
-    return Row(tokens, targets, np.ones(targets.shape), latent or {})
+    return Example(tokens, targets, np.ones(targets.shape), latent or {})
 
 
-def random_row(latent: dict[str, Any] | None = None) -> Row:
+def random_row(latent: dict[str, Any] | None = None) -> Example:
     return row_of(np.random.default_rng(0).integers(SYMBOLS, size=(ROWS, LENGTH)), latent)
 
 
-def recorded(weights: Weights[Any], row: Row) -> dict[str, Any]:
+def recorded(weights: Weights[Any], row: Example) -> dict[str, Any]:
     net, seen = weights.architecture, dict[str, Any]()
     arrays = {name: dense(array) for name, array in weights.arrays.items()}
     net.forward(arrays, np.pad(row.tokens + 1, ((0, 0), (net.pads, 0))), record=seen.__setitem__)
     return seen
 
 
-def scores(weights: Weights[Any], row: Row, target: Target) -> tuple[Any, Any]:
+def scores(weights: Weights[Any], row: Example, target: Target) -> tuple[Any, Any]:
     """The score of every head by weight and by its largest key."""
     seen, net = recorded(weights, row), weights.architecture
     return told(attention_on(target), net, row, seen), told(argmax_on(target), net, row, seen)
 
 
-def told(probe: Probe, net: Any, row: Row, seen: dict[str, Any]) -> Any:
+def told(probe: Probe, net: Any, row: Example, seen: dict[str, Any]) -> Any:
     """What a probe says, as one program."""
     return np.asarray(jax.jit(lambda row, seen: probe(net, {}, row, seen))(row, seen))
 
@@ -73,7 +72,7 @@ NEAR: dict[AttentionKind, float] = {"hard": 1e-6, "softmax": 0.01}  # soft heads
 
 @pytest.mark.parametrize("attention", ["hard", "softmax"])
 def test_built_induction_nets_have_the_heads_that_they_were_built_with(attention: AttentionKind) -> None:
-    row, net = random_row(), build(KHop(hops=1, symbols=SYMBOLS, length=LENGTH), settings=Settings(attention))
+    row, net = random_row(), build(KHop(hops=1, symbols=SYMBOLS, length=LENGTH), attention=attention)
     assert heads_of(net.architecture) == ("L0H0", "L1H0")
     for target, right in ((previous_token, 0), (induction, 1)):
         even = float(chance(target)(net.architecture, {}, row, {}))
@@ -87,7 +86,7 @@ def test_built_induction_nets_have_the_heads_that_they_were_built_with(attention
 def test_an_estimator_of_order_two_looks_one_back_two_back_and_at_all_that_match(attention: AttentionKind) -> None:
     tree = np.broadcast_to(np.maximum(np.arange(LENGTH) - 2, -1)[:, None], (ROWS, LENGTH, 1))
     row, task = random_row({"parents": tree}), Estimate(order=2, symbols=SYMBOLS, length=LENGTH)
-    net = build(task, "estimate-heads", Settings(attention))
+    net = build(task, "estimate-heads", attention=attention)
     assert heads_of(net.architecture) == ("L0H0", "L0H1", "L1H0")
     for target, right in ((previous_token, 0), (parents, 1), (back(1), 0), (back(2), 1)):
         for found in scores(net, row, target):
@@ -98,7 +97,7 @@ def test_an_estimator_of_order_two_looks_one_back_two_back_and_at_all_that_match
 
 
 def test_the_sink_is_where_a_head_looks_that_finds_nothing() -> None:
-    net = build(KHop(hops=1, symbols=LENGTH, length=LENGTH), settings=Settings("hard"))
+    net = build(KHop(hops=1, symbols=LENGTH, length=LENGTH), attention="hard")
     row = row_of(np.array([np.random.default_rng(s).permutation(LENGTH) for s in range(4)]))
     weight, _ = scores(net, row, sink)
     np.testing.assert_allclose(weight, [1 / LENGTH, 1.0], atol=1e-6)  # the first place has no other before it
@@ -123,7 +122,7 @@ def test_random_nets_score_low_and_probes_compile() -> None:
     assert found["previous"].shape == (4,) == found["sink"].shape
     assert found["previous"].max() <= 0.4
     assert found["induction"].max() <= 0.5
-    assert found["token"].shape == (len(moments_of(net)),)
+    assert found["token"].shape == (len(net.moments),)
     assert found["token"].min() >= 0.95  # the stream keeps the embedding
 
 
@@ -174,10 +173,10 @@ def test_scores_are_those_counted_one_by_one(pads: int) -> None:
 
 
 def test_linear_probes_read_what_a_head_has_brought_from_there_on() -> None:
-    row, net = random_row(), build(Estimate(order=1, symbols=SYMBOLS, length=LENGTH), settings=Settings("hard"))
+    row, net = random_row(), build(Estimate(order=1, symbols=SYMBOLS, length=LENGTH), attention="hard")
     seen, shape = recorded(net, row), net.architecture
     before = np.pad(row.tokens, ((0, 0), (1, 0)), constant_values=SYMBOLS)[:, :-1]  # at first there is none
-    assert moments_of(shape)[:2] == ("blocks.0.hook_resid_pre", "blocks.0.hook_resid_mid")
+    assert shape.moments[:2] == ("blocks.0.hook_resid_pre", "blocks.0.hook_resid_mid")
     places = told(decodes(lambda _: before, SYMBOLS + 1), shape, row, seen)
     assert places[0] <= 0.45
     assert places[1] == 1.0
@@ -193,14 +192,14 @@ def test_a_probe_is_judged_on_rows_that_it_was_not_fitted_to() -> None:
     rng = np.random.default_rng(0)
     row, net = random_row(), build(KHop(hops=1, symbols=SYMBOLS, length=LENGTH))
     stream = rng.normal(size=(ROWS, LENGTH + 1, 400))  # wide enough to fit anything
-    seen, noise = dict.fromkeys(moments_of(net.architecture), stream), rng.integers(2, size=(ROWS, LENGTH))
+    seen, noise = dict.fromkeys(net.architecture.moments, stream), rng.integers(2, size=(ROWS, LENGTH))
     found = told(decodes(lambda _: noise, 2), net.architecture, row, seen)
     assert (np.abs(found - 0.5) <= 0.15).all()
 
 
 def test_what_has_no_place_is_refused() -> None:
     row, net = random_row(), build(KHop(hops=1, symbols=SYMBOLS, length=LENGTH))
-    with pytest.raises(InputError, match="per row, per token"):
+    with pytest.raises(InputError, match="per sequence, per token"):
         decodes(lambda _: np.zeros((ROWS, 3), int), 2)(net.architecture, {}, row, recorded(net, row))
 
 

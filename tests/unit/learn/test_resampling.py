@@ -11,14 +11,14 @@ import numpy as np
 import at_once
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 from vitrify.learn.resampling import moved
-from vitrify.sandboxes.catalogue import Row
-from vitrify.sandboxes.hierarchy import Hierarchy
+from vitrify.sandboxes.catalogue import Example
+from vitrify.sandboxes.hierarchy import HierarchySandbox
 
-BOX = Hierarchy(v=5, m=3, L=2, mode="classify", grammars=2)
+BOX = HierarchySandbox(v=5, m=3, L=2, mode="classify", grammars=2)
 
 
 def test_leaves_move_alike_and_what_holds_the_symbols_does_not_move() -> None:
-    def layers(arrays: Mapping[str, Any], row: Row) -> list[Any]:
+    def layers(arrays: Mapping[str, Any], row: Example) -> list[Any]:
         hidden = jax.nn.one_hot(row.latent["symbols 1"], BOX.v)
         return [jax.nn.one_hot(row.tokens, BOX.v), hidden * arrays["size"]]
 

@@ -15,7 +15,7 @@ from vitrify.kit import assemble
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.learn.routing import agreement, information, load, purity, survey
 from vitrify.net.sparse import dense
-from vitrify.sandboxes.knowledge import Knowledge
+from vitrify.sandboxes.knowledge import KnowledgeSandbox
 
 
 def by_hand(pairs: list[tuple[int, int]]) -> tuple[float, float, float, float]:
@@ -53,9 +53,10 @@ def test_what_is_certain_and_what_is_not() -> None:
     assert (information(lazy), load(lazy), purity(lazy)) == (0, 4, 0.25)
 
 
+@pytest.mark.slow
 def test_a_survey_of_a_built_net_finds_one_expert_for_each_task() -> None:
     """All is answered; without its expert a task is left to the first value, and no other task is."""
-    sandbox = Knowledge(tasks=3, templates=2, keys=4, pooled=True)
+    sandbox = KnowledgeSandbox(tasks=3, templates=2, keys=4, pooled=True)
     weights = assemble(knowledge(sandbox.known), arithmetic="float32")
     family, (queries, drawn) = BuiltFamily(start=weights), sandbox.every()
     assert drawn.all()

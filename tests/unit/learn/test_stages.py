@@ -7,11 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import attention_on, induction, previous_token
 from vitrify.learn.recipe import Recipe
-from vitrify.learn.stages import breakpoint_of, breakpoints, order, plateaus, stages
+from vitrify.learn.stages import (
+    breakpoint_of,
+    breakpoints,
+    distances,
+    gap,
+    levels,
+    nearest,
+    order,
+    plateau_and_transition,
+    plateaus,
+    stages,
+)
 from vitrify.learn.train import train
 from vitrify.sandboxes.in_context_markov import InContextMarkov
 
@@ -37,8 +49,8 @@ def staircase(breaks: tuple[float, float], noise: float = 0.0, seed: int = 0) ->
     return found
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.01])
-@pytest.mark.parametrize("breaks", [(20.0, 400.0), (8.0, 150.0), (40.0, 1000.0)])
+@each("noise", [0.0, 0.01])
+@each("breaks", [(20.0, 400.0), (8.0, 150.0), (40.0, 1000.0)])
 def test_planted_staircases_are_found_again(breaks: tuple[float, float], noise: float) -> None:
     for seed in range(5):
         curve = staircase(breaks, noise, seed)
@@ -55,8 +67,8 @@ def test_planted_staircases_are_found_again(breaks: tuple[float, float], noise: 
         assert breakpoint_of(curve, found, "optimal", "uniform") is None
 
 
-@pytest.mark.parametrize("exponent", [0.15, 0.5, 1.0])
-@pytest.mark.parametrize("noise", [0.0, 0.01])
+@each("exponent", [0.15, 0.5, 1.0])
+@each("noise", [0.0, 0.01])
 def test_a_power_law_has_no_plateau(exponent: float, noise: float) -> None:
     for seed in range(5):
         scatter = np.exp(np.random.default_rng(seed).normal(0, noise, len(STEPS)))
@@ -114,7 +126,7 @@ def test_members_learn_unigrams_before_bigrams_and_then_have_an_induction_head()
         TransformerFamily(layers=2, heads=1, d_model=32, units=0, positions="relative"),
         InContextMarkov(states=3, length=64),
         members=3,
-        recipe=Recipe(steps=1400, batch=32, lr=3e-3, marks=6, test_rows=256),
+        recipe=Recipe(steps=1400, batch=32, lr=3e-3, evals_per_doubling=6, test_examples=256),
         probes={"induction": attention_on(induction), "previous": attention_on(previous_token)},
     )
     curves = [run.curve for run in runs]
@@ -135,3 +147,73 @@ def test_members_learn_unigrams_before_bigrams_and_then_have_an_induction_head()
     spread = breakpoints(curves, "unigram", "optimal")
     assert (spread.members, spread.missing) == (3, 0)
     assert spread.low <= spread.median <= spread.high
+
+
+KNOWN = {"uniform": 0.7, "unigram": 0.6, "bigram": 0.5, "trigram": 0.4}
+
+
+def doubling(losses: list[float]) -> list[dict[str, float]]:
+    """Points at doubling steps whose KL to a predictor is the distance of their losses."""
+    found = []
+    for number, loss in enumerate(losses):
+        kl = {("kl" if name == "trigram" else f"kl.{name}"): abs(loss - level) for name, level in KNOWN.items()}
+        floors = {("floor" if name == "trigram" else f"floor.{name}"): level for name, level in KNOWN.items()}
+        found.append({"step": 2.0**number - 1, "loss": loss, **kl, **floors})
+    return found
+
+
+def test_predictors_are_passed_in_the_order_in_which_they_are_nearest() -> None:
+    found = nearest(doubling([0.7, 0.69, 0.62, 0.61, 0.51, 0.49, 0.52, 0.41, 0.4]), 0.5, "trigram")
+    assert [stage.name for stage in found] == ["uniform", "unigram", "bigram", "trigram"]
+    assert [stage.plateau.level for stage in found] == [0.7, 0.61, 0.51, 0.4]
+    assert (found[1].plateau.start, found[1].plateau.end) == (3.0, 7.0)
+
+
+def test_a_predictor_that_is_nearest_for_a_moment_is_no_stage() -> None:
+    found = nearest(doubling([0.7, 0.69, 0.62, 0.69, 0.69, 0.41, 0.4]), 0.5, "trigram")
+    assert [stage.name for stage in found] == ["uniform", "trigram"]
+
+
+def test_the_optimum_goes_by_its_name_and_levels_stand_from_the_worst_to_the_best() -> None:
+    curve = doubling([0.7])
+    assert list(levels(curve, "trigram").items()) == list(KNOWN.items())
+    keys = {"uniform": "kl.uniform", "unigram": "kl.unigram", "bigram": "kl.bigram", "trigram": "kl"}
+    assert distances(curve, "trigram") == keys
+
+
+def test_the_gap_is_that_of_the_plateau_that_is_furthest_from_its_name() -> None:
+    losses = np.repeat([0.71, 0.6, 0.4], 12).tolist()
+    dense = [point | {"step": float(round(1.3**number))} for number, point in enumerate(doubling(losses))]
+    dense = [point for number, point in enumerate(dense) if not number or point["step"] > dense[number - 1]["step"]]
+    found = stages(dense, window=0.5, optimal="trigram")
+    assert order(found) == ("uniform", "unigram", "trigram")
+    assert gap(found, levels(dense, "trigram")) == pytest.approx(0.71 / 0.7 - 1)
+
+
+MARKS = [0, 100, 600, 700, 1000]
+
+
+def of_two(losses: Any, scores: Any, chains: int) -> tuple[float, float]:
+    level, low = float(np.log(chains)), 1 / chains + 0.15
+    return plateau_and_transition(MARKS, losses, scores, level=level, near=0.1, low=low, high=0.95)
+
+
+def test_a_plateau_ends_with_the_transition_and_that_begins_with_the_last_guess() -> None:
+    guess = np.log(2)
+    losses = [guess + 1.0, guess, guess, 0.0, guess]  # what comes back after the transition is no plateau
+    plateau, transition = of_two(losses, [0.1, 0.5, 0.5, 1.0, 1.0], 2)
+    assert plateau == pytest.approx(10 + 500 + 100 * 0.1 / guess, abs=0.2)
+    assert transition == pytest.approx(100 * (0.95 - 0.65) / 0.5, abs=0.2)
+
+
+def test_without_a_transition_the_plateau_lasts_to_the_end() -> None:
+    plateau, transition = of_two([np.log(4)] * 5, [0.25, 0.25, 0.25, 0.6, 0.25], 4)
+    assert plateau == pytest.approx(1000, abs=0.2)
+    assert transition == np.inf
+    assert of_two([np.log(4) + 0.2] * 5, [0.25] * 5, 4)[0] == 0
+
+
+def test_a_curve_that_broke_has_neither_from_there() -> None:
+    plateau, transition = of_two([2.0, np.log(4), np.nan, np.nan, np.nan], [0.25, 0.25, *[np.nan] * 3], 4)
+    assert plateau < 100
+    assert transition == np.inf

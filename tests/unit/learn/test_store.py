@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vitrify import files
 from vitrify.errors import InputError, StoreError
-from vitrify.learn import _disk
-from vitrify.learn.groups import Group
+from vitrify.learn import disk
+from vitrify.learn.groups import RunGroup
 from vitrify.learn.records import Index, Record, axes, rows
-from vitrify.learn.store import Store, run_id
+from vitrify.learn.runs import run_id
+from vitrify.learn.store import RunStore
 
 
 def identity(seed: int, **more: Any) -> dict[str, Any]:
@@ -39,11 +41,11 @@ def ids(*seeds: int) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "runs")
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
 
 
-def work(group: Group, start: int, stop: int, saved: int | None = None) -> None:
+def work(group: RunGroup, start: int, stop: int, saved: int | None = None) -> None:
     """Log the steps from `start` below `stop`, each run its own numbers; save after the step `saved`."""
     seeds = np.array([_seed(group, run) for run in group.runs], float)
     for step in range(start, stop):
@@ -52,7 +54,7 @@ def work(group: Group, start: int, stop: int, saved: int | None = None) -> None:
             group.save(step, {"w": seeds * step}, {"rows": step * 32})
 
 
-def _seed(group: Group, run: str) -> int:
+def _seed(group: RunGroup, run: str) -> int:
     return int(json.loads((group.store / run / "run.json").read_text())["identity"]["seed"])
 
 
@@ -72,7 +74,7 @@ def test_an_id_is_the_hash_of_canonical_json() -> None:
             run_id(wrong)
 
 
-def test_a_run_from_beginning_to_end(store: Store) -> None:
+def test_a_run_from_beginning_to_end(store: RunStore) -> None:
     assert not store.path.exists()
     run = store.open(identity(0))
     assert (run.id, run.state, run.latest()) == (*ids(0), "new", None)
@@ -99,7 +101,7 @@ def test_a_run_from_beginning_to_end(store: Store) -> None:
     assert list((store.path / "groups").iterdir()) == []
 
 
-def test_every_line_is_standard_json(store: Store) -> None:
+def test_every_line_is_standard_json(store: RunStore) -> None:
     with store.open(identity(0)) as run:
         run.log({"step": 1, "loss": math.nan, "more": [math.inf, "é"]})
 
@@ -110,7 +112,7 @@ def test_every_line_is_standard_json(store: Store) -> None:
     assert json.loads(log.read_text(), parse_constant=refuse)["more"] == ["Infinity", "é"]
 
 
-def test_going_on_drops_what_was_logged_after_the_checkpoint(store: Store) -> None:
+def test_going_on_drops_what_was_logged_after_the_checkpoint(store: RunStore) -> None:
     with store.open(identity(3)) as run:
         work(run.group, 0, 7, saved=4)
     run = store.open(identity(3))
@@ -124,7 +126,7 @@ def test_going_on_drops_what_was_logged_after_the_checkpoint(store: Store) -> No
     assert store.curve(store.runs()[0]) == curve(3, 9)
 
 
-def test_without_a_checkpoint_a_run_begins_again(store: Store) -> None:
+def test_without_a_checkpoint_a_run_begins_again(store: RunStore) -> None:
     with store.open(identity(3)) as run:
         work(run.group, 0, 7)
     run = store.open(identity(3))
@@ -134,7 +136,7 @@ def test_without_a_checkpoint_a_run_begins_again(store: Store) -> None:
     assert store.curve(store.runs()[0]) == curve(3, 2)
 
 
-def test_the_last_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(store: Store) -> None:
+def test_the_last_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(store: RunStore) -> None:
     with store.open(identity(2)) as run:
         for step in range(6):
             work(run.group, step, step + 1, saved=step)
@@ -157,7 +159,7 @@ def test_the_last_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(stor
         assert log.read_bytes() == b""
 
 
-def test_a_group_has_one_checkpoint_and_each_run_its_own_record(store: Store) -> None:
+def test_a_group_has_one_checkpoint_and_each_run_its_own_record(store: RunStore) -> None:
     with store.open_many(identities(0, 1, 2)) as opened:
         (group,) = opened.groups
         assert (group.runs, group.numbers) == (ids(0, 1, 2), (0, 1, 2))
@@ -187,7 +189,7 @@ def test_a_group_has_one_checkpoint_and_each_run_its_own_record(store: Store) ->
     assert list((store.path / "groups").iterdir()) == []
 
 
-def test_a_failed_run_is_tried_again_only_when_asked(store: Store) -> None:
+def test_a_failed_run_is_tried_again_only_when_asked(store: RunStore) -> None:
     store.open(identity(0)).fail("no memory", 0)
     assert store.open(identity(0)).state == "failed"
     with store.open(identity(0), retry=True) as run:
@@ -196,7 +198,7 @@ def test_a_failed_run_is_tried_again_only_when_asked(store: Store) -> None:
     assert store.open(identity(0), retry=True).state == "finished"
 
 
-def test_what_failed_begins_again_and_its_group_goes_on(store: Store) -> None:
+def test_what_failed_begins_again_and_its_group_goes_on(store: RunStore) -> None:
     """What a checkpoint holds of a run that failed may be of no use."""
     with store.open_many(identities(0, 1, 2)) as opened:
         work(opened.groups[0], 0, 4, saved=3)
@@ -206,10 +208,10 @@ def test_what_failed_begins_again_and_its_group_goes_on(store: Store) -> None:
         assert {group.runs: group.step for group in opened.groups} == {ids(0, 2): 3, ids(1): None}
 
 
-def test_a_run_that_is_done_while_it_is_read_is_done(store: Store) -> None:
+def test_a_run_that_is_done_while_it_is_read_is_done(store: RunStore) -> None:
     run = store.open(identity(0))
     run.log({"step": 1})
-    last = _disk.last_line
+    last = disk.last_line
 
     def late(path: Path) -> Any:
         found = last(path)
@@ -222,7 +224,7 @@ def test_a_run_that_is_done_while_it_is_read_is_done(store: Store) -> None:
     assert (record.state, record.values["loss"]) == ("finished", 1.0)
 
 
-def test_a_record_that_is_damaged_is_named(store: Store) -> None:
+def test_a_record_that_is_damaged_is_named(store: RunStore) -> None:
     store.open(identity(0)).finish({})
     (store.path / ids(0)[0] / "run.json").write_text("")
     with pytest.raises(StoreError, match=r"run\.json is damaged"):
@@ -230,7 +232,7 @@ def test_a_record_that_is_damaged_is_named(store: Store) -> None:
     assert store.runs() == []
 
 
-def test_asking_in_other_groupings_loses_and_repeats_nothing(store: Store) -> None:
+def test_asking_in_other_groupings_loses_and_repeats_nothing(store: RunStore) -> None:
     """Part of a group goes on by itself; the rest stays where it was; all are found in the end."""
     with store.open_many(identities(0, 1, 2, 3)) as opened:
         work(opened.groups[0], 0, 4, saved=3)
@@ -255,7 +257,7 @@ def test_asking_in_other_groupings_loses_and_repeats_nothing(store: Store) -> No
     assert list((store.path / "groups").iterdir()) == []
 
 
-def test_what_is_held_is_left_to_its_holder(store: Store) -> None:
+def test_what_is_held_is_left_to_its_holder(store: RunStore) -> None:
     with store.open_many(identities(0, 1)) as first:
         with store.open_many(identities(1, 2)) as second:
             assert [record.state for record in second.records] == ["running", "new"]
@@ -272,7 +274,7 @@ def test_what_is_held_is_left_to_its_holder(store: Store) -> None:
         assert run.state == "new"
 
 
-def test_looking_does_not_get_in_the_way_of_opening(store: Store) -> None:
+def test_looking_does_not_get_in_the_way_of_opening(store: RunStore) -> None:
     """A listing asks whether a group is held; whoever opens it at that moment must still get it."""
     import fcntl
     import threading
@@ -281,12 +283,12 @@ def test_looking_does_not_get_in_the_way_of_opening(store: Store) -> None:
     (lock,) = store.path.glob("groups/*/lock")
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        threading.Timer(_disk.PAUSE * 1.5, fcntl.flock, (file, fcntl.LOCK_UN)).start()
+        threading.Timer(files.LOCK_PAUSE_SECONDS * 1.5, fcntl.flock, (file, fcntl.LOCK_UN)).start()
         with store.open(identity(0)) as run:
             assert run.state == "new"
 
 
-def test_the_same_run_twice_and_another_run_of_the_same_name_are_refused(store: Store) -> None:
+def test_the_same_run_twice_and_another_run_of_the_same_name_are_refused(store: RunStore) -> None:
     with pytest.raises(InputError, match="twice"):
         store.open_many(identities(1, 1))
     assert not store.path.exists()
@@ -297,7 +299,7 @@ def test_the_same_run_twice_and_another_run_of_the_same_name_are_refused(store: 
         store.open(identity(0))
 
 
-def test_a_result_that_lost_a_part_in_a_power_cut_does_not_count(store: Store) -> None:
+def test_a_result_that_lost_a_part_in_a_power_cut_does_not_count(store: RunStore) -> None:
     store.open(identity(0)).finish({"loss": 1.0}, {"w": np.ones(3)})
     place = store.path / ids(0)[0] / "weights.safetensors"
     place.write_bytes(b"")
@@ -307,14 +309,14 @@ def test_a_result_that_lost_a_part_in_a_power_cut_does_not_count(store: Store) -
     assert store.runs()[0].state == "finished"
 
 
-def settled(store: Store) -> None:
+def settled(store: RunStore) -> None:
     """As if everything had been written long ago."""
     for place in store.path.iterdir():
         if place.is_dir():
             os.utime(place, (1e9, 1e9))
 
 
-def test_the_index_is_a_cache(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_is_a_cache(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(4):
         with store.open(identity(seed)) as run:
             run.log({"step": 1, "loss": float(seed), "odd": math.inf})
@@ -347,7 +349,7 @@ def test_the_index_is_a_cache(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
     assert repr(store.runs()) == repr(plain[1:])
 
 
-def test_the_index_notices_changes_and_does_not_trust_young_folders(store: Store) -> None:
+def test_the_index_notices_changes_and_does_not_trust_young_folders(store: RunStore) -> None:
     store.open(identity(0)).fail("no memory", 0)
     assert [record.state for record in store.runs()] == ["failed"]
     assert not Index(store.path).file.exists()
@@ -359,7 +361,7 @@ def test_the_index_notices_changes_and_does_not_trust_young_folders(store: Store
     assert [record.state for record in store.runs()] == ["finished"]
 
 
-def test_rebuilding_removes_groups_that_nobody_needs(store: Store) -> None:
+def test_rebuilding_removes_groups_that_nobody_needs(store: RunStore) -> None:
     with store.open(identity(0)) as run:
         work(run.group, 0, 2, saved=1)
         (folder,) = store.path.glob("groups/*")
@@ -371,7 +373,7 @@ def test_rebuilding_removes_groups_that_nobody_needs(store: Store) -> None:
     assert list(store.path.glob("groups/*")) == [folder]
 
 
-def test_queries(store: Store) -> None:
+def test_queries(store: RunStore) -> None:
     for seed, kind in enumerate(("markov", "dyck", "dyck")):
         made = identity(seed, sandbox={"name": kind, "p": 0.1 * seed}, model={"name": "rnn", "p": 9, "tied": seed == 1})
         with store.open(made) as run:
@@ -391,7 +393,7 @@ def test_queries(store: Store) -> None:
         store.runs("los<1")
 
 
-def test_axes_are_what_differs_once(store: Store) -> None:
+def test_axes_are_what_differs_once(store: RunStore) -> None:
     for seed in range(3):
         made = {
             "sandbox": {"name": "markov", "p": 0.2, "q": seed % 2},
@@ -412,16 +414,16 @@ def test_axes_are_what_differs_once(store: Store) -> None:
 def test_what_is_no_store_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     with pytest.raises(StoreError, match="not a run store"):
-        Store(tmp_path).open(identity(0))
+        RunStore(tmp_path).open(identity(0))
     with pytest.raises(StoreError, match="not a run store"):
-        Store(tmp_path).runs()
+        RunStore(tmp_path).runs()
     with pytest.raises(StoreError, match="there is no run store"):
-        Store(tmp_path / "none").runs()
+        RunStore(tmp_path / "none").runs()
     assert [place.name for place in tmp_path.iterdir()] == ["mine.txt"]
     monkeypatch.setenv("VITRIFY_STORE", str(tmp_path / "other"))
-    assert Store().path == tmp_path / "other"
+    assert RunStore().path == tmp_path / "other"
     monkeypatch.delenv("VITRIFY_STORE")
-    assert Store().path == Path("runs")
+    assert RunStore().path == Path("runs")
 
 
 @pytest.mark.parametrize(
@@ -429,7 +431,7 @@ def test_what_is_no_store_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
     [(errno.EACCES, "no permission"), (errno.EROFS, "read-only"), (errno.ENOSPC, "disk is full")],
 )
 def test_an_unwritable_store_is_refused_before_any_work(
-    store: Store, monkeypatch: pytest.MonkeyPatch, number: int, words: str
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, number: int, words: str
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(number, os.strerror(number))
@@ -444,10 +446,10 @@ def test_a_store_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "runs", tmp_path / "file"):
         with pytest.raises(StoreError, match="file"):
-            Store(path).open(identity(0))
+            RunStore(path).open(identity(0))
 
 
-def test_a_disk_that_fills_up_during_a_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_during_a_run(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a line is written, then nothing: when there is room again, the line goes on where it stopped."""
     run = store.open(identity(1))
     work(run.group, 0, 3, saved=2)
@@ -466,7 +468,7 @@ def test_a_disk_that_fills_up_during_a_run(store: Store, monkeypatch: pytest.Mon
         with pytest.raises(StoreError, match=r"disk is full.*kept"):
             run.save(8, {"w": np.float64(8)}, {})
     (folder,) = store.path.glob("groups/*")
-    assert _disk.read_lines(folder / "log.jsonl") == curve_lines(1, 5)  # the half line is not read
+    assert disk.read_lines(folder / "log.jsonl") == curve_lines(1, 5)  # the half line is not read
     monkeypatch.undo()
     run.save(8, {"w": np.float64(8)}, {})
     run.close()
@@ -491,8 +493,8 @@ import resource, sys
 import numpy as np
 from pathlib import Path
 from vitrify.errors import StoreError
-from vitrify.learn.store import Store
-run = Store(Path(sys.argv[1])).open({"seed": 0})
+from vitrify.learn.store import RunStore
+run = RunStore(Path(sys.argv[1])).open({"seed": 0})
 run.log({"step": 1})
 run.save(1, {"w": np.ones(10)}, {})
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -503,7 +505,7 @@ except StoreError as error:
 """
 
 
-def test_a_checkpoint_that_the_system_refuses_leaves_the_one_before(store: Store) -> None:
+def test_a_checkpoint_that_the_system_refuses_leaves_the_one_before(store: RunStore) -> None:
     """A real limit on the size of files, which stops safetensors' own writing."""
     assert resource.RLIMIT_FSIZE
     done = subprocess.run([sys.executable, "-c", LIMITED, store.path], capture_output=True, text=True, check=True)
@@ -517,7 +519,7 @@ def test_a_checkpoint_that_the_system_refuses_leaves_the_one_before(store: Store
     run.close()
 
 
-def test_a_line_is_written_out_after_a_while(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_is_written_out_after_a_while(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.open(identity(0)) as run:
         run.log({"step": 1})
         assert store.curve(store.runs()[0]) == []
@@ -530,11 +532,11 @@ def test_a_line_is_written_out_after_a_while(store: Store, monkeypatch: pytest.M
 
 def test_the_last_line_of_a_log_however_long(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    assert _disk.last_line(path) is None
+    assert disk.last_line(path) is None
     for long in (1, 1 << 15, 1 << 17, 5 << 20):
         path.write_text('{"first":1}\n' + json.dumps({"x": "y" * long}) + '\n{"torn":')
-        assert _disk.last_line(path) == {"x": "y" * long}
+        assert disk.last_line(path) == {"x": "y" * long}
     path.write_text('{"only":1}\n')
-    assert _disk.last_line(path) == {"only": 1}
+    assert disk.last_line(path) == {"only": 1}
     path.write_text('{"torn":1')
-    assert _disk.last_line(path) is None
+    assert disk.last_line(path) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 
 STEPS = 60
 
@@ -17,10 +17,10 @@ WORKER = """
 import os, random, signal, sys, time
 import numpy as np
 from pathlib import Path
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 
 def work(path, count, steps, size, pause):
-    store, computed = Store(path), 0
+    store, computed = RunStore(path), 0
     for first in range(0, count, size):
         asked = [{"seed": seed} for seed in range(first, min(count, first + size))]
         with store.open_many(asked) as opened:
@@ -71,8 +71,8 @@ for kill in range(kills):
         time.sleep(delay)
         os.kill(child, signal.SIGKILL)
     print(os.WIFSIGNALED(os.waitpid(child, 0)[1]), end="|")
-    records = Store(path).runs() if (path / "store.json").exists() else []
-    print(*(f"{record.identity['seed']}:{record.state}:{Store(path).curve(record)}" for record in records), sep="|")
+    records = RunStore(path).runs() if (path / "store.json").exists() else []
+    print(*(f"{record.identity['seed']}:{record.state}:{RunStore(path).curve(record)}" for record in records), sep="|")
 print(work(path, count, steps, size, 0 if kills else 0.001))
 """
 
@@ -92,7 +92,7 @@ def totals(seed: int) -> list[dict[str, int]]:
     return lines
 
 
-def check(store: Store, count: int) -> None:
+def check(store: RunStore, count: int) -> None:
     records = store.runs()
     assert sorted(record.identity["seed"] for record in records) == list(range(count))
     for record in records:
@@ -103,9 +103,10 @@ def check(store: Store, count: int) -> None:
     assert not list((store.path / "groups").iterdir())
 
 
+@pytest.mark.long
 def test_processes_share_the_work_and_repeat_none(tmp_path: Path) -> None:
     """Groupings that overlap; a worker passes by what another one holds, and a last one finds all of it done."""
-    store, count = Store(tmp_path / "runs"), 24
+    store, count = RunStore(tmp_path / "runs"), 24
     workers = [worker(store.path, count, size) for size in (4, 6, 24)]
     done = [process.communicate() for process in workers]
     assert all(process.returncode == 0 for process in workers), done
@@ -113,9 +114,10 @@ def test_processes_share_the_work_and_repeat_none(tmp_path: Path) -> None:
     check(store, count)
 
 
+@pytest.mark.long
 def test_a_worker_killed_at_any_moment_is_gone_on_from(tmp_path: Path) -> None:
     """20 kills at random operations or moments in one store; the last worker finishes what all of them began."""
-    store, count = Store(tmp_path / "runs"), 12
+    store, count = RunStore(tmp_path / "runs"), 12
     process = worker(store.path, count, 12, kills=20)
     out, error = process.communicate()
     assert process.returncode == 0, error
@@ -130,9 +132,10 @@ def test_a_worker_killed_at_any_moment_is_gone_on_from(tmp_path: Path) -> None:
     check(store, count)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 8])
 def test_listing_while_others_write_reads_no_half_line(tmp_path: Path, size: int) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     process = worker(store.path, 8, size)
     looks = 0
     while process.poll() is None:

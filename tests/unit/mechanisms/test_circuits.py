@@ -8,15 +8,16 @@ from functools import cache
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError
-from vitrify.mechanisms.circuit import Circuit, Judge, judged, true_circuit
-from vitrify.mechanisms.domain import Questions, differs, joined
+from vitrify.mechanisms.circuit import Judge, TrueCircuit, judged, true_circuit
+from vitrify.mechanisms.domain import PatchDomain, differs, joined
 from vitrify.mechanisms.entangle import entangle
-from vitrify.mechanisms.parts import Wiring, wiring
+from vitrify.mechanisms.parts import NetWiring, wiring
 from vitrify.mechanisms.puzzle import puzzle
 from vitrify.mechanisms.zoo import ZOO, resident
 from vitrify.net.architecture import Output
-from vitrify.net.run import batch_logits
+from vitrify.net.inference import batch_logits
 
 FEW = 12  # words: enough to see most edges matter
 RARE = {"experts-xor", "experts-hidden", "experts-linear"}  # where only many words show which edges matter
@@ -24,17 +25,18 @@ SEED = 5
 
 
 @cache
-def wired_of(name: str) -> Wiring:
+def wired_of(name: str) -> NetWiring:
     return wiring(ZOO[name].build())
 
 
 @cache
-def known(name: str) -> tuple[Judge, Circuit]:
+def known(name: str) -> tuple[Judge, TrueCircuit]:
     """A circuit, on few words."""
-    judge = judged(wired_of(name), ZOO[name].spec(), words=FEW, searches=0)
+    judge = judged(wired_of(name), ZOO[name].spec(), words=FEW, draws=0)
     return judge, true_circuit(judge)
 
 
+@pytest.mark.long
 def test_the_zoo_is_large_and_has_every_family() -> None:
     assert len(ZOO) >= 40
     wanted = {"grammar", "automaton", "n-gram", "induction", "Dyck", "facts", "experts", "program", "logic", "counting"}
@@ -44,6 +46,7 @@ def test_the_zoo_is_large_and_has_every_family() -> None:
         resident("lion")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(set(ZOO) - RARE))
 def test_true_edges_matter_and_all_others_together_do_not(name: str) -> None:
     judge, circuit = known(name)
@@ -53,7 +56,8 @@ def test_true_edges_matter_and_all_others_together_do_not(name: str) -> None:
     assert set(circuit.edges) <= set(judge.wired.composed)
 
 
-@pytest.mark.parametrize("name", sorted(ZOO))
+@pytest.mark.long
+@each("name", sorted(ZOO))
 def test_an_entangled_network_says_the_same_and_its_stream_is_another(name: str) -> None:
     wired = wired_of(name)
     start = time.process_time()
@@ -88,15 +92,13 @@ def test_entangling_is_seeded_and_renames_every_node_once() -> None:
         assert sizes[one.renamed[node.name]] == len(node.units)
 
 
-@pytest.mark.parametrize(
-    "name", ["induction", "trigram-heads", "brackets", "estimate-norm", "adder", "increment-hybrid"]
-)
+@each("name", ["induction", "trigram-heads", "brackets", "estimate-norm", "adder", "increment-hybrid"])
 def test_an_entangled_circuit_is_the_old_one_under_new_names(name: str) -> None:
     judge, circuit = known(name)
     twin = entangle(judge.wired, SEED)
     moved = Judge(twin.wired, judge.domain)
     edges = [twin.edge(edge) for edge in circuit.edges]
-    assert moved.kept(edges) == 1.0
+    assert moved.faithfulness(edges) == 1.0
     assert [moved.changed((edge,)) for edge in edges] == pytest.approx(circuit.effects)
     decoys = {node.name for node in twin.wired.nodes} - set(twin.renamed.values())
     assert decoys
@@ -111,11 +113,11 @@ def test_the_whole_zoo_edge_by_edge(name: str) -> None:
     assert made.circuit.exact
     assert {edge for edge in made.wired.composed if made.judge.changed((edge,)) > 0} == true
     if name != "experts-hidden":  # where another cut edge may take back what one did
-        assert max(made.judge.kept(true - {edge}) for edge in true) < 1
+        assert max(made.judge.faithfulness(true - {edge}) for edge in true) < 1
     for seed in (1, 2):
         twin = entangle(made.wired, seed)
         judge, moved = Judge(twin.wired, made.judge.domain), {twin.edge(edge) for edge in true}
-        assert judge.kept(moved) == 1.0
+        assert judge.faithfulness(moved) == 1.0
         assert {edge for edge in twin.wired.composed if judge.changed((edge,)) > 0} == moved
 
 
@@ -124,7 +126,7 @@ def test_the_whole_zoo_edge_by_edge(name: str) -> None:
 def test_whole_layers_have_exact_circuits_too(name: str) -> None:
     for seed in (None, 3):
         made = puzzle(name, grain="layers", seed=seed)
-        assert made.judge.kept(made.circuit.edges) == 1.0
+        assert made.judge.faithfulness(made.circuit.edges) == 1.0
 
 
 def test_what_counts_as_another_answer() -> None:
@@ -151,7 +153,7 @@ def test_questions_are_joined_by_length_and_written_and_read() -> None:
     np.testing.assert_array_equal(some.tokens[some.pairs], first.tokens[first.pairs[[3, 5]]])
     (whole,) = joined([first, some])
     np.testing.assert_array_equal(whole.tokens[whole.pairs[-2:]], first.tokens[first.pairs[[3, 5]]])
-    back = Questions.from_json(whole.to_json())
+    back = PatchDomain.from_json(whole.to_json())
     for name in ("tokens", "asked", "pairs", "places"):
         np.testing.assert_array_equal(getattr(back, name), getattr(whole, name))
     for part in judge.domain:

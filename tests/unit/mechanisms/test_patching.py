@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from any_nets import any_net
+from cases import each
 from oracles import naive_patching
 from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused
-from vitrify.mechanisms.domain import Questions, questions
+from vitrify.mechanisms.circuit import activities, patched
+from vitrify.mechanisms.domain import PatchDomain, patch_domain
 from vitrify.mechanisms.entangle import entangle
-from vitrify.mechanisms.parts import Wiring, obstacles, wiring
-from vitrify.mechanisms.patching import activities, patched
+from vitrify.mechanisms.parts import NetWiring, obstacles, wiring
 from vitrify.mechanisms.zoo import ZOO
-from vitrify.net.run import batch_logits
-from vitrify.spec.automata import cyclic
+from vitrify.net.inference import batch_logits
+from vitrify.spec.automata.families import cyclic
 
 KINDS = ["induction", "trigram-heads", "experts-hidden", "experts-linear", "estimate-norm", "increment-hybrid"]
 KINDS += ["mod3-hard"]
@@ -28,12 +29,12 @@ RANDOM = 300  # random networks, about a third of which can be taken apart and h
 
 
 @cache
-def parts(name: str) -> tuple[Wiring, Questions]:
+def parts(name: str) -> tuple[NetWiring, PatchDomain]:
     wired = wiring(ZOO[name].build())
-    return wired, questions(wired.weights.architecture, ZOO[name].spec(), words=8)[0]
+    return wired, patch_domain(wired.weights.architecture, ZOO[name].spec(), words=8)[0]
 
 
-def naive(wired: Wiring, asked: Questions, pair: int, cut: Any) -> Any:
+def naive(wired: NetWiring, asked: PatchDomain, pair: int, cut: Any) -> Any:
     """The logits of one pair, by definition."""
     groups = {node.name: node.units for node in wired.nodes if node.kind == "units"}
     word, donor = asked.pairs[pair]
@@ -42,12 +43,13 @@ def naive(wired: Wiring, asked: Questions, pair: int, cut: Any) -> Any:
     return naive_patching.run(wired.weights, groups, asked.tokens[word], cut, given)[0]
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("twin", [False, True])
+@pytest.mark.long
+@each("name", KINDS)
+@each("twin", [False, True])
 def test_a_cut_edge_carries_what_the_donor_says_and_nothing_else_changes(name: str, twin: bool) -> None:
     wired, asked = parts(name)
     wired = entangle(wired, 1).wired if twin else wired
-    given = asked.given(activities(wired, asked.tokens))
+    given = asked.donor_activations(activities(wired, asked.tokens))
     rng = np.random.default_rng(0)
     chosen = rng.permutation(len(asked.pairs))[:PAIRS]
     edges = list(wired.edges)
@@ -58,7 +60,7 @@ def test_a_cut_edge_carries_what_the_donor_says_and_nothing_else_changes(name: s
             np.testing.assert_allclose(got[pair], naive(wired, asked, pair, cut), atol=1e-7)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@each("name", KINDS)
 def test_without_cuts_it_is_the_forward_pass(name: str) -> None:
     wired, asked = parts(name)
     np.testing.assert_array_equal(patched(wired, asked.tokens, (), {}), batch_logits(wired.weights, asked.tokens))
@@ -79,7 +81,7 @@ def test_every_part_can_be_edited_and_sees_its_own_name() -> None:
 def test_paths_that_carry_nothing_change_no_logit_at_all() -> None:
     for name in KINDS:
         wired, asked = parts(name)
-        given = asked.given(activities(wired, asked.tokens))
+        given = asked.donor_activations(activities(wired, asked.tokens))
         words = asked.tokens[asked.pairs[:, 0]]
         silent = sorted(set(wired.edges) - set(wired.composed))
         assert silent, name
@@ -102,14 +104,14 @@ def test_other_networks_are_refused_by_name() -> None:
         wiring(recurrent)
 
 
-def random_parts() -> list[Wiring]:
+def random_parts() -> list[NetWiring]:
     """Random networks with norms, loops, windows, cells and experts, that can be taken apart; no ties."""
     made = [any_net(seed)[0] for seed in range(RANDOM) if seed % 3]
     fit = [weights for weights in made if not obstacles(weights.architecture)]
     return [wiring(weights) for weights in fit]
 
 
-def random_tokens(wired: Wiring, rng: np.random.Generator) -> Any:
+def random_tokens(wired: NetWiring, rng: np.random.Generator) -> Any:
     net = wired.weights.architecture
     tokens = rng.integers(1, len(net.inputs), size=(3, net.positions))
     tokens[:, : net.pads] = 0
@@ -181,8 +183,8 @@ def test_edges_of_random_networks_are_cut_by_definition() -> None:
             continue
         tokens = random_tokens(wired, rng)
         places = np.stack([rng.permutation(net.positions) for _ in tokens])
-        asked = Questions(tokens, np.ones_like(tokens, dtype=bool), np.array([[0, 1], [1, 2], [2, 0]]), places)
-        given = asked.given(activities(wired, tokens))
+        asked = PatchDomain(tokens, np.ones_like(tokens, dtype=bool), np.array([[0, 1], [1, 2], [2, 0]]), places)
+        given = asked.donor_activations(activities(wired, tokens))
         cut = [edge for edge in wired.edges if rng.random() < 0.5]
         got = patched(wired, tokens, cut, given)
         for pair in range(3):

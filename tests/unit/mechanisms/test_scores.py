@@ -49,6 +49,7 @@ def by_patching(made: Puzzle, pairs: int) -> set[Edge]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [None, 3])
 def test_path_patching_recovers_the_induction_circuit(seed: int | None) -> None:
     made = induction(seed)
@@ -57,6 +58,7 @@ def test_path_patching_recovers_the_induction_circuit(seed: int | None) -> None:
     assert (found.edges, found.between_nodes, found.nodes, found.faithfulness) == (one, one, one, 1.0)
 
 
+@pytest.mark.long
 def test_right_and_wrong_circuits_of_an_entangled_twin_are_told_apart() -> None:
     made = induction(3)
     true = set(made.circuit.edges)
@@ -124,7 +126,7 @@ def test_a_result_may_name_heads_without_their_inputs() -> None:
 
 def test_odd_results_are_refused() -> None:
     made = induction()
-    with pytest.raises(InputError, match="none of the network's, the first being embed → tail"):
+    with pytest.raises(InputError, match="not edges of the network, the first being embed → tail"):
         scored(made, {("embed", "tail")})
     for data in ({}, {"edges": [["embed"]]}, {"scores": [["embed", "output", "much"]]}, {"edges": 3}):
         with pytest.raises(FolderError, match="a result"):

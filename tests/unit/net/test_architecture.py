@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from nets import EVERY_HEAD, mixed
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Output, from_json, to_json
@@ -92,41 +93,45 @@ def test_fields_with_a_default_may_be_missing() -> None:
 
 DAMAGE = [
     (("architecture",), "lstm", "this reader knows architecture 'transformer'.*, not 'lstm'"),
-    (("inputs",), "abc", "net.inputs must be a list, is 'abc'"),
-    (("inputs", 1), 7, "net.inputs.1 must be str, is 7"),
-    (("output",), [], r"net.output must be Output, is \[\]"),
+    (("inputs",), "abc", 'net.inputs must be a list, each entry a text, not "abc"'),
+    (("inputs", 1), 7, "net.inputs.1 must be a text, not 7"),
+    (("output",), [], r"net.output must be a table with .*, not \[\]"),
     (
         ("output", "kind"),
         "image",
-        "one of lm, recogniser, transducer, next, class, values, is 'image'",
+        'one of lm, recogniser, transducer, next, class, values, not "image"',
     ),
-    (("output", "scores"), 1, "net.output.scores must be one of softmax, log, linear, is 1"),
-    (("output", "symbols"), {}, "net.output.symbols must be a list, is {}"),
-    (("max_length",), "5", "net.max_length must be int, is '5'"),
-    (("d_model",), 5.5, "net.d_model must be int, is 5.5"),
-    (("d_model",), True, "net.d_model must be int, is True"),
-    (("pads",), None, "net.pads must be int, is None"),
-    (("residual",), "multiply", "net.residual must be one of add, concatenate, is 'multiply'"),
-    (("eps",), "x", "net.eps must be float, is 'x'"),
-    (("name",), 5, "net.name must be str, is 5"),
-    (("colour",), 5, "net.colour is not a field of it"),
-    (("blocks",), 3, "net.blocks must be a list, is 3"),
-    (("blocks", 1), None, "net.blocks.1 must be Block, is None"),
-    (("blocks", 0, "d_out"), "1", "net.blocks.0.d_out must be int, is '1'"),
-    (("blocks", 0, "heads"), None, "net.blocks.0.heads must be a list, is None"),
-    (("blocks", 0, "heads", 1, "window"), "2", r"net.blocks.0.heads.1.window must be int \| None, is '2'"),
+    (("output", "scores"), 1, "net.output.scores must be one of softmax, log, linear, not 1"),
+    (("output", "symbols"), {}, "net.output.symbols must be a list, each entry a text, not {}"),
+    (("max_length",), "5", 'net.max_length must be a whole number, not "5"'),
+    (("d_model",), 5.5, "net.d_model must be a whole number, not 5.5"),
+    (("d_model",), True, "net.d_model must be a whole number, not true"),
+    (("pads",), None, "net.pads must be a whole number, not null"),
+    (("residual",), "multiply", 'net.residual must be one of add, concatenate, not "multiply"'),
+    (("eps",), "x", 'net.eps must be a number, not "x"'),
+    (("name",), 5, "net.name must be a text, not 5"),
+    (("colour",), 5, "net.colour is not a parameter; there are: "),
+    (("blocks",), 3, "net.blocks must be a list, each entry a table with heads, d_head, .*, not 3"),
+    (("blocks", 1), None, "net.blocks.1 must be a table with heads, d_head, .*, not null"),
+    (("blocks", 0, "d_out"), "1", 'net.blocks.0.d_out must be a whole number, not "1"'),
+    (
+        ("blocks", 0, "heads"),
+        None,
+        "net.blocks.0.heads must be a list, each entry a table with attention, mask, .*, not null",
+    ),
+    (("blocks", 0, "heads", 1, "window"), "2", r'net.blocks.0.heads.1.window must be a whole number or none, not "2"'),
     (
         ("blocks", 0, "heads", 1, "attention"),
         "fuzzy",
         "heads.1.attention must be one of softmax, sparsemax, hard, linear",
     ),
-    (("blocks", 0, "heads", 1, "mask"), ["causal"], "heads.1.mask must be one of none, causal, strict, after, is"),
-    (("blocks", 0, "heads", 0, "ties"), "middle", "heads.0.ties must be one of left, right, average, is 'middle'"),
-    (("blocks", 0, "heads", 0, "colour"), 1, "net.blocks.0.heads.0.colour is not a field of it"),
+    (("blocks", 0, "heads", 1, "mask"), ["causal"], "heads.1.mask must be one of none, causal, strict, after, not"),
+    (("blocks", 0, "heads", 0, "ties"), "middle", 'heads.0.ties must be one of left, right, average, not "middle"'),
+    (("blocks", 0, "heads", 0, "colour"), 1, "net.blocks.0.heads.0.colour is not a parameter; there are: "),
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "message"), DAMAGE, ids=lambda part: str(part))
+@each(("path", "value", "message"), DAMAGE, ids=lambda part: str(part))
 def test_bad_json_is_refused_with_the_field(path: tuple[str | int, ...], value: object, message: str) -> None:
     data = json.loads(json.dumps(to_json(small())))
     place = data
@@ -137,7 +142,7 @@ def test_bad_json_is_refused_with_the_field(path: tuple[str | int, ...], value: 
         from_json(data)
 
 
-@pytest.mark.parametrize("field", ["inputs", "output", "max_length", "d_model"])
+@each("field", ["inputs", "output", "max_length", "d_model"])
 def test_a_missing_field_is_named(field: str) -> None:
     data = to_json(small())
     del data[field]
@@ -145,7 +150,7 @@ def test_a_missing_field_is_named(field: str) -> None:
         from_json(data)
 
 
-@pytest.mark.parametrize("data", [None, 3, "transformer", [], {}])
+@each("data", [None, 3, "transformer", [], {}])
 def test_other_data_are_refused(data: object) -> None:
     with pytest.raises(FolderError, match="this reader knows architecture 'transformer'"):
         from_json(data)

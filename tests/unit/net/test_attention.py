@@ -10,6 +10,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
+from cases import each
+from examples import examples
 from oracles import naive_transformer
 from vitrify.net.attention import allowed_keys, hardmax, softmax, sparsemax, weigh
 from vitrify.net.transformer import Head, Mask
@@ -27,8 +29,8 @@ def row(head: Head, *scores: float) -> list[float]:
     return [float(weight) for weight in weights[0]]
 
 
-@pytest.mark.parametrize("mask", ["none", "causal", "strict", "after"])
-@pytest.mark.parametrize("window", [None, 1, 2, 9])
+@each("mask", ["none", "causal", "strict", "after"])
+@each("window", [None, 1, 2, 9])
 def test_the_keys_a_query_sees(mask: Mask, window: int | None) -> None:
     head = Head(mask=mask, window=window)
     seen = allowed_keys(head, np.arange(2, 5), np.arange(6))
@@ -38,7 +40,7 @@ def test_the_keys_a_query_sees(mask: Mask, window: int | None) -> None:
 
 
 @pytest.mark.parametrize("head", KINDS, ids=str)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(scores=SCORES, data=st.data())
 def test_weights_follow_the_definition(head: Head, scores: Floats, data: st.DataObject) -> None:
     allowed = data.draw(arrays(bool, len(scores)))
@@ -49,19 +51,19 @@ def test_weights_follow_the_definition(head: Head, scores: Floats, data: st.Data
     assert not weights[~allowed].any()
 
 
-@pytest.mark.parametrize("head", KINDS, ids=str)
+@each("head", KINDS, ids=str)
 def test_a_query_without_keys_gets_nothing(head: Head) -> None:
     scores = np.array([[5.0, -5.0, 0.0]])
     assert not weigh(head, scores, ~FREE).any()
 
 
-@pytest.mark.parametrize("head", KINDS, ids=str)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("head", KINDS, ids=str)
+@each("dtype", [np.float32, np.float64])
 def test_weights_keep_the_precision_of_the_scores(head: Head, dtype: type) -> None:
     assert weigh(head, np.array([[0.25, 0.5, 0.0]], dtype=dtype), FREE).dtype == dtype
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(SCORES)
 def test_sparsemax_is_the_nearest_point_of_the_simplex(scores: Floats) -> None:
     """The projection, found by a solver that knows nothing of thresholds."""
@@ -85,8 +87,8 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex(scores: Floats) -> None:
     np.testing.assert_allclose(sparsemax(scores[None], np.ones((1, n), dtype=bool))[0], nearest.x, atol=1e-6)
 
 
-@pytest.mark.parametrize("lead", [1.0, 1.5, 1e6])
-@pytest.mark.parametrize("best", [0.0, 0.1, -7.3, 1e8])
+@each("lead", [1.0, 1.5, 1e6])
+@each("best", [0.0, 0.1, -7.3, 1e8])
 def test_a_lead_of_one_takes_it_all(lead: float, best: float) -> None:
     assert row(Head("sparsemax"), best - lead, best, best - 2 * lead) == [0, 1, 0]
 
@@ -105,7 +107,7 @@ def test_softmax_of_large_scores(size: float) -> None:
     assert softmax(np.array([[-size, size, size]]), FREE).tolist() == [[0, 0.5, 0.5]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("ties", "resolution", "wanted"),
     [
         ("left", 0.0, [0, 1, 0, 0]),

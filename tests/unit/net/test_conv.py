@@ -11,11 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cases import each
 from oracles import naive_scene
 from vitrify.errors import FolderError, InputError
-from vitrify.net import Ledger, load, outputs, save
 from vitrify.net.architecture import Output, from_json, to_json
 from vitrify.net.conv import Convolution, Convolutional, convolve, image_planes, symbol_planes, transposed
+from vitrify.net.folder import load, save
+from vitrify.net.inference import outputs
 from vitrify.net.weights import Weights
 
 LAYERS = (
@@ -35,7 +37,7 @@ def random_planes(net: Convolutional, count: int, seed: int) -> Any:
     return np.random.default_rng(seed).normal(size=(count, net.planes, net.rows, net.columns))
 
 
-@pytest.mark.parametrize(
+@each(
     "net",
     [
         NET,
@@ -88,7 +90,7 @@ def test_every_activation_is_recorded() -> None:
 
 
 def test_sizes() -> None:
-    size = Ledger.of(random_weights(NET, 0))
+    size = random_weights(NET, 0).sizes
     assert (size.layers, size.units_per_layer, size.heads, size.d_model) == (5, (3, 4, 2, 5, 4), 0, 5)
     assert NET.reads == "image"
 
@@ -100,7 +102,7 @@ def test_it_survives_json_and_a_folder(tmp_path: Path) -> None:
     again = load(tmp_path / "net")
     assert again.digest == weights.digest
     assert "--input" in (tmp_path / "net" / "README.md").read_text()
-    with pytest.raises(FolderError, match=r"convolutional: net.planes must be int, is 'x'"):
+    with pytest.raises(FolderError, match=r'convolutional: net.planes must be a whole number, not "x"'):
         from_json(to_json(NET) | {"planes": "x"})
 
 

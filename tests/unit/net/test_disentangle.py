@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
+from examples import examples
 from nets import mixed, networks, random_net, words
-from vitrify.certify import certify
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.certification import certify
+from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused
 from vitrify.net.disentangle import apart, together
-from vitrify.net.run import logits
-from vitrify.net.weights import Ledger, Weights
+from vitrify.net.inference import logits
+from vitrify.net.weights import Weights
 from vitrify.spec import read_spec
-from vitrify.spec.dyck import Dyck
+from vitrify.spec.languages.dyck import Dyck
+from vitrify.spec.memory.knowledge import xor_world
 from vitrify.spec.tasks.estimate import Estimate
-from vitrify.spec.worlds import xor_world
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-BUILT: dict[str, tuple[object, str, Settings]] = {
-    "weather": (read_spec(EXAMPLES / "weather.arpa"), "heads", Settings("sparsemax", 12)),
-    "parity": (read_spec(EXAMPLES / "parity.automaton.json"), "log-depth", Settings("softmax", 12)),
-    "estimator": (Estimate(2, 2, 12), "estimate-digits", Settings("sparsemax")),
-    "brackets": (Dyck.of("( )", depth=2, length=8), "dyck", Settings("hard")),
-    "facts, with experts": (xor_world(), "hidden", Settings()),
+BUILT: dict[str, tuple[object, str, dict[str, Any]]] = {
+    "weather": (read_spec(EXAMPLES / "weather.arpa"), "heads", {"attention": "sparsemax", "max_length": 12}),
+    "parity": (read_spec(EXAMPLES / "parity.automaton.json"), "log-depth", {"attention": "softmax", "max_length": 12}),
+    "estimator": (Estimate(2, 2, 12), "estimate-digits", {"attention": "sparsemax"}),
+    "brackets": (Dyck.of("( )", depth=2, length=8), "dyck", {"attention": "hard"}),
+    "facts, with experts": (xor_world(), "hidden", {}),
 }
 
 
@@ -37,7 +40,8 @@ def same(one: Weights, other: Weights, word: list[int]) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.long
+@settings(max_examples=examples(60), deadline=None)
 @given(networks(), st.data())
 def test_any_net_both_ways(weights: Weights, data: st.DataObject) -> None:
     word = data.draw(words(weights.architecture))
@@ -66,15 +70,16 @@ def test_a_norm_of_a_sum_is_refused() -> None:
         apart(random_net(mixed(norm=True)))
 
 
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.slow
+@each("name", BUILT)
 def test_built_nets_stay_right(name: str) -> None:
-    spec, shape, chosen = BUILT[name]
-    weights = build(spec, shape, chosen)
+    spec, construction, choices = BUILT[name]
+    weights = build(spec, construction, **choices)
     net, wide = weights.architecture, apart(weights)
     parts = 1 + sum(len(block.heads) + block.halves for block in net.blocks)
     plain = together(wide)
-    assert Ledger.of(wide).d_model == Ledger.of(plain).d_model == parts * net.d_model
-    assert Ledger.of(wide).nonzero == Ledger.of(plain).nonzero
+    assert wide.sizes.d_model == plain.sizes.d_model == parts * net.d_model
+    assert wide.sizes.nonzero == plain.sizes.nonzero
     for converted in (wide, plain):
         evidence = certify(converted, spec, max_length=None if "facts" in name else 5, samples=8)
         assert evidence.verdict == "holds", evidence.witness

@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from cases import each
 from nets import LETTERS, random_arrays, random_net
 from oracles import naive_transformer
-from vitrify.certify import examination
+from vitrify.certification import net_check
 from vitrify.errors import FolderError, InputError
-from vitrify.net import Ledger, Weights, forward, load, save, trace
 from vitrify.net.architecture import Output, from_json, to_json
 from vitrify.net.experts import Expert, Gate
+from vitrify.net.folder import load, save
+from vitrify.net.inference import trace
 from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.transformer_forward import forward
+from vitrify.net.weights import Weights
 
 EXPERTS = (
     Expert((0, 1, 2, 3, 4), 3, (4, 0)),
@@ -59,7 +63,7 @@ TOKENS = np.random.default_rng(5).integers(1, 4, size=(6, 7))
 TOKENS[:, 0] = 0
 
 
-@pytest.mark.parametrize("name", NETS)
+@each("name", NETS)
 def test_the_forward_pass_is_the_definition(name: str) -> None:
     net = NETS[name]
     chosen: set[int] = set()
@@ -141,7 +145,7 @@ def test_sizes_and_shapes() -> None:
     assert "blocks.1.moe.router.W_in" not in shapes
     assert shapes["blocks.0.moe.experts.1.W_in"] == (2, 2)
     assert shapes["blocks.0.moe.experts.1.W_out"] == (2, 3)
-    assert Ledger.of(random_net(net)).units_per_layer == (4 + 3 + 3 + 2 + 1 + 4, 3 + 2)
+    assert random_net(net).sizes.units_per_layer == (4 + 3 + 3 + 2 + 1 + 4, 3 + 2)
     assert NETS["concatenating"].widths == (5, 10, 20, 20, 25)
 
 
@@ -162,7 +166,7 @@ def test_only_nets_with_gates_tell_of_them() -> None:
         net = moe(blocks=(Block(experts=EXPERTS, gate=gate),))
         digests.add(Weights(net, random_arrays(net, 0)).digest)
     assert len(digests) == 4
-    with pytest.raises(FolderError, match="between 1 and 2 experts work, not 3"):
+    with pytest.raises(FolderError, match="activates 1 to 2 experts, not 3"):
         Block(experts=EXPERTS[:2], gate=Gate(3))
 
 
@@ -204,8 +208,8 @@ def test_experts_choose_the_rows_that_they_are_best_for(top: int, room: int) -> 
     np.testing.assert_allclose(net.forward(arrays, later)[:, :4], said[:, :4], atol=1e-12)
     assert np.abs(net.forward(arrays, TOKENS[:3]) - said[:3]).max() > 1e-3  # rows beside a row do count
     with pytest.raises(InputError, match="nothing can be certified"):
-        examination(net, None)
-    with pytest.raises(FolderError, match="gates must go over all experts"):
+        net_check(net, None)
+    with pytest.raises(FolderError, match="gates must be over all experts"):
         Gate(2, "chosen", "expert")
 
 

@@ -12,19 +12,19 @@ import pytest
 from typer.testing import CliRunner
 
 from vitrify.cli.app import app
-from vitrify.constructions.catalogue import Settings, build
+from vitrify.constructions.catalogue import build
 from vitrify.net.explain import Explanation, explain
 from vitrify.net.explain_terms import Source, added, copied, worked
 from vitrify.net.folder import save
 from vitrify.net.spaces import Flag, Integers, MultiHot, OneHot
 from vitrify.spec import read_spec
-from vitrify.spec.ltl import Formula
+from vitrify.spec.logic.ltl import Formula
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def explained(name: str, shape: str | None = None, *, shown: int | None = 12, **settings: Any) -> Explanation:
-    return explain(build(read_spec(EXAMPLES / name), shape, Settings(**settings)), shown=shown)
+    return explain(build(read_spec(EXAMPLES / name), shape, **settings), shown=shown)
 
 
 def head(found: Explanation, place: str) -> Any:
@@ -127,7 +127,7 @@ def test_pages_are_at_most_100_columns_wide() -> None:
 
 def test_the_command_line_prints_it(tmp_path: Path) -> None:
     spec = Formula.from_text("alphabet: a b c\nlength: 9\n!c S b")
-    save(build(spec, None, Settings("hard")), tmp_path / "net", spec)
+    save(build(spec, attention="hard"), tmp_path / "net", spec)
     run = CliRunner()
     page = run.invoke(app, ["explain", str(tmp_path / "net")])
     assert page.exit_code == 0
@@ -175,6 +175,7 @@ def true_at(wish: str, vector: np.ndarray) -> bool:
     return (value or "1") in said[name]
 
 
+@pytest.mark.long
 def test_conditions_say_when_a_unit_works() -> None:
     rng, told = np.random.default_rng(0), 0
     for _ in range(3_000):

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from nets import mixed, random_arrays, random_net
 from vitrify.net.architecture import Output
-from vitrify.net.run import batch_of, log_probabilities
+from vitrify.net.inference import batch_of, log_probabilities
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.transformer_forward import forward
@@ -62,6 +62,7 @@ def test_jax_agrees_with_numpy_in_double_precision(net: Transformer, chunk: int 
     np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_double")
 def test_jax_agrees_with_numpy_uncompiled_and_recorded() -> None:
     net = mixed(blocks=(Block((Head(window=2), Head("hard", "none")), d_head=2, d_value=2, units=3),))
@@ -99,7 +100,7 @@ slopes = jax.jit(jax.grad(loss, argnums=3), static_argnums=0)
 def test_gradients_are_finite(scale: float) -> None:
     """Queries without keys, forbidden keys, constant vectors under a norm without eps, sharp attention."""
     tokens, lengths = batch_of(SOFT, SEQUENCES)
-    arrays = {name: scale * jnp.asarray(array) for name, array in random_arrays(SOFT, 0).items()}
+    arrays = {name: jnp.asarray(scale * array) for name, array in random_arrays(SOFT, 0).items()}
     gradient = slopes(SOFT, jnp.asarray(tokens), jnp.asarray(lengths), arrays)
     assert gradient.keys() == SOFT.shapes().keys()
     assert all(jnp.isfinite(part).all() for part in gradient.values())
@@ -122,7 +123,7 @@ def test_gradients_are_slopes() -> None:
 def test_many_nets_run_at_once() -> None:
     tokens, _ = batch_of(SOFT, SEQUENCES)
     nets = [random_arrays(SOFT, seed) for seed in range(3)]
-    stacked = {name: jnp.stack([net[name] for net in nets]) for name in nets[0]}
+    stacked = {name: np.stack([net[name] for net in nets]) for name in nets[0]}
     together = jax.jit(jax.vmap(lambda arrays: forward(SOFT, arrays, jnp.asarray(tokens))))(stacked)
     for got, net in zip(together, nets, strict=True):
         np.testing.assert_allclose(got, forward(SOFT, net, tokens), rtol=1e-12, atol=1e-12)

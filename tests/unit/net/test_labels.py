@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from vitrify.errors import FolderError
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel, labels_from_json, labels_to_json
 from vitrify.net.spaces import Bits, Flag, Integers, OneHot, Reals
@@ -43,13 +44,13 @@ def test_a_space_is_found_by_its_name() -> None:
         LABELS.space("colour")
 
 
-@pytest.mark.parametrize("data", [None, 3, "labels", [], {}, {"spaces": []}, {"spaces": 3, "heads": [], "units": []}])
+@each("data", [None, 3, "labels", [], {}, {"spaces": []}, {"spaces": 3, "heads": [], "units": []}])
 def test_other_data_are_refused(data: Any) -> None:
     with pytest.raises(FolderError, match=r"labels\.json is not a set of labels"):
         labels_from_json(data)
 
 
-@pytest.mark.parametrize(
+@each(
     ("part", "entry"),
     [
         ("spaces", {"name": "x", "dims": [0], "born": 0, "dies": 0}),

@@ -14,10 +14,10 @@ from nets import mixed, random_net
 from vitrify.constructions.connectivity import connectivity
 from vitrify.errors import FolderError
 from vitrify.kit import assemble
-from vitrify.net import load, save, trace
-from vitrify.net.run import outputs
-from vitrify.net.weights import Ledger, Weights
-from vitrify.spec.connectivity import Connectivity
+from vitrify.net.folder import load, save
+from vitrify.net.inference import outputs, trace
+from vitrify.net.weights import Weights
+from vitrify.spec.computation.connectivity import Connectivity
 
 
 def unrolled(weights: Weights) -> Weights:
@@ -39,8 +39,8 @@ def test_a_loop_is_the_net_with_its_blocks_repeated(loops: int) -> None:
     assert set(one.activations) == set(many.activations)
     assert all(np.array_equal(one.activations[name], many.activations[name]) for name in one.activations)
     assert weights.architecture.moments == long.architecture.moments
-    assert Ledger.of(weights).layers == 3
-    assert Ledger.of(weights).dense < Ledger.of(long).dense or loops == 1
+    assert weights.sizes.layers == 3
+    assert weights.sizes.dense < long.sizes.dense or loops == 1
     assert weights.architecture.cost <= long.architecture.cost + 1e-9
 
 
@@ -62,5 +62,5 @@ def test_rows_and_loops_run_on_jax_too() -> None:
     rows = Connectivity.of(6).rows([("1", "2"), ("2", "5"), ("5", "6"), ("3", "4")])
     with jax.enable_x64(True):
         arrays = {name: jnp.asarray(array) for name, array in weights.arrays.items()}
-        found = weights.architecture.forward(arrays, jnp.asarray(rows[None]))
+        found = jax.jit(weights.architecture.forward)(arrays, jnp.asarray(rows[None]))
     assert np.allclose(found, outputs(weights, rows[None]), rtol=0, atol=1e-12)

@@ -13,22 +13,23 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from cases import each
 from nets import LETTERS
 from oracles.naive_recurrent import logits as naive
-from vitrify.certify import campaign, certify
+from vitrify.certification import certify, mutation_test
 from vitrify.errors import FolderError, InputError
-from vitrify.net import Ledger, Weights, encode, load, logits, save, trace
 from vitrify.net.architecture import Output, from_json, to_json
-from vitrify.net.card import card
 from vitrify.net.cells import Cell, CellKind
+from vitrify.net.folder import card, load, save
+from vitrify.net.inference import batch_of, encode, logits, trace
 from vitrify.net.labels import Labels, SpaceLabel
 from vitrify.net.recurrent import Recurrent
-from vitrify.net.run import batch_of
 from vitrify.net.spaces import OneHot
 from vitrify.net.sparse import OnRows, is_sparse
 from vitrify.net.transformer import Block, Transformer
 from vitrify.net.transformer_forward import Cache
-from vitrify.spec.automata import cyclic
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.families import cyclic
 
 KINDS: tuple[CellKind, ...] = get_args(CellKind)
 LINEAR = [kind for kind in KINDS if kind not in ("relu", "lstm")]
@@ -84,8 +85,8 @@ def ring(letters: int) -> Weights[Recurrent]:
     return Weights(architecture, arrays, Labels((count,)))
 
 
-@pytest.mark.parametrize("units", [6, 0])
-@pytest.mark.parametrize("kind", KINDS)
+@each("units", [6, 0])
+@each("kind", KINDS)
 def test_the_forward_pass_is_the_naive_one(kind: CellKind, units: int) -> None:
     weights = random_net(net(kind, units=units))
     assert weights.architecture.units_per_layer == (units,)
@@ -94,8 +95,8 @@ def test_the_forward_pass_is_the_naive_one(kind: CellKind, units: int) -> None:
         np.testing.assert_allclose(rows, wanted, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("length", [1, 2, 7, 33])
-@pytest.mark.parametrize("kind", LINEAR)
+@each("length", [1, 2, 7, 33])
+@each("kind", LINEAR)
 def test_rounds_give_the_states_of_steps(kind: CellKind, length: int) -> None:
     weights = random_net(net(kind, max_length=length))
     rounds = replace(weights, architecture=net(kind, cell=cell(kind, parallel=True), max_length=length))
@@ -131,7 +132,7 @@ def test_reflections_and_saturated_gates_are_exact() -> None:
     assert seen["blocks.0.hook_state"].tolist() == [[0.0] * 5] * 2 + [[float(np.tanh(1.0))] * 5] * 6
 
 
-@pytest.mark.parametrize("kind", ALL)
+@each("kind", ALL)
 def test_a_cell_in_a_block_adds_what_its_state_says(kind: str) -> None:
     """A hybrid of one cell and no head, against a recurrent net with the same cell."""
     made: Any = kind.removeprefix("parallel ")
@@ -205,7 +206,7 @@ def test_jax_gives_the_same_numbers_and_slopes(kind: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ALL)
+@each("kind", ALL)
 def test_single_precision_stays_single(kind: str) -> None:
     made: Any = kind.removeprefix("parallel ")
     weights = random_net(net(made, cell=cell(made, parallel=made != kind))).map(lambda array: array.astype(np.float32))
@@ -248,12 +249,12 @@ def test_shapes_and_sizes_by_hand() -> None:
     }
     assert net("lstm", units=0).shapes()["unembed.W_U"] == (5, 2)
     assert (net("lstm").width, net("relu").width) == (10, 5)  # an LSTM keeps two rows
-    size = Ledger.of(random_net(net()))
+    size = random_net(net()).sizes
     assert (size.layers, size.heads, size.attention_layers, size.d_model, size.units) == (1, 0, 0, 5, 6)
     assert size.dense == 12 + 25 + 15 + 30 + 6 + 24 + 4 + 8 + 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_json_and_folders(tmp_path: Path, kind: CellKind) -> None:
     architecture = net(kind)
     assert from_json(json.loads(json.dumps(to_json(architecture)))) == architecture
@@ -282,8 +283,8 @@ def test_it_is_certified_and_broken_like_any_other_net() -> None:
     weights, spec = ring(3), cyclic(3)
     evidence = certify(weights, spec, work=1e7)
     assert evidence.verdict == "holds"
-    assert evidence.measured["largest distance of a named space from a legal value"] == 0.0
-    found = campaign(weights, spec, count=100, work=1e6)
+    assert evidence.measured("largest distance of a named space from a legal value") == 0.0
+    found = mutation_test(weights, spec, count=100, work=1e6)
     assert {what for what, _ in found.survivors} <= {"unembed.W_U[0] zeroed"}  # no logit stands out: the first is taken
     off = weights.with_array("unembed.b_U", np.array([0.0, 2.0, 0.0]))
     assert certify(off, spec, work=1e7).verdict == "fails"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cases import each
 from vitrify.errors import FolderError
 from vitrify.net.spaces import (
     KINDS,
@@ -65,7 +66,7 @@ def test_every_kind_is_here() -> None:
     assert all(KINDS[kind.tag] is type(kind) for kind in EVERY)
 
 
-@pytest.mark.parametrize("kind", EVERY, ids=repr)
+@each("kind", EVERY, ids=repr)
 def test_every_dimension_has_its_name_and_bounds(kind: Kind) -> None:
     vectors = legal(kind)
     assert len(kind.names) == len(set(kind.names)) == kind.size == vectors.shape[1]
@@ -73,7 +74,7 @@ def test_every_dimension_has_its_name_and_bounds(kind: Kind) -> None:
     assert (vectors <= kind.high).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "wanted"),
     [
         (Flag(), ("",)),
@@ -88,12 +89,12 @@ def test_names(kind: Kind, wanted: tuple[str, ...]) -> None:
     assert kind.names == wanted
 
 
-@pytest.mark.parametrize(("count", "size"), [(1, 2), (2, 2), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4)])
+@each(("count", "size"), [(1, 2), (2, 2), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4)])
 def test_bits_take_the_logarithm(count: int, size: int) -> None:
     assert Bits(names(count)).size == size
 
 
-@pytest.mark.parametrize("kind", CATEGORICAL, ids=repr)
+@each("kind", CATEGORICAL, ids=repr)
 def test_norm_and_gap_hold_for_all_pairs(kind: Categorical) -> None:
     products = kind.codes @ kind.codes.T
     assert (np.diag(products) == kind.norm).all()
@@ -103,14 +104,14 @@ def test_norm_and_gap_hold_for_all_pairs(kind: Categorical) -> None:
     assert not others or max(others) == kind.norm - kind.gap  # the gap is not understated
 
 
-@pytest.mark.parametrize("kind", EVERY, ids=repr)
+@each("kind", EVERY, ids=repr)
 def test_legal_vectors_do_not_deviate(kind: Kind) -> None:
     assert not kind.deviation(legal(kind)).any()
     assert kind.deviation(legal(kind)).shape == (len(legal(kind)),)
     assert kind.deviation(legal(kind)[None, None]).shape == (1, 1, len(legal(kind)))
 
 
-@pytest.mark.parametrize("kind", EVERY, ids=repr)
+@each("kind", EVERY, ids=repr)
 def test_deviation_grows_outwards(kind: Kind) -> None:
     for vector in legal(kind)[[0, -1]]:
         for place in range(kind.size):
@@ -121,7 +122,7 @@ def test_deviation_grows_outwards(kind: Kind) -> None:
             np.testing.assert_allclose(kind.deviation(steps), [0.1, 0.2, 0.3, 0.4])
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "vector", "wanted"),
     [
         (Flag(), [0.6], 0.4),
@@ -145,14 +146,14 @@ def test_deviation_by_hand(kind: Kind, vector: list[float], wanted: float) -> No
     assert float(kind.deviation(np.array(vector))) == pytest.approx(wanted, abs=1e-15)
 
 
-@pytest.mark.parametrize("kind", CATEGORICAL, ids=repr)
+@each("kind", CATEGORICAL, ids=repr)
 def test_codes_decode_to_their_values_under_noise(kind: Categorical) -> None:
     noise = np.random.default_rng(0).uniform(-0.4, 0.4, size=kind.codes.shape) / kind.size
     assert [decode(kind, code) for code in kind.codes + noise] == list(kind.values)
     assert decode(kind, np.zeros(kind.size)) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "vector", "wanted"),
     [
         (Flag(), [0.9], 1),
@@ -168,7 +169,7 @@ def test_numbers_decode_to_numbers(kind: Kind, vector: list[float], wanted: obje
     assert decode(kind, np.array(vector)) == wanted
 
 
-@pytest.mark.parametrize("kind", EVERY, ids=repr)
+@each("kind", EVERY, ids=repr)
 def test_json_round_trip(kind: Kind) -> None:
     again = kind_from_json(json.loads(json.dumps(kind_to_json(kind))))
     assert again == kind
@@ -176,7 +177,7 @@ def test_json_round_trip(kind: Kind) -> None:
     assert eval(repr(kind)) == kind
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [{}, {"kind": "colour"}, {"kind": "onehot"}, {"kind": "flag", "size": 2}, {"kind": ["flag"]}, "flag", 3, None],
 )
@@ -185,7 +186,7 @@ def test_an_unknown_kind_is_refused(data: object) -> None:
         kind_from_json(data)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 32])
+@each("count", [1, 2, 3, 4, 5, 8, 32])
 def test_a_line_cuts_each_point_of_a_circle_off_from_all_others(count: int) -> None:
     kind = Circle(names(count))
     products = kind.codes @ kind.codes.T

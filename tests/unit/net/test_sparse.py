@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 
+from cases import each
 from vitrify.net import sparse
 from vitrify.net.sparse import (
     OnRows,
@@ -91,7 +92,7 @@ def test_a_sparse_matrix_is_densified_only_where_it_is_dense(monkeypatch: pytest
     assert is_sparse(prepare(csr_array(matrix)))
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (2, 4), (2, 0)])
+@each("shape", [(), (3,), (2, 4), (2, 0)])
 def test_rows_of_any_shape(shape: tuple[int, ...]) -> None:
     matrix = thin((6, 3), 0.5)
     index = np.random.default_rng(2).integers(6, size=shape)

@@ -9,8 +9,8 @@ import pytest
 
 from nets import EVERY_HEAD, copycat, mixed, random_net
 from vitrify.errors import InputError
+from vitrify.net.inference import logits, trace
 from vitrify.net.labels import Labels, SpaceLabel
-from vitrify.net.run import logits, trace
 from vitrify.net.spaces import Reals
 
 NAMES = [
@@ -170,8 +170,8 @@ def test_words_the_net_does_not_read_are_refused() -> None:
 
 def test_an_image_and_a_graph_are_traced_from_words() -> None:
     from vitrify.constructions.catalogue import build
-    from vitrify.spec.connectivity import Connectivity
-    from vitrify.spec.scenes import random_scene
+    from vitrify.spec.computation.connectivity import Connectivity
+    from vitrify.spec.geometry.scene import random_scene
 
     net = build(random_scene(0))
     rows, columns = net.architecture.rows, net.architecture.columns

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError
 from vitrify.kit import assemble
 from vitrify.kit.network import Builder, Readout, Space, Units
-from vitrify.net import load, outputs, save, trace
-from vitrify.net.answers import answer, stream
+from vitrify.net.answers import run, run_lines
 from vitrify.net.architecture import Output
+from vitrify.net.folder import load, save
+from vitrify.net.inference import outputs, trace
 from vitrify.net.spaces import Reals
 from vitrify.net.weights import Weights
 
@@ -28,9 +30,7 @@ def sum_of_relus() -> Weights:
             "relus", ((given, np.array([[1.0, 0.0], [-1.0, 1.0]])),), np.zeros(2), ((total, np.array([[1.0], [2.0]])),)
         )
     )
-    return assemble(
-        net.network(Output("values", ("z",)), Readout(((total, np.eye(1)),), np.zeros(1), {total: 1.0}), {})
-    )
+    return assemble(net.network(Output("values", ("z",)), Readout(((total, np.eye(1)),), np.zeros(1), {total: 1.0})))
 
 
 def test_the_vector_stands_at_every_position() -> None:
@@ -52,25 +52,25 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_it_answers_numbers_and_refuses_words() -> None:
-    assert answer(sum_of_relus(), ["0.5", "0.25"], False, None)["values"] == {"z": 0.75}
+    assert run(sum_of_relus(), ["0.5", "0.25"]).values == {"z": 0.75}
     with pytest.raises(InputError, match="reads 2 numbers"):
-        answer(sum_of_relus(), ["1"], False, None)
+        run(sum_of_relus(), ["1"])
     with pytest.raises(InputError, match="'a'"):
-        answer(sum_of_relus(), ["1", "a"], False, None)
+        run(sum_of_relus(), ["1", "a"])
 
 
-@pytest.mark.parametrize("word", ["1.0000001", "-2", "nan", "inf"])
+@each("word", ["1.0000001", "-2", "nan", "inf"])
 def test_numbers_must_lie_where_the_net_was_built_for(word: str) -> None:
     with pytest.raises(InputError, match="right for numbers from -1 to 1, but y is"):
-        answer(sum_of_relus(), ["0", word], False, None)
-    assert answer(sum_of_relus(), ["1", "-1"], False, None)["values"] == {"z": 2.0}
+        run(sum_of_relus(), ["0", word])
+    assert run(sum_of_relus(), ["1", "-1"]).values == {"z": 2.0}
 
 
 def test_lines_of_numbers_are_answered_one_by_one() -> None:
-    found = list(stream(sum_of_relus(), io.StringIO("0.5 0.25\n1 0\n"), False, None))
-    assert [line["values"]["z"] for line in found] == [0.75, 1.0]
+    answers = list(run_lines(sum_of_relus(), io.StringIO("0.5 0.25\n1 0\n"), False, None))
+    assert [line.values["z"] for line in answers] == [0.75, 1.0]
     with pytest.raises(InputError, match="standard input, line 2: this network reads 2 numbers"):
-        list(stream(sum_of_relus(), io.StringIO("0.5 0.25\n1\n"), False, None))
+        list(run_lines(sum_of_relus(), io.StringIO("0.5 0.25\n1\n"), False, None))
 
 
 def test_a_trace_names_positions_by_their_number() -> None:

@@ -12,11 +12,11 @@ from nets import mixed, random_arrays, random_net
 from vitrify.errors import FolderError
 from vitrify.net import sparse
 from vitrify.net.architecture import Output
+from vitrify.net.inference import logits
 from vitrify.net.labels import Labels
-from vitrify.net.run import logits
 from vitrify.net.sparse import OnRows
 from vitrify.net.transformer import Block, Head, Transformer
-from vitrify.net.weights import Ledger, Weights
+from vitrify.net.weights import Sizes, Weights
 
 TINY = Transformer(("<s>", "a"), Output("lm", ("x", "y", "z")), max_length=1, d_model=2)
 
@@ -134,12 +134,12 @@ def hand_made() -> Weights:
     return Weights(net, arrays | {"embed.W_E": embed})
 
 
-def test_the_ledger_counts() -> None:
+def test_the_sizes_counts() -> None:
     # widths 2, then 2 heads of 1, then an MLP of 1, then an MLP of 2: 2, 4, 5, 5, 7
     dense = 2 * 2 + 2 * 2  # embeddings and two positions
     dense += 2 * (2 * 2 + 2) * 2 + 2 * (2 * 3 + 3) + 2 * 3 * 1 + 2  # queries and keys, values, outputs, beta
     dense += (4 * 4 + 4 + 4 * 1 + 1) + (5 * 5 + 5 + 5 * 2 + 2) + (7 * 3 + 3)  # two MLPs, unembedding
-    assert Ledger.of(hand_made()) == Ledger(
+    assert hand_made().sizes == Sizes(
         layers=2,
         attention_layers=1,
         heads=2,
@@ -156,13 +156,13 @@ def test_the_ledger_counts() -> None:
 
 def test_a_net_of_nothing() -> None:
     zeros = {name: np.zeros(shape) for name, shape in TINY.shapes().items()}
-    size = Ledger.of(Weights(TINY, zeros))
+    size = Weights(TINY, zeros).sizes
     assert (size.layers, size.heads, size.d_head, size.nonzero, size.max_abs) == (0, 0, 0, 0, 0.0)
 
 
 def test_the_largest_weight_may_be_sparse() -> None:
     embed = csr_array(np.array([[0, -99.0], [0, 0]]))
-    assert Ledger.of(hand_made().with_array("embed.W_E", embed)).max_abs == 99
+    assert hand_made().with_array("embed.W_E", embed).sizes.max_abs == 99
 
 
 def test_repr_says_what_it_is() -> None:

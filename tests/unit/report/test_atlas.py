@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -11,21 +10,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from atlas_rows import DEPTH, HEADLINES, RECORDED, TABLE, evidence
+from atlas_rows import DEPTH, HEADLINES, RECORDED, TABLE, outcome
 from command_line import vitrify
+from vitrify.claims.catalogue import Outcome
 from vitrify.errors import InputError
-from vitrify.learn._disk import Lock
-from vitrify.report import atlas, checking
-from vitrify.report.atlas import build, lives
-from vitrify.report.checking import Done, Job
-from vitrify.report.evidence import Row, Store
+from vitrify.files import Lock, put
+from vitrify.report import atlas
+from vitrify.report.atlas import ClaimCheck, Done, build, lives
+from vitrify.report.evidence import AtlasEntry, EvidenceStore
 from vitrify.report.figures import Drawings
-from vitrify.report.files import put
+from worker_tasks import Aborting
 
 QUICK = ("the_sqrt_position_code_needs_a_cubic_temperature", "parity_takes_a_diagonal_recurrence_a_negative_eigenvalue")
 LEFT_OUT = re.compile(r'<data class="seconds">[^<]*</data>|"seconds": [\d.]+')
@@ -36,25 +36,25 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Checks that find something at once, one after the other in this process; the names of what was checked."""
     names: list[str] = []
 
-    def check(store: Store, headline: Any, scale: Any) -> dict[str, Any]:
+    def check(store: EvidenceStore, headline: Any, scale: Any) -> Outcome:
         names.append(headline.name)
         if headline.name == "two_layers_compose_functions":
             raise ValueError("too few letters")
-        found = evidence(headline.name, scale=scale)
-        put(store.path(headline, scale), json.dumps(found))
+        found = outcome(headline.name, scale=scale)
+        put(store.path(headline, scale), json.dumps(found.to_json()))
         return found
 
-    def run(jobs: Sequence[Job]) -> Iterator[Done]:
+    def run(jobs: Sequence[ClaimCheck]) -> Iterator[Done]:
         for job in jobs:
             try:
-                job.run()
+                job.check()
                 yield Done(job, None)
             except ValueError as error:
                 yield Done(job, str(error))
 
-    monkeypatch.setattr(Store, "check", check)
+    monkeypatch.setattr(EvidenceStore, "check", check)
     monkeypatch.setattr(Drawings, "draw", lambda *_: None)
-    monkeypatch.setattr(atlas, "run", run)
+    monkeypatch.setattr(atlas, "run_checks", run)
     return names
 
 
@@ -82,11 +82,11 @@ def test_what_trains_for_long_is_taken_from_what_is_recorded(checked: list[str],
 
 def test_a_claim_is_checked_if_that_takes_seconds() -> None:
     built, trained = HEADLINES[QUICK[0]], HEADLINES[DEPTH]
-    quick, long = ({"scale": "quick", "seconds": seconds} for seconds in (9.0, 11.0))
+    quick, long = (outcome(DEPTH, seconds=seconds) for seconds in (9.0, 11.0))
     assert lives(built, None, every=False)
     assert lives(trained, quick, every=False)
     assert not lives(trained, long, every=False)
-    assert not lives(trained, quick | {"scale": "paper"}, every=False)
+    assert not lives(trained, replace(quick, scale="paper"), every=False)
     assert not lives(trained, None, every=False)
     assert lives(trained, long, every=True)
 
@@ -111,14 +111,14 @@ def test_a_page_is_there_before_the_checks_and_fills_in(
 ) -> None:
     seen = []
 
-    def watched(jobs: Sequence[Job]) -> Iterator[Done]:
+    def watched(jobs: Sequence[ClaimCheck]) -> Iterator[Done]:
         seen.append((tmp_path / "index.html").read_text())
         for job in jobs:
-            job.run()
+            job.check()
             yield Done(job, None)
             seen.append((tmp_path / "index.html").read_text())
 
-    monkeypatch.setattr(atlas, "run", watched)
+    monkeypatch.setattr(atlas, "run_checks", watched)
     ticks: list[tuple[float, float, str]] = []
     build(tmp_path, only=QUICK, progress=lambda *tick: ticks.append(tick))
     assert [text.count('data-verdict="being checked"') for text in seen] == [2, 1, 0]
@@ -149,20 +149,19 @@ def test_the_command_says_where_to_look_and_what_does_not_hold(checked: list[str
     done = vitrify("atlas", "-o", tmp_path, "--only", "two_layers_compose", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["claims"] == [
-        {"name": "two_layers_compose_functions", "row": "R19", "verdict": "could not be checked", "origin": "broken"}
+        {"name": "two_layers_compose_functions", "id": "R19", "verdict": "could not be checked", "origin": "broken"}
     ]
     done = vitrify("atlas", "-o", tmp_path, "--only", "no_such_claim")
     assert done.returncode == 2
-    assert "no claim is called" in done.stderr
+    assert "no claim has the name" in done.stderr
 
 
-def test_a_worker_that_ends_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Jobs that can't be run in another process, and one whose process is gone."""
-    jobs = [Job(HEADLINES[QUICK[0]], "recorded", "quick", tmp_path, None)] * 2
-    assert [done.error for done in checking.run(jobs, workers=1)] == [None, None]  # nothing is recorded, none to draw
-    monkeypatch.setattr(checking, "_work", os.abort)  # what the process is told to do
-    ends = [done.error or "" for done in checking.run(jobs, workers=1)]
-    assert ["ended" in ends[0], "no process was left" in ends[1]] == [True, True]
+@pytest.mark.long
+def test_a_worker_that_ends_is_noticed_and_replaced(tmp_path: Path) -> None:
+    values: Any = (AtlasEntry(HEADLINES[QUICK[0]], "absent"), "quick", tmp_path)
+    jobs = [ClaimCheck(*values), Aborting(*values), ClaimCheck(*values)]  # nothing is recorded, none to draw
+    ends = [done.error for done in atlas.run_checks(jobs, workers=1)]
+    assert ends == [None, atlas.LOST, None]
 
 
 def site_of(out: Path) -> dict[str, str]:
@@ -200,6 +199,6 @@ def test_an_atlas_that_is_killed_at_any_moment_goes_on_and_gives_the_same_site(t
 
 
 def test_a_row_says_why_it_has_no_verdict() -> None:
-    assert Row(HEADLINES[DEPTH], "waiting").verdict == "being checked"
-    assert Row(HEADLINES[DEPTH], "live", evidence(DEPTH, saboteur_rejected=False)).verdict == "undecided"
-    assert Row(HEADLINES[DEPTH], "live", evidence(DEPTH, verdict="fails")).verdict == "fails"
+    assert AtlasEntry(HEADLINES[DEPTH], "waiting").verdict == "being checked"
+    assert AtlasEntry(HEADLINES[DEPTH], "live", outcome(DEPTH, saboteur_rejected=False)).verdict == "undecided"
+    assert AtlasEntry(HEADLINES[DEPTH], "live", outcome(DEPTH, verdict="fails")).verdict == "fails"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from vitrify.claims import _chain
+from cases import each
 from vitrify.errors import InputError
-from vitrify.report.landscape import EDGE, FORMS, LEAST, path, places, surface
-from vitrify.report.recorded import nearest, runs
+from vitrify.learn import bit_chain
+from vitrify.report.landscape import EDGE, FORMS, MIN_P, nearest, path, places, runs, surface
 
 CHAINS = ((0.2, 0.3), (0.5, 0.8), (0.9, 0.35))
 POINTS = ((0.7, 0.3, 0.4), (-1.2, -1.1, -0.3), (0.4, -0.6, 0.9), (1.9, 1.4, -1.6))
@@ -39,8 +39,8 @@ def by_hand(a: float, p: float, q: float) -> float:
     return float(minimize_scalar(mean, bounds=(-14, 14), method="bounded", options={"xatol": 1e-10}).fun)
 
 
-@pytest.mark.parametrize("key", FORMS)
-@pytest.mark.parametrize(("p", "q"), CHAINS)
+@each("key", FORMS)
+@each(("p", "q"), CHAINS)
 def test_the_surface_is_the_least_cross_entropy_at_every_point(key: str, p: float, q: float) -> None:
     found = surface(key, p, q, 0.3)
     side = np.linspace(-EDGE, EDGE, len(found["loss"]))
@@ -60,16 +60,17 @@ def test_the_flow_goes_down_the_gradient(key: str) -> None:
         slope = []
         for at in range(3):
             step = 1e-6 * np.eye(3)[at]
-            ends = [float(_chain.profile(contrast(key, *(point + sign * step)), p, q)) for sign in (1, -1)]
+            ends = [float(bit_chain.profile(contrast(key, *(point + sign * step)), p, q)) for sign in (1, -1)]
             slope.append((ends[0] - ends[1]) / 2e-6)
         down = FORMS[key].downhill(np.array(point), p, q)
         np.testing.assert_allclose(down[used], -np.array(slope)[used], atol=1e-7)
 
 
-@pytest.mark.parametrize("key", FORMS)
-@pytest.mark.parametrize(("p", "q"), CHAINS[:2])
+@pytest.mark.long
+@each("key", FORMS)
+@each(("p", "q"), CHAINS[:2])
 def test_the_flow_ends_where_the_rule_says(key: str, p: float, q: float) -> None:
-    alone, rate = _chain.alone(p, q), _chain.rate(p, q)
+    alone, rate = bit_chain.alone(p, q), bit_chain.rate(p, q)
     seen = set()
     for e, w, third in STARTS:
         found = path(key, p, q, e, w, third)
@@ -92,7 +93,7 @@ def test_without_tying_only_starts_with_e_as_large_as_the_readout_end_at_the_sad
 
 def test_what_the_flow_keeps_is_kept_along_a_way() -> None:
     way = np.array(path("tied", 0.5, 0.8, 1.2, -0.4)["way"])
-    energies = _chain.energy(way[:, 0], way[:, 1])
+    energies = bit_chain.energy(way[:, 0], way[:, 1])
     np.testing.assert_allclose(energies, energies[0], atol=2e-3)
     assert abs(way[-1] - way[0]).max() > 0.3
 
@@ -101,19 +102,21 @@ def test_the_rule_of_two_numbers_is_that_of_the_claim() -> None:
     side = np.linspace(-EDGE, EDGE, 60)
     e, w = np.meshgrid(side, side)
     for p, q in CHAINS:
-        np.testing.assert_array_equal(FORMS["tied"].trapped(e, w, 0.0, p, q), _chain.trapped(e, w, p, q))
+        np.testing.assert_array_equal(FORMS["tied"].trapped(e, w, 0.0, p, q), bit_chain.trapped(e, w, p, q))
 
 
-@pytest.mark.parametrize("key", ["tied", "attention"])
-@pytest.mark.parametrize(("p", "q"), CHAINS[:2])
-@pytest.mark.parametrize("third", [0.0, -1.5])
+@each("key", ["tied", "attention"])
+@each(("p", "q"), CHAINS[:2])
+@each("third", [0.0, -1.5])
 def test_places_without_reading_are_named_by_the_curvature_along_e(key: str, p: float, q: float, third: float) -> None:
     for place in places(key, p, q, third)[1:3]:
         w = float(np.mean(place["w"]))
         third = third if key == "attention" else 0.0
-        rise = [float(_chain.profile(contrast(key, e, w, third), p, q)) - _chain.alone(p, q) for e in (0.01, -0.01)]
+        rise = [
+            float(bit_chain.profile(contrast(key, e, w, third), p, q)) - bit_chain.alone(p, q) for e in (0.01, -0.01)
+        ]
         assert (min(rise) > 0) == (place["kind"] == "bad local minimum")
-        assert place["loss"] == pytest.approx(_chain.alone(p, q))
+        assert place["loss"] == pytest.approx(bit_chain.alone(p, q))
 
 
 @pytest.mark.parametrize("key", FORMS)
@@ -123,10 +126,10 @@ def test_goals_have_the_right_contrast_and_lines_go_down(key: str) -> None:
         assert found["goals"]
         for goal in found["goals"]:
             for e, w in goal[::7]:
-                loss = float(_chain.profile(contrast(key, e, w, 0.5), p, q))
+                loss = float(bit_chain.profile(contrast(key, e, w, 0.5), p, q))
                 assert loss == pytest.approx(found["rate"], abs=2e-3)
         for line in found["lines"]:
-            losses = [float(_chain.profile(contrast(key, e, w, 0.5), p, q)) for e, w in line]
+            losses = [float(bit_chain.profile(contrast(key, e, w, 0.5), p, q)) for e, w in line]
             assert losses[-1] <= losses[0] + 1e-6
 
 
@@ -143,9 +146,7 @@ def test_words_say_what_is_seen_and_nothing_breaks_on_the_line() -> None:
     assert (still["kind"], len(still["way"])) == ("saddle", 1)
 
 
-@pytest.mark.parametrize(
-    "asked", [("other", 0.5, 0.5), ("tied", 0.0, 0.5), ("tied", 0.5, LEAST / 2), ("tied", float("nan"), 0.5)]
-)
+@each("asked", [("other", 0.5, 0.5), ("tied", 0.0, 0.5), ("tied", 0.5, MIN_P / 2), ("tied", float("nan"), 0.5)])
 def test_what_makes_no_sense_is_refused(asked: Any) -> None:
     with pytest.raises(InputError):
         surface(*asked)
@@ -191,7 +192,7 @@ def test_ways_are_those_of_the_library_s_own_flow(key: str) -> None:
     def loss(point: Any, chain: Any) -> Any:
         e, w, third = point["e"], point["w"], point["third"]
         first = {"tied": e**2, "attention": e**2 * (1 + third), "untied": e * third}[key]
-        return _chain.profile(first * _chain.gain(w), *chain)
+        return bit_chain.profile(first * bit_chain.gain(w), *chain)
 
     starts = dict(zip(("e", "w", "third"), STARTS.T, strict=True))
     for p, q in CHAINS[:2]:

@@ -12,7 +12,7 @@ import pytest
 
 from vitrify.errors import InputError
 from vitrify.learn.follow import Follower
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 from vitrify.report.curves import LINES, look
 
 LOSSES = np.array([[0.9, 0.7, 0.60], [1.1, 0.8, 0.62], [1.0, 0.9, 0.64]])  # [seed, step]
@@ -23,7 +23,7 @@ def identity(seed: int, p: float = 0.2, model: str = "transformer") -> dict[str,
     return {"sandbox": {"name": "markov", "p": p}, "model": {"name": model}, "seed": seed}
 
 
-def trained(store: Store, p: float = 0.2, floor: float = 0.5, ended: bool = True, **more: Any) -> Any:
+def trained(store: RunStore, p: float = 0.2, floor: float = 0.5, ended: bool = True, **more: Any) -> Any:
     """Runs of three seeds with the losses above; if they have not ended, the group is handed out."""
     opened = store.open_many([identity(seed, p, **more) for seed in range(3)])
     (group,) = opened.groups
@@ -42,7 +42,7 @@ def trained(store: Store, p: float = 0.2, floor: float = 0.5, ended: bool = True
 
 
 def test_a_line_is_the_mean_of_its_members_and_a_band_of_percentiles(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     trained(store)
     found = look(Follower(store))
     (line,) = found["chosen"]["lines"]
@@ -62,7 +62,7 @@ def test_a_line_is_the_mean_of_its_members_and_a_band_of_percentiles(tmp_path: P
 
 
 def test_combinations_have_lines_and_floors_of_their_own(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     trained(store)
     trained(store, p=0.4, floor=0.55)
     chosen = look(Follower(store), quantity="loss")["chosen"]
@@ -75,7 +75,7 @@ def test_combinations_have_lines_and_floors_of_their_own(tmp_path: Path) -> None
 
 
 def test_what_is_under_way_is_shown_first_and_grows(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     follower = Follower(store)
     group = trained(store, ended=False)
     trained(store, model="mlp")
@@ -91,7 +91,7 @@ def test_what_is_under_way_is_shown_first_and_grows(tmp_path: Path) -> None:
 
 
 def test_a_member_that_ended_keeps_its_last_value_and_one_under_way_does_not(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     group = trained(store, ended=False)
     group.finish(0, {"loss": 0.6})
     group.log({"step": 9, "loss": np.array([7.0, 0.5, 0.5])})
@@ -102,7 +102,7 @@ def test_a_member_that_ended_keeps_its_last_value_and_one_under_way_does_not(tmp
 
 
 def test_of_a_member_under_way_nothing_is_said_about_later_steps(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     trained(store)
     with store.open(identity(3)) as run:
         run.log({"step": 0, "loss": 5.0})
@@ -113,7 +113,7 @@ def test_of_a_member_under_way_nothing_is_said_about_later_steps(tmp_path: Path)
 
 
 def test_more_combinations_than_colours_are_counted(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     for number in range(LINES + 2):
         with store.open(identity(0, p=number / 20)) as run:
             run.log({"step": 0, "loss": 1.0})
@@ -123,7 +123,7 @@ def test_more_combinations_than_colours_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_not_there_yet_is_waited_for_and_mistakes_are_told(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
+    store = RunStore(tmp_path / "runs")
     follower = Follower(store)
     assert "there is no run store" in look(follower)["said"]
     trained(store)

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from atlas_rows import AUTOMATA, DEPTH, HEADLINES, MAP, RECORDED
-from vitrify.claims._kept import written
+from vitrify.claims import catalogue
+from vitrify.claims.catalogue import evidence_folder
+from vitrify.files import keep_only, put
 from vitrify.report import evidence
-from vitrify.report.evidence import SOURCES, Store, digest, in_order, recorded, recorded_in
-from vitrify.report.files import keep_only, put, read_json
+from vitrify.report.evidence import SOURCES, EvidenceStore, digest, in_order, recorded
+from vitrify.report.recorded import written
 
 QUICKEST = "the_sqrt_position_code_needs_a_cubic_temperature"
 IMPORTING = "sums_of_others"
@@ -39,6 +41,7 @@ def _forget() -> None:
     evidence._imported.cache_clear()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changed", "again"),
     [
@@ -60,20 +63,20 @@ def test_what_a_check_depends_on_makes_it_due_and_nothing_else(sources: Path, ch
 
 
 def test_a_check_is_kept_and_found_again(tmp_path: Path) -> None:
-    store, headline = Store(tmp_path), HEADLINES[QUICKEST]
+    store, headline = EvidenceStore(tmp_path), HEADLINES[QUICKEST]
     assert store.find(headline, "quick") is None
     found = store.check(headline, "paper")  # has no such scale
     assert store.find(headline, "quick") is None
     again = store.find(headline, "paper")
     assert again is not None
-    assert again == json.loads(json.dumps(found))
-    assert (again["verdict"], again["scale"], again["name"]) == ("holds", "quick", QUICKEST)
-    assert set(again["subjects"]) == {key.split(": ")[0] for key in again["declared"]}
-    assert all(each["saboteur"]["verdict"] == "fails" for each in again["subjects"].values())
-    assert store.seconds(headline, "paper") == again["seconds"]
+    assert again == found
+    assert (again.verdict, again.scale, again.name) == ("holds", "quick", QUICKEST)
+    assert set(again.saboteurs) == set(again.evidence.parts)
+    assert all(broken.verdict == "fails" for broken in again.saboteurs.values())
+    assert store.seconds(headline, "paper") == again.evidence.seconds
     store.path(headline, "paper").rename(tmp_path / f"{QUICKEST}.paper.0123.json")  # of other code
     assert store.find(headline, "paper") is None
-    assert store.seconds(headline, "paper") == again["seconds"]
+    assert store.seconds(headline, "paper") == again.evidence.seconds
 
 
 def test_what_is_kept_is_json_whatever_its_keys_are() -> None:
@@ -86,23 +89,24 @@ def test_what_is_kept_is_json_whatever_its_keys_are() -> None:
 def test_recorded_evidence_is_found_in_a_checkout_and_missed_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert recorded_in() == RECORDED
+    assert evidence_folder() == RECORDED
     (tmp_path / "docs" / "evidence").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert recorded_in() == tmp_path / "docs" / "evidence"
+    assert evidence_folder() == tmp_path / "docs" / "evidence"
     monkeypatch.chdir(tmp_path / "docs")
-    monkeypatch.setattr(evidence, "SOURCES", tmp_path / "lib" / "python" / "vitrify")
-    assert recorded_in() is None
+    monkeypatch.setattr(catalogue, "CHECKOUT", tmp_path / "lib")
+    assert evidence_folder() is None
     assert recorded(HEADLINES[DEPTH], None) is None
     assert recorded(HEADLINES[DEPTH], tmp_path) is None
     (tmp_path / f"{DEPTH}.json").write_text("{half of")
     assert recorded(HEADLINES[DEPTH], tmp_path) is None
-    (tmp_path / f"{DEPTH}.json").write_text('{"name": "another"}')
-    assert recorded(HEADLINES[DEPTH], tmp_path) is None
+    for text in ('{"name": "another"}', f'{{"name": "{DEPTH}", "verdict": "holds"}}'):  # the last: an earlier version
+        (tmp_path / f"{DEPTH}.json").write_text(text)
+        assert recorded(HEADLINES[DEPTH], tmp_path) is None
 
 
 def test_claims_are_in_the_order_of_parts_and_numbers() -> None:
-    rows = [str(headline.fields["row"]) for headline in in_order(HEADLINES.values())]
+    rows = [str(headline.fields["id"]) for headline in in_order(HEADLINES.values())]
     assert [key for at, key in enumerate(row[0] for row in rows) if at == 0 or rows[at - 1][0] != key] == list("RBLG")
     numbers = [int(row[1:]) for row in rows if row[0] == "R"]
     assert numbers == sorted(numbers)
@@ -121,4 +125,3 @@ def test_a_file_is_written_whole_and_only_when_it_changes(tmp_path: Path) -> Non
     (tmp_path / "deep" / "old.html").write_text("")
     keep_only(tmp_path / "deep", {"file.html"})
     assert [each.name for each in path.parent.iterdir()] == ["file.html"]
-    assert read_json(path) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from atlas_rows import AUTOMATA, HEADLINES, evidence
+from atlas_rows import AUTOMATA, HEADLINES, SIZES, SWAP, outcome, part
+from vitrify.certification.evidence import quantities
 from vitrify.report import figures
 from vitrify.report.figures import Drawing, Drawings, drawn
 
 
-def lines(shown: Mapping[str, Any]) -> Any:
+def lines(by_subject: Mapping[str, Any]) -> Any:
     """Two planes: curves with a band, on a logarithmic axis, and an image whose columns have names."""
+    shown = by_subject["curves"]
     from vitrify.learn.figures import band, sheet
 
     figure, planes = sheet(1, 2, "two planes")
@@ -44,9 +47,11 @@ def lines(shown: Mapping[str, Any]) -> Any:
 def drawing() -> Drawing:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(figures, "claim_of", lambda _: SimpleNamespace(draw=lines))
-        return drawn(HEADLINES[AUTOMATA], {"shown": {"x": [1, 10, 100], "y": [4.0, 5.0, 6.0]}})
+        figure = {"x": [1, 10, 100], "y": [4.0, 5.0, 6.0]}
+        return drawn(HEADLINES[AUTOMATA], outcome(AUTOMATA, parts={"curves": part(1, figure=figure)}))
 
 
+@pytest.mark.long
 def test_points_are_where_the_svg_has_them(drawing: Drawing) -> None:
     data = json.loads(drawing.points)
     left = data["planes"][0]
@@ -63,6 +68,7 @@ def test_points_are_where_the_svg_has_them(drawing: Drawing) -> None:
     assert (left["x"]["label"], left["y"]["label"]) == ("how much", "y")
 
 
+@pytest.mark.long
 def test_bands_belong_to_the_curve_of_their_colour_and_others_to_none(drawing: Drawing) -> None:
     data = json.loads(drawing.points)
     named = [(each["name"], len(each["points"])) for each in data["planes"][0]["series"]]
@@ -98,8 +104,8 @@ def test_the_small_picture_is_small(drawing: Drawing) -> None:
 
 
 def test_a_claim_without_a_figure_shows_its_promises_the_same_every_time(tmp_path: Path) -> None:
-    data, headline = evidence(AUTOMATA), HEADLINES[AUTOMATA]
-    data["measured"]["S5: softmax: d_model"] = 30
+    wrong = part(12, *quantities(SIZES, SIZES | {"d_model": 30}))
+    data, headline = outcome(AUTOMATA, parts={"S5: softmax": wrong, SWAP: part(3456)}), HEADLINES[AUTOMATA]
     once = drawn(headline, data)
     points = json.loads(once.points)
     by_label = {plane["x"]["label"]: plane["series"] for plane in points["planes"]}
@@ -112,11 +118,12 @@ def test_a_claim_without_a_figure_shows_its_promises_the_same_every_time(tmp_pat
     assert drawings.find(headline, data) is None
     drawings.draw(headline, data)
     assert drawings.find(headline, data) == once
-    assert drawings.find(headline, data | {"cases": 1}) is None
+    assert drawings.find(headline, replace(data, scale="paper")) is None
 
 
 def test_a_claim_without_numbers_shows_its_cases() -> None:
-    data = evidence(AUTOMATA, declared={}, measured={})
+    bare = {name: replace(part(cases), quantities=()) for name, cases in (("one", 12), ("two", 3456))}
+    data = outcome(AUTOMATA, parts=bare)
     (plane,) = json.loads(drawn(HEADLINES[AUTOMATA], data).points)["planes"]
     assert plane["series"][0]["points"] in ([[12, 0], [3456, 1]], [])
     assert [[12, 0], [3456, 1]] in [each["points"] for each in plane["series"]]

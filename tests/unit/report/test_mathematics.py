@@ -10,6 +10,7 @@ from vitrify.claims.catalogue import listing
 from vitrify.report.mathematics import markup, mathml
 
 
+@pytest.mark.long
 def test_every_formula_of_every_claim_becomes_mathml() -> None:
     formulas = {found for headline in listing() for found in re.findall(r"\$([^$]+)\$", headline.doc)}
     assert len(formulas) > 200

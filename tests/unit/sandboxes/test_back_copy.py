@@ -10,11 +10,11 @@ import pytest
 
 from vitrify.errors import InputError
 from vitrify.sandboxes.back_copy import BackCopy
-from vitrify.sandboxes.catalogue import Row, rows
+from vitrify.sandboxes.catalogue import Example, examples
 
 
-def drawn(sandbox: BackCopy, count: int) -> Row:
-    found: Row = jax.tree.map(np.asarray, jax.jit(lambda: rows(sandbox, 0, "test", 0, count))())
+def drawn(sandbox: BackCopy, count: int) -> Example:
+    found: Example = jax.tree.map(np.asarray, jax.jit(lambda: examples(sandbox, 0, "test", 0, count))())
     return found
 
 
@@ -40,7 +40,7 @@ def test_predictions_are_the_rule_and_its_means() -> None:
     trigger = int(np.flatnonzero(sandbox.trigger)[0])
     a, b = [token for token in range(5) if token != trigger][:2]
     tokens = np.array([a, b, trigger, b, a, trigger])
-    row = Row(tokens, np.append(tokens, 0), np.ones(7), {})
+    row = Example(tokens, np.append(tokens, 0), np.ones(7), {})
     best = np.exp(sandbox.optimal(row))
     expected = [sandbox.first, *sandbox.table[[a, b]], np.eye(5)[b], *sandbox.table[[b, a]], np.eye(5)[a]]
     np.testing.assert_allclose(best, expected, atol=1e-6)
@@ -55,10 +55,13 @@ def test_predictions_are_the_rule_and_its_means() -> None:
 
 def test_all_that_is_wrong_is_said() -> None:
     wrong = (
-        ({"vocabulary": 1}, "vocabulary must be at least 2"),
-        ({"vocabulary": 300}, "vocabulary must be at most 255, not 300"),
-        ({"vocabulary": 4, "triggers": 4, "length": 1}, "triggers must lie .*, 4, not 4; length must be at least 2"),
-        ({"alpha": 0.0, "task": -1}, "alpha must be positive, not 0; task must not be negative"),
+        ({"vocabulary": 1}, "vocabulary must be a whole number from 2 to 255, not 1"),
+        ({"vocabulary": 300}, "vocabulary must be a whole number from 2 to 255, not 300"),
+        ({"vocabulary": 4, "triggers": 4}, "triggers must be below vocabulary = 4, not 4"),
+        (
+            {"alpha": 0.0, "task": -1, "length": 1},
+            "length must be .* at least 2, not 1; alpha must be a number above 0, not 0.0; task must be .* at least 0",
+        ),
     )
     for parameters, message in wrong:
         with pytest.raises(InputError, match=message):

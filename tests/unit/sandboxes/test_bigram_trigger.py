@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cases import each
 from enumerated import Word, expect_next, many, on_gpu_paths, said
 from vitrify.errors import InputError
 from vitrify.sandboxes.bigram_trigger import BigramTrigger
 
 
-@pytest.mark.parametrize(("choice", "triggers"), [("random", 1), ("random", 2), ("fixed", 1), ("fixed", 2)])
+@each(("choice", "triggers"), [("random", 1), ("random", 2), ("fixed", 1), ("fixed", 2)])
 def test_the_optimum_is_that_of_all_triggers_and_outputs(choice: Literal["fixed", "random"], triggers: int) -> None:
     sandbox = BigramTrigger(vocabulary=3, triggers=triggers, length=5, choice=choice, task=3)
     kernel = sandbox.table
@@ -53,7 +54,7 @@ def test_the_optimum_bears_long_rows() -> None:
 
 
 def test_repeated_asks_where_the_output_is_known() -> None:
-    sandbox = BigramTrigger(vocabulary=6, triggers=3, length=30, asked="repeated", task=1)
+    sandbox = BigramTrigger(vocabulary=6, triggers=3, length=30, scored="repeated", task=1)
     found = many(sandbox, 60)
     fixed = set(np.flatnonzero(sandbox.prior).tolist())
     assert len(fixed) == 3
@@ -97,11 +98,15 @@ def test_the_way_of_a_gpu_leads_to_the_same_rows(monkeypatch: pytest.MonkeyPatch
     ("wrong", "expected"),
     [
         (
-            {"vocabulary": 1, "triggers": 2, "length": 1, "choice": "random", "asked": "repeated", "alpha": 0},
-            "vocabulary must be at least 2, not 1; triggers must lie from 1 to the vocabulary, 1, not 2; "
-            "length must be at least 2, not 1; asked=repeated needs choice=fixed.*; alpha must be positive, not 0",
+            {"vocabulary": 1, "triggers": 2, "length": 1, "alpha": 0},
+            "vocabulary must be .* at least 2, not 1; length must be .* at least 2, not 1; "
+            "alpha must be a number above 0, not 0",
         ),
-        ({"task": -1}, "task must not be negative, not -1"),
+        (
+            {"vocabulary": 4, "triggers": 5, "choice": "random", "scored": "repeated"},
+            "triggers must be at most vocabulary = 4, not 5; scored = repeated needs choice=fixed",
+        ),
+        ({"task": -1}, "task must be a whole number of at least 0, not -1"),
     ],
 )
 def test_all_that_is_wrong_is_said(wrong: dict[str, Any], expected: str) -> None:

@@ -12,19 +12,19 @@ import pytest
 
 from exact_rows import asked, drawn, foretold, share
 from vitrify.errors import InputError
-from vitrify.sandboxes._bits import Bits
+from vitrify.sandboxes.kit.counted import BitSandbox
 from vitrify.sandboxes.majority import Majority
 from vitrify.sandboxes.parity import Parity
 
 
-def right(sandbox: Bits, word: str) -> str:
+def right(sandbox: BitSandbox, word: str) -> str:
     ones, zeros = word.count("1"), word.count("0")
     return ["even", "odd"][ones % 2] if isinstance(sandbox, Parity) else ["no", "yes"][ones > zeros]
 
 
 @pytest.mark.parametrize(("kind", "when"), [(Parity, "end"), (Parity, "all"), (Majority, "all")])
 def test_answers_are_counted(kind: Any, when: Any) -> None:
-    sandbox = kind(shortest=3, longest=11, asked=when)
+    sandbox = kind(shortest=3, longest=11, scored=when)
     found = drawn(sandbox, 300)
     best = foretold(sandbox, found)
     for number, (symbols, answers) in enumerate(asked(sandbox, found)):
@@ -53,22 +53,26 @@ def test_every_word_is_as_likely_as_it_should_be(shortest: int, longest: int, fe
 
 
 def test_the_number_of_ones_can_be_fixed_in_long_words() -> None:
-    found = drawn(Parity(shortest=100, longest=120, fewest=5, most=5), 200)
+    found = drawn(Parity(shortest=100, longest=120, min_ones=5, max_ones=5), 200)
     assert ((found.tokens == 1).sum(axis=1) == 5).all()
     assert found.targets.sum(axis=1).tolist() == [1] * 200
 
 
 def test_whoever_knows_the_length_knows_how_often_answers_are_right() -> None:
     sandbox = Majority(shortest=6, longest=6)
-    guess = np.exp(jax.jit(jax.vmap(sandbox.length))(drawn(sandbox, 2)))
+    guess = np.exp(jax.jit(jax.vmap(sandbox.by_length))(drawn(sandbox, 2)))
     assert np.allclose(guess[:, 7], np.array([4 / 7, 3 / 7]))
-    assert "length" not in Majority(asked="all").predictors()
+    assert "length" not in Majority(scored="all").predictors()
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match=r"shortest ≤ longest .*; fewest must be"):
-        Parity(shortest=0, longest=4, fewest=1)
-    with pytest.raises(InputError, match="fewest must be from 0 to shortest and to most, not 3"):
-        Parity(shortest=4, longest=4, fewest=3, most=2)
-    with pytest.raises(InputError, match="most must be at least 0"):
-        Parity(most=-1)
+    with pytest.raises(InputError, match=r"shortest must be a whole number from 1 to 1,024, not 0; min_ones"):
+        Parity(shortest=0, longest=4, min_ones=-1)
+    with pytest.raises(
+        InputError, match=r"longest must be at least shortest = 5, not 4; min_ones must be at most .* 5, not 6"
+    ):
+        Parity(shortest=5, longest=4, min_ones=6)
+    with pytest.raises(InputError, match="min_ones must be at most shortest and max_ones, 2, not 3"):
+        Parity(shortest=4, longest=4, min_ones=3, max_ones=2)
+    with pytest.raises(InputError, match="max_ones must be a whole number of at least 0 or none"):
+        Parity(max_ones=-1)

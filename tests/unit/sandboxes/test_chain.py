@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cases import each
 from enumerated import Word, entropies, expect_next, many, on_gpu_paths, said, words
+from oracles.rows import reference
 from vitrify.errors import InputError
 from vitrify.sandboxes.chain import Chain
 from vitrify.sandboxes.markov import Markov
@@ -75,14 +77,14 @@ def test_a_chain_that_turns_round_and_round_is_stationary_too() -> None:
     assert (np.diff(found.targets, axis=1) % 3 == 1).all()
     assert np.bincount(found.targets[:, 0]).min() > 60
     assert np.allclose(sandbox.floor(), [np.log(3), 0, 0, 0, 0, 0], atol=1e-9)
-    tokens, _ = sandbox.reference(np.random.default_rng(0), 300)
+    tokens, _ = reference(sandbox, np.random.default_rng(0), 300)
     assert (np.diff(tokens, axis=1) % 3 == 1).all()
 
 
 def test_many_contexts_are_iterated_to_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    solved = Chain(states=4, order=3)._law
-    monkeypatch.setattr("vitrify.sandboxes._contexts.SOLVED", 0)
-    assert np.allclose(Chain(states=4, order=3)._law, solved, atol=1e-12)
+    solved = Chain(states=4, order=3).stationary.law
+    monkeypatch.setattr("vitrify.sandboxes.kit.contexts.MAX_SOLVED_CONTEXTS", 0)
+    assert np.allclose(Chain(states=4, order=3).stationary.law, solved, atol=1e-12)
 
 
 def test_the_way_of_a_gpu_leads_to_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,18 +100,22 @@ def test_the_way_of_a_gpu_leads_to_the_same_rows(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(usual, both())
 
 
-@pytest.mark.parametrize(
+LEAST = "must be a whole number of at least"
+
+
+@each(
     ("wrong", "expected"),
     [
         (
             {"states": 1, "order": 0, "length": 0, "alpha": 0.0, "task": -1},
-            "states must be at least 2, not 1; order must be at least 1, not 0; length must be more than the order, "
-            "not 0; alpha must be positive, not 0; task must not be negative, not -1",
+            f"length {LEAST} 2, not 0; states {LEAST} 2, not 1; order {LEAST} 1, not 0; "
+            f"alpha must be a number above 0, not 0.0; task {LEAST} 0, not -1",
         ),
-        ({"states": 100, "order": 9}, "make 100000000000000000000 probabilities"),
+        ({"order": 4, "length": 4}, "length must be more than order = 4, not 4"),
+        ({"states": 100, "order": 9}, "makes 100000000000000000000 probabilities"),
         ({"states": 2, "kernel": (1.0,)}, r"kernel must have states\^\(order \+ 1\) = 4 numbers, not 1"),
-        ({"states": 2, "kernel": (0.5, 0.6, 1, 0)}, "each 2 numbers of the kernel must be probabilities"),
-        ({"states": 2, "kernel": (1.5, -0.5, 1, 0)}, "each 2 numbers of the kernel must be probabilities"),
+        ({"states": 2, "kernel": (0.5, 0.6, 1, 0)}, "kernel must be probabilities, each 2 of them with the sum 1"),
+        ({"states": 2, "kernel": (1.5, -0.5, 1, 0)}, "kernel must be probabilities, each 2 of them with the sum 1"),
         ({"states": 2, "kernel": (1, 0, 0, 1)}, "more than one stationary law"),
     ],
 )

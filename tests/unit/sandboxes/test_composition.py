@@ -11,12 +11,12 @@ import pytest
 
 from exact_rows import asked, drawn, foretold, share, told
 from vitrify.errors import InputError
-from vitrify.sandboxes.composition import Composition
+from vitrify.sandboxes.composition import CompositionSandbox
 from vitrify.spec.tasks.composition import Composition as Task
 
 
 def test_answers_are_those_of_the_task() -> None:
-    sandbox = Composition(size=7)
+    sandbox = CompositionSandbox(size=7)
     found = drawn(sandbox, 200)
     best = foretold(sandbox, found)
     for number, (word, answers) in enumerate(asked(sandbox, found)):
@@ -27,7 +27,7 @@ def test_answers_are_those_of_the_task() -> None:
 
 
 def test_all_words_are_equally_likely() -> None:
-    found = drawn(Composition(size=2), 60_000)
+    found = drawn(CompositionSandbox(size=2), 60_000)
     words = Counter(map(tuple, found.tokens.tolist()))
     every = {
         (*(entries[i] for i in order), 8 + x)
@@ -41,7 +41,7 @@ def test_all_words_are_equally_likely() -> None:
 
 
 def test_whoever_only_knows_f_guesses_among_its_values() -> None:
-    sandbox = Composition(size=5)
+    sandbox = CompositionSandbox(size=5)
     found = drawn(sandbox, 3)
     guess = np.exp(jax.jit(jax.vmap(sandbox.image))(found))
     for row, f in zip(guess, found.latent["f"], strict=True):
@@ -49,5 +49,5 @@ def test_whoever_only_knows_f_guesses_among_its_values() -> None:
 
 
 def test_bad_parameters_are_named() -> None:
-    with pytest.raises(InputError, match="size must be from 1 to 512, not 0"):
-        Composition(size=0)
+    with pytest.raises(InputError, match="size must be a whole number from 1 to 512, not 0"):
+        CompositionSandbox(size=0)

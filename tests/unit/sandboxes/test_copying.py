@@ -12,7 +12,7 @@ import pytest
 
 from exact_rows import asked, drawn, foretold, share, told
 from vitrify.errors import InputError
-from vitrify.sandboxes.copying import Copying
+from vitrify.sandboxes.copying import CopyingSandbox
 from vitrify.spec.tasks.copying import Copying as Task
 
 ORDERS: dict[str, Callable[[list[str]], list[str]]] = {
@@ -24,7 +24,7 @@ ORDERS: dict[str, Callable[[list[str]], list[str]]] = {
 
 @pytest.mark.parametrize(("mode", "distinct"), [("copy", False), ("reverse", True), ("sort", False)])
 def test_answers_are_those_of_the_task(mode: Any, distinct: bool) -> None:
-    sandbox = Copying(states=9, shortest=2, longest=7, mode=mode, distinct=distinct)
+    sandbox = CopyingSandbox(states=9, shortest=2, longest=7, mode=mode, distinct=distinct)
     found = drawn(sandbox, 400)
     best = foretold(sandbox, found)
     task = Task(symbols=9, size=9, gram=1)
@@ -43,7 +43,7 @@ def test_answers_are_those_of_the_task(mode: Any, distinct: bool) -> None:
 
 
 def test_lengths_and_texts_are_uniform() -> None:
-    found = drawn(Copying(states=3, shortest=1, longest=3, distinct=True), 30_000)
+    found = drawn(CopyingSandbox(states=3, shortest=1, longest=3, distinct=True), 30_000)
     texts = Counter(tuple(row[: row.tolist().index(0)].tolist()) for row in found.tokens)
     assert len(texts) == 3 + 6 + 6
     wanted = {1: 1 / 9, 2: 1 / 18, 3: 1 / 18}
@@ -51,7 +51,7 @@ def test_lengths_and_texts_are_uniform() -> None:
 
 
 def test_whoever_knows_the_symbols_but_no_order_pays_for_the_order() -> None:
-    sandbox = Copying(states=20, shortest=10, longest=10, distinct=True)
+    sandbox = CopyingSandbox(states=20, shortest=10, longest=10, distinct=True)
     found = drawn(sandbox, 20)
     guess = np.asarray(jax.jit(jax.vmap(sandbox.multiset))(found))
     right = np.take_along_axis(guess, found.targets[..., None], axis=-1)[..., 0]
@@ -59,5 +59,9 @@ def test_whoever_knows_the_symbols_but_no_order_pays_for_the_order() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match=r"states must be from 1 .*; 1 ≤ shortest .*; longest must be at most"):
-        Copying(states=0, shortest=5, longest=4, distinct=True)
+    with pytest.raises(InputError, match=r"states must be .* from 1 to 65,535, not 0; shortest must be .* from 1"):
+        CopyingSandbox(states=0, shortest=0, longest=4)
+    with pytest.raises(
+        InputError, match=r"longest must be at least shortest = 5, not 4; longest must be at most states"
+    ):
+        CopyingSandbox(states=3, shortest=5, longest=4, distinct=True)

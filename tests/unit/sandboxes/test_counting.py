@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import Row, make, rows
+from vitrify.sandboxes.catalogue import Example, examples, make
 from vitrify.sandboxes.counting import Counting
 
 
@@ -18,7 +18,7 @@ def test_laws_are_those_of_all_words(letters: int, most: int) -> None:
     texts = ["".join(name * n for name in sandbox.symbols[:-1]) for n in range(1, most + 1)]
     words = [[*text, *[end] * (letters * most + 1 - len(text))] for text in texts]
     numbers = np.array([[sandbox.symbols.index(symbol) for symbol in word] for word in words])
-    batch = Row(numbers[:, :-1], numbers, np.ones(numbers.shape), {})
+    batch = Example(numbers[:, :-1], numbers, np.ones(numbers.shape), {})
     predictors = {"optimal": sandbox.optimal, **sandbox.predictors()}
     found = jax.jit(lambda batch: {name: jax.vmap(each)(batch) for name, each in predictors.items()})(batch)
     found = jax.device_get(found)
@@ -34,8 +34,8 @@ def test_laws_are_those_of_all_words(letters: int, most: int) -> None:
 
 
 def test_rows_are_words_and_nothing_is_asked_after_their_end() -> None:
-    sandbox = Counting(letters=2, most=6)
-    batch = jax.device_get(jax.jit(lambda: rows(sandbox, 0, "test", 0, 300))())
+    sandbox = Counting(letters=2, max_count=6)
+    batch = jax.device_get(jax.jit(lambda: examples(sandbox, 0, "test", 0, 300))())
     for word, weight, n in zip(batch.targets, batch.weight, batch.latent["n"], strict=True):
         assert word.tolist() == [0] * n + [1] * n + [2] * (13 - 2 * n)
         assert weight.tolist() == [1.0] * (2 * n + 1) + [0.0] * (12 - 2 * n)
@@ -43,5 +43,8 @@ def test_rows_are_words_and_nothing_is_asked_after_their_end() -> None:
 
 
 def test_bad_parameters_are_told_at_once() -> None:
-    with pytest.raises(InputError, match=r"letters must be at least 1, not 0; most must be at least 1, not -1"):
-        make("counting", {"letters": 0, "most": -1})
+    with pytest.raises(
+        InputError,
+        match=r"at least 1, not 0; max_count must be a whole number of at least 1, not -1",
+    ):
+        make("counting", {"letters": 0, "max_count": -1})

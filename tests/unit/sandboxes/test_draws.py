@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.sandboxes._draws import _composed, _stepped, logarithm, whole
 from vitrify.sandboxes.catalogue import LEAST_LOG
-from vitrify.spec.automata import random_automaton
+from vitrify.sandboxes.kit.draws import _composed, _stepped, integer_below, logarithm
+from vitrify.spec.automata.families import random_automaton
 
 
 def test_both_ways_to_follow_an_automaton_pass_through_its_states() -> None:
@@ -31,5 +31,5 @@ def test_both_ways_to_follow_an_automaton_pass_through_its_states() -> None:
 def test_whole_numbers_and_logarithms_at_their_ends() -> None:
     most = np.float32(1) - np.float32(2**-23)  # the largest number that a uniform draw gives
     for count in (1, 3, 1000, 2**20 + 1):
-        assert whole(jnp.array([0, most]), count).tolist() == [0, count - 1]
+        assert integer_below(jnp.array([0, most]), count).tolist() == [0, count - 1]
     assert logarithm(jnp.array([0.0, 1.0])).tolist() == [np.float32(LEAST_LOG), 0]

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from vitrify.errors import InputError
-from vitrify.sandboxes._brackets import _latest, _stacked
-from vitrify.sandboxes.catalogue import Row, make, rows
-from vitrify.sandboxes.dyck import Dyck
+from vitrify.sandboxes.catalogue import Example, examples, make
+from vitrify.sandboxes.dyck import DyckSandbox, _latest, _stacked
 
 
-def texts(sandbox: Dyck) -> tuple[Any, Any]:
+def texts(sandbox: DyckSandbox) -> tuple[Any, Any]:
     """Every row and its probability, by the spec's own account of what may follow."""
     spec, p = sandbox.spec, sandbox.opening
     found, chances = [], []
@@ -39,11 +38,11 @@ def texts(sandbox: Dyck) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize(("closed", "asked"), [(False, "all"), (True, "all"), (False, "closing")])
 def test_laws_and_losses_are_those_of_all_texts(closed: bool, asked: Any) -> None:
-    sandbox = Dyck(kinds=2, depth=2, length=6, opening=0.3, closed=closed, asked=asked)
+    sandbox = DyckSandbox(kinds=2, depth=2, length=6, opening=0.3, closed=closed, scored=asked)
     brackets, chances = texts(sandbox)
     if closed:  # Dyck words of 6 brackets: 5 shapes, one of which is too deep; 2 kinds for each of 3 pairs
         assert len(brackets) == 4 * 8
-    batch = Row(brackets[:, :-1], brackets, np.ones(brackets.shape), {})
+    batch = Example(brackets[:, :-1], brackets, np.ones(brackets.shape), {})
     predictors = {"optimal": sandbox.optimal, **sandbox.predictors()}
     found = jax.jit(lambda batch: {name: jax.vmap(each)(batch) for name, each in predictors.items()})(batch)
     found = jax.device_get(found)
@@ -59,13 +58,13 @@ def test_laws_and_losses_are_those_of_all_texts(closed: bool, asked: Any) -> Non
     losses = -np.take_along_axis(found["optimal"], brackets[..., None], axis=-1)[..., 0]
     weight = (brackets % 2 == 1) | (asked == "all")
     assert np.allclose(sandbox.floor(), chances @ np.where(weight, losses, 0), atol=1e-5)
-    drawn = jax.device_get(jax.jit(lambda: rows(sandbox, 0, "test", 0, 50))())
+    drawn = jax.device_get(jax.jit(lambda: examples(sandbox, 0, "test", 0, 50))())
     assert np.array_equal(drawn.weight, (drawn.targets % 2 == 1) | (asked == "all"))
 
 
 def test_rows_are_beginnings_of_words_and_their_heights_are_told() -> None:
-    sandbox = Dyck(kinds=3, depth=3, length=40, closed=True)
-    batch = jax.device_get(jax.jit(lambda: rows(sandbox, 0, "test", 0, 100))())
+    sandbox = DyckSandbox(kinds=3, depth=3, length=40, closed=True)
+    batch = jax.device_get(jax.jit(lambda: examples(sandbox, 0, "test", 0, 100))())
     for brackets, height in zip(batch.targets, batch.latent["height"], strict=True):
         words = [sandbox.symbols[bracket] for bracket in brackets]
         assert sandbox.spec.holds(words)
@@ -74,11 +73,11 @@ def test_rows_are_beginnings_of_words_and_their_heights_are_told() -> None:
 
 
 def test_both_ways_to_find_the_bracket_that_waits_are_the_stack_of_the_spec() -> None:
-    sandbox = Dyck(kinds=3, depth=3, length=40)
+    sandbox = DyckSandbox(kinds=3, depth=3, length=40)
 
     @jax.jit
-    def both() -> tuple[Row, jax.Array, jax.Array]:
-        batch = rows(sandbox, 0, "test", 0, 20)
+    def both() -> tuple[Example, jax.Array, jax.Array]:
+        batch = examples(sandbox, 0, "test", 0, 20)
         given = (batch.targets % 2 == 0, batch.targets // 2, batch.latent["height"])
         return batch, jax.vmap(partial(_stacked, 3))(*given), jax.vmap(partial(_latest, 3, 3))(*given)
 
@@ -90,16 +89,19 @@ def test_both_ways_to_find_the_bracket_that_waits_are_the_stack_of_the_spec() ->
 
 
 def test_the_rate_is_the_loss_far_from_the_start() -> None:
-    sandbox = Dyck(kinds=3, depth=3, length=400, opening=0.4)
+    sandbox = DyckSandbox(kinds=3, depth=3, length=400, opening=0.4)
     floor = np.asarray(jax.jit(sandbox.floor)())
     rate = sandbox.rate()
     assert rate is not None
     assert np.isclose(floor[-2:].mean(), rate, atol=1e-4)  # heights are even and odd in turn
-    assert Dyck(closed=True).rate() is None
+    assert DyckSandbox(closed=True).rate() is None
 
 
 def test_bad_parameters_are_told_at_once() -> None:
-    with pytest.raises(InputError, match=r"depth must be at least 1, not 0; opening must lie between 0 and 1, not 1"):
+    with pytest.raises(
+        InputError,
+        match=r"depth must be a whole number of at least 1, not 0; opening must be a number above 0 and below 1, not 1",
+    ):
         make("dyck", {"depth": 0, "opening": 1})
-    with pytest.raises(InputError, match=r"words that close have an even length, not 5"):
+    with pytest.raises(InputError, match=r"length must be even for words that close, not 5"):
         make("dyck", {"length": 5, "closed": "yes"})

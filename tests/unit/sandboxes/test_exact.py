@@ -7,10 +7,10 @@ from itertools import permutations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from exact_rows import share
-from vitrify.sandboxes._draws import below
-from vitrify.sandboxes._exact import distinct, shuffled, waits
+from vitrify.sandboxes.kit.draws import below, distinct, shuffled, waits
 
 BITS = np.random.default_rng(3).integers(1 << 32, size=(60_000, 3), dtype=np.uint32)
 
@@ -23,6 +23,7 @@ def test_numbers_below_a_bound_are_the_upper_half_of_a_product() -> None:
         assert got.tolist() == [int(word) * bound >> 32 for word in words.tolist()]
 
 
+@pytest.mark.slow
 def test_different_numbers_are_those_of_a_shuffle() -> None:
     """Bit for bit the partial shuffle of a list, and all orders alike."""
 

@@ -13,7 +13,7 @@ from enumerated import many
 from vitrify.errors import InputError
 from vitrify.sandboxes.catalogue import make
 from vitrify.sandboxes.facts import EOS, FactRecall
-from vitrify.spec.facts import Facts, answers_by_relation
+from vitrify.spec.memory.facts import Facts, answers_by_relation
 
 COUNTRIES = Path(__file__).parents[3] / "examples" / "countries.facts"
 
@@ -73,16 +73,19 @@ def test_places_and_noise_are_all_alike() -> None:
     assert np.abs(noise - 8000).max() < 5 * np.sqrt(24_000 * 2 / 9)
 
 
+LEAST = "must be a whole number of at least"
+
+
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [
         (
             {"subjects": 0, "relations": 0, "per_relation": 0, "task": -1, "noise": -1, "length": 2},
-            "subjects must be at least 1, not 0; relations must be at least 1, not 0; per_relation must be at least 1, "
-            "not 0; task must not be negative, not -1; noise must not be negative, not -1; length must be at least 3",
+            f"subjects {LEAST} 1, not 0; relations {LEAST} 1, not 0; per_relation {LEAST} 1, not 0; "
+            f"noise {LEAST} 0, not -1; length {LEAST} 3, not 2; task {LEAST} 0, not -1",
         ),
-        ({"noise": 0, "length": 4}, "just 3 where there is no noise, not 4"),
-        ({"file": Facts((("France", "capital", "Paris"),), fillers=(EOS,))}, "<eos> ends every row"),
+        ({"noise": 0, "length": 4}, "length must be 3 where there is no noise, not 4"),
+        ({"file": Facts((("France", "capital", "Paris"),), fillers=(EOS,))}, "file must not have the word <eos>"),
     ],
 )
 def test_all_that_is_wrong_is_said(wrong: dict[str, Any], expected: str) -> None:

@@ -8,10 +8,11 @@ import jax
 import numpy as np
 import pytest
 
+from oracles.rows import reference
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import Row, make, rows
+from vitrify.sandboxes.catalogue import Example, examples, make
 from vitrify.sandboxes.flip_flop import DENSE, SPARSE, FlipFlop
-from vitrify.spec.automata import flip_flop
+from vitrify.spec.automata.families import flip_flop
 
 
 def test_laws_and_losses_are_those_of_all_texts() -> None:
@@ -28,7 +29,7 @@ def test_laws_and_losses_are_those_of_all_texts() -> None:
                 chances.append(chance[orders[0]] * chance[orders[1]] * 0.5 ** (4 - len(reads)))
     assert np.isclose(sum(chances), 1)
     numbers = np.array([["wri01".index(symbol) for symbol in text] for text in texts])
-    batch = Row(numbers[:, :-1], numbers, np.ones(numbers.shape), {})
+    batch = Example(numbers[:, :-1], numbers, np.ones(numbers.shape), {})
     best = np.asarray(jax.jit(jax.vmap(sandbox.optimal))(batch))
     weights = np.array(chances)
     for place, t in product(range(len(texts)), range(8)):
@@ -41,7 +42,7 @@ def test_laws_and_losses_are_those_of_all_texts() -> None:
 
 def test_reads_show_the_state_of_the_automaton_and_only_they_are_asked() -> None:
     sandbox = FlipFlop(length=30, ignore=0.4, write=0.3)
-    batch = jax.device_get(jax.jit(lambda: rows(sandbox, 0, "test", 0, 100))())
+    batch = jax.device_get(jax.jit(lambda: examples(sandbox, 0, "test", 0, 100))())
     for symbols, weight, stored in zip(batch.targets, batch.weight, batch.latent["stored"], strict=True):
         text = [sandbox.symbols[symbol] for symbol in symbols]
         moves = [
@@ -59,10 +60,10 @@ def test_reads_show_the_state_of_the_automaton_and_only_they_are_asked() -> None
 def test_who_looks_back_one_pair_knows_what_was_just_written_or_read() -> None:
     sandbox = FlipFlop(length=8)
     tokens = np.array(["wri01".index(symbol) for symbol in "w1r1i0r"])
-    law = np.exp(jax.jit(sandbox.previous_pair)(Row(tokens, np.zeros(8, int), np.ones(8), {})))
+    law = np.exp(jax.jit(sandbox.previous_pair)(Example(tokens, np.zeros(8, int), np.ones(8), {})))
     assert np.allclose(law[3], [0, 0, 0, 0, 1])
     assert np.allclose(law[7], [0, 0, 0, 0.5, 0.5])
-    law = np.exp(jax.jit(sandbox.memoryless)(Row(tokens, np.zeros(8, int), np.ones(8), {})))
+    law = np.exp(jax.jit(sandbox.memoryless)(Example(tokens, np.zeros(8, int), np.ones(8), {})))
     assert np.allclose(law[3], [0, 0, 0, 0.5, 0.5])
     assert np.allclose(law[2], [0.1, 0.1, 0.8, 0, 0], atol=1e-6)
 
@@ -70,7 +71,7 @@ def test_who_looks_back_one_pair_knows_what_was_just_written_or_read() -> None:
 def test_the_tails() -> None:
     """No ignoring at all, and nothing but ignoring, are fine."""
     batches = jax.jit(
-        lambda: [rows(FlipFlop(length=10, ignore=p, write=(1 - p) / 2), 0, "test", 0, 200) for p in (0.0, 1.0)]
+        lambda: [examples(FlipFlop(length=10, ignore=p, write=(1 - p) / 2), 0, "test", 0, 200) for p in (0.0, 1.0)]
     )()
     dense, sparse = (np.asarray(batch.targets)[:, 2:-2:2] for batch in batches)
     assert set(dense.reshape(-1).tolist()) == {0, 1}
@@ -80,8 +81,10 @@ def test_the_tails() -> None:
 def test_some_rows_come_from_the_tails_and_the_others_are_as_they_were() -> None:
     """Long rows show by their share of ignoring what they were drawn from; NumPy draws as many of each kind."""
     sandbox = FlipFlop(length=402, tails=0.4)
-    plain, mixed = jax.jit(lambda: [rows(one, 0, "test", 0, 2000).targets for one in (FlipFlop(length=402), sandbox)])()
-    theirs = sandbox.reference(np.random.default_rng(0), 2000)[1]
+    plain, mixed = jax.jit(
+        lambda: [examples(one, 0, "test", 0, 2000).targets for one in (FlipFlop(length=402), sandbox)]
+    )()
+    theirs = reference(sandbox, np.random.default_rng(0), 2000)[1]
     for targets in (np.asarray(mixed), theirs):
         inner = targets[:, 2:-2:2]
         ignored, written = (inner == 2).mean(axis=1), (inner == 0).mean(axis=1)
@@ -96,7 +99,12 @@ def test_some_rows_come_from_the_tails_and_the_others_are_as_they_were() -> None
 
 
 def test_bad_parameters_are_told_at_once() -> None:
-    with pytest.raises(InputError, match=r"tails must be a part .* not 2; rows of the tails .* set clean"):
-        make("flip_flop", {"tails": 2, "clean": False})
-    with pytest.raises(InputError, match=r"length must be even and at least 4, not 5; ignore and write must be prob"):
-        make("flip_flop", {"length": 5, "ignore": 0.9, "write": 0.2})
+    with pytest.raises(
+        InputError, match=r"length must be .* at least 4, not 3; tails must be a number from 0 to 1, not 2"
+    ):
+        make("flip_flop", {"length": 3, "tails": 2, "clean": False})
+    both = (
+        r"length must be even, not 5; ignore \+ write must be at most 1, not 0.9 \+ 0.2; tails must be 0 unless clean"
+    )
+    with pytest.raises(InputError, match=both):
+        make("flip_flop", {"length": 5, "ignore": 0.9, "write": 0.2, "tails": 0.5, "clean": False})

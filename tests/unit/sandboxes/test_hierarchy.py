@@ -10,17 +10,19 @@ import jax
 import numpy as np
 import pytest
 
+from cases import each
+from oracles.rows import reference
 from vitrify.errors import InputError
-from vitrify.sandboxes import _tree
-from vitrify.sandboxes.catalogue import Row, make, rows
-from vitrify.sandboxes.hierarchy import Hierarchy
-from vitrify.spec.grammars import random_hierarchy
-from vitrify.spec.hierarchy import Hierarchy as Spec
+from vitrify.sandboxes.catalogue import Example, examples, make
+from vitrify.sandboxes.hierarchy import HierarchySandbox
+from vitrify.sandboxes.kit import tree
+from vitrify.spec.grammars.families import random_hierarchy
+from vitrify.spec.grammars.hierarchy import Hierarchy as Spec
 
 SMALL = [{"v": 3, "m": 2, "L": 2, "classes": 2, "task": 4}, {"v": 2, "m": 2, "L": 3}, {"v": 3, "m": 3, "s": 3, "L": 1}]
 
 
-def strings(sandbox: Hierarchy) -> tuple[Any, Any]:
+def strings(sandbox: HierarchySandbox) -> tuple[Any, Any]:
     """Every derivation's leaves and class, all equally probable: an independent expansion, one symbol at a time."""
 
     def below(height: int, symbol: int) -> list[tuple[int, ...]]:
@@ -53,9 +55,9 @@ def entropy(law: Any) -> Any:
 
 @pytest.mark.parametrize("sizes", SMALL)
 def test_next_leaves_and_levels_and_their_losses_are_those_of_all_strings(sizes: dict[str, Any]) -> None:
-    sandbox = Hierarchy(**sizes)
+    sandbox = HierarchySandbox(**sizes)
     leaves, _ = strings(sandbox)
-    batch = Row(leaves[:, :-1], leaves, np.ones(leaves.shape), {})
+    batch = Example(leaves[:, :-1], leaves, np.ones(leaves.shape), {})
     predictors = {"optimal": sandbox.optimal, **sandbox.predictors()}
     found = jax.jit(lambda batch: {name: jax.vmap(each)(batch) for name, each in predictors.items()})(batch)
     right = laws(leaves, sandbox.leaves, sandbox.v)
@@ -69,28 +71,28 @@ def test_next_leaves_and_levels_and_their_losses_are_those_of_all_strings(sizes:
 
 @pytest.mark.parametrize("sizes", SMALL[:1])
 def test_classes_and_last_leaves(sizes: dict[str, Any]) -> None:
-    classify = Hierarchy(**sizes, mode="classify")
+    classify = HierarchySandbox(**sizes, mode="classify")
     leaves, labels = strings(classify)
-    batch = Row(leaves, np.zeros((len(leaves), leaves.shape[1] + 1), int), None, {})
+    batch = Example(leaves, np.zeros((len(leaves), leaves.shape[1] + 1), int), None, {})
     best = jax.jit(jax.vmap(classify.optimal))(batch)[:, -1]
     assert np.array_equal(np.exp(best), np.eye(classify.roots)[labels])
-    drawn = jax.device_get(jax.jit(lambda: rows(classify, 0, "test", 0, 50))())
+    drawn = jax.device_get(jax.jit(lambda: examples(classify, 0, "test", 0, 50))())
     tree = Spec.of(random_hierarchy(3, 2, 2, 2, seed=4, classes=2))
     for tokens, targets in zip(drawn.tokens, drawn.targets, strict=True):
         assert tree.classify([classify.symbols[t] for t in tokens]) == classify.answers[targets[-1]]
-    last = Hierarchy(**sizes, mode="last")
+    last = HierarchySandbox(**sizes, mode="last")
     found = jax.jit(jax.vmap(lambda row: (last.optimal(row), last.level(row, 1))))(
-        Row(leaves[:, :-1], leaves, np.ones(leaves.shape), {})
+        Example(leaves[:, :-1], leaves, np.ones(leaves.shape), {})
     )
     assert np.allclose(np.exp(found[0][:, -1]), laws(leaves, 4, last.v)[:, -1], atol=1e-5)
     assert np.allclose(np.exp(found[1][:, -1]), laws(leaves, 1, last.v)[:, -1], atol=1e-5)
     assert np.allclose(np.asarray(last.floor()), [0, 0, 0, last.plateaus()[2]])
-    assert np.array_equal(jax.jit(lambda: rows(last, 0, "test", 0, 50))().weight.sum(axis=1), np.ones(50))
+    assert np.array_equal(jax.jit(lambda: examples(last, 0, "test", 0, 50))().weight.sum(axis=1), np.ones(50))
 
 
-@pytest.mark.parametrize("sizes", [*SMALL, {"v": 3, "m": 2, "s": 3, "L": 2}, {"v": 4, "m": 3, "L": 3, "classes": 2}])
+@each("sizes", [*SMALL, {"v": 3, "m": 2, "s": 3, "L": 2}, {"v": 4, "m": 3, "L": 3, "classes": 2}])
 def test_the_loss_of_a_reader_of_any_number_of_leaves_is_that_of_all_strings(sizes: dict[str, Any]) -> None:
-    sandbox = Hierarchy(**sizes)
+    sandbox = HierarchySandbox(**sizes)
     leaves, _ = strings(sandbox)
     for seen in range(sandbox.leaves):
         _, group = np.unique(leaves[:, sandbox.leaves - 1 - seen : -1], axis=0, return_inverse=True)
@@ -103,7 +105,7 @@ def test_the_loss_of_a_reader_of_any_number_of_leaves_is_that_of_all_strings(siz
 
 @pytest.mark.parametrize(("sizes", "widest"), [(SMALL[0], 3), (SMALL[1], 7), (SMALL[1], 5), (SMALL[2], 2)])
 def test_readers_of_a_part_of_the_leaves(sizes: dict[str, Any], widest: int) -> None:
-    every = Hierarchy(**sizes, mode="last", widest=widest)
+    every = HierarchySandbox(**sizes, mode="last", widest=widest)
     leaves, _ = strings(every)
     answers = leaves[:, -1 - widest :]
     assert every.tokens == widest
@@ -112,8 +114,8 @@ def test_readers_of_a_part_of_the_leaves(sizes: dict[str, Any], widest: int) -> 
     @jax.jit
     def told(window: Any) -> Any:
         sandbox = replace(every, window=window)
-        tokens = sandbox._told(leaves)
-        batch = Row(tokens, answers, np.ones(answers.shape), {})
+        tokens = sandbox._visible(leaves)
+        batch = Example(tokens, answers, np.ones(answers.shape), {})
         known = {"optimal": sandbox.optimal, **sandbox.predictors()}
         return tokens, {name: jax.vmap(each)(batch)[:, -1] for name, each in known.items()}
 
@@ -128,19 +130,19 @@ def test_readers_of_a_part_of_the_leaves(sizes: dict[str, Any], widest: int) -> 
             if name.startswith("level"):
                 right = laws(leaves, min(every.s ** int(name[-1]) - 1, seen), every.v)[:, -1]
                 assert np.allclose(np.exp(found[name]), right, atol=1e-5)
-        drawn, right = sandbox.reference(np.random.default_rng(0), 50)
+        drawn, right = reference(sandbox, np.random.default_rng(0), 50)
         assert {tuple(row) for row in np.concatenate([drawn, right], axis=1)} <= {
             tuple(row) for row in np.concatenate([tokens, answers], axis=1).tolist()
         }
 
 
 def test_less_is_told_of_the_same_strings() -> None:
-    whole = Hierarchy(v=4, m=2, L=3, mode="last")
+    whole = HierarchySandbox(v=4, m=2, L=3, mode="last")
     part = replace(whole, widest=5, window=3)
 
     @jax.jit
-    def both() -> tuple[Row, Row, Row, Row]:
-        one, other = (rows(sandbox, 0, "train", 0, 30) for sandbox in (whole, part))
+    def both() -> tuple[Example, Example, Example, Example]:
+        one, other = (examples(sandbox, 0, "train", 0, 30) for sandbox in (whole, part))
         keys = jax.random.split(jax.random.key(0), 30)
         changed = [jax.vmap(lambda r, k, box=box: box.others(r, k, 1))(one, keys) for box in (whole, part)]
         return one, other, *changed
@@ -155,14 +157,18 @@ def test_less_is_told_of_the_same_strings() -> None:
         replace(part, window=6)
     with pytest.raises(InputError, match=r"widest must be one of 0, …, 7, not 8"):
         replace(part, widest=8)
-    with pytest.raises(InputError, match=r"not in the mode next"):
+    with pytest.raises(
+        InputError, match=r"widest must be 0 where the last leaf is not what is asked for, in the mode next"
+    ):
         replace(part, mode="next")
 
 
 def test_it_is_the_grammar_of_the_spec() -> None:
-    sandbox = Hierarchy(v=3, m=2, L=2, classes=2, task=7)
+    sandbox = HierarchySandbox(v=3, m=2, L=2, classes=2, task=7)
     grammar = random_hierarchy(3, 2, 2, 2, seed=7, classes=2)
-    drawn = jax.jit(lambda: (lambda batch: (batch, jax.vmap(sandbox.optimal)(batch)))(rows(sandbox, 0, "test", 0, 5)))
+    drawn = jax.jit(
+        lambda: (lambda batch: (batch, jax.vmap(sandbox.optimal)(batch)))(examples(sandbox, 0, "test", 0, 5))
+    )
     batch, best = jax.device_get(drawn())
     for leaves, logp in zip(batch.targets, best, strict=True):
         laws_of_spec = grammar.next_word_probs_along([sandbox.symbols[leaf] for leaf in leaves])
@@ -172,7 +178,7 @@ def test_it_is_the_grammar_of_the_spec() -> None:
 
 def test_the_losses_of_a_large_tree_add_up_to_what_its_choices_hold() -> None:
     r"""A string is a class and a production for every node, so the losses sum to $\log n_c + 31 \log m$."""
-    sandbox = Hierarchy(v=6, m=3, L=5, classes=5)
+    sandbox = HierarchySandbox(v=6, m=3, L=5, classes=5)
     floor = sandbox.floor()
     assert floor is not None
     assert np.isclose(np.asarray(floor).sum(), np.log(5) + 31 * np.log(3), rtol=1e-5)
@@ -182,18 +188,18 @@ def test_the_losses_of_a_large_tree_add_up_to_what_its_choices_hold() -> None:
 
 
 def test_more_beliefs_than_can_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tree, "MANY", 40)
-    assert Hierarchy(v=8, m=4, L=4).floor() is None
-    with pytest.raises(InputError, match=r"more than 40 beliefs: average `level` over rows"):
-        Hierarchy(v=8, m=4, L=4).plateaus()
+    monkeypatch.setattr(tree, "MAX_BELIEFS", 40)
+    assert HierarchySandbox(v=8, m=4, L=4).floor() is None
+    with pytest.raises(InputError, match=r"more than 40 beliefs: average `level` over sequences"):
+        HierarchySandbox(v=8, m=4, L=4).plateaus()
 
 
 def test_synonyms_keep_what_is_above_and_change_all_productions_of_the_level() -> None:
-    sandbox = Hierarchy(v=6, m=3, L=3, mode="classify")
+    sandbox = HierarchySandbox(v=6, m=3, L=3, mode="classify")
 
     @jax.jit
-    def both() -> tuple[Row, Row]:
-        batch = rows(sandbox, 0, "test", 0, 20)
+    def both() -> tuple[Example, Example]:
+        batch = examples(sandbox, 0, "test", 0, 20)
         keys = jax.random.split(jax.random.key(0), 20)
         return batch, jax.vmap(lambda row, key: sandbox.synonyms(row, key, 2))(batch, keys)
 
@@ -208,11 +214,11 @@ def test_synonyms_keep_what_is_above_and_change_all_productions_of_the_level() -
 
 
 def test_other_symbols_are_other_at_every_node_and_rewritten_by_the_rules() -> None:
-    sandbox = Hierarchy(v=6, m=3, L=3, mode="classify", classes=4)
+    sandbox = HierarchySandbox(v=6, m=3, L=3, mode="classify", classes=4)
 
     @jax.jit
-    def changed() -> list[tuple[Row, Row]]:
-        batch = rows(sandbox, 0, "test", 0, 20)
+    def changed() -> list[tuple[Example, Example]]:
+        batch = examples(sandbox, 0, "test", 0, 20)
         keys = jax.random.split(jax.random.key(0), 20)
         return [(batch, jax.vmap(lambda r, k, h=h: sandbox.others(r, k, h))(batch, keys)) for h in (1, 2, 3)]
 
@@ -231,16 +237,16 @@ def test_other_symbols_are_other_at_every_node_and_rewritten_by_the_rules() -> N
 @pytest.mark.parametrize("mode", ["last", "classify"])
 def test_a_grammar_that_is_chosen_in_a_program_is_that_of_its_seed(mode: Any) -> None:
     sizes: dict[str, Any] = {"v": 4, "m": 2, "L": 2, "classes": 3}
-    several = Hierarchy(**sizes, mode=mode, task=5, grammars=3)
+    several = HierarchySandbox(**sizes, mode=mode, task=5, grammars=3)
 
-    def told(sandbox: Hierarchy) -> tuple[Any, dict[str, Any]]:
-        batch = rows(sandbox, 0, "test", 0, 9)
+    def told(sandbox: HierarchySandbox) -> tuple[Any, dict[str, Any]]:
+        batch = examples(sandbox, 0, "test", 0, 9)
         known = {"optimal": sandbox.optimal, **sandbox.predictors()}
         return batch, {name: jax.vmap(each)(batch) for name, each in known.items()}
 
     chosen = jax.jit(lambda grammar: told(replace(several, grammar=grammar)))
     for number in (0, 2):
-        alone = Hierarchy(**sizes, mode=mode, task=5 + number)
+        alone = HierarchySandbox(**sizes, mode=mode, task=5 + number)
         for one, other in zip(
             jax.tree.leaves(chosen(float(number))),
             jax.tree.leaves(jax.jit(lambda alone=alone: told(alone))()),
@@ -255,9 +261,12 @@ def test_a_grammar_that_is_chosen_in_a_program_is_that_of_its_seed(mode: Any) ->
 
 
 def test_bad_sizes_are_told_at_once() -> None:
-    with pytest.raises(InputError, match=r"v must be at least 2, not 1; m must be at least 1, not 0; task must be"):
+    with pytest.raises(
+        InputError,
+        match=r"v must be .* at least 2, not 1; m must be .* at least 1, not 0; task must be",
+    ):
         make("hierarchy", {"v": 1, "m": 0, "task": -1})
-    with pytest.raises(InputError, match=r"m must be at most 2, not 3"):
+    with pytest.raises(InputError, match=r"m must be at most 2, as productions are distinct, not 3"):
         make("hierarchy", {"v": 2, "m": 3})
     with pytest.raises(InputError, match=r"2\^17 leaves is too large"):
         make("hierarchy", {"L": 17})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import Predictor, rows
+from vitrify.sandboxes.catalogue import Example, Predictor, examples
 from vitrify.sandboxes.in_context_markov import InContextMarkov
 
 ROWS, LENGTH = 3000, 9
@@ -18,7 +20,7 @@ ROWS, LENGTH = 3000, 9
 def test_symbols_follow_the_kernel_of_their_row(order: int) -> None:
     """Where the kernel gives a 1 a probability between two tenths, ones are that frequent; first symbols are even."""
     sandbox = InContextMarkov(states=2, length=LENGTH, order=order)
-    found = jax.tree.map(np.asarray, jax.jit(lambda: rows(sandbox, 0, "test", 0, ROWS))())
+    found = jax.tree.map(np.asarray, jax.jit(lambda: examples(sandbox, 0, "test", 0, ROWS))())
     symbols, kernel = found.targets, found.latent["kernel"]
     assert kernel.shape == (ROWS, 2**order, 2)
     word = sum((symbols[:, place : LENGTH - order + place] << (order - 1 - place) for place in range(order)), start=0)
@@ -37,14 +39,19 @@ def test_symbols_follow_the_kernel_of_their_row(order: int) -> None:
 @pytest.mark.parametrize("order", [0, 1, 2, 3])
 def test_predictors_count_what_followed_the_last_symbols(order: int) -> None:
     sandbox = InContextMarkov(states=2, length=LENGTH, order=order, alpha=0.5)
-    found = jax.tree.map(np.asarray, jax.jit(lambda: rows(sandbox, 1, "test", 0, 4))())
     known: dict[str, tuple[Predictor, int, float]] = {"optimal": (sandbox.optimal, order, 0.5)}
     names = ("unigram", "bigram", "trigram")[:order]
     assert tuple(sandbox.predictors()) == ("uniform", *names)
     known |= {name: (sandbox.predictors()[name], lower, 1.0) for lower, name in enumerate(names)}
-    for predictor, lower, more in known.values():
-        said = np.exp(jax.jit(jax.vmap(predictor))(found))
-        for symbols, answers in zip(found.targets.tolist(), said, strict=True):
+
+    @jax.jit
+    def answered() -> tuple[Example, dict[str, Any]]:
+        found = examples(sandbox, 1, "test", 0, 4)
+        return found, {name: jax.vmap(predictor)(found) for name, (predictor, _, _) in known.items()}
+
+    found, said = answered()
+    for name, (_, lower, more) in known.items():
+        for symbols, answers in zip(found.targets.tolist(), np.exp(said[name]), strict=True):
             for t in range(LENGTH):
                 counts = np.full(2, more)
                 for before in range(lower, t) if t >= lower else ():
@@ -54,7 +61,7 @@ def test_predictors_count_what_followed_the_last_symbols(order: int) -> None:
 
 
 def test_wrong_orders_are_refused() -> None:
-    with pytest.raises(InputError, match="order must not be negative, not -1"):
+    with pytest.raises(InputError, match="order must be a whole number of at least 0, not -1"):
         InContextMarkov(order=-1)
     with pytest.raises(InputError, match="8192 lines: at most 4096 fit; length must be at least 14, not 9"):
         InContextMarkov(states=2, order=13, length=9)

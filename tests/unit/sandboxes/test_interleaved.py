@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import each
 from enumerated import Word, expect_next, many, said
 from vitrify.errors import InputError
 from vitrify.sandboxes.interleaved import Interleaved
@@ -63,17 +64,17 @@ def test_the_rate_is_that_of_one_chain() -> None:
     assert sandbox.rate() == pytest.approx(-(law[:, None] * kernel * np.log(kernel)).sum())
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "expected"),
     [
         (
             {"states": 1, "lags": (0, 1), "alpha": 0, "task": -2},
-            "states must be at least 2, not 1; lags must be different whole numbers from 1, not 0, 1; "
-            "alpha must be positive, not 0; task must not be negative, not -2",
+            "states must be a whole number of at least 2, not 1; lags.0 must be a whole number of at least 1, not 0; "
+            "alpha must be a number above 0, not 0; task must be a whole number of at least 0, not -2",
         ),
         ({"lags": (2, 2)}, "lags must be different"),
         ({"lags": ()}, "not none"),
-        ({"lags": (1, 9), "length": 9}, "length must be more than the largest lag, not 9"),
+        ({"lags": (1, 9), "length": 9}, "length must be more than the largest lag, 9, not 9"),
     ],
 )
 def test_all_that_is_wrong_is_said(wrong: dict[str, Any], expected: str) -> None:

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from exact_rows import asked, drawn, foretold, share
+from oracles.rows import reference
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import Split, make, rows
-from vitrify.sandboxes.knowledge import Knowledge
+from vitrify.sandboxes.catalogue import Split, examples, make
+from vitrify.sandboxes.knowledge import KnowledgeSandbox
 
 WORLD = Path(__file__).parents[3] / "examples" / "world.knowledge.toml"
 
 
 def test_answers_are_those_of_a_file() -> None:
     sandbox = make("knowledge", {"spec": str(WORLD)})
-    assert isinstance(sandbox, Knowledge)
+    assert isinstance(sandbox, KnowledgeSandbox)
     assert sandbox.spec is not None
     found = drawn(sandbox, 4000)
     best = foretold(sandbox, found)
@@ -38,7 +39,7 @@ def test_answers_are_those_of_a_file() -> None:
         1 / len(tasks) / len(tasks[t].templates) / len(tasks[t].facts) for t, _, _ in sandbox.spec.queries.values()
     ]
     assert share([times[word] for word in sandbox.spec.queries], chance) > 1e-6
-    tokens, targets = sandbox.reference(np.random.default_rng(0), 50)
+    tokens, targets = reference(sandbox, np.random.default_rng(0), 50)
     for row, right in zip(tokens, targets, strict=True):
         word = [sandbox.symbols[k] for k in row if sandbox.symbols[k] != "_"]
         known = sandbox.spec.answer(word)
@@ -48,7 +49,7 @@ def test_answers_are_those_of_a_file() -> None:
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_part_of_the_question_leaves_so_many_values(shared: bool) -> None:
-    sandbox = Knowledge(tasks=3, keys=5, templates=2, shared=shared)
+    sandbox = KnowledgeSandbox(tasks=3, keys=5, templates=2, shared=shared)
     assert len(sandbox.answers) == 15
     assert len(sandbox.symbols) == 1 + 6 + (5 if shared else 15)
     found = drawn(sandbox, 20)
@@ -64,10 +65,10 @@ def test_a_part_of_the_question_leaves_so_many_values(shared: bool) -> None:
 
 def test_held_out_queries_are_those_that_training_does_not_draw() -> None:
     """Parts are disjoint and make up all queries of the tasks in use; every template and key comes up in training."""
-    sandbox = Knowledge(tasks=4, templates=3, keys=5, fraction=0.6, share=0.5, seed=3)
+    sandbox = KnowledgeSandbox(tasks=4, templates=3, keys=5, fraction=0.6, task_fraction=0.5, seed=3)
     names = ("task", "template", "key")
     splits: tuple[Split, ...] = ("train", "test")
-    train, test = jax.jit(lambda: tuple(rows(sandbox, 0, split, 0, 3000).latent for split in splits))()
+    train, test = jax.jit(lambda: tuple(examples(sandbox, 0, split, 0, 3000).latent for split in splits))()
     parts = {
         split: set(zip(*(np.asarray(latent[name]).tolist() for name in names), strict=True))
         for split, latent in zip(splits, (train, test), strict=True)
@@ -83,11 +84,11 @@ def test_held_out_queries_are_those_that_training_does_not_draw() -> None:
     told = {one for one, kept in zip(numbers, trained, strict=True) if kept}
     assert {one for one in told if one[0] < 2} == parts["train"]
     with pytest.raises(InputError, match="leaves a part of task 0 empty, or a template or key out"):
-        Knowledge(tasks=2, templates=2, keys=5, fraction=0.3)
+        KnowledgeSandbox(tasks=2, templates=2, keys=5, fraction=0.3)
 
 
 def test_pooled_values_are_the_same_for_all_tasks_in_other_orders() -> None:
-    sandbox = Knowledge(tasks=3, keys=5, pooled=True)
+    sandbox = KnowledgeSandbox(tasks=3, keys=5, pooled=True)
     assert sorted(sandbox.answers) == [f"v{k}" for k in range(5)]
     facts = [tuple(value for _, value in task.facts) for task in sandbox.known.tasks]
     assert len(set(facts)) == 3
@@ -95,9 +96,12 @@ def test_pooled_values_are_the_same_for_all_tasks_in_other_orders() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match="tasks must be at least 1, not 0; keys must be at least 1, not -1"):
-        Knowledge(tasks=0, keys=-1)
+    with pytest.raises(
+        InputError,
+        match="tasks must be a whole number of at least 1, not 0; keys must be a whole number of at least 1, not -1",
+    ):
+        KnowledgeSandbox(tasks=0, keys=-1)
     with pytest.raises(InputError, match="at most 65536 queries"):
-        Knowledge(tasks=300, keys=300)
-    with pytest.raises(InputError, match="must be of type Knowledge, this is of type Dyck"):
+        KnowledgeSandbox(tasks=300, keys=300)
+    with pytest.raises(InputError, match="must be of type Knowledge or none, not a value of type Dyck"):
         make("knowledge", {"spec": str(WORLD.parent / "brackets.dyck")})

@@ -9,8 +9,8 @@ import pytest
 
 from exact_rows import asked, drawn, foretold, share
 from vitrify.errors import InputError
-from vitrify.sandboxes._letters import Letters
 from vitrify.sandboxes.digit_sum import DigitSum
+from vitrify.sandboxes.kit.counted import Letters
 from vitrify.sandboxes.most_frequent import MostFrequent
 
 
@@ -42,5 +42,7 @@ def test_every_number_of_a_letter_is_as_likely() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match=r"states must be from 2 to 64, not 1; 1 ≤ shortest ≤ longest must hold"):
-        DigitSum(states=1, shortest=5, longest=4)
+    with pytest.raises(InputError, match=r"states must be a whole number from 2 to 64, not 1; shortest must be"):
+        DigitSum(states=1, shortest=0, longest=4)
+    with pytest.raises(InputError, match="longest must be at least shortest = 5, not 4"):
+        DigitSum(shortest=5, longest=4)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from exact_rows import asked, drawn, foretold, share, told
+from oracles.rows import reference
 from vitrify.errors import InputError
 from vitrify.sandboxes.match import Match
 from vitrify.spec.tasks.match2 import Match2
@@ -31,7 +32,7 @@ def test_answers_are_those_of_the_task(task: Any) -> None:
     for number, (word, answers) in enumerate(asked(sandbox, found)):
         assert answers == told(TASKS[task].answers(word))
         assert [sandbox.answers[k] for k in best[number, 1:].argmax(axis=1)] == [*answers.values()]
-    tokens, targets = sandbox.reference(np.random.default_rng(1), 100)
+    tokens, targets = reference(sandbox, np.random.default_rng(1), 100)
     for row, right in zip(tokens.tolist(), targets[:, 1:].tolist(), strict=True):
         assert [sandbox.answers[k] for k in right] == TASKS[task].answers([*map(str, row)])
 
@@ -69,5 +70,9 @@ def test_rows_are_as_likely_as_they_should_be() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match=r"modulus .*; length .*; reach must be from 1 .*; planted must lie"):
-        Match("match3-local", modulus=1, length=1, reach=1, planted=1.5)
+    with pytest.raises(
+        InputError, match=r"modulus .*; length .*; reach must be .* from 1 to 64, not 0; planted must be"
+    ):
+        Match("match3-local", modulus=1, length=1, reach=0, planted=1.5)
+    with pytest.raises(InputError, match="reach must be below length = 3, not 3"):
+        Match("match3-local", length=3, reach=3)

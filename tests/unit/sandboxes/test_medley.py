@@ -8,15 +8,16 @@ import jax
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import make, rows
-from vitrify.sandboxes.copying import Copying
+from vitrify.sandboxes.catalogue import examples, make
+from vitrify.sandboxes.copying import CopyingSandbox
 from vitrify.sandboxes.medley import Medley
 from vitrify.sandboxes.modular import Modular
 from vitrify.sandboxes.regular import Regular
-from vitrify.spec.automata import cyclic
+from vitrify.spec.automata.families import cyclic
 
-TASKS = Copying(states=5, shortest=1, longest=3), Regular(cyclic(2), 5, "states")
+TASKS = CopyingSandbox(states=5, shortest=1, longest=3), Regular(cyclic(2), 5, "states")
 
 
 def test_rows_and_best_answers_are_those_of_the_task_and_behind_them_stands_nothing() -> None:
@@ -52,16 +53,16 @@ def test_splits_are_those_of_the_tasks() -> None:
     modular = Modular(modulus=5, fraction=0.4)
     medley = Medley((modular,))
     for split in ("train", "test"):
-        found = jax.device_get(jax.jit(lambda split=split: rows(medley, 0, split, 0, 64))())
+        found = jax.device_get(jax.jit(lambda split=split: examples(medley, 0, split, 0, 64))())
         allowed = {tuple(question) for question in modular.of(split).questions.tolist()}
         assert {tuple(row) for row in found.tokens[:, ::2].tolist()} <= allowed
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"task": 2.0}, "task must be from 0 to 1, not 2"),
-        ({"tasks": ()}, "there must be tasks"),
+        ({"tasks": ()}, "tasks must not be empty"),
         ({"tasks": (make("match"),)}, "token by token, match is not"),
         ({"tasks": (make("scenes"),)}, "token by token, scenes is not"),
     ],

@@ -9,7 +9,9 @@ import jax
 import numpy as np
 import pytest
 
+from cases import each
 from exact_rows import asked, drawn, foretold, share
+from oracles.rows import reference
 from vitrify.errors import InputError
 from vitrify.sandboxes.catalogue import make
 from vitrify.sandboxes.modular import Modular
@@ -43,7 +45,7 @@ def test_the_parts_have_no_question_in_common_and_together_all() -> None:
     again = {tuple(row) for row in sandbox.of("train").questions.tolist()}
     assert again == {*seen["train"]}
     assert again != {tuple(row) for row in Modular(5, fraction=0.4, seed=1).of("train").questions.tolist()}
-    tokens, targets = sandbox.of("train").reference(np.random.default_rng(0), 500)
+    tokens, targets = reference(sandbox.of("train"), np.random.default_rng(0), 500)
     assert {tuple(row) for row in tokens[:, ::2].tolist()} == again
     assert (targets[:, -1] == tokens[:, ::2].sum(axis=1) % 5).all()
 
@@ -56,14 +58,17 @@ def test_unigrams_of_products_are_their_frequencies() -> None:
     assert "unigram" not in Modular(6, "+").predictors()
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
-        ({"modulus": 1, "terms": 1, "fraction": 2.0}, "modulus must be .*; terms must be .*; fraction must lie"),
-        ({"modulus": 300, "fraction": 0.5}, "at most 65536 questions"),
-        ({"modulus": 2, "terms": 100, "fraction": 0.5}, "at most 65536 questions"),
+        ({"modulus": 1, "terms": 1, "fraction": 2.0}, "modulus must be .*; terms must be .*; fraction must be"),
+        ({"modulus": 300, "fraction": 0.5}, "modulus and terms must be smaller: a split has at most 65536 questions"),
+        (
+            {"modulus": 2, "terms": 100, "fraction": 0.5},
+            "modulus and terms must be smaller: a split has at most 65536 questions",
+        ),
         ({"modulus": 3, "fraction": 0.01}, "leaves one of the parts empty"),
-        ({"part": "rest"}, "there is no part 'rest'"),
+        ({"part": "rest"}, "part must be all where fraction = 1, not rest"),
     ],
 )
 def test_bad_parameters_are_named(parameters: dict[str, Any], message: str) -> None:

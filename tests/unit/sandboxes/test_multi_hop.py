@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from enumerated import many
+from oracles.rows import reference
 from vitrify.errors import InputError
 from vitrify.sandboxes.multi_hop import MultiHop, shuffled
 
@@ -58,8 +59,8 @@ def test_orders_are_all_alike_and_equal_words_stand_by_their_place() -> None:
 def test_rounds_come_one_after_the_other_and_tell_nothing_about_the_chains() -> None:
     sandbox = MultiHop(chains=3, hops=2, names=9, rounds=True)
     found = many(sandbox, 4000)
-    reference, answers = sandbox.reference(np.random.default_rng(1), 4000)
-    for tokens, targets in ((found.tokens, found.targets), (reference, answers)):
+    drawn, answers = reference(sandbox, np.random.default_rng(1), 4000)
+    for tokens, targets in ((found.tokens, found.targets), (drawn, answers)):
         begins, ends = tokens[:, :-1:2], tokens[:, 1::2]
         assert (np.sort(begins[:, 3:]) == np.sort(ends[:, :3])).all()  # all second steps go on from all first ones
         first = (begins == tokens[:, -1:]).argmax(axis=1)
@@ -78,7 +79,10 @@ def test_the_rows_of_before_are_the_same_as_ever() -> None:
 
 
 def test_all_that_is_wrong_is_said() -> None:
-    with pytest.raises(InputError, match="chains must be at least 1, not 0; hops must be at least 1, not 0"):
+    with pytest.raises(
+        InputError,
+        match="chains must be a whole number of at least 1, not 0; hops must be a whole number of at least 1, not 0",
+    ):
         MultiHop(chains=0, hops=0)
     with pytest.raises(InputError, match=r"names must be at least chains \* \(hops \+ 1\) = 15, not 14"):
         MultiHop(names=14)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from enumerated import many, said, words
+from oracles.rows import reference
 from vitrify.errors import InputError
 from vitrify.sandboxes.catalogue import make
 from vitrify.sandboxes.ngram import NGram
-from vitrify.spec.ngram import END, NGramModel
-from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.ngrams.families import random_ngram
+from vitrify.spec.ngrams.model import END, NGramModel
 
 WEATHER = Path(__file__).parents[3] / "examples" / "weather.arpa"
 MODELS = {
@@ -93,8 +94,10 @@ def test_contexts_are_told_and_begin_before_the_sentence() -> None:
 
 
 def test_all_that_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vitrify.sandboxes.ngram.MOST_CELLS", 10)
-    with pytest.raises(InputError, match=r"length must be at least 2, not 1; .* contexts of 4 words are too many"):
+    monkeypatch.setattr("vitrify.sandboxes.ngram.MAX_CELLS", 10)
+    with pytest.raises(InputError, match=r"model has .* contexts times 4 words; at most"):
+        NGram(model=MODELS["weather"])
+    with pytest.raises(InputError, match="length must be a whole number of at least 2, not 1"):
         NGram(model=MODELS["weather"], length=1)
 
 
@@ -122,7 +125,7 @@ def test_sentences_apart_end_once_and_nobody_asks_after_them() -> None:
                 later[(*history, word)] += mass * p[w] * (word != END)
         assert np.asarray(sandbox.floor())[t] == pytest.approx(entropy / sum(going.values()), abs=1e-6)
         going = {history: mass for history, mass in later.items() if mass}
-    tokens, targets = sandbox.reference(np.random.default_rng(0), 4000)
+    tokens, targets = reference(sandbox, np.random.default_rng(0), 4000)
     late = np.cumsum(targets == end, axis=1) - (targets == end) > 0
     assert (targets[late] == end).all()
     assert (tokens == targets[:, :-1]).all()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import Row, make, rows
+from vitrify.sandboxes.catalogue import Example, examples, make
 from vitrify.sandboxes.pcfg import Pcfg
-from vitrify.spec.grammar import END, Grammar
-from vitrify.spec.grammars import english, random_pcfg
+from vitrify.spec.grammars.families import english, random_pcfg
+from vitrify.spec.grammars.grammar import END, Grammar
 
 RECURSIVE = """
 S -> S S [0.1] | 'a' S 'b' 'b' [0.2] | T [0.7]
@@ -23,17 +23,17 @@ U -> 'a' [0.5] | 'c' 'a' [0.5]
 SMALL = [random_pcfg(1), Grammar.from_text("S -> A A | A\nA -> B | 'a'\nB -> 'b' | 'a' 'b'")]
 
 
-def drawn(sandbox: Pcfg, count: int) -> tuple[Row, Any]:
+def drawn(sandbox: Pcfg, count: int) -> tuple[Example, Any]:
     @jax.jit
-    def both() -> tuple[Row, Any]:
-        batch = rows(sandbox, 0, "test", 0, count)
+    def both() -> tuple[Example, Any]:
+        batch = examples(sandbox, 0, "test", 0, count)
         return batch, jax.vmap(sandbox.optimal)(batch)
 
-    found: tuple[Row, Any] = jax.device_get(both())
+    found: tuple[Example, Any] = jax.device_get(both())
     return found
 
 
-def compare(sandbox: Pcfg, grammar: Grammar, count: int, tolerance: float, checked: int = 12) -> tuple[Row, Any]:
+def compare(sandbox: Pcfg, grammar: Grammar, count: int, tolerance: float, checked: int = 12) -> tuple[Example, Any]:
     """Rows and their optimal laws, some of them checked against the charts of the spec."""
     batch, best = drawn(sandbox, count)
     for sentence, logp, weight in list(zip(batch.targets, best, batch.weight, strict=True))[:checked]:
@@ -58,6 +58,7 @@ def test_a_recursive_grammar_is_the_limit_of_its_cuts() -> None:
     compare(Pcfg(grammar, length=6), grammar.cut(9), 8, 3e-3)
 
 
+@pytest.mark.slow
 def test_a_grammar_of_hundreds_of_rules_and_long_rows_stays_in_range() -> None:
     grammar = english(6)
     batch, best = compare(Pcfg(grammar, length=32), grammar.uniform(), 200, 1e-4, checked=3)
@@ -68,7 +69,7 @@ def test_a_grammar_of_hundreds_of_rules_and_long_rows_stays_in_range() -> None:
 
 def test_the_unigram_counts_words_at_a_place() -> None:
     sandbox = Pcfg(SMALL[0], length=5)
-    batch = jax.device_get(jax.jit(lambda: rows(sandbox, 0, "test", 0, 20_000))())
+    batch = jax.device_get(jax.jit(lambda: examples(sandbox, 0, "test", 0, 20_000))())
     first = jax.tree.map(lambda x: x[0], batch)
     law = np.exp(jax.jit(sandbox.unigram)(first))
     asked = batch.weight > 0
@@ -91,5 +92,5 @@ def test_files_and_bad_parameters(tmp_path: Path) -> None:
     path = tmp_path / "twice.cfg"
     path.write_text("S -> 'a' 'a'\n")
     assert make("pcfg", {"grammar": str(path)}).symbols == ("a", END)
-    with pytest.raises(InputError, match=r"length must be from 2 to 64, not 1"):
+    with pytest.raises(InputError, match=r"length must be a whole number from 2 to 64, not 1"):
         make("pcfg", {"length": 1})

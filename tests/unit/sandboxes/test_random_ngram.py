@@ -80,9 +80,10 @@ def test_all_that_is_wrong_is_said() -> None:
     with pytest.raises(InputError) as error:
         RandomNGram(n=0, states=1, length=1, rank=0, temperature=0, task=-1)
     assert str(error.value) == (
-        "no such random_ngram: n must be at least 1, not 0; states must be at least 2, not 1; "
-        "length must be at least 2, not 1; rank must be at least 1, not 0; temperature must be positive, not 0; "
-        "task must not be negative, not -1"
+        "no such random_ngram: length must be a whole number of at least 2, not 1; "
+        "n must be a whole number of at least 1, not 0; states must be a whole number of at least 2, not 1; "
+        "rank must be a whole number of at least 1, not 0; temperature must be a number above 0, not 0; "
+        "task must be a whole number of at least 0, not -1"
     )
-    with pytest.raises(InputError, match="64 states and n=8 make 281474976710656 probabilities: 16777216 fit"):
+    with pytest.raises(InputError, match="n = 8 with 64 states makes 281474976710656 probabilities: 16777216 fit"):
         RandomNGram(n=8, states=64)

@@ -9,14 +9,14 @@ import pytest
 
 from exact_rows import asked, drawn, foretold, share, told
 from vitrify.errors import InputError
-from vitrify.sandboxes.recall import Recall
+from vitrify.sandboxes.recall import RecallSandbox
 from vitrify.spec.tasks.recall import Recall as Task
 
 
 @pytest.mark.parametrize("filler", ["random", "blank"])
 def test_answers_are_those_of_the_task(filler: str) -> None:
     """The pairs and the questions alone, without what stands between, are a word of the task."""
-    sandbox = Recall(vocabulary=21, pairs=5, length=31, filler=filler)  # type: ignore[arg-type]
+    sandbox = RecallSandbox(vocabulary=21, pairs=5, length=31, filler=filler)  # type: ignore[arg-type]
     found = drawn(sandbox, 300)
     best = foretold(sandbox, found)
     task = Task(keys=9, values=11, pairs=5, questions=5, fused=False)
@@ -34,7 +34,7 @@ def test_answers_are_those_of_the_task(filler: str) -> None:
 
 
 def test_places_are_drawn_one_after_the_other_without_return() -> None:
-    sandbox = Recall(vocabulary=8, pairs=2, length=13, power=0.2, filler="blank")
+    sandbox = RecallSandbox(vocabulary=8, pairs=2, length=13, power=0.2, filler="blank")
     p = np.arange(1, 5) ** -0.8
     orders = [*permutations(range(4), 2)]
     expected = [p[a] / p.sum() * p[b] / (p.sum() - p[a]) for a, b in orders]
@@ -43,7 +43,7 @@ def test_places_are_drawn_one_after_the_other_without_return() -> None:
 
 
 def test_whoever_knows_only_the_values_pays_for_the_key() -> None:
-    sandbox = Recall(vocabulary=256, pairs=4, length=64)
+    sandbox = RecallSandbox(vocabulary=256, pairs=4, length=64)
     found = drawn(sandbox, 64)
     import jax
 
@@ -54,7 +54,10 @@ def test_whoever_knows_only_the_values_pays_for_the_key() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match=r"vocabulary must be .*; pairs must be at most .*; length .*; power must be"):
-        Recall(vocabulary=3, pairs=2, length=7, power=0.0)
-    with pytest.raises(InputError, match="pairs must be at least 1"):
-        Recall(pairs=0)
+    with pytest.raises(InputError, match=r"vocabulary must be .*; pairs must be .* at least 1.*; power must be"):
+        RecallSandbox(vocabulary=3, pairs=0, power=0.0)
+    with pytest.raises(
+        InputError,
+        match="pairs must be at most keys = 1, as their keys differ, not 2; length must be at least 4",
+    ):
+        RecallSandbox(vocabulary=4, pairs=2, length=7)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from vitrify.errors import InputError, SpecError
-from vitrify.sandboxes.catalogue import Row, make, rows
+from vitrify.sandboxes.catalogue import Example, examples, make
 from vitrify.sandboxes.regular import Regular
-from vitrify.spec.automata import cyclic, divisibility, random_automaton
-from vitrify.spec.automaton import Automaton
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import cyclic, divisibility, random_automaton
 
 LANGUAGES = [divisibility(3), Automaton.from_regex("(ab|c)*c?"), random_automaton(4, 2, seed=8)]
 
@@ -25,7 +25,7 @@ def test_accepted_words_are_counted(automaton: Automaton) -> None:
     letters = len(automaton.alphabet)
     all_words = np.array(list(product(range(letters), repeat=5)))
     words = np.array([w for w in all_words if automaton.accepts([automaton.alphabet[a] for a in w])])
-    batch = Row(words[:, :-1], words, np.ones(words.shape), {})
+    batch = Example(words[:, :-1], words, np.ones(words.shape), {})
     predictors = {"optimal": sandbox.optimal, **sandbox.predictors()}
     found = jax.jit(lambda batch: {name: jax.vmap(each)(batch) for name, each in predictors.items()})(batch)
     found = jax.device_get(found)
@@ -38,7 +38,7 @@ def test_accepted_words_are_counted(automaton: Automaton) -> None:
                 assert np.allclose(logp[t], np.bincount(same, minlength=letters) / len(same), atol=1e-6)
     losses = -np.take_along_axis(np.asarray(found["optimal"]), words[..., None], axis=-1)[..., 0]
     assert np.allclose(sandbox.floor(), losses.mean(axis=0), atol=1e-5)
-    drawn = jax.device_get(jax.jit(lambda: rows(sandbox, 0, "test", 0, 4000))())
+    drawn = jax.device_get(jax.jit(lambda: examples(sandbox, 0, "test", 0, 4000))())
     assert {tuple(word) for word in np.asarray(drawn.targets).tolist()} == {tuple(word) for word in words.tolist()}
 
 
@@ -50,8 +50,8 @@ def test_answers_are_those_of_the_automaton(mode: str) -> None:
     assert sandbox.automaton == automaton
 
     @jax.jit
-    def both() -> tuple[Row, jax.Array, jax.Array]:
-        batch = rows(sandbox, 0, "test", 0, 2000)
+    def both() -> tuple[Example, jax.Array, jax.Array]:
+        batch = examples(sandbox, 0, "test", 0, 2000)
         return batch, jax.vmap(sandbox.optimal)(batch), jax.vmap(sandbox.marginal)(batch)
 
     batch, best, marginal = jax.device_get(both())
@@ -78,14 +78,14 @@ def test_automata_by_name_and_by_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"cyclic:many must be of the form cyclic:n:letters, with whole numbers"):
         make("regular", {"automaton": "cyclic:many"})
     (tmp_path / "x.dyck").write_text("brackets: ( )\ndepth: 2\nlength: 4\n")
-    with pytest.raises(InputError, match=r"must be of type Automaton, this is of type Dyck"):
+    with pytest.raises(InputError, match=r"must be of type Automaton, not a value of type Dyck"):
         make("regular", {"automaton": str(tmp_path / "x.dyck")})
 
 
 def test_bad_parameters() -> None:
-    with pytest.raises(InputError, match=r"the automaton accepts no word of length 3"):
+    with pytest.raises(InputError, match=r"automaton must accept a word of length 3"):
         Regular(Automaton.from_regex("(aa)*"), length=3, mode="generate")
-    with pytest.raises(InputError, match=r"length must be at least 2, not 1"):
+    with pytest.raises(InputError, match=r"length must be a whole number of at least 2, not 1"):
         Regular(length=1)
-    with pytest.raises(InputError, match=r"mode=guess: must be one of accept, states, generate"):
+    with pytest.raises(InputError, match=r"mode must be one of accept, states, generate, not guess"):
         make("regular", {"mode": "guess"})

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from exact_rows import drawn, foretold
+from oracles.rows import reference
 from vitrify.errors import InputError
 from vitrify.sandboxes.catalogue import make
 from vitrify.sandboxes.scenes import TINY, Scenes
-from vitrify.spec.scene import Scene
-from vitrify.spec.scenes import random_bitmaps, random_scene
+from vitrify.spec.geometry.scene import Scene, random_bitmaps, random_scene
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SCENES: dict[str, Callable[[], Scene | None]] = {
@@ -44,7 +44,7 @@ def test_the_scene_reads_every_image_as_its_class(which: str) -> None:
         places = scene.places(np.asarray(image, dtype=np.float64).reshape(scene.image))
         for name, corner in zip(names, corners.tolist(), strict=True):
             assert name < 0 or tuple(corner) in places[sandbox.layout.names[name]]
-    images, targets = sandbox.reference(np.random.default_rng(0), 40)
+    images, targets = reference(sandbox, np.random.default_rng(0), 40)
     assert [spoilt(scene, image) for image in images] == [sandbox.answers[k] for k in targets[:, 0]]
 
 
@@ -73,5 +73,5 @@ def test_scenes_with_accidents_are_refused(scene: Scene, message: str) -> None:
 def test_files_that_are_no_scenes_or_too_small_are_refused() -> None:
     with pytest.raises(InputError, match="room for 3 features apart, not for 1"):
         make("scenes", {"scene": str(EXAMPLES / "faces.scene.toml")})
-    with pytest.raises(InputError, match="must be of type Scene, this is of type Dyck"):
+    with pytest.raises(InputError, match="must be of type Scene or none, not a value of type Dyck"):
         make("scenes", {"scene": str(EXAMPLES / "brackets.dyck")})

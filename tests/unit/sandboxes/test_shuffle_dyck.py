@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import Row, make, rows
+from vitrify.sandboxes.catalogue import Example, examples, make
 from vitrify.sandboxes.shuffle_dyck import ShuffleDyck
-from vitrify.spec.counting_languages import shuffle_dyck
+from vitrify.spec.logic.crasp import shuffle_dyck
 
 
 def test_laws_and_rows_are_those_of_counters() -> None:
     sandbox = ShuffleDyck(kinds=3, length=12, opening=0.4)
 
     @jax.jit
-    def both() -> tuple[Row, jax.Array]:
-        batch = rows(sandbox, 0, "test", 0, 60)
+    def both() -> tuple[Example, jax.Array]:
+        batch = examples(sandbox, 0, "test", 0, 60)
         return batch, jax.vmap(sandbox.optimal)(batch)
 
     batch, best = jax.device_get(both())
@@ -36,7 +36,7 @@ def test_laws_and_rows_are_those_of_counters() -> None:
 
 def test_closing_what_waits_gives_a_word_of_the_spec() -> None:
     sandbox = ShuffleDyck(kinds=2, length=6)
-    batch = jax.device_get(jax.jit(lambda: rows(sandbox, 0, "test", 0, 200))())
+    batch = jax.device_get(jax.jit(lambda: examples(sandbox, 0, "test", 0, 200))())
     pairs = [(sandbox.symbols[2 * kind], sandbox.symbols[2 * kind + 1]) for kind in range(2)]
     spec = shuffle_dyck(pairs, 12)
     number = {word: k for k, word in enumerate(spec.alphabet)}
@@ -50,5 +50,8 @@ def test_closing_what_waits_gives_a_word_of_the_spec() -> None:
 
 
 def test_bad_parameters_are_told_at_once() -> None:
-    with pytest.raises(InputError, match=r"kinds must be at least 1, not 0; length must .*; opening must lie between"):
+    with pytest.raises(
+        InputError,
+        match=r"kinds must be .* at least 1, not 0; length must .*; opening must be .* above 0",
+    ):
         make("shuffle_dyck", {"kinds": 0, "length": 1, "opening": 0})

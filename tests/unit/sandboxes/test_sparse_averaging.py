@@ -7,12 +7,12 @@ import pytest
 
 from exact_rows import drawn, foretold
 from vitrify.errors import InputError
-from vitrify.sandboxes.sparse_averaging import SparseAveraging
+from vitrify.sandboxes.sparse_averaging import SparseAveragingSandbox
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging as Task
 
 
 def test_means_are_those_of_the_task() -> None:
-    sandbox = SparseAveraging(length=7, sparsity=3, dimensions=2)
+    sandbox = SparseAveragingSandbox(length=7, sparsity=3, dimensions=2)
     found = drawn(sandbox, 100)
     best = np.exp(foretold(sandbox, found))
     task = Task(7, 3, 2)
@@ -27,7 +27,7 @@ def test_means_are_those_of_the_task() -> None:
 
 
 def test_symbols_and_targets_are_as_likely_as_they_should_be() -> None:
-    sandbox = SparseAveraging(length=4, sparsity=2, dimensions=1)
+    sandbox = SparseAveragingSandbox(length=4, sparsity=2, dimensions=1)
     found = drawn(sandbox, 20_000)
     counts = np.bincount(found.tokens.ravel(), minlength=12)
     assert np.abs(counts / (80_000 / 12) - 1).max() < 5 / np.sqrt(80_000 / 12)
@@ -37,7 +37,9 @@ def test_symbols_and_targets_are_as_likely_as_they_should_be() -> None:
 
 
 def test_bad_parameters_are_all_named() -> None:
-    with pytest.raises(InputError, match="dimensions must be at least 1, not 0; sparsity must be at most length = 3"):
-        SparseAveraging(length=3, sparsity=4, dimensions=0)
-    with pytest.raises(InputError, match="at most 65536 symbols"):
-        SparseAveraging(length=40, sparsity=4)
+    with pytest.raises(InputError, match="dimensions must be a whole number of at least 1, not 0"):
+        SparseAveragingSandbox(length=3, sparsity=4, dimensions=0)
+    with pytest.raises(InputError, match="sparsity must be at most length = 3"):
+        SparseAveragingSandbox(length=3, sparsity=4)
+    with pytest.raises(InputError, match="make more than 65,536 symbols"):
+        SparseAveragingSandbox(length=40, sparsity=4)

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cases import each
 from enumerated import Word, many, said
 from vitrify.errors import InputError
-from vitrify.sandboxes._masking import Masked
 from vitrify.sandboxes.corpus import Corpus, known
+from vitrify.sandboxes.kit.masking import Masked
 from vitrify.sandboxes.lda import LDA
 from vitrify.sandboxes.topics import Topics
 
-RATES: Any = {"masked": 0.4, "kept": 0.25, "replaced": 0.35}
+RATES: Any = {"masked": 0.4, "unchanged": 0.25, "replaced": 0.35}
 
 
 def sets_of_topics(sandbox: Topics) -> list[tuple[float, Any]]:
@@ -49,8 +50,8 @@ def masses(sandbox: Masked, laws: list[tuple[float, Any]]) -> dict[tuple[Word, i
     words = len(sandbox.answers)
     mass: dict[tuple[Word, int], Any] = defaultdict(lambda: np.zeros(words))
     none = 1 - sandbox.masked
-    fates = [("as it is", none), ("kept", sandbox.masked * sandbox.kept)]
-    fates += [("mask", sandbox.masked * (1 - sandbox.kept - sandbox.replaced))]
+    fates = [("as it is", none), ("kept", sandbox.masked * sandbox.unchanged)]
+    fates += [("mask", sandbox.masked * (1 - sandbox.unchanged - sandbox.replaced))]
     fates += [(f"{w}", sandbox.masked * sandbox.replaced / words) for w in range(words)]
     for document in product(range(words), repeat=sandbox.length):
         p = sum(prior * np.prod([law[w] for w in document]) for prior, law in laws)
@@ -70,14 +71,14 @@ def masses(sandbox: Masked, laws: list[tuple[float, Any]]) -> dict[tuple[Word, i
 CASES: list[tuple[Masked, Any]] = [
     (Topics(topics=3, words=1, tau=2, length=3, **RATES), sets_of_topics),
     (Topics(topics=2, words=2, tau=1, length=2, **RATES), sets_of_topics),
-    (Topics(topics=3, words=1, tau=2, length=3, masked=0.5, kept=0.3, replaced=0.0), sets_of_topics),
-    (Topics(topics=3, words=1, tau=1, length=3, masked=0.5, kept=0.0, replaced=0.0), sets_of_topics),
+    (Topics(topics=3, words=1, tau=2, length=3, masked=0.5, unchanged=0.3, replaced=0.0), sets_of_topics),
+    (Topics(topics=3, words=1, tau=1, length=3, masked=0.5, unchanged=0.0, replaced=0.0), sets_of_topics),
     (LDA(topics=2, words=3, grid=3, beta=1.0, length=3, **RATES), shares_of_topics),
     (LDA(topics=3, words=2, grid=2, beta=1.0, length=3, alpha=2.0, **RATES), shares_of_topics),
 ]
 
 
-@pytest.mark.parametrize(("sandbox", "laws"), CASES)
+@each(("sandbox", "laws"), CASES)
 def test_the_optimum_is_that_of_all_documents(sandbox: Masked, laws: Any) -> None:
     known = by_all_documents(sandbox, laws(sandbox))
     tokens = sorted({seen for seen, _ in known})
@@ -86,7 +87,7 @@ def test_the_optimum_is_that_of_all_documents(sandbox: Masked, laws: Any) -> Non
         assert np.allclose(found[seen][place + 1], expected, atol=3e-6), (seen, place)
 
 
-@pytest.mark.parametrize(("sandbox", "laws"), CASES[:2] + CASES[4:])
+@each(("sandbox", "laws"), CASES[:2] + CASES[4:])
 def test_the_best_matrix_on_mean_tokens_is_that_of_all_documents(sandbox: Masked, laws: Any) -> None:
     """The normal equations, with moments summed over every document."""
     words = len(sandbox.answers)
@@ -105,7 +106,7 @@ def test_the_best_matrix_on_mean_tokens_is_that_of_all_documents(sandbox: Masked
 
 def test_the_best_matrix_of_long_documents_is_the_closed_form() -> None:
     r"""With a gap of $c = 1/(v\kappa)$; the least such matrix is completed as the text says."""
-    sandbox = Topics(topics=5, words=3, tau=2, masked=0.3, kept=0.2, replaced=0.25)
+    sandbox = Topics(topics=5, words=3, tau=2, masked=0.3, unchanged=0.2, replaced=0.25)
     kappa, m0, t, v = 1 - 0.8 * 0.3, 0.3 * 0.55, 5, 3
     a, b, c = kappa + 0.3 * 0.25, 0.3 * 0.25 / t, 1 / (v * kappa)
     other = -c * (v + a * b / m0**2) / (t * v + a**2 / m0**2)
@@ -113,19 +114,19 @@ def test_the_best_matrix_of_long_documents_is_the_closed_form() -> None:
     found = sandbox.best_linear()
     assert np.allclose(found[:, 1:], expected, atol=1e-10)
     assert np.allclose(found[:, 0], -(a * other + b * c) / m0, atol=1e-10)
-    mixed = LDA(topics=5, words=15, grid=3, alpha=0.4, beta=0.0, masked=0.3, kept=0.2, replaced=0.25)
+    mixed = LDA(topics=5, words=15, grid=3, alpha=0.4, beta=0.0, masked=0.3, unchanged=0.2, replaced=0.25)
     assert np.allclose(mixed.best_linear(), found, atol=1e-9)  # any documents that tell topics apart will do
 
 
 def test_topics_with_words_of_their_own() -> None:
     sandbox = LDA(topics=2, words=6, beta=0.0)
     assert np.allclose(sandbox.laws_of_topics * 3, [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]])
-    with pytest.raises(InputError, match="words must be a multiple of topics"):
+    with pytest.raises(InputError, match="words must be a multiple of topics = 4"):
         LDA(topics=4, words=6, beta=0.0)
 
 
 def test_documents_of_the_corpus_are_counts_of_its_words() -> None:
-    whole, few = Corpus(least=1), Corpus(topics=3, words=2, least=4)
+    whole, few = Corpus(min_words=1), Corpus(topics=3, words=2, min_words=4)
     assert len(set(whole.answers)) == 64
     assert few.answers == tuple(word for topic in range(3) for word in whole.answers[8 * topic : 8 * topic + 2])
     assert (few.counts.sum(axis=1) >= 4).all()
@@ -134,13 +135,16 @@ def test_documents_of_the_corpus_are_counts_of_its_words() -> None:
     assert np.array_equal(few.counts, wanted)
     stored = sum(times for document in known()["documents"] for _, times in document)
     assert whole.counts.sum() == stored
-    for wrong, message in (({"topics": 9}, "from 1 to 8, not 9"), ({"least": 0}, "least must be at least 1")):
+    for wrong, message in (
+        ({"topics": 9}, "from 1 to 8, not 9"),
+        ({"min_words": 0}, "min_words must be a whole number of at least 1"),
+    ):
         with pytest.raises(InputError, match=message):
             Corpus(**wrong)
 
 
 def test_documents_are_about_their_topics_and_masked_at_the_rates() -> None:
-    sandbox = Topics(topics=6, words=5, tau=2, length=40, masked=0.2, kept=0.3, replaced=0.2)
+    sandbox = Topics(topics=6, words=5, tau=2, length=40, masked=0.2, unchanged=0.3, replaced=0.2)
     found = many(sandbox, 2000)
     words, chosen = found.targets[:, 1:], found.weight[:, 1:] > 0
     topic = words // 5
@@ -168,7 +172,7 @@ def test_shares_are_on_the_grid_with_the_probabilities_of_the_urn() -> None:
 
 
 def test_other_predictors_count_what_they_say() -> None:
-    sandbox = Topics(topics=2, words=2, tau=1, length=4, masked=0.5, kept=0.0, replaced=0.0)
+    sandbox = Topics(topics=2, words=2, tau=1, length=4, masked=0.5, unchanged=0.0, replaced=0.0)
     tokens = [(0, 1, 1, 4)]
     found = {name: said(sandbox, p, tokens)[0, 1] for name, p in sandbox.predictors().items()}
     assert np.allclose(found["uniform"], 1 / 4)
@@ -177,23 +181,30 @@ def test_other_predictors_count_what_they_say() -> None:
     assert np.allclose(found["topic_frequencies"], np.array([3, 3, 2, 2]) / 10)
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "wrong", "expected"),
     [
         (
             Topics,
-            {"length": 0, "masked": 0, "kept": 0.8, "replaced": 0.8, "topics": 1, "words": 1, "tau": 2},
-            r"length must be at least 1, not 0; masked must lie in \(0, 1\], not 0; kept and replaced must be .* not "
-            r"0.8, 0.8; there must be at least two words, not 1 topics of 1; tau must lie from 1 .* 1, not 2",
+            {"length": 0, "masked": 0, "unchanged": -1},
+            "length must be a whole number of at least 1, not 0; masked must be a number above 0 and at most 1, not 0; "
+            "unchanged must be a number from 0 to 1, not -1",
         ),
-        (Topics, {"topics": 40, "tau": 20}, "20 of 40 topics are 137846528820 sets: at most 20000 fit"),
+        (
+            Topics,
+            {"unchanged": 0.8, "replaced": 0.8, "topics": 1, "words": 1, "tau": 2},
+            r"unchanged \+ replaced must be at most 1, not 0.8 \+ 0.8; words must be at least 2 where .*, not 1; "
+            "tau must be at most topics = 1, not 2",
+        ),
+        (Topics, {"topics": 40, "tau": 20}, "tau = 20 of 40 topics makes 137846528820 sets: at most 20000 fit"),
         (
             LDA,
             {"topics": 0, "words": 1, "grid": 0, "task": -1, "alpha": 0, "beta": -1},
-            "topics must be at least 1, not 0; words must be at least 2, not 1; grid must be at least 1, not 0; "
-            "task must be at least 0, not -1; alpha must be positive, not 0; beta must not be negative, not -1",
+            "topics must be a whole number of at least 1, not 0; words must be a whole number of at least 2, not 1; "
+            "grid must be a whole number of at least 1, not 0; alpha must be a number above 0, not 0; "
+            "beta must be a number of at least 0, not -1; task must be a whole number of at least 0, not -1",
         ),
-        (LDA, {"topics": 10, "grid": 20}, "10 topics on a grid of 20 have 10015005 shares: at most 20000 fit"),
+        (LDA, {"topics": 10, "grid": 20}, "grid of 20 with 10 topics has 10015005 shares: at most 20000 fit"),
     ],
 )
 def test_all_that_is_wrong_is_said(make: Any, wrong: dict[str, Any], expected: str) -> None:

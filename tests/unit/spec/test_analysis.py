@@ -1,4 +1,4 @@
-"""What `analyse` says of textbook languages and automata."""
+"""What `analyze` says of textbook languages and automata."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import json
 
 import pytest
 
+from cases import each
 from small_automata import closure, full_transformations, has_a_counter
 from vitrify.errors import InputError
-from vitrify.spec import holonomy, monoids
-from vitrify.spec.analysis import analyse
-from vitrify.spec.automata import alternating_group, cyclic, divisibility, flip_flop, gridworld, symmetric_group
-from vitrify.spec.automaton import Automaton
-from vitrify.spec.grammar import Grammar
-from vitrify.spec.ngrams import random_ngram
+from vitrify.spec.automata import analysis, holonomy
+from vitrify.spec.automata.analysis import analyze
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import (
+    alternating_group,
+    cyclic,
+    divisibility,
+    flip_flop,
+    gridworld,
+    symmetric_group,
+)
+from vitrify.spec.grammars.grammar import Grammar
+from vitrify.spec.ngrams.families import random_ngram
 
 # regular expression over a, b (or with c), and whether a formula without star describes it too
 STAR_FREE = {
@@ -51,23 +59,23 @@ STAR_FREE = {
 }
 
 
-@pytest.mark.parametrize("expression", STAR_FREE)
+@each("expression", STAR_FREE)
 def test_star_free_languages(expression: str) -> None:
     machine = Automaton.from_regex(expression, "abc" if "c" in expression else "ab")
-    found = analyse(machine)
+    found = analyze(machine)
     assert found.star_free == STAR_FREE[expression] == (not has_a_counter(machine))
     assert found.solvable
     assert found.minimal_states == found.states == len(machine.states)
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "finite"),
     [("()", True), ("ab|ba", True), ("(ab){0,3}", True), ("a*", False), ("(a|b)*", False), ("(ab)*", False)],
 )
 def test_finite_languages(expression: str, finite: bool) -> None:
     machine = Automaton.from_regex(expression, "ab")
-    assert analyse(machine).finite == finite
-    assert analyse(Automaton(("q",), ("a",), ((0,),), 0, frozenset())).finite  # the empty language
+    assert analyze(machine).finite == finite
+    assert analyze(Automaton(("q",), ("a",), ((0,),), 0, frozenset())).finite  # the empty language
 
 
 # states of the minimal automaton, size of the syntactic monoid, groups of the levels, attention layers of the cascade
@@ -84,15 +92,15 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each("name", KNOWN)
 def test_known_automata(name: str) -> None:
     machine, states, monoid, groups, layers = KNOWN[name]
-    found = analyse(machine)
+    found = analyze(machine)
     assert (found.minimal_states, found.monoid) == (states, monoid)
     assert monoid == len(closure({tuple(range(len(machine.states))), *machine.maps().values()}))
     assert found.levels is not None
     assert [level.group for level in found.levels] == groups
-    depth = {d.shape: d for d in found.depths}
+    depth = {d.construction: d for d in found.depths}
     assert depth["cascade"].attention_layers == layers
     assert depth["cascade"].crossover == (None if layers is None else 2**layers)
     assert found.solvable == (layers is not None)
@@ -106,7 +114,7 @@ def test_known_automata(name: str) -> None:
 
 def test_depths_of_special_shapes() -> None:
     def layers(machine: Automaton) -> dict[str, object]:
-        return {depth.shape: depth.attention_layers for depth in analyse(machine).depths}
+        return {depth.construction: depth.attention_layers for depth in analyze(machine).depths}
 
     assert layers(cyclic(2))["commutative"] == 1
     assert layers(symmetric_group(3))["commutative"] is None
@@ -117,7 +125,7 @@ def test_depths_of_special_shapes() -> None:
 def test_classes_are_those_of_the_language_and_depths_those_of_the_automaton() -> None:
     """All states of S5 accept: the language is everything, but the net has to follow the states."""
     s5 = symmetric_group(5)
-    found = analyse(Automaton(s5.states, s5.alphabet, s5.transitions, 0, frozenset(range(5))))
+    found = analyze(Automaton(s5.states, s5.alphabet, s5.transitions, 0, frozenset(range(5))))
     assert (found.minimal_states, found.monoid, found.star_free, found.commutative) == (1, 1, True, True)
     assert found.levels is not None
     assert [level.group for level in found.levels] == ["S5"]
@@ -125,9 +133,9 @@ def test_classes_are_those_of_the_language_and_depths_those_of_the_automaton() -
 
 
 def test_what_takes_too_long_is_said_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monoids, "MOST_MAPS", 20)
-    monkeypatch.setattr(holonomy, "MOST_SETS", 5)
-    found = analyse(full_transformations(4))
+    monkeypatch.setattr(analysis, "MAX_MAPS", 20)
+    monkeypatch.setattr(holonomy, "MAX_IMAGE_SETS", 5)
+    found = analyze(full_transformations(4))
     assert found.monoid is None
     assert found.star_free is None
     assert found.solvable is None
@@ -139,7 +147,7 @@ def test_what_takes_too_long_is_said_and_left_out(monkeypatch: pytest.MonkeyPatc
 
 
 def test_json_and_other_specs() -> None:
-    text = json.dumps(analyse(divisibility(3)).to_json())
+    text = json.dumps(analyze(divisibility(3)).to_json())
     assert json.loads(text)["levels"][0] == {
         "level": 1,
         "sets": 1,
@@ -150,5 +158,5 @@ def test_json_and_other_specs() -> None:
         "attention_layers": 2,
     }
     for spec, name in ((random_ngram(2, 2, seed=0), "NGramModel"), (Grammar.from_text("S -> 'a'"), "Grammar")):
-        with pytest.raises(InputError, match=rf"a spec of type {name} not yet"):
-            analyse(spec)
+        with pytest.raises(InputError, match=rf"got a spec of type {name}"):
+            analyze(spec)

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from corpora import pydoc_sentences
 from oracles.arpa_evaluator import ArpaEvaluator
 from vitrify.errors import SpecError, SpecWarning
-from vitrify.spec.estimate import estimate
-from vitrify.spec.ngram import NGramModel
+from vitrify.spec.ngrams.model import NGramModel
 
 HALF, QUARTER = "-0.3010299956639812", "-0.6020599913279624"
 
@@ -60,7 +60,7 @@ def test_a_good_file(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.exp(model.next_log_probs([["a", "b"]])), [[0.25, 0.125, 0.625]])
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         GOOD.replace("\n", "\r\n"),
@@ -106,7 +106,7 @@ def test_words_hold_any_character_that_is_not_blank(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["again.arpa", "again.arpa.gz"])
 def test_written_files_read_back_equal_and_are_the_same_bytes_each_time(tmp_path: Path, name: str) -> None:
-    model = estimate(pydoc_sentences(limit=50), 4, unk=True)
+    model = NGramModel.fit(pydoc_sentences(limit=50), 4, unk=True)
     paths = [tmp_path / folder / name for folder in ("one", "two")]
     for path in paths:
         path.parent.mkdir()
@@ -182,9 +182,9 @@ BAD: list[tuple[str, str | bytes, list[str]]] = [
     (
         "begin late",
         GOOD.replace("b a\n", "b <s>\n"),
-        ["14: <s> may only stand first in an n-gram, 'b <s>' has it later"],
+        ["14: <s> may only be first in an n-gram, 'b <s>' has it later"],
     ),
-    ("end early", GOOD.replace("b a\n", "</s> a\n"), ["14: </s> may only stand last in an n-gram, '</s> a' goes on"]),
+    ("end early", GOOD.replace("b a\n", "</s> a\n"), ["14: </s> may only be last in an n-gram, '</s> a' continues"]),
     ("twice", GOOD.replace("\tb a\n", "\ta b\n"), ["14: 'a b' is listed twice, first on line 13"]),
     (
         "unigram twice",
@@ -226,7 +226,7 @@ BAD: list[tuple[str, str | bytes, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+@each(("text", "expected"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_broken_files_are_told_what_is_wrong_and_where(tmp_path: Path, text: str | bytes, expected: list[str]) -> None:
     found = problems_of(tmp_path, text)
     assert [problem[: len(start)] for problem, start in zip(found, expected, strict=False)] == expected
@@ -264,9 +264,10 @@ def test_files_that_can_not_be_opened(tmp_path: Path) -> None:
         model_of(tmp_path, gzip.compress(GOOD.encode())[:-20], "cut.arpa.gz")
 
 
+@pytest.mark.slow
 def test_a_model_of_real_text_agrees_with_a_second_evaluator(tmp_path: Path) -> None:
     sentences = pydoc_sentences()
-    model = estimate(sentences, 5)
+    model = NGramModel.fit(sentences, 5)
     assert sum(map(len, model.levels)) >= 100_000
     model.write(tmp_path / "pydoc.arpa")
     assert NGramModel.read(tmp_path / "pydoc.arpa") == model

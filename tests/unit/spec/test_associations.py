@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.associations import Associations, random_associations
+from vitrify.spec.memory.associations import Associations, random_associations
 
 SOME = Associations.of({"a": "x", "b": "y", "c": "x"})
 
@@ -62,7 +63,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_with_their_lines_all_at_once(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.pairs"

@@ -12,9 +12,10 @@ from re import fullmatch
 
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError
-from vitrify.spec import automata
-from vitrify.spec.automaton import Automaton
+from vitrify.spec.automata import families as automata
+from vitrify.spec.automata.automaton import Automaton
 
 GOOD = """{
   "states": ["even", "odd"],
@@ -67,41 +68,53 @@ def test_names_in_any_script_survive(tmp_path: Path) -> None:
     assert "π" in (tmp_path / "x.automaton.json").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "fragments"),
     [
         ('"odd"],\n', '"odd"]\n', ["x.automaton.json:3: the file must be JSON: expecting ',' delimiter at column 3"]),
         (GOOD, "", ["x.automaton.json:1: the file must be JSON: expecting value"]),
-        (GOOD, "[1]", ["one JSON object with states, alphabet, transitions, initial, accepting, got a list"]),
-        (GOOD, "7", ["got the number 7"]),
+        (GOOD, "[1]", ["must be a table with states, alphabet, transitions, initial, accepting, not [1]"]),
+        (GOOD, "7", ["a table with states, alphabet, transitions, initial, accepting, not 7"]),
         (GOOD, "[" * 100_000, ["of a sane size"]),
         (GOOD, "1" * 5_000, ["of a sane size"]),
         (
             GOOD,
             "{}",
-            ["key 'states' is missing", "'alphabet' is", "'transitions' is", "'initial' is", "'accepting' is"],
+            [f"{key} is missing" for key in ("states", "alphabet", "accepting")]
+            + [
+                "transitions is missing: state: {letter: next state}, or triples",
+                "initial is missing: the name of a state",
+            ],
         ),
-        ('"initial": "even"', '"start": "even"', ["the key 'initial' is missing", "the key 'start' is unknown"]),
-        ('"initial"', '"initial": "odd", "initial"', ["the key 'initial' is given twice"]),
-        ('"initial": "even"', '"initial": 0', ['initial must be the name of a state, got the number 0; write "0"']),
-        ('"initial": "even"', '"initial": null', ["initial must be the name of a state, got null"]),
+        (
+            '"initial": "even"',
+            '"start": "even"',
+            ["initial is missing", ":8: start is not a parameter; there are: states"],
+        ),
+        ('"initial"', '"initial": "odd", "initial"', [":8: initial is given twice; keep one"]),
+        ('"initial": "even"', '"initial": 0', [':8: initial (the name of a state) must be a text, not 0; write "0"']),
+        ('"initial": "even"', '"initial": null', ["initial (the name of a state) must be a text, not null"]),
         ('"initial": "even"', '"initial": "q"', ["the initial state 'q' is not listed in states"]),
-        ('["odd"]', '"odd"', ['accepting must be a list of strings, got "odd"']),
+        ('["odd"]', '"odd"', [':9: accepting must be a list, each entry a text, not "odd"']),
         ('["odd"]', '["add"]', ["the accepting state 'add' is not listed in states"]),
-        ('["0", "1"]', "[0, 1]", ['alphabet must be a list of strings, got the item 0; write "0"', "the item 1"]),
+        ('["0", "1"]', "[0, 1]", [':3: alphabet.0 must be a text, not 0; write "0"', "alphabet.1 must"]),
         ('["0", "1"]', "[]", ["at least one letter", "uses the letter '0', which is not listed in alphabet"]),
         ('["0", "1"]', '["0", "1", "0"]', ["letter '0' is listed 2 times"]),
-        ('["0", "1"]', '["0", "1", " "]', ["letter ' ' holds a blank", "('even', ' '), ('odd', ' ')"]),
+        ('["0", "1"]', '["0", "1", " "]', ["letter ' ' contains a blank", "('even', ' '), ('odd', ' ')"]),
         ('["0", "1"]', '["0", "1", "\\ud800"]', ["surrogate"]),
         ('["even", "odd"]', "[]", ["at least one state"]),
-        ('["even", "odd"]', "{}", ["states must be a list of strings, got an object"]),
+        ('["even", "odd"]', "{}", [":2: states must be a list, each entry a text, not {}"]),
         ('"odd"},', '"odd", "2": "even"},', ["'even' --2--> 'even' uses the letter '2'"]),
         ('"1": "even"', '"1": "add"', ["'odd' --1--> 'add' uses the state 'add'"]),
-        ('"1": "even"', '"1": 7', ["state 'odd' on letter '1' must lead to the name of a state, got the number 7"]),
-        ('"1": "even"', '"1": "even", "1": "odd"', ["not deterministic: state 'odd' has letter '1' twice"]),
+        ('"1": "even"', '"1": 7', [":6: transitions.odd.1 (state: {letter: next state}", "must be a text, not 7"]),
+        ('"1": "even"', '"1": "even", "1": "odd"', [":6: transitions.odd.1 is given twice; keep one"]),
         (', "1": "even"', "", ["not complete", "none for ('odd', '1');", "sink state"]),
-        ('"odd": {"0"', '"even": {"0"', ["transitions give the state 'even' twice"]),
-        ('{"0": "odd", "1": "even"}', '["odd", "even"]', ["the transitions of 'odd' must be an object"]),
+        ('"odd": {"0"', '"even": {"0"', [":6: transitions.even is given twice; keep one"]),
+        (
+            '{"0": "odd", "1": "even"}',
+            '["odd", "even"]',
+            [":6: transitions.odd (state: {letter: next state}", "must be a table, each entry a text"],
+        ),
     ],
 )
 def test_a_bad_json_file_is_explained(tmp_path: Path, old: str, new: str, fragments: list[str]) -> None:
@@ -111,16 +124,21 @@ def test_a_bad_json_file_is_explained(tmp_path: Path, old: str, new: str, fragme
         assert fragment in said
 
 
-@pytest.mark.parametrize(
+@each(
     ("transitions", "fragments"),
     [
         ([["even", "0", "odd"]], ["('even', '1'), ('odd', '0'), ('odd', '1')"]),
         (
             [["even", "0"], "x", ["even", 1, "odd"]],
-            ["transition 1 must", 'got ["even", "0"]', "transition 2", "3 must"],
+            [
+                "transitions.0 ",
+                'must be a list of 3: a text, a text, a text, not ["even", "0"]',
+                "transitions.1 ",
+                "transitions.2.1 ",
+            ],
         ),
         ([["odd", "1", "even"], ["odd", "1", "odd"]], ["state 'odd' on letter '1' leads to 'even' and 'odd'"]),
-        (True, ["an object of objects or a list of triples, got true"]),
+        (True, ["state: {letter: next state}, or triples [state, letter, next state]) must be a table", "not true"]),
     ],
 )
 def test_bad_transitions_are_explained(tmp_path: Path, transitions: object, fragments: list[str]) -> None:
@@ -162,7 +180,7 @@ def test_a_regex_file_is_read(tmp_path: Path) -> None:
             assert automaton.accepts(letters) == ("".join(letters).endswith("abb"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "alphabet", "python"),
     [
         ("a{2,3}b{2,}c{,2}", None, "a{2,3}b{2,}c{0,2}"),
@@ -184,20 +202,20 @@ def test_every_operator_means_what_the_docstring_says(
     expression: str, alphabet: str | None, python: str | None
 ) -> None:
     automaton = Automaton.from_regex(expression, alphabet)
-    assert len(automaton.minimised().states) == len(automaton.states)
+    assert len(automaton.minimized().states) == len(automaton.states)
     for length in range(7 if len(automaton.alphabet) < 4 else 5):
         for letters in product(automaton.alphabet, repeat=length):
             word = "".join(letters)
             assert automaton.accepts(word) == (fullmatch(python or expression, word) is not None), word
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "fragments"),
     [
-        ("", ["x.regex: the file holds no expression"]),
-        ("# only a comment\nalphabet: a\n", ["x.regex: the file holds no expression"]),
+        ("", ["x.regex: the file has no expression"]),
+        ("# only a comment\nalphabet: a\n", ["x.regex: the file has no expression"]),
         ("a\n\n# and\nb", ["x.regex:4: a second expression; the first is on line 1: join them with |"]),
-        ("alphabet: a\nalphabet: b\na", ["x.regex:2: a second alphabet; the first is on line 1"]),
+        ("alphabet: a\nalphabet: b\na", ["x.regex:2: the line 'alphabet: …' occurs twice, first on line 1"]),
         ("alphabet: a bc a\na", ["x.regex:1: letter 'a' is listed 2 times", "single characters, got 'bc'"]),
         ("alphabet:\na", ["x.regex:1: an automaton needs at least one letter"]),
         ("alphabet: a b\na(cb|d)", ["x.regex:2: 'c' is outside the alphabet a b; add it", "'d' is outside"]),
@@ -258,10 +276,11 @@ def test_a_regex_in_python_names_no_file() -> None:
         Automaton.from_regex("a", alphabet=["ab", "a"])
 
 
+@pytest.mark.long
 def test_a_regex_gives_the_same_bytes_under_every_hash_seed(tmp_path: Path) -> None:
     """Sets of strings are walked in an order that depends on the process; the numbering must not."""
     code = (
-        "import sys; from vitrify.spec.automaton import Automaton;"
+        "import sys; from vitrify.spec.automata.automaton import Automaton;"
         "Automaton.from_regex('(a|b)*a(b|c){3}|(c^ab){2}').write(sys.argv[1])"
     )
     texts = []

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError, SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.circuit import Circuit
-from vitrify.spec.circuits import Gates, adder, multiplier, random_circuit
+from vitrify.spec.computation.circuit import Circuit, Gates, adder, multiplier, random_circuit
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -20,7 +20,7 @@ def number(bits: np.ndarray) -> np.ndarray:
     return np.asarray(bits.astype(int) @ (1 << np.arange(bits.shape[-1])))
 
 
-@pytest.mark.parametrize("bits", [1, 2, 3, 5])
+@each("bits", [1, 2, 3, 5])
 def test_adders_add_and_multipliers_multiply(bits: int) -> None:
     inputs = np.array(list(product((0, 1), repeat=2 * bits)))
     a, b = number(inputs[:, :bits]), number(inputs[:, bits:])
@@ -41,7 +41,7 @@ def recursive(circuit: Circuit, literal: int, bits: list[int]) -> int:
     return 1 - value if negated else value
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_values_and_depth_are_those_of_the_definition(seed: int) -> None:
     circuit = random_circuit(seed, inputs=1 + seed % 4, gates=9, outputs=3)
     inputs = np.random.default_rng(seed).integers(2, size=(2, 3, len(circuit.inputs)))
@@ -144,7 +144,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_with_their_lines_all_at_once(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.aag"
@@ -159,7 +159,7 @@ def test_mistakes_are_told_with_their_lines_all_at_once(case: str, tmp_path: Pat
 
 def test_values_are_checked_too(tmp_path: Path) -> None:
     with pytest.raises(
-        SpecError, match="the gate 4 reads 4, which is not made before it\nthe output y is the literal 9"
+        SpecError, match="the gate 4 reads 4, which is not defined before it\nthe output y is the literal 9"
     ):
         Circuit(("x",), ((4, 2),), (("y", 9),))
     with pytest.raises(SpecError, match=r"2 inputs are called 'x'.*\n.* an output is a line of text, not ''"):

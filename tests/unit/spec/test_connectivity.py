@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError, SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.connectivity import Connectivity, adjacency, edges_of_words, read_graph
+from vitrify.spec.computation.connectivity import Connectivity, adjacency, edges_of_words, read_graph
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TOWNS = ("ash", "birch", "cedar", "elm", "fir", "oak", "pine", "yew")
@@ -40,11 +41,14 @@ BAD = {
     "count": ("# x\nnodes: 1\n", [":2: there must be at least 2 nodes, there are 1"]),
     "twice": ("nodes: a b a a\n", [":1: the node 'a' is listed 3 times"]),
     "names": ("nodes: a-b c\n", [":1: the name of a node is a word without blanks and '-', not 'a-b'"]),
-    "strange": ("nodes: a b\nedges: 3\nnodes: 4\n", [":2: the file has one line", ":3: the file has one line"]),
+    "strange": (
+        "nodes: a b\nedges: 3\nnodes: 4\n",
+        [":2: the file has one line", ":3: the line .nodes: …. occurs twice"],
+    ),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_with_their_lines_all_at_once(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.connectivity"

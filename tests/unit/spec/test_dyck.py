@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from brackets import all_texts, completions, is_inside
-from vitrify.certify.sentence_oracles import Sentences
+from cases import each
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.dyck import Dyck
+from vitrify.spec.languages.dyck import Dyck
 
 TWO = Dyck.of("( ) [ ]", depth=2, length=12)
 
@@ -25,13 +25,14 @@ def test_membership_of_all_short_words(depth: int) -> None:
     assert len(found) == {1: 15, 2: 43, 3: 51}[depth]  # Catalan numbers times powers of 2, less what is too deep
 
 
-@pytest.mark.parametrize(("kinds", "depth"), [(1, 1), (1, 3), (2, 2), (3, 2)])
+@pytest.mark.long
+@each(("kinds", "depth"), [(1, 1), (1, 3), (2, 2), (3, 2)])
 def test_next_sets_are_what_can_be_completed(kinds: int, depth: int) -> None:
     letters = "()[]{}"[: 2 * kinds]
     spec = Dyck.of(" ".join(letters), depth, 8)
     for text in all_texts(letters, 6 if kinds == 1 else 4):
         assert spec.next_words(text) == completions(text, kinds, depth), text
-        assert spec.next_words_along(text)[-1] == spec.next_words(text)
+        assert spec.meanings()["next"].after(text)[-1] == spec.next_words(text)
 
 
 def test_prefixes_are_the_words_that_can_be_completed() -> None:
@@ -41,7 +42,7 @@ def test_prefixes_are_the_words_that_can_be_completed() -> None:
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize(("kinds", "depth", "length"), [(1, 1, 1), (1, 1, 7), (2, 3, 12), (8, 10, 60), (3, 9, 10)])
+@each(("kinds", "depth", "length"), [(1, 1, 1), (1, 1, 7), (2, 3, 12), (8, 10, 60), (3, 9, 10)])
 def test_examples_and_draws_are_words_of_the_language(kinds: int, depth: int, length: int) -> None:
     spec = Dyck.of_kinds(kinds, depth, length)
     examples = list(spec.examples())
@@ -61,7 +62,7 @@ def test_examples_and_draws_are_words_of_the_language(kinds: int, depth: int, le
 
 
 def test_it_has_sentences() -> None:
-    assert isinstance(TWO, Sentences)
+    assert TWO.meanings()["next"].language is TWO
     assert TWO.vocabulary == ("(", ")", "[", "]")
     assert Dyck.of_kinds(2, 3, 4).brackets == (("(1", ")1"), ("(2", ")2"))
 
@@ -89,12 +90,12 @@ BAD = {
             ":4: the length must be a whole number .* is '0'",
         ],
     ),
-    "again": (GOOD + "depth: 3\n", [":4: the line 'depth: …' stands twice"]),
+    "again": (GOOD + "depth: 3\n", [":4: the line 'depth: …' occurs twice"]),
     "strange": (GOOD + "kinds: 3\nhello\n", [":4: a line must say", ":5: a line must say"]),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_with_their_lines_all_at_once(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.dyck"

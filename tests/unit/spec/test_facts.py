@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.facts import Facts, answers_by_relation, random_facts
+from vitrify.spec.memory.facts import Facts, answers_by_relation, random_facts
 
 SOME = Facts((("s", "r", "1"), ("s", "q", "2"), ("t", "r", "3")), fillers=("of",), length=4)
 
@@ -88,16 +89,19 @@ BAD = {
     "roles": ("a b c\nb d e\n", [":2: 'b' is a subject here and a relation elsewhere"]),
     "filler is named": ("fillers: a\na b c\n", [":2: 'a' is a subject here and a filler elsewhere"]),
     "fillers twice": ("fillers: x x\na b c\n", [":1: the filler 'x' is listed more than once"]),
-    "said twice": ("length: 3\nlength: 4\na b c\n", [":2: 'length:' is said twice"]),
-    "length": ("length: 1\na b c\n", [":1: the length must be one whole number from 2, is '1'"]),
-    "no length": ("length:\na b c\n", [":1: the length must be one whole number from 2, is ''"]),
-    "two lengths": ("length: 4 5\na b c\n", [":1: the length must be one whole number from 2, is '4 5'"]),
+    "said twice": ("length: 3\nlength: 4\na b c\n", [":2: the line 'length: …' occurs twice, first on line 1"]),
+    "length": ("length: 1\na b c\n", [":1: the length must be a whole number from 2 to 1,000,000,000, is '1'"]),
+    "no length": ("length:\na b c\n", [":1: the length must be a whole number from 2 to 1,000,000,000, is ''"]),
+    "two lengths": (
+        "length: 4 5\na b c\n",
+        [":1: the length must be a whole number from 2 to 1,000,000,000, is '4 5'"],
+    ),
     "reserved": ("a <s> c\nlength: x\n", [":1: '<s>' stands for", ":2: the length must be"]),
     "settings as words": ("a fillers: b\n", [":1: 'fillers:' begins a line of settings"]),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_with_their_lines_all_at_once(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.facts"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vitrify.errors import Problem, SpecError
-from vitrify.spec.files import lines_of, refuse_any
+from vitrify.spec.formats.text import lines_of, refuse_any
 
 
 def test_lines_keep_their_numbers(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError, SpecWarning
 from vitrify.spec import read_spec
-from vitrify.spec.grammar import Grammar, Rule, Symbol
+from vitrify.spec.grammars.grammar import Grammar, Rule, Symbol
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -57,7 +58,7 @@ def test_the_first_left_side_is_the_start_symbol_unless_said() -> None:
 
 def test_what_is_written() -> None:
     text = "%start S\nA -> 'a' [1/3] | \"it's\" [2/3]\nS -> A A [0.125] | 'x' [0.875]\n"
-    assert Grammar.from_text(text).text == text
+    assert Grammar.from_text(text).to_text() == text
 
 
 def test_files_are_read_by_the_ends_of_their_names(tmp_path: Path) -> None:
@@ -104,8 +105,8 @@ BAD: list[tuple[str, str, str]] = [
     ("S -> 'a' [1.5]\n", "x.pcfg", "x.pcfg:1: the probability of S -> 'a' [1.5] must be above 0 and at most 1"),
     (f"S -> 'a' [{'9' * 5000}]\n", "x.pcfg", "x.pcfg:1: a probability must be a number"),
     ("S -> 'a' [1e99]\n", "x.pcfg", "x.pcfg:1: the probability of S -> 'a' [1000"),
-    ("S -> [0.5] 'a'\n", "x.pcfg", "x.pcfg:1: a probability stands once, behind"),
-    ("S -> 'a' [0.5] 'b' [0.5]\n", "x.pcfg", "x.pcfg:1: a probability stands once, behind"),
+    ("S -> [0.5] 'a'\n", "x.pcfg", "x.pcfg:1: a probability stands once, after"),
+    ("S -> 'a' [0.5] 'b' [0.5]\n", "x.pcfg", "x.pcfg:1: a probability stands once, after"),
     ("S -> 'a' [0.5] | 'b'\n", "x.pcfg", "x.pcfg:1: S -> 'b' has no probability"),
     ("S -> 'a' [0.5] | 'b' [0.4]\n", "x.pcfg", "x.pcfg:1: the probabilities of S must sum to 1, they sum to 0.9"),
     ("S -> 'a' [1.0]\n", "x.cfg", "x.cfg:1: a .cfg file has no probabilities"),
@@ -115,14 +116,14 @@ BAD: list[tuple[str, str, str]] = [
     ("S -> 'a' | A\nA -> B | 'b'\nB -> A\n", "x.cfg", "x.cfg:2: rules with one symbol go in a circle: A → B → A"),
     ("S -> S | 'a'\n", "x.cfg", "x.cfg:1: rules with one symbol go in a circle: S → S"),
     ("S -> 'a b'\n", "x.cfg", "x.cfg:1: the word 'a b' holds a blank; write two words, or for example 'a_b'"),
-    ("S -> '</s>'\n", "x.cfg", "x.cfg:1: the word '</s>' is kept for the borders"),
+    ("S -> '</s>'\n", "x.cfg", "x.cfg:1: the word '</s>' is reserved for"),
     ("%start\nS -> 'a'\n", "x.cfg", "x.cfg:1: %start must name one nonterminal"),
     ("%start S\n%start S\nS -> 'a'\n", "x.cfg", "x.cfg:2: a second %start; the first is on line 1"),
     ("%kimmo x\nS -> 'a'\n", "x.cfg", "x.cfg:1: the only directive is %start, got %kimmo"),
 ]
 
 
-@pytest.mark.parametrize(("text", "name", "message"), BAD, ids=[text[:16] for text, _, _ in BAD])
+@each(("text", "name", "message"), BAD, ids=[text[:16] for text, _, _ in BAD])
 def test_bad_input_is_told_with_its_line(text: str, name: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         Grammar.read(put(tmp_path, name, text))
@@ -163,4 +164,4 @@ def test_symbols_without_use_are_warned_of() -> None:
     with pytest.warns(SpecWarning, match=r"3: no sentence uses T, U: not reachable from S"):
         grammar = Grammar.from_text("S -> 'a'\n# unused\nT -> 'b' U\nU -> 'c'")
     assert grammar.reachable() == Grammar.from_text("S -> 'a'")
-    assert grammar.levelled() == grammar.reachable().levelled()
+    assert grammar.leveled() == grammar.reachable().leveled()

@@ -6,10 +6,11 @@ from itertools import product
 
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError
-from vitrify.spec.grammar import END, Grammar
-from vitrify.spec.grammar_phrases import Phrases
-from vitrify.spec.grammars import english, random_grammar
+from vitrify.spec.grammars.families import english, random_grammar
+from vitrify.spec.grammars.grammar import END, Grammar
+from vitrify.spec.grammars.phrases import Phrases
 
 
 def strings(phrases: Phrases) -> list[set[tuple[str, ...]]]:
@@ -23,7 +24,7 @@ def strings(phrases: Phrases) -> list[set[tuple[str, ...]]]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_the_sentences_are_the_same_and_so_are_widths_and_first_words(seed: int) -> None:
     grammar = random_grammar(seed, largest=400)
     phrases = Phrases.of(grammar)

@@ -7,11 +7,13 @@ from fractions import Fraction
 
 import pytest
 
+from cases import each
 from vitrify.errors import BuildRefused, SpecError
-from vitrify.spec import grammar_chart, grammar_sums
-from vitrify.spec.grammar import END, Grammar, Symbol
-from vitrify.spec.grammar_sums import Sums, Weight, log, sums
-from vitrify.spec.grammars import random_grammar, random_hierarchy, random_pcfg
+from vitrify.spec.grammars import chart as grammar_chart
+from vitrify.spec.grammars import sums as grammar_sums
+from vitrify.spec.grammars.families import random_grammar, random_hierarchy, random_pcfg
+from vitrify.spec.grammars.grammar import END, Grammar, Symbol
+from vitrify.spec.grammars.sums import Sums, Weight, log, sums
 
 UNARY = "S -> A [0.5] | A S2 [0.5]\nS2 -> A [1.0]\nA -> B [0.25] | C [0.75]\nB -> 'a' [1.0]\nC -> 'a' [1/3] | 'b' [2/3]"
 GRAMMARS = {
@@ -44,12 +46,12 @@ def check_values(grammar: Grammar, found: Sums) -> None:
                     assert got == forward[t].get(weight.symbol.name, 0), (weight, sentence, t)
 
 
-@pytest.mark.parametrize("name", GRAMMARS)
+@each("name", GRAMMARS)
 def test_values_are_those_of_the_charts(name: str) -> None:
     check_values(GRAMMARS[name], sums(GRAMMARS[name]))
 
 
-@pytest.mark.parametrize("name", GRAMMARS)
+@each("name", GRAMMARS)
 def test_logarithms_lie_in_their_ranges(name: str) -> None:
     grammar = GRAMMARS[name]
     found = sums(grammar)
@@ -66,7 +68,7 @@ def test_stages_come_one_after_another() -> None:
     found = sums(GRAMMARS["arity 3"])
     stage = {s.weight: s.stage for s in found.listed}
     for s in found.listed:
-        assert s.stage == 1 + max(stage.get(term.weight, 0) for row in s.rows for term in row.terms)
+        assert s.stage == 1 + max(stage.get(term.weight, 0) for row in s.products for term in row.terms)
     depth = GRAMMARS["arity 3"].depth
     assert found.stages <= found.rounds * max(2 * depth - 1, depth + 1)
 
@@ -75,10 +77,10 @@ def test_long_sums_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = GRAMMARS["arity 3"]
     whole = sums(grammar)
     assert whole.rounds == 1
-    monkeypatch.setattr(grammar_sums, "ROWS", 3)
+    monkeypatch.setattr(grammar_sums, "SUM_PRODUCTS", 3)
     parted = sums(grammar)
-    assert parted.most_rows == 3 < whole.most_rows
-    assert parted.rounds == math.ceil(math.log(whole.most_rows, 3))
+    assert parted.max_products == 3 < whole.max_products
+    assert parted.rounds == math.ceil(math.log(whole.max_products, 3))
     assert parted.stages <= parted.rounds * max(2 * grammar.depth - 1, grammar.depth + 1)
     check_values(grammar, parted)
 

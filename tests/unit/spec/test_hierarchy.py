@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from built import rooted
+from cases import each
 from vitrify.errors import BuildRefused, SpecError
-from vitrify.spec.grammar import Grammar
-from vitrify.spec.grammars import random_hierarchy
-from vitrify.spec.hierarchy import Hierarchy
+from vitrify.spec.grammars.families import random_hierarchy
+from vitrify.spec.grammars.grammar import Grammar
+from vitrify.spec.grammars.hierarchy import Hierarchy
 
 
 def by_chart(grammar: Grammar, tree: Hierarchy, words: tuple[str, ...]) -> list[str]:
@@ -55,7 +56,7 @@ def test_examples_make_every_rule_meet_every_rule_of_its_children() -> None:
     assert len(met) == wanted == len(examples)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("S -> 'a' 'b' | 'a'", "one length, but there are S -> 'a' 'b' and S -> 'a'"),

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.knowledge import Knowledge, Task
-from vitrify.spec.worlds import large_world, random_world, xor_world
+from vitrify.spec.memory.knowledge import Knowledge, KnowledgeTask, large_world, random_world, xor_world
 
 ROOT = Path(__file__).parents[3]
 WORLD = Knowledge.read(ROOT / "examples" / "world.knowledge.toml")
@@ -34,7 +34,7 @@ def readings(spec: Knowledge, words: tuple[str, ...]) -> set[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("name", SPECS)
+@each("name", SPECS)
 def test_answers_are_those_of_the_definition(name: str) -> None:
     spec = SPECS[name]
     rng = np.random.default_rng(0)
@@ -73,13 +73,13 @@ def test_all_short_sequences_by_hand() -> None:
     assert spec.values == ("1", "2", "3")
 
 
-@pytest.mark.parametrize("name", SPECS)
+@each("name", SPECS)
 def test_write_and_read_is_the_identity(name: str, tmp_path: Path) -> None:
     SPECS[name].write(tmp_path / "spec.knowledge.toml")
     again = read_spec(tmp_path / "spec.knowledge.toml")
     assert again == SPECS[name]
     assert hash(again) == hash(SPECS[name])
-    assert eval(repr(again), {"Knowledge": Knowledge, "Task": Task}) == again
+    assert eval(repr(again), {"Knowledge": Knowledge, "KnowledgeTask": KnowledgeTask}) == again
 
 
 def test_odd_words_survive(tmp_path: Path) -> None:
@@ -103,16 +103,32 @@ GOOD = '[t]\ntemplates = ["a #"]\n\n[t.facts]\nk = "1"\n'
 BAD: list[tuple[str, str, list[tuple[int | None, str]]]] = [
     ("nothing", "", [(None, "at least one task")]),
     ("not TOML", GOOD + "[u\n", [(6, "must be TOML")]),
-    ("not closed", GOOD + 'x = "', [(None, "must be TOML")]),
+    ("not closed", GOOD + 'x = "', [(6, "must be TOML")]),
     ("key twice", GOOD + 'k = "2"\n', [(6, "must be TOML")]),
     ("key twice, blanks", GOOD + '"a  b" = "2"\n"a b" = "3"\n', [(7, "the key 'a b' is there twice")]),
-    ("no table", 'x = 1\n\n[t]\ntemplates = ["a #"]\nfacts = {k = "1"}\n', [(1, "'x' must be a task")]),
-    ("unknown entry", GOOD + '\n[u]\ntemplates = ["b #"]\nvalues = {}\nfacts = {k = "1"}\n', [(7, "not 'values'")]),
+    (
+        "no table",
+        'x = 1\n\n[t]\ntemplates = ["a #"]\nfacts = {k = "1"}\n',
+        [(1, "x must be a table with templates, facts, not 1")],
+    ),
+    (
+        "unknown entry",
+        GOOD + '\n[u]\ntemplates = ["b #"]\nvalues = {}\nfacts = {k = "1"}\n',
+        [(9, "u.values is not a parameter; there are: templates, facts")],
+    ),
     ("no templates", GOOD + '\n[u.facts]\nk = "1"\n', [(7, "at least one template")]),
     ("no facts", GOOD + '\n[u]\ntemplates = ["b #"]\n', [(7, "at least one fact")]),
-    ("templates no list", GOOD + '\n[u]\ntemplates = "b #"\nfacts = {k = "1"}\n', [(7, "must be a list of texts")]),
-    ("facts no table", GOOD + '\n[u]\ntemplates = ["b #"]\nfacts = ["k"]\n', [(7, "a table of key")]),
-    ("value no text", GOOD + "j = 7\n", [(6, "the value of 'j' must be a text in quotes, got 7")]),
+    (
+        "templates no list",
+        GOOD + '\n[u]\ntemplates = "b #"\nfacts = {k = "1"}\n',
+        [(8, "u.templates must be a list, each entry a text")],
+    ),
+    (
+        "facts no table",
+        GOOD + '\n[u]\ntemplates = ["b #"]\nfacts = ["k"]\n',
+        [(9, "u.facts must be a table, each entry a text")],
+    ),
+    ("value no text", GOOD + "j = 7\n", [(6, 't.facts.j must be a text, not 7; write "7"')]),
     ("no slot", GOOD.replace('"a #"', '"a #",\n"b c"'), [(3, "one slot #, 'b c' has 0")]),
     ("two slots", GOOD.replace('"a #"', '"# a #"'), [(2, "'# a #' has 2")]),
     ("glued slot", GOOD.replace('"a #"', '"a#"'), [(2, "it must stand alone")]),
@@ -120,8 +136,8 @@ BAD: list[tuple[str, str, list[tuple[int | None, str]]]] = [
     ("slot in a key", GOOD + '"# x" = "2"\n', [(6, "the slot of templates")]),
     ("empty key", GOOD + '"" = "2"\n', [(6, "at least one word")]),
     ("empty value", GOOD + 'x = " "\n', [(6, "must be printable and not empty")]),
-    ("reserved value", GOOD + 'x = "<none>"\n', [(6, "kept for what is no query")]),
-    ("reserved word", GOOD.replace('"a #"', '"<s> #"'), [(2, "kept for the beginning")]),
+    ("reserved value", GOOD + 'x = "<none>"\n', [(6, "reserved for sequences that are not queries")]),
+    ("reserved word", GOOD.replace('"a #"', '"<s> #"'), [(2, "reserved for the beginning")]),
     ("odd word", GOOD + '"x\\u0001" = "2"\n', [(6, "must be printable")]),
     (
         "one query, two tasks",
@@ -137,12 +153,18 @@ BAD: list[tuple[str, str, list[tuple[int | None, str]]]] = [
     (
         "several at once",
         '[t]\ntemplates = ["a", "b # #"]\n[t.facts]\nk = "<none>"\n[u]\n',
-        [(2, "'a' has 0"), (2, "'b # #' has 2"), (4, "kept"), (5, "at least one template"), (5, "at least one fact")],
+        [
+            (2, "'a' has 0"),
+            (2, "'b # #' has 2"),
+            (4, "reserved"),
+            (5, "at least one template"),
+            (5, "at least one fact"),
+        ],
     ),
 ]
 
 
-@pytest.mark.parametrize(("text", "wanted"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+@each(("text", "wanted"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_bad_files_say_where_and_why(text: str, wanted: list[tuple[int | None, str]], tmp_path: Path) -> None:
     path = tmp_path / "bad.knowledge.toml"
     path.write_text(text)
@@ -167,11 +189,13 @@ def test_files_that_are_not_text_or_not_there(tmp_path: Path) -> None:
 
 def test_values_are_checked_when_they_are_made() -> None:
     with pytest.raises(SpecError, match="the task 't' is there twice"):
-        Knowledge((Task("t", (("a", "#"),), ((("k",), "1"),)), Task("t", (("b", "#"),), ((("k",), "1"),))))
+        Knowledge(
+            (KnowledgeTask("t", (("a", "#"),), ((("k",), "1"),)), KnowledgeTask("t", (("b", "#"),), ((("k",), "1"),)))
+        )
     with pytest.raises(SpecError, match="without blanks"):
-        Knowledge((Task("t", (("a b", "#"),), ((("k",), "1"),)),))
+        Knowledge((KnowledgeTask("t", (("a b", "#"),), ((("k",), "1"),)),))
     with pytest.raises(SpecError, match="name of a task"):
-        Knowledge((Task("", (("a", "#"),), ((("k",), "1"),)),))
+        Knowledge((KnowledgeTask("", (("a", "#"),), ((("k",), "1"),)),))
 
 
 def test_the_large_world_is_as_large_as_it_says() -> None:

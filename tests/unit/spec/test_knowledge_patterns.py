@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from vitrify.spec.knowledge import Knowledge
-from vitrify.spec.knowledge_patterns import expert_levels, fits, patterns, router_levels, sets
-from vitrify.spec.knowledge_routes import linear_route
-from vitrify.spec.worlds import large_world, random_world, xor_world
+from cases import each
+from vitrify.spec.memory.knowledge import Knowledge, large_world, random_world, xor_world
+from vitrify.spec.memory.knowledge_patterns import expert_levels, fits, patterns, router_levels, sets
+from vitrify.spec.memory.knowledge_routes import linear_route
 
 WORLDS = [random_world(seed, long_keys=(seed % 3) / 4, shared_words=(seed % 4) / 6) for seed in range(16)]
 TINY = [
@@ -20,7 +20,8 @@ TINY = [
 SHARED = Knowledge.of({"a": (["the #"], {"x": "1", "y": "2"}), "b": (["the #"], {"z": "3", "w w": "4"})})
 
 
-@pytest.mark.parametrize("spec", TINY)
+@pytest.mark.slow
+@each("spec", TINY)
 def test_no_sequence_fits_two_patterns_of_an_expert(spec: Knowledge) -> None:
     """By brute force over all sequences; and what level 2 asks for is exactly a query."""
     for task in spec.tasks:
@@ -34,7 +35,7 @@ def test_no_sequence_fits_two_patterns_of_an_expert(spec: Knowledge) -> None:
                 assert sum(fits(words, case) for case in exact) == (words in queries)
 
 
-@pytest.mark.parametrize("spec", [*WORLDS, *TINY, SHARED])
+@each("spec", [*WORLDS, *TINY, SHARED])
 def test_a_router_tells_every_query_from_all_other_tasks(spec: Knowledge) -> None:
     levels = router_levels(spec)
     cases = [

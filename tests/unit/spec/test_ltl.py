@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from formulas import random_formula
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.ltl import Formula
+from vitrify.spec.logic.ltl import Formula
 
 HEAD = "alphabet: a b\nlength: 9\n"
 
@@ -21,7 +22,7 @@ def truth(text: str, word: str) -> str:
     return "".join("1" if held else "0" for held in row)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "word", "wanted"),
     [
         ("a", "abba", "1001"),
@@ -46,7 +47,7 @@ def test_formulas_mean_what_they_say(text: str, word: str, wanted: str) -> None:
     assert truth(text, word) == wanted
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_reading_undoes_writing(seed: int) -> None:
     formula = random_formula(seed)
     assert Formula.from_text(formula.to_text()) == formula
@@ -63,20 +64,20 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 BAD = {
     "no header": ("a", ["'alphabet: …' is missing", "'length: …' is missing"]),
     "no formula": (HEAD, ["there is no formula"]),
-    "future": (HEAD + "a U b", [":3: U looks into the future"]),
-    "future too": (HEAD + "x = G a\nF x", [":3: G looks into the future", ":4: F looks into the future"]),
+    "future": (HEAD + "a U b", [":3: U refers to the future"]),
+    "future too": (HEAD + "x = G a\nF x", [":3: G refers to the future", ":4: F refers to the future"]),
     "letter": (HEAD + "a & c", [":3: 'c' is no letter and no name; there are a, b"]),
     "quoted letter": (HEAD + '"c"', [":3: 'c' is not in the alphabet"]),
-    "bracket": (HEAD + "(a & b", [":3: the formula ends too early"]),
+    "bracket": (HEAD + "(a & b", [":3: the expression ends too early"]),
     "rest": (HEAD + "a b", [":3: 'b' is not expected here"]),
-    "end": (HEAD + "a &", [":3: the formula ends too early"]),
+    "end": (HEAD + "a &", [":3: the expression ends too early"]),
     "mod": (HEAD + "MOD(3, 2)", [r":3: MOD\(r, m\) takes whole numbers"]),
     "length": ("alphabet: a\nlength: x\na", ["the length must be a whole number"]),
     "twice": (HEAD + "a\nb", [":4: there is one formula"]),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_with_their_lines(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.ltl"

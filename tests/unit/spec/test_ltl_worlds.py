@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import BuildRefused
-from vitrify.spec import ltl_worlds
-from vitrify.spec.ltl import Formula, Node
-from vitrify.spec.ltl_worlds import Fact, World
+from vitrify.spec.logic import ltl_worlds
+from vitrify.spec.logic.ltl import Formula, Node
+from vitrify.spec.logic.ltl_worlds import Fact, World
 
 WORDS = np.array(list(product(range(2), repeat=8)))
 
@@ -39,7 +40,7 @@ def holds(node: Node) -> np.ndarray:
     return Formula(node, ("a", "b"), 8).holds(WORDS)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each("seed", range(25))
 def test_what_is_written_for_a_fact_means_the_same(seed: int) -> None:
     world = World(("a", "b"))
     node, fact = drawn(random.Random(seed), world, 4)
@@ -48,7 +49,7 @@ def test_what_is_written_for_a_fact_means_the_same(seed: int) -> None:
     assert world.possible(fact) == holds(node).any()
 
 
-@pytest.mark.parametrize("seed", range(25))
+@each("seed", range(25))
 def test_facts_are_one_iff_formulas_say_the_same(seed: int) -> None:
     world, rng = World(("a", "b")), random.Random(100 + seed)
     found = [drawn(rng, world, 2) for _ in range(6)]
@@ -58,7 +59,7 @@ def test_facts_are_one_iff_formulas_say_the_same(seed: int) -> None:
 
 
 def test_too_many_pasts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ltl_worlds, "MOST_NODES", 20)
+    monkeypatch.setattr(ltl_worlds, "MAX_NODES", 20)
     world = World(("a", "b"))
     fact = world.letters[0]
     for _ in range(3):  # after k steps back, 2^(k + 1) pasts

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from matching import MATCHING, averaged, matched
 from vitrify.errors import SpecError
-from vitrify.spec.tasks._matching import Matching
+from vitrify.spec.computation.matching import Matching
 from vitrify.spec.tasks.catalogue import Task
 from vitrify.spec.tasks.match2 import Match2
 from vitrify.spec.tasks.match3_bigram import Match3Bigram
@@ -20,7 +21,7 @@ from vitrify.spec.tasks.match3_local import Match3Local
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging, random_sets
 
 
-@pytest.mark.parametrize("task", MATCHING, ids=repr)
+@each("task", MATCHING, ids=repr)
 def test_matches_on_all_short_and_on_drawn_words(task: Matching) -> None:
     rng = np.random.default_rng(0)
     words = [word for length in range(5) for word in islice(task.words(length), 700)]
@@ -90,24 +91,24 @@ def test_files_read_back(tmp_path: Path) -> None:
 BAD: list[tuple[type[Task], dict[str, object], str]] = [
     (SparseAveraging, {"length": 3, "sparsity": 4, "dimensions": 1}, "sparsity must be at most length = 3"),
     (SparseAveraging, {"length": 3, "sparsity": 0, "dimensions": 1}, "sparsity must be a whole number from 1 to 64"),
-    (SparseAveraging, {"length": 0, "sparsity": 1, "dimensions": 1}, "length must be a whole number from 1 to 4096"),
+    (SparseAveraging, {"length": 0, "sparsity": 1, "dimensions": 1}, "length must be a whole number from 1 to 4,096"),
     (SparseAveraging, {"length": 100, "sparsity": 5, "dimensions": 1}, "75,287,520 sets with 2 vectors make more than"),
     (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("1,2", "2,1")}, "one is '2,1'"),
     (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("1,10",)}, "one is '1,10'"),
     (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("1,1",)}, "one is '1,1'"),
     (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("0,1",)}, "one is '0,1'"),
-    (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("1,2,3",)}, "must be 2 positions"),
+    (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("1,2,3",)}, "must each be 2 positions"),
     (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("1,x",)}, "like '1,2', one is '1,x'"),
     (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("1, 2",)}, "one is '1, 2'"),
     (SparseAveraging, {"length": 9, "sparsity": 2, "dimensions": 1, "sets": ("1,2", "1,2")}, "'1,2' comes twice"),
-    (Match2, {"modulus": 1, "length": 4}, "modulus must be a whole number from 2 to 131072, is 1"),
+    (Match2, {"modulus": 1, "length": 4}, "modulus must be a whole number from 2 to 131,072, not 1"),
     (Match2, {"modulus": 5, "length": 0}, "length must be a whole number from 1"),
-    (Match3Local, {"modulus": 5, "length": 4, "reach": 4}, "reach must be below length = 4, is 4"),
-    (Match3Local, {"modulus": 5, "length": 4, "reach": 0}, "reach must be a whole number from 1 to 16, is 0"),
+    (Match3Local, {"modulus": 5, "length": 4, "reach": 4}, "reach must be below length = 4, not 4"),
+    (Match3Local, {"modulus": 5, "length": 4, "reach": 0}, "reach must be a whole number from 1 to 64, not 0"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "given", "message"), BAD)
+@each(("kind", "given", "message"), BAD)
 def test_bad_tasks_are_refused(kind: type[Task], given: dict[str, object], message: str) -> None:
     with pytest.raises(SpecError, match=re.escape(message)):
         kind(**given)

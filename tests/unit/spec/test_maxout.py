@@ -12,10 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
+from cases import each
+from examples import examples
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.maxout import Layer, Maxout
-from vitrify.spec.maxout_nets import random_maxout, random_relu, zigzag
+from vitrify.spec.geometry.maxout import Layer, Maxout, random_maxout, random_relu, zigzag
 
 EXAMPLE = """{
   "radius": 2,
@@ -32,7 +33,7 @@ def inside(net: Maxout, seed: int, count: int = 50) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-net.radius, net.radius, size=(count, net.inputs))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seeds, st.integers(1, 3), st.integers(1, 4))
 def test_a_unit_is_the_largest_of_its_pieces(seed: int, inputs: int, rank: int) -> None:
     net = random_maxout((inputs, 3, 2), rank, seed)
@@ -114,7 +115,7 @@ def test_outer_pieces_go_on() -> None:
     assert net(np.array([[-3.0], [4.0]])).ravel().tolist() == [-2.0, 9.0]
 
 
-@pytest.mark.parametrize(("pieces", "depth"), [(2, 1), (2, 4), (3, 2), (4, 3), (5, 2)])
+@each(("pieces", "depth"), [(2, 1), (2, 4), (3, 2), (4, 3), (5, 2)])
 def test_a_zigzag_goes_up_and_down_k_to_the_l_times(pieces: int, depth: int) -> None:
     net = zigzag(pieces, depth)
     count = pieces**depth
@@ -145,7 +146,7 @@ def test_values_are_equal_iff_their_numbers_are() -> None:
 # Files
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seeds, st.sampled_from([1.0, 0.3, 7.0]))
 def test_reading_undoes_writing(tmp_path_factory: pytest.TempPathFactory, seed: int, radius: float) -> None:
     net = random_maxout((2, 3, 2), 3, seed, radius=radius)
@@ -191,15 +192,16 @@ def test_safetensors(tmp_path: Path) -> None:
 
 
 BAD = [
-    ("[1]", ["x.maxout.json: ", "one JSON object", "a list"]),
+    ("[1]", ["x.maxout.json: the file must be a table with radius, layers, points, not [1]"]),
     ("{", ["x.maxout.json:1: ", "must be JSON"]),
     ("{}", ["layers or points, one of the two"]),
     ('{"layers": [], "points": []}', ["layers or points, one of the two"]),
-    ('{"layers": [], "radius": 1, "radius": 2}', ["'radius' is given twice", "at least one layer"]),
-    ('{"layer": []}', ["'layer' is unknown", "radius, layers, points"]),
-    ('{"layers": {}}', ["layers must be a list", "an object"]),
-    (EXAMPLE.replace('"radius": 2', '"radius": -2'), ["radius must be a positive number, got the number -2"]),
-    (EXAMPLE.replace('"radius": 2', '"radius": "2"'), ['radius must be a positive number, got "2"']),
+    ('{"layers": [],\n "radius": 1,\n "radius": 2}', ["x.maxout.json:3: radius is given twice"]),
+    ('{"layers": []}', ["at least one layer"]),
+    ('{"layer": []}', ["layer is not a parameter", "radius, layers, points"]),
+    ('{"layers": {}}', ["layers must be a list, each entry a table with weights, biases", "not {}"]),
+    (EXAMPLE.replace('"radius": 2', '"radius": -2'), ["x.maxout.json:2: radius must be a number above 0", "not -2"]),
+    (EXAMPLE.replace('"radius": 2', '"radius": "2"'), ["x.maxout.json:2: radius must be a number above 0", 'not "2"']),
     (
         EXAMPLE.replace("[[3.0]]", "[[3.0, 1.0]]"),
         ["x.maxout.json:5: layer 2: the layer reads 2 numbers", "has 1 units"],
@@ -212,16 +214,22 @@ BAD = [
     ),
     (EXAMPLE.replace("3.0", "NaN"), ["x.maxout.json:5: layer 2: weights must be lists of numbers"]),
     (EXAMPLE.replace("3.0", "1e200"), ["x.maxout.json:5: layer 2: weights must be lists of numbers"]),
-    (EXAMPLE.replace('"biases": [0.5]', '"bias": [0.5]'), ["x.maxout.json:5: layer 2: must be an object with weights"]),
+    (
+        EXAMPLE.replace('"biases": [0.5]', '"bias": [0.5]'),
+        ["x.maxout.json:5: layers.1.bias is not a parameter", "x.maxout.json:5: layers.1.biases is missing"],
+    ),
     (EXAMPLE.replace("[[3.0]]", "[]"), ["x.maxout.json:5: layer 2", "none of them empty"]),
-    ('{"points": 3}', ["points must be a list of pairs"]),
+    ('{"points": 3}', ["points (pairs [x, y]) must be a list"]),
     ('{"points": [[0, 0]]}', ["at least two points, got 1"]),
-    ('{"points": [[0, 0],\n [1, 1],\n [2]]}', ["x.maxout.json:3: point 3 must be a pair"]),
+    (
+        '{"points": [[0, 0],\n [1, 1],\n [2]]}',
+        ["x.maxout.json:3: points.2 (pairs [x, y]) must be a list of 2: a number, a number, not [2]"],
+    ),
     ('{"points": [[0, 0], [1, 1], [1, 2]]}', ["point 3 is at 1.0 after 1.0"]),
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), BAD)
+@each(("text", "said"), BAD)
 def test_bad_files_are_refused_with_their_line(text: str, said: list[str], tmp_path: Path) -> None:
     path = tmp_path / "x.maxout.json"
     path.write_text(text)

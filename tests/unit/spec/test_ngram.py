@@ -8,8 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError, SpecError, SpecWarning
-from vitrify.spec.ngram import Level, NGramModel
+from vitrify.spec.ngrams.model import Level, NGramModel
 
 Ngrams = dict[tuple[str, ...], tuple[float, float]]
 
@@ -81,7 +82,7 @@ def test_dense_rows_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     model = NGramModel.from_ngrams(small())
     histories = [["a", "b"], ["b"], ["a"], [], ["b", "a"]]
     whole = model.next_log_probs(histories)
-    monkeypatch.setattr("vitrify.spec.ngram.CELLS", 2 * len(model.predicted))
+    monkeypatch.setattr("vitrify.spec.ngrams.model.MAX_TABLE_ENTRIES", 2 * len(model.predicted))
     np.testing.assert_array_equal(model.next_log_probs(histories), whole)
 
 
@@ -165,13 +166,13 @@ def test_markers_may_not_stand_in_a_history(marker: str) -> None:
         model.log_prob(["a"], "<s>")
 
 
-@pytest.mark.parametrize(
+@each(
     ("contexts", "fragment"),
     [
         ([[0, 9]], "word ids must lie from -1 .* to 3"),
         ([[0, -2]], "word ids must lie"),
-        ([[1, -1]], "only stand on the left"),
-        ([[1, 0]], "<s> may only stand at the beginning"),
+        ([[1, -1]], "only be on the left"),
+        ([[1, 0]], "<s> may only be at the beginning"),
         ([[1, 3]], "</s> ends a sentence"),
         ([[1, 1, 1]], "order - 1 = 2 columns, got 3"),
         ([1, 1], "table of word ids"),
@@ -186,12 +187,12 @@ def test_contexts_that_can_not_be_read(contexts: list[object], fragment: str) ->
 # Rules
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "fragments"),
     [
         ({("b", "a", "b"): (-1.0, 0.0)}, ["'b a b' needs its prefix 'b a' among the 2-grams"]),
-        ({("a", "<s>"): (-1.0, 0.0)}, ["<s> may only stand first in an n-gram, 'a <s>'"]),
-        ({("</s>", "a"): (-1.0, 0.0)}, ["</s> may only stand last in an n-gram, '</s> a'"]),
+        ({("a", "<s>"): (-1.0, 0.0)}, ["<s> may only be first in an n-gram, 'a <s>'"]),
+        ({("</s>", "a"): (-1.0, 0.0)}, ["</s> may only be last in an n-gram, '</s> a'"]),
         ({("a",): (0.1, 0.0)}, ["probability of 'a' must be at most 0, got 0.1"]),
         ({("a",): (-math.inf, 0.0)}, ["probability of 'a' must be finite, got -inf; write -99"]),
         ({("a",): (math.nan, 0.0)}, ["probability of 'a' must be finite, got nan; write -99"]),
@@ -200,10 +201,10 @@ def test_contexts_that_can_not_be_read(contexts: list[object], fragment: str) ->
         ({("a", "c"): (-1.0, 0.0)}, ["every word of 'a c' must be among the unigrams, missing: 'c'"]),
         ({("x y",): (-1.0, 0.0)}, ["text without blanks", "'x y'"]),
         ({("",): (-1.0, 0.0)}, ["text without blanks", "''"]),
-        ({("\ud800",): (-1.0, 0.0)}, ["UTF-8 can write"]),
+        ({("\ud800",): (-1.0, 0.0)}, ["UTF-8 can encode"]),
         ({"ab": (-1.0, 0.0)}, ["an n-gram is a tuple of words, got 'ab'"]),
         ({(): (-1.0, 0.0)}, ["an n-gram is a tuple of words, got ()"]),
-        ({("a",): (log10(0.6), log10(0.8))}, ["must sum to 1", "normalise the model"]),
+        ({("a",): (log10(0.6), log10(0.8))}, ["must sum to 1", "normalize the model"]),
         ({("a", "b"): (log10(0.5), log10(0.5))}, ["after 'a' must sum to 1, they sum to 1.", "off by 0.1"]),
         ({("a",): (log10(0.5), 400.0)}, ["after 'a' must sum to 1, they sum to inf, off by inf"]),
         ({("a",): (log10(0.5), 1e6)}, ["after 'a' must sum to 1, they sum to inf"]),
@@ -232,8 +233,8 @@ def test_all_problems_at_once() -> None:
     assert messages == [
         "'</s> a b' is of the highest order",
         "'b a a' needs its prefix 'b a' among the 2-grams",
-        "</s> may only stand last in an n-gram",
-        "</s> may only stand last in an n-gram",
+        "</s> may only be last in an n-gram",
+        "</s> may only be last in an n-gram",
         "<s> must be among the unigrams",
         "the log10 probability of 'a' must be at most 0",
         "the log10 probability of 'b a b' must be finite",
@@ -256,14 +257,14 @@ def level(parent: list[int], word: list[int]) -> Level:
     return Level(np.array(parent), np.array(word), np.full(len(word), -0.3), np.zeros(len(word)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("levels", "fragment"),
     [
         ([level([0, 0], [1, 0])], "must be sorted"),
         ([level([0, 0], [0, 0])], "each listed once"),
         ([level([0], [0])], "2 words, but 1 unigrams"),
-        ([level([0, 0], [0, 1]), level([2], [1])], "must be places in the level below"),
-        ([level([0, 0], [0, 1]), level([0], [2])], "must be places in the level below"),
+        ([level([0, 0], [0, 1]), level([2], [1])], "must be indices in the level below"),
+        ([level([0, 0], [0, 1]), level([0], [2])], "must be indices in the level below"),
         ([level([0, 0], [0, 1]), level([], [])], "no 2-grams; leave their level out"),
         ([level([0], [0, 1])], "vectors of one length"),
         ([], "empty"),
@@ -283,11 +284,11 @@ def test_a_vocabulary_lists_each_word_once() -> None:
 
 
 def test_the_defect_is_measured_and_placed() -> None:
-    defect, where = NGramModel.from_ngrams(small()).normalisation_defect()
+    defect, where = NGramModel.from_ngrams(small()).normalization_defect()
     assert defect < 1e-15
     with pytest.warns(SpecWarning, match=r"after 'a b' must sum to 1.* off by 0\.0005"):
         model = NGramModel.from_ngrams(small() | {("a", "b", "</s>"): (log10(0.6255), 0.0)})
-    defect, where = model.normalisation_defect()
+    defect, where = model.normalization_defect()
     assert where == ("a", "b")
     assert defect == pytest.approx(5e-4)
 
@@ -315,7 +316,7 @@ def test_sums_of_contexts_whose_suffix_is_not_listed() -> None:
     ngrams["a", "b", "a"] = (log10(0.25), log10(0.5))
     ngrams["a", "b", "a", "c"] = (log10(0.7), 0.0)
     model = NGramModel.from_ngrams(ngrams)
-    assert model.normalisation_defect()[0] < 1e-15
+    assert model.normalization_defect()[0] < 1e-15
     np.testing.assert_allclose(np.exp(model.next_log_probs([["a", "b", "a"]])), [[0.1, 0.1, 0.7, 0.1]])
     ngrams["a", "b", "a", "c"] = (log10(0.6), 0.0)
     with pytest.raises(SpecError, match=r"after 'a b a' must sum to 1, they sum to 0\.\d+, off by 0\.1"):
@@ -344,6 +345,6 @@ def test_the_defect_agrees_with_summing_all_words() -> None:
             if len(off) and off.max() > worst:
                 worst = off.max()
                 at = tuple(model.vocabulary[w] for w in model.words_of(k, indices[[off.argmax()]])[0])
-        defect, where = model.normalisation_defect()
+        defect, where = model.normalization_defect()
         assert where == at
         assert defect == pytest.approx(worst, abs=1e-12)

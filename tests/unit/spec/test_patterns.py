@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.patterns import WordPatterns
-from vitrify.spec.word_languages import random_patterns, waking_up
+from vitrify.spec.languages.word_patterns import WordPatterns, random_patterns, waking_up
 
 ROOT = Path(__file__).parents[3]
 AWOKE = WordPatterns.read(ROOT / "examples" / "awoke.patterns")
@@ -51,7 +51,7 @@ def least_window(spec: WordPatterns) -> int:
 SPECS = {"awoke": AWOKE, "two": TWO, "waking up": waking_up(2)} | {f"random {s}": random_patterns(s) for s in range(25)}
 
 
-@pytest.mark.parametrize("name", SPECS)
+@each("name", SPECS)
 def test_next_words_prefixes_and_sentences_are_those_of_the_definition(name: str) -> None:
     spec = SPECS[name]
     follow = followers(spec)
@@ -66,12 +66,12 @@ def test_next_words_prefixes_and_sentences_are_those_of_the_definition(name: str
     assert set(spec.vocabulary) == {word for sentence in sentences for word in sentence}
 
 
-@pytest.mark.parametrize("name", SPECS)
+@each("name", SPECS)
 def test_the_window_is_the_least_by_brute_force(name: str) -> None:
     assert SPECS[name].window() == least_window(SPECS[name])
 
 
-@pytest.mark.parametrize("name", SPECS)
+@each("name", SPECS)
 def test_examples_and_draws_are_sentences_and_examples_miss_no_word(name: str) -> None:
     spec = SPECS[name]
     sentences = all_sentences(spec)
@@ -113,12 +113,12 @@ def test_prefixes_stop_at_a_length_and_come_one_by_one() -> None:
 
 
 def test_too_many_sentences_are_refused() -> None:
-    assert len(list(TWO.sentences(most=8))) == 8
+    assert len(list(TWO.sentences(limit=8))) == 8
     with pytest.raises(SpecError, match="more than 7 sentences"):
-        list(TWO.sentences(most=7))
+        list(TWO.sentences(limit=7))
 
 
-@pytest.mark.parametrize("name", SPECS)
+@each("name", SPECS)
 def test_write_and_read_is_the_identity(name: str, tmp_path: Path) -> None:
     SPECS[name].write(tmp_path / "spec.patterns")
     again = read_spec(tmp_path / "spec.patterns")
@@ -152,14 +152,14 @@ BAD: list[tuple[str, str, list[tuple[int | None, str]]]] = [
     ("open quote", GOOD + 'A "b c\n', [(3, 'the quote that opens at "b c is not closed')]),
     ("lone quote", GOOD + 'A "\n', [(3, "is not closed")]),
     ("empty quotes", GOOD + 'A ""\n', [(3, "the quotes hold no word")]),
-    ("reserved in a class", GOOD + "C = </s>\nC\n", [(3, "'</s>' is kept")]),
-    ("reserved in a pattern", GOOD + '"<s>"\n', [(3, "'<s>' is kept")]),
+    ("reserved in a class", GOOD + "C = </s>\nC\n", [(3, "'</s>' is reserved")]),
+    ("reserved in a pattern", GOOD + '"<s>"\n', [(3, "'<s>' is reserved")]),
     ("quote in a word", GOOD + 'C = a"b\nC\n', [(3, "no blanks and no quotes")]),
     ("several at once", "A = x\nB =\nC A\nB = y\n", [(2, "at least one word"), (2, "no pattern"), (3, "'C'"), (4, "")]),
 ]
 
 
-@pytest.mark.parametrize(("text", "wanted"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+@each(("text", "wanted"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_bad_files_say_where_and_why(text: str, wanted: list[tuple[int | None, str]], tmp_path: Path) -> None:
     path = tmp_path / "bad.patterns"
     path.write_text(text)
@@ -182,7 +182,7 @@ def test_files_that_are_not_text_or_not_there(tmp_path: Path) -> None:
         WordPatterns.read(tmp_path / "x.txt")
 
 
-@pytest.mark.parametrize(
+@each(
     ("classes", "patterns", "said"),
     [
         ((("A B", ("x",)),), (("A B",),), "a class name has no blanks"),

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from vitrify.errors import InputError, SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.pfsa import ProbabilisticAutomaton
-from vitrify.spec.pfsas import random_pfsa
+from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_pfsa
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -26,7 +26,7 @@ def test_probabilities_of_all_strings_sum_to_one() -> None:
         assert total == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_the_bigram_model_knows_what_follows_each_state(seed: int) -> None:
     spec = random_pfsa(seed, 3, 2, density=0.5)
     chances = {(q, f"{y}/{r}"): p for q, y, r, p in spec.transitions}
@@ -44,7 +44,7 @@ def test_states_are_erased() -> None:
     said = spec.conclusion(["a/q0"], ["b/q1", "</s>"])
     assert said == {"string": "a b", "probability": f"{spec.probability('ab'):.6g}"}
     assert spec.conclusion([], ["b/q1"]) == {"string": "b"}
-    with pytest.raises(InputError, match="'z': a string has the letters a b"):
+    with pytest.raises(InputError, match="letters must be among a b; unknown: 'z'"):
         spec.probability("az")
 
 
@@ -66,16 +66,24 @@ GOOD = {
     "final": {"q": 0.25, "r": 1},
 }
 BAD = {
-    "list": ("[]", ["must hold one JSON object .* got a list"]),
+    "list": ("[]", ["must be a table with states, alphabet, initial, transitions, final"]),
     "not JSON": ("{", ["json:1: the file must be JSON"]),
-    "keys": (json.dumps({**GOOD, "x": 1, "final": 3} | {}), ["'x' is unknown", "final must be an object"]),
-    "missing": ("{}", [f"the key '{key}' is missing" for key in GOOD]),
-    "twice": (json.dumps(GOOD).replace('"q": 1}', '"q": 1, "q": 0}'), ["initial gives the state 'q' twice"]),
+    "keys": (
+        json.dumps({**GOOD, "x": 1, "final": 3} | {}),
+        ["x is not a parameter; there are: states", "final .state: probability. must be a table"],
+    ),
+    "missing": ("{}", [f"{key} is missing: " for key in GOOD]),
+    "twice": (json.dumps(GOOD).replace('"q": 1}', '"q": 1, "q": 0}'), ["initial.q is given twice"]),
     "shapes": (
         json.dumps({**GOOD, "states": [1], "alphabet": "a", "transitions": [["q", "a", "q"], ["q", "a", "q", "1"]]}),
-        ["states must be a list", "alphabet must be a list", "transition 1 must be", "transition 2 must be"],
+        [
+            'states.0 must be a text, not 1; write "1"',
+            "alphabet must be a list",
+            "transitions.0 .* must be a list of 4: a text, a text, a text, a number",
+            "transitions.1.3 .* must be a number",
+        ],
     ),
-    "transitions": (json.dumps({**GOOD, "transitions": {}}), ["transitions must be a list"]),
+    "transitions": (json.dumps({**GOOD, "transitions": {}}), ["transitions .* must be a list"]),
     "sums": (
         json.dumps({**GOOD, "initial": {"q": 0.5}, "final": {"r": 0.5}}),
         ["initial must sum to 1, they sum to 0.5", "leave 'q' .* sum to 0.75", "leave 'r' .* sum to 0.5"],
@@ -90,13 +98,13 @@ BAD = {
     ),
     "repeated": (
         json.dumps({**GOOD, "transitions": [["q", "a", "r", 0.25], ["q", "a", "r", 0.5]]}),
-        ["the transition from 'q' to 'r' on 'a' is given 2 times"],
+        ["the transition from 'q' to 'r' on 'a' is listed 2 times"],
     ),
     "names": (json.dumps({**GOOD, "alphabet": ["a", "b/c", "a"]}), ["letter 'a'", "must not contain '/'"]),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_all_at_once(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.pfsa.json"

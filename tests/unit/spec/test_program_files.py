@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.program_file import Program
+from vitrify.spec.programs.program import Program
 
 GOOD = """# the word backwards
 alphabet: a b c
@@ -83,7 +84,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_with_their_lines(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.rasp"

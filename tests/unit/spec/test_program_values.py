@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from vitrify.spec.program import Expr, apply, choose, count, expression, indices, tokens
-from vitrify.spec.program_values import Domain, Values
+from cases import each
+from vitrify.spec.programs.expression import Expr, apply, choose, count, expression, indices, tokens
+from vitrify.spec.programs.values import Domain, Values
 
 
 def domain(root: Expr, length: int = 9) -> Domain:
@@ -16,7 +17,7 @@ def domain(root: Expr, length: int = 9) -> Domain:
     return values[values.root]
 
 
-@pytest.mark.parametrize(
+@each(
     ("root", "value"),
     [
         (expression(1) < 2, True),
@@ -44,7 +45,7 @@ def test_sums_need_no_table(length: int) -> None:
     assert domain(1 - indices, length) == tuple(range(2 - length, 2))
 
 
-@pytest.mark.parametrize("factors", [(2, 3), (2, -2), (-5, 1), (10**9, 1), (1, Fraction(1, 3))])
+@each("factors", [(2, 3), (2, -2), (-5, 1), (10**9, 1), (1, Fraction(1, 3))])
 def test_sums_are_those_of_all_pairs(factors: tuple[int, Fraction | int]) -> None:
     a, b = [factors[0] * i for i in range(5)], [factors[1] * i for i in range(6)]
     x, y = factors[0] * indices, apply("*", apply("min", count(tokens == "a"), 5), factors[1])

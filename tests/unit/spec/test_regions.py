@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from cases import each
 from oracles.maxout_regions import linear_regions, patterns, walk
 from vitrify.errors import InputError
-from vitrify.spec.maxout import Layer, Maxout
-from vitrify.spec.maxout_nets import random_maxout, random_relu, zigzag
-from vitrify.spec.regions import Point, leaders, regions, regions_on_line
+from vitrify.spec.geometry.maxout import Layer, Maxout, random_maxout, random_relu, zigzag
+from vitrify.spec.geometry.regions import Point, leaders, regions, regions_on_line
 
 
 def small_numbers(widths: tuple[int, ...], rank: int, seed: int) -> Maxout:
@@ -22,7 +22,7 @@ def small_numbers(widths: tuple[int, ...], rank: int, seed: int) -> Maxout:
     return Maxout(tuple(Layer.of(rng.integers(-2, 3, size=w), rng.integers(-2, 3, size=b) / 2) for w, b in sizes))
 
 
-@pytest.mark.parametrize(("k", "depth"), [(2, 1), (2, 3), (2, 5), (3, 2), (3, 3), (4, 3), (5, 2), (2, 10)])
+@each(("k", "depth"), [(2, 1), (2, 3), (2, 5), (3, 2), (3, 3), (4, 3), (5, 2), (2, 10)])
 def test_zigzags_have_k_to_the_l_regions(k: int, depth: int) -> None:
     found = regions(zigzag(k, depth))
     assert (found.activation, found.linear) == (k**depth, k**depth)
@@ -51,6 +51,7 @@ def agree(net: Maxout) -> None:
     assert (found.activation, found.linear) == (len(tried), linear_regions(tried))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", families(0))
 @pytest.mark.parametrize("seed", range(2))
 def test_linear_programs_find_the_same_regions(family: str, seed: int) -> None:
@@ -64,7 +65,7 @@ def test_linear_programs_find_the_same_regions_on_many_nets(family: str, seed: i
     agree(families(seed)[family])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_a_walk_from_breakpoint_to_breakpoint_finds_the_same_regions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for net in (*families(seed).values(), random_maxout((4, 8, 8, 2), 4, seed), small_numbers((3, 4, 4, 1), 3, seed)):
@@ -76,7 +77,7 @@ def test_a_walk_from_breakpoint_to_breakpoint_finds_the_same_regions(seed: int) 
             assert (whole.activation, whole.linear) == walk(net, [-1.0], [1.0])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_one_layer_of_lines_has_the_regions_of_their_arrangement(seed: int) -> None:
     """Euler: lines in general position cut a convex box into 1 + lines + crossings regions, counted inside."""
     rng = np.random.default_rng(seed)
@@ -90,7 +91,7 @@ def test_one_layer_of_lines_has_the_regions_of_their_arrangement(seed: int) -> N
     assert regions(net).activation == regions(net).linear == 1 + len(crossing) + met
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_cells_tile_the_box_and_say_what_the_net_does(seed: int) -> None:
     net = random_maxout((2, 3, 3, 2), 3, seed)
     area = 0.0
@@ -123,7 +124,7 @@ def test_corners_alone_do_not_join_regions() -> None:
 def test_three_inputs_are_refused_and_so_are_too_many_regions(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="one or two inputs, this network has 3: count on a line"):
         regions(random_maxout((3, 2, 1), 2, 0))
-    monkeypatch.setattr("vitrify.spec.regions.MOST_CELLS", 10)
+    monkeypatch.setattr("vitrify.spec.geometry.regions.MAX_CELLS", 10)
     with pytest.raises(InputError, match="more than 10 regions"):
         regions(zigzag(2, 4))
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import each
 from oracles import naive_scene
 from vitrify.errors import InputError, SpecError
-from vitrify.spec.scene import Scene
-from vitrify.spec.scene_images import draw_images, near_hits, near_misses, scattered
-from vitrify.spec.scenes import random_bitmaps, random_scene
+from vitrify.spec.geometry.scene import Scene, random_bitmaps, random_scene
+from vitrify.spec.geometry.scene_images import draw_images, near_hits, near_misses, scattered
 
 DOT = [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
 BAR = [[0, 1, 0], [0, 1, 0], [0, 1, 0]]
@@ -62,7 +62,7 @@ def test_a_composite_is_where_all_its_parts_are() -> None:
     assert SCENE.places(moved)["pair"] == SCENE.places(moved)["tower"] == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("pasted", "label", "why"),
     [
         ([], None, "no class has all its features"),
@@ -189,6 +189,7 @@ def test_a_class_that_does_not_fit_is_refused_with_the_reason() -> None:
         draw_images(grey, 1, seed=0)
 
 
+@pytest.mark.long
 def test_random_scenes_are_what_was_asked_for_or_refused() -> None:
     assert len(random_scene(2, composites=2).composites) == 2
     assert random_scene(5) == random_scene(5) != random_scene(6)

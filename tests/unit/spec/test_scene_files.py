@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.scene import Scene
-from vitrify.spec.scenes import random_bitmaps, random_scene
-from vitrify.spec.toml_files import read_toml
+from vitrify.spec.formats.data import read_data
+from vitrify.spec.geometry.scene import Scene, random_bitmaps, random_scene
 
 ROOT = Path(__file__).parents[3]
 GOOD = """\
@@ -56,11 +56,11 @@ def test_the_example_is_a_scene() -> None:
 BAD: list[tuple[str, str, str, list[str]]] = [
     ("not TOML", "eps = 0.1", "eps = = 0.1", ["2: the file must be TOML: Invalid value"]),
     ("cut off", 'b = ["tip"]\n', 'b = ["tip"', ["15: the file must be TOML"]),
-    ("unknown key", "eps = 0.1", "eps = 0.1\nepsilon = 1", ["3: 'epsilon' is not a part of a scene"]),
+    ("unknown key", "eps = 0.1", "eps = 0.1\nepsilon = 1", ["3: epsilon is not a parameter; there are: image, eps"]),
     ("no gamma", "gamma = 0.3\n", "", ["gamma is missing"]),
-    ("image", "[8, 8]", "[8, 0]", ["1: image must be [rows, columns]"]),
-    ("eps", "eps = 0.1", "eps = -1", ["2: eps must be a number, at least 0, got -1"]),
-    ("gamma", "gamma = 0.3", "gamma = 0", ["3: gamma must be a number, above 0, got 0"]),
+    ("image", "[8, 8]", "[8, 0]", ["1: image.1 (rows, columns) must be a whole number of at least 1, not 0"]),
+    ("eps", "eps = 0.1", "eps = -1", ["2: eps must be a number of at least 0, not -1"]),
+    ("gamma", "gamma = 0.3", "gamma = 0", ["3: gamma must be a number above 0, not 0"]),
     ("truth", "eps = 0.1", "eps = true", ["2: eps must be a number"]),
     ("nan", "eps = 0.1", "eps = nan", ["2: eps must be a number"]),
     ("noise", "eps = 0.1", "eps = 0.1\nnoise = 0.2", ["3: noise must be at most eps = 0.1"]),
@@ -69,13 +69,13 @@ BAD: list[tuple[str, str, str, list[str]]] = [
         "no table either",
         '[classes]\na = ["pair"]\nb = ["tip"]\n',
         "[[classes]]\n",
-        ["13: classes must be a table"],
+        ["13: classes (a list of features by name) must be a table of at least 1"],
     ),
     (
         "no variants",
         "dot = [[[0, 0], [0, 1]]]",
         "dot = []",
-        ["5: the feature 'dot' must have at least one"],
+        ["5: features.dot (a list of variants by name) must be a list of at least 1"],
     ),
     ("grid", "[[[0, 0], [0, 1]]]", "[3]", ["5: variant 1 of the feature 'dot' must be a grid"]),
     (
@@ -122,9 +122,14 @@ BAD: list[tuple[str, str, str, list[str]]] = [
         "one part",
         '[["dot", 0, 0], ["bar", 2, 0]]',
         '[["dot", 0, 0]]',
-        ["12: the composite 'pair' must have two parts"],
+        ["12: composites.pair ([part, rows down, columns right]) must be a list of at least 2"],
     ),
-    ("odd part", '["bar", 2, 0]', '["bar", 2, 0.5]', ["12: the composite 'pair' must have two parts"]),
+    (
+        "odd part",
+        '["bar", 2, 0]',
+        '["bar", 2, 0.5]',
+        ["12: composites.pair.1.2 ([part, rows down, columns right]) must be a whole number, not 0.5"],
+    ),
     ("unknown part", '["bar", 2, 0]', '["bor", 2, 0]', ["12: the part 'bor' of 'pair' is neither"]),
     ("overlap", '["bar", 2, 0]', '["bar", 1, 1]', ["12: the parts 'bar' and 'dot' of 'pair' overlap"]),
     (
@@ -145,7 +150,12 @@ BAD: list[tuple[str, str, str, list[str]]] = [
         'again = [["dot", 1, 1], ["bar", 3, 1]]\n[classes]\nc = ["again"]\n',
         ["13: the composite 'again' is the same as 'pair'"],
     ),
-    ("empty class", 'b = ["tip"]', "b = []", ["15: the class 'b' must have at least one feature"]),
+    (
+        "empty class",
+        'b = ["tip"]',
+        "b = []",
+        ["15: classes.b (a list of features by name) must be a list of at least 1"],
+    ),
     ("unknown feature", 'b = ["tip"]', 'b = ["tup"]', ["15: the class 'b' has 'tup', which is neither"]),
     ("listed twice", 'b = ["tip"]', 'b = ["bar", "bar"]', ["15: the class 'b' lists a feature twice"]),
     (
@@ -177,7 +187,7 @@ BAD: list[tuple[str, str, str, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "said"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+@each(("old", "new", "said"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_bad_files(old: str, new: str, said: list[str], tmp_path: Path) -> None:
     assert old in GOOD
     found = problems(GOOD.replace(old, new), tmp_path)
@@ -230,11 +240,17 @@ deep.er = {z = 1}
 other = \'[k]\'
 '''
     (tmp_path / "x.toml").write_text(text)
-    file = read_toml(tmp_path / "x.toml")
+    file = read_data(tmp_path / "x.toml")
     assert file.lines == {
         ("top",): 2,
+        ("a b",): 6,
         ("a b", "c"): 6,
         ("a b", "c", "list"): 7,
+        ("a b", "c", "list", "0"): 8,
+        ("a b", "c", "list", "0", "0"): 8,
+        ("a b", "c", "list", "0", "1"): 8,
+        ("a b", "c", "list", "1"): 9,
+        ("a b", "c", "deep"): 11,
         ("a b", "c", "deep", "er"): 11,
         ("a b", "c", "other"): 12,
     }

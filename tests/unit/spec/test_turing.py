@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import each
 from oracles.naive_turing import steps_of
 from vitrify.errors import BuildRefused, InputError, SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.thought import Thinking
-from vitrify.spec.turing import TuringMachine
-from vitrify.spec.turing_machines import busy_beaver, increment, palindrome, random_machine
+from vitrify.spec.computation.thought import Thinking
+from vitrify.spec.computation.turing import TuringMachine, busy_beaver, increment, palindrome, random_machine
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_thoughts_and_conclusions_are_those_of_a_rewritten_tape(seed: int) -> None:
     machine = random_machine(seed, 1 + seed % 5, 2 + seed % 3, halting=0.05, length=4, steps=60)
     rules = {(rule.state, rule.read): (rule.write, rule.move, rule.to) for rule in machine.rules}
@@ -69,12 +69,25 @@ BAD = {
     "not TOML": (GOOD.replace('"a"', '"a', 1), [":1: the file must be TOML"]),
     "shapes": (
         GOOD.replace('"a"', "1", 1).replace('["h"]', '"h"').replace("3", '"3"'),
-        [":1: start must be a text, is the number 1", ":2: halt must be a list of texts", ":5: length must be a whole"],
+        [
+            ':1: start must be a text, not 1; write "1"',
+            ":2: halt must be a list, each entry a text",
+            ":5: length must be a whole",
+        ],
     ),
-    "unknown key": ("tapes = 2\n" + GOOD, [":1: 'tapes' is no key of a machine"]),
-    "rules": (GOOD.replace("1 R h", "1 R").replace('"1 L a"', "3"), [":8: a rule is a text", ":9: a rule is a text"]),
-    "no states": (GOOD.split("[states")[0] + "[states]\n", [":7: the rules of each state stand in a table"]),
-    "flat states": (GOOD.replace("[states.a]", "[states]"), [':8: the rules of .* not "1 R h"', ":9: the rules of"]),
+    "unknown key": ("tapes = 2\n" + GOOD, [":1: tapes is not a parameter; there are: start, halt"]),
+    "rules": (
+        GOOD.replace("1 R h", "1 R").replace('"1 L a"', "3"),
+        [":8: a rule is a text", ":9: a rule is a text", ":9: states.a.1 .* must be a text, not 3"],
+    ),
+    "no states": (
+        GOOD.split("[states")[0] + "[states]\n",
+        [r":7: states \(a table \[states.NAME\] of rules for each state\) must be a table"],
+    ),
+    "flat states": (
+        GOOD.replace("[states.a]", "[states]"),
+        [':8: states._ .* must be a table, .* not "1 R h"', ":9: states.1 .* must be a table"],
+    ),
     "start": (GOOD.replace('"a"', '"b"', 1), [":1: the start state 'b' has no rules: it must be one of a"]),
     "start halts": (GOOD.replace('"a"', '"h"', 1), [":1: the start state 'h' is one in which it stops"]),
     "missing rule": (GOOD.replace('1 = "1 L a"\n', ""), [":7: the state 'a' has no rule for '1'"]),
@@ -98,7 +111,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_mistakes_are_told_with_their_lines_all_at_once(case: str, tmp_path: Path) -> None:
     text, messages = BAD[case]
     path = tmp_path / "bad.tm.toml"

@@ -24,6 +24,7 @@ from vitrify.spec import read_spec  # noqa: E402
 from vitrify.web.examples import examples  # noqa: E402
 
 UPLOAD = 1 << 20
+SEES = "S -> N V | N V N\nN -> 'ann' | 'bob'\nV -> 'sees' | 'hears'\n"
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +50,12 @@ def visitor(app: str) -> Iterator[Visitor]:
         yield one
 
 
+@pytest.mark.long
 def test_a_net_is_built_looked_into_broken_and_mended(visitor: Visitor) -> None:
     spec = visitor.give("ambiguous.cfg", examples()["ambiguous.cfg"].read_bytes()).json()
-    assert {"auto", "shapes", "spans"} <= {shape["shape"] for shape in spec["shapes"]}
-    net = visitor.build("ambiguous.cfg", examples()["ambiguous.cfg"].read_bytes(), shape="shapes")
-    assert net["ledger"]["heads"] == 9
+    assert {"auto", "shapes", "spans"} <= {one["construction"] for one in spec["constructions"]}
+    net = visitor.build("ambiguous.cfg", examples()["ambiguous.cfg"].read_bytes(), construction="shapes")
+    assert net["sizes"]["heads"] == 9
     assert "sees" in net["inputs"]
     key = net["net"]
     assert visitor.check(key)["verdict"] == "holds"
@@ -72,6 +74,7 @@ def test_a_net_is_built_looked_into_broken_and_mended(visitor: Visitor) -> None:
     broken = visitor.check(key)
     assert broken["verdict"] == "fails"
     assert broken["witness"]
+    assert any("prefixes of sentences" in text for text in broken["words"]["domains"])
     assert False in visitor.run(key, ["bob", "sees"])["answer"]["right"]
     visitor.http.delete(f"/api/glass/nets/{key}/changes")
     assert visitor.run(key, ["bob", "sees"])["answer"]["right"] == [True, True, True]
@@ -79,29 +82,41 @@ def test_a_net_is_built_looked_into_broken_and_mended(visitor: Visitor) -> None:
 
 def test_options_are_those_of_the_command_line_and_so_are_refusals(visitor: Visitor) -> None:
     data = examples()["weather.arpa"].read_bytes()
-    net = visitor.build("weather.arpa", data, shape="heads", max_length=8, attention="hard", positions="quadratic")
+    net = visitor.build(
+        "weather.arpa", data, construction="heads", max_length=8, attention="hard", positions="quadratic"
+    )
     assert net["most"] == 8
     assert "hard" in net["name"]
     spec = visitor.give("weather.arpa", data).json()["spec"]
 
-    def refusal(shape: str | None, **options: Any) -> str:
-        job = visitor.http.post("/api/glass/nets", json={"spec": spec, "shape": shape, "options": options}).json()[
-            "job"
-        ]
+    def refusal(construction: str | None, **options: Any) -> str:
+        job = visitor.http.post(
+            "/api/glass/nets", json={"spec": spec, "construction": construction, "options": options}
+        ).json()["job"]
         event, said = visitor.wait(job)
         assert event == "failed"
         return str(said["error"])
 
-    assert refusal("cascade") == "a spec of type NGramModel is built in the shape heads, layers, single, not 'cascade'"
-    assert refusal("heads", window=3) == "the shape 'heads' has no such choice: leave --window out"
-    assert refusal(None, depth=2).startswith("only grammars are cut at a depth")
-    assert visitor.http.post("/api/glass/nets", json={"spec": spec, "options": {"attention": "odd"}}).status_code == 422
+    assert (
+        refusal("cascade")
+        == "a spec of type NGramModel is built by the constructions heads, layers, single, not 'cascade'"
+    )
+    assert refusal("heads", window=3) == (
+        "the construction 'heads' has no such choice: leave --window out; it has --attention, --max-length, --positions"
+    )
+    assert refusal(None, depth=2).startswith("only grammars can be cut at a depth")
+    assert refusal(None, attention="odd") == (
+        '--attention (kind of attention) must be one of softmax, sparsemax, hard, not "odd"'
+    )
+    for options in ({"max_length": 1 << 17}, {"seed": 1 << 40}, {"attention": "x" * 65}, {"window": [3]}):
+        assert visitor.http.post("/api/glass/nets", json={"spec": spec, "options": options}).status_code == 422
     assert visitor.http.post("/api/glass/nets", json={"spec": spec, "oops": 1}).status_code == 422
     run = visitor.http.post(f"/api/glass/nets/{net['net']}/run", json={"words": ["fog"]})
     assert run.status_code == 422
     assert run.json()["error"] == "this network does not read 'fog'; it reads: rain snow sun"
 
 
+@pytest.mark.long
 def test_what_is_on_the_shelf_is_its_owners_alone_and_old_things_fall_off(app: str, visitor: Visitor) -> None:
     data = examples()["door.ltl"].read_bytes()
     first = visitor.build("door.ltl", data)["net"]
@@ -154,6 +169,7 @@ def upload_malformed(visitor: Visitor, folder: Path, count: int, seed: int, patc
     return refused
 
 
+@pytest.mark.long
 def test_malformed_uploads_are_refused_in_the_words_of_the_command_line(
     visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +193,7 @@ def test_a_thousand_malformed_uploads_leave_the_app_as_it_was(
         assert visitor.check(visitor.build("abba.regex", b"(ab|ba)*\n", max_length=8)["net"])["verdict"] == "holds"
 
 
+@pytest.mark.long
 def test_a_job_is_withdrawn_and_a_full_queue_says_so(visitor: Visitor) -> None:
     data = examples()["weather.arpa"].read_bytes()
     key = visitor.build("weather.arpa", data)["net"]  # checking it takes seconds
@@ -211,7 +228,7 @@ def test_fifty_visitors_at_once_are_all_served_in_the_end(app: str) -> None:
                     given = visitor.give("parity.automaton.json", examples()["parity.automaton.json"].read_bytes())
                     if given.status_code == 200:
                         options = {"max_length": 8}
-                        question = {"spec": given.json()["spec"], "shape": "commutative", "options": options}
+                        question = {"spec": given.json()["spec"], "construction": "commutative", "options": options}
                         answer = visitor.http.post("/api/glass/nets", json=question)
                         if answer.status_code == 200:
                             break
@@ -248,10 +265,10 @@ def test_the_atlas_is_shown_from_its_folder_and_missed_politely(tmp_path: Path, 
     claim = page("base.html.j2", "atlas", "../")
     (tmp_path / "atlas" / "claim.html").write_text(claim, encoding="utf-8")
     from vitrify.web.app import application
-    from vitrify.web.site import Settings
+    from vitrify.web.site import ServerSettings
 
     async def ask() -> list[Any]:
-        transport = httpx.ASGITransport(app=application(Settings(atlas=tmp_path / "atlas")))
+        transport = httpx.ASGITransport(app=application(ServerSettings(atlas=tmp_path / "atlas")))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             paths = ("/index.html", "/claim.html", "/../secret", "/%2e%2e/secret", "/none.html")
             return [await client.get(path) for path in paths]

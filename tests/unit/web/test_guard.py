@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from loops import awaited
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
 
 from vitrify.errors import InputError  # noqa: E402
+from vitrify.web.app import address, guarded  # noqa: E402
 from vitrify.web.guard import COOKIE, Guard  # noqa: E402
-from vitrify.web.server import address, guarded  # noqa: E402
-from vitrify.web.site import Settings  # noqa: E402
+from vitrify.web.site import ServerSettings  # noqa: E402
 
 TOKEN = "open sesame!"
 
@@ -27,7 +28,7 @@ async def _hello(scope: Any, receive: Any, send: Any) -> None:
 
 def asked(method: str = "GET", path: str = "/", token: str | None = None, **headers: str) -> Any:
     async def one() -> Any:
-        transport = httpx.ASGITransport(app=Guard(_hello, Settings(token=token)))
+        transport = httpx.ASGITransport(app=Guard(_hello, ServerSettings(token=token)))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321") as client:
             given = {name.replace("_", "-"): value for name, value in headers.items()}
             return await client.request(method, path, headers=given)
@@ -35,12 +36,12 @@ def asked(method: str = "GET", path: str = "/", token: str | None = None, **head
     return awaited(one())
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8321", "localhost", "[::1]:80", "192.168.0.7:8321"])
+@each("host", ["127.0.0.1:8321", "localhost", "[::1]:80", "192.168.0.7:8321"])
 def test_addresses_and_this_machine_are_answered(host: str) -> None:
     assert asked(host=host).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1"])
+@each("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1"])
 def test_a_name_that_somebody_made_point_here_is_refused(host: str) -> None:
     assert asked(host=host).status_code == 421
 
@@ -86,12 +87,12 @@ def test_long_questions_are_refused_before_they_are_read() -> None:
 
 
 def test_other_machines_need_a_token() -> None:
-    assert guarded(Settings()).token is None
-    assert guarded(Settings(host="::1")).token is None
-    made = guarded(Settings(host="0.0.0.0"))
+    assert guarded(ServerSettings()).token is None
+    assert guarded(ServerSettings(host="::1")).token is None
+    made = guarded(ServerSettings(host="0.0.0.0"))
     assert made.token is not None
     assert len(made.token) >= 32
     assert address(made).endswith(f"/?token={made.token}")
-    assert guarded(Settings(host="0.0.0.0", token=TOKEN)).token == TOKEN
+    assert guarded(ServerSettings(host="0.0.0.0", token=TOKEN)).token == TOKEN
     with pytest.raises(InputError, match="at least 8"):
-        guarded(Settings(token="short"))
+        guarded(ServerSettings(token="short"))

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from serving import Visitor, serving
-from vitrify.learn.store import Store
+from vitrify.learn.store import RunStore
 from vitrify.report.landscape import path, surface
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("curves") / "runs")
+def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    return RunStore(tmp_path_factory.mktemp("curves") / "runs")
 
 
 @pytest.fixture(scope="module")
-def visitor(store: Store) -> Iterator[Visitor]:
+def visitor(store: RunStore) -> Iterator[Visitor]:
     with serving(workers=0, tracers=0, store=store.path) as address, Visitor(address) as one:
         yield one
 
@@ -70,7 +70,8 @@ def events(visitor: Visitor, **asked: Any) -> Generator[dict[str, Any], None, No
                 yield json.loads(line.removeprefix("data: "))
 
 
-def test_a_run_appears_in_the_stream_within_two_seconds(visitor: Visitor, store: Store) -> None:
+@pytest.mark.long
+def test_a_run_appears_in_the_stream_within_two_seconds(visitor: Visitor, store: RunStore) -> None:
     told = events(visitor)
     assert next(told)["sweeps"] == []
     identity = {"sandbox": {"name": "markov"}, "model": {"name": "mlp"}, "seed": 0}
@@ -91,7 +92,7 @@ def test_a_run_appears_in_the_stream_within_two_seconds(visitor: Visitor, store:
     assert visitor.http.get("/api/curves").json()["sweeps"][0]["states"] == {"finished": 1}
 
 
-def test_a_mistaken_query_is_told(visitor: Visitor, store: Store) -> None:
+def test_a_mistaken_query_is_told(visitor: Visitor, store: RunStore) -> None:
     with store.open({"sandbox": {"name": "markov"}, "model": {"name": "mlp"}, "seed": 1}) as run:
         run.finish({"loss": 1.0})
     for kind in ("", "/stream"):
@@ -101,5 +102,5 @@ def test_a_mistaken_query_is_told(visitor: Visitor, store: Store) -> None:
     assert visitor.http.get("/api/curves", params={"query": "x" * 501}).status_code == 422
 
 
-def test_where_the_store_is_comes_from_the_settings(visitor: Visitor, store: Store) -> None:
+def test_where_the_store_is_comes_from_the_settings(visitor: Visitor, store: RunStore) -> None:
     assert str(Path(store.path)) in visitor.http.get("/curves").text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +15,9 @@ from loops import awaited
 
 pytest.importorskip("fastapi")
 
-from vitrify.web.pool import Full, Pool, Refused
+from vitrify.encoding import JsonObject
+from vitrify.web.pool import Full, Jobs, Pool, Progress, Refused
+from vitrify.web.worker import WebQuestion
 
 MEMORY = 3 << 29
 
@@ -35,8 +37,8 @@ def test_a_pool_stops_what_takes_too_long_or_is_withdrawn_and_goes_on(tmp_path: 
     os.mkfifo(endless)
     spec.write_text("(ab)*\n", encoding="utf-8")
 
-    def read(path: Path) -> dict[str, Any]:
-        return {"do": "read", "path": str(path), "given": "given.regex"}
+    def read(path: Path) -> WebQuestion:
+        return WebQuestion("read", {"path": str(path), "given": "given.regex"})
 
     held = np.ones(MEMORY // 16)  # half of the memory of a worker, which is not the worker's own
 
@@ -81,9 +83,43 @@ def test_a_file_that_unpacks_to_too_much_is_refused_and_its_worker_ends(tmp_path
     async def story() -> None:
         pool = Pool(size=1, waiting=0, seconds=60, memory=5 << 27)
         with pytest.raises(Refused, match="the system refused") as refusal:
-            await pool.ask({"do": "read", "path": str(bomb), "given": "bomb.arpa.gz"})
+            await pool.ask(WebQuestion("read", {"path": str(bomb), "given": "bomb.arpa.gz"}))
         assert refusal.value.status == 413
         assert not pool._idle
         await pool.close()
 
     awaited(story())
+
+
+def test_a_job_gives_its_place_back_even_if_it_is_stopped_before_it_begins() -> None:
+    async def act() -> None:
+        jobs = Jobs(Pool(1, 0, 1.0, MEMORY))
+
+        async def work(progress: Progress) -> JsonObject:
+            progress(("working", 1, 2))
+            await asyncio.sleep(60)
+            return {}
+
+        for _ in range(2):  # there is one place
+            jobs.start("a visitor", work).stop()
+            await asyncio.sleep(0.01)
+        job = jobs.start("a visitor", work)
+        with pytest.raises(Full):
+            jobs.start("another", work)
+        await asyncio.sleep(0.01)
+        assert job.events == [("progress", {"doing": "working", "done": 1, "total": 2})]
+        assert jobs.find("another", job.key) is None
+        await jobs.close()
+        assert job.events[-1] == ("failed", {"error": "stopped"})
+
+    awaited(act())
+
+
+def test_a_task_is_given_the_arguments_that_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "spec.regex").write_text("(ab)*\n", encoding="utf-8")
+    sent: list[object] = []
+    about = {"path": str(tmp_path / "spec.regex"), "given": "given.regex", "changes": []}
+    WebQuestion("read", about).run(sent.append)
+    assert json.loads(str(sent[-1]))["kind"] == "regular expression"
+    WebQuestion("read", {"path": str(tmp_path / "no.regex"), "given": "given.regex"}).run(sent.append)
+    assert "given.regex" in json.loads(str(sent[-1]))["error"]

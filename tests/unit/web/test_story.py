@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("fastapi")
 
 from vitrify.constructions.catalogue import build
-from vitrify.net.run import trace
+from vitrify.net.inference import trace
 from vitrify.spec import read_spec
-from vitrify.web.answers import Judge
+from vitrify.web.answers import AnswerJudge
 from vitrify.web.entries import arrays, broken, entries
 from vitrify.web.story import stops, told
 from vitrify.web.tasks import described
@@ -45,7 +45,7 @@ def test_every_stop_can_be_told_and_every_answer_of_a_right_net_is_right(nets: d
     assert len(names) == len(set(names))
     for number, stop in enumerate(names):
         assert told(seen, number, 1)["stop"]["name"] == stop
-    beside = Judge(weights.architecture, read_spec(EXAMPLES / name)).beside(seen, words, len(seen.tokens) - 1)
+    beside = AnswerJudge(weights.architecture, read_spec(EXAMPLES / name)).beside(seen, words, len(seen.tokens) - 1)
     assert False not in beside["right"]
     assert True in beside["right"]
     assert described(weights)["stops"][-1]["kind"] == "answer"
@@ -113,7 +113,7 @@ def test_a_broken_net_is_seen_in_the_stream_and_in_its_answers(nets: dict[str, A
     assert "off" in spaces["bos"]
     index, _, value = next(entry for entry in listed if entry[1] == "a → map 0[0]")  # where a leads from the beginning
     bad, _ = broken(weights, [{"array": "embed.W_E", "index": index, "value": value + 2}])
-    assert False in Judge(bad.architecture, spec).beside(trace(bad, "abba"), list("abba"), 4)["right"]
+    assert False in AnswerJudge(bad.architecture, spec).beside(trace(bad, "abba"), list("abba"), 4)["right"]
 
 
 def test_changing_an_entry_changes_that_entry_and_no_other(nets: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from math import log2
 
 
 def entropy(share: float) -> float:
-    """Binary entropy, in bits.
+    """Return the binary entropy, in bits.
 
     >>> entropy(0.5), entropy(0.0)
     (1.0, 0.0)
@@ -17,7 +17,7 @@ def entropy(share: float) -> float:
 
 
 def doubt(error: float, choices: int) -> float:
-    """Fano: whoever is wrong with this probability lacks at most so many bits about one of some choices.
+    """Return the most bits that may be missing about one of `choices` values at this error rate (Fano's inequality).
 
     >>> doubt(0.0, 8), doubt(0.5, 2)
     (0.0, 1.0)
@@ -26,7 +26,7 @@ def doubt(error: float, choices: int) -> float:
 
 
 def least_error(missing: float, choices: int) -> float:
-    """Fano turned round: whoever lacks so many bits about one of some choices is wrong at least this often.
+    """Return the least error rate when `missing` bits about one of `choices` values are missing (Fano's inequality).
 
     Rounded downwards, so that it stays a lower bound.
 

@@ -9,29 +9,27 @@ Source: counting; Nichani, Lee & Bietti 2025, arXiv 2412.06538 [S] for the setti
 from __future__ import annotations
 
 from math import ceil, log2
+from typing import Annotated
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bound, BoundReading, Several, Size, excluding
+from vitrify.parameters import Help, Within
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *,
+    N: Annotated[Size, Help("inputs")],
+    M: Annotated[Several, Help("outputs")],
+    b: Annotated[int, Within(1, 64), Help("bits of a parameter")],
+    parameters: Annotated[int, Within(0, MAX_SIZE), Help("parameters of the memory, 0 to compute the least")] = 0,
+) -> BoundReading:
     """Bits of the facts against bits of the parameters."""
-    needs = v["N"] * log2(v["M"])
-    figures = {"bits of the facts": needs, "least parameters": ceil(needs / v["b"])}
-    if not v["parameters"]:
-        return Reading(figures, f"the memory must have at least {figures['least parameters']} parameters")
-    figures["bits of the parameters"] = v["parameters"] * v["b"]
-    if figures["bits of the parameters"] < needs:
-        return Reading(figures, "impossible: two sets of facts would share their parameters")
-    return Reading(figures, "not excluded by this bound")
+    needs = N * log2(M)
+    figures = {"bits of the facts": needs, "least parameters": ceil(needs / b)}
+    if not parameters:
+        return BoundReading(figures, f"the memory must have at least {figures['least parameters']} parameters")
+    figures["bits of the parameters"] = parameters * b
+    why = "impossible: two sets of facts would share their parameters"
+    return excluding(figures, figures["bits of the parameters"] < needs, why)
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("N", "inputs"),
-        Parameter("M", "outputs", low=2),
-        Parameter("b", "bits of a parameter", high=64),
-        Parameter("parameters", "parameters of the memory, 0 to be told", low=0, default=0),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

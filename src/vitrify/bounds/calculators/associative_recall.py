@@ -10,9 +10,11 @@ Source: Arora et al. 2023, arXiv 2312.04927 [S] for the rate; the figure is INDE
 from __future__ import annotations
 
 from math import ceil, log2
+from typing import Annotated
 
 from vitrify.bounds.calculators._entropy import doubt, least_error
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from vitrify.bounds.calculators.catalogue import Bound, BoundReading, Several, Size, StateBits, excluding
+from vitrify.parameters import Help, Within
 
 
 def needed(pairs: int, values: int, error: float = 0.0) -> float:
@@ -24,26 +26,22 @@ def needed(pairs: int, values: int, error: float = 0.0) -> float:
     return max(0.0, pairs * (log2(values) - doubt(error, values)))
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *,
+    P: Annotated[Size, Help("pairs")],
+    V: Annotated[Several, Help("values")],
+    error: Annotated[float, Within(0, 0.5), Help("share of wrong answers that is allowed")] = 0,
+    bits: StateBits = 0,
+) -> BoundReading:
     """Bits needed, and what a given state makes impossible."""
-    needs = needed(v["P"], v["V"], v["error"])
+    needs = needed(P, V, error)
     figures = {"state bits needed": needs}
-    if not v["bits"]:
-        return Reading(figures, f"the state must have at least {ceil(needs)} bits")
-    least = least_error((v["P"] * log2(v["V"]) - v["bits"]) / v["P"], v["V"])
-    figures |= {"state bits": v["bits"], "error at least": least}
-    if v["bits"] < needs:
-        return Reading(figures, f"impossible: with {v['bits']} bits at least {100 * least:.4g} % of answers are wrong")
-    return Reading(figures, "not excluded by this bound")
+    if not bits:
+        return BoundReading(figures, f"the state must have at least {ceil(needs)} bits")
+    least = least_error((P * log2(V) - bits) / P, V)
+    figures |= {"state bits": bits, "error at least": least}
+    why = f"impossible: with {bits} bits at least {100 * least:.4g} % of answers are wrong"
+    return excluding(figures, bits < needs, why)
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("P", "pairs"),
-        Parameter("V", "values", low=2),
-        Parameter("error", "share of wrong answers that is allowed", low=0, high=0.5, default=0, real=True),
-        Parameter("bits", "bits of the state, 0 to be told", low=0, default=0),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

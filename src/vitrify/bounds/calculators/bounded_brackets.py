@@ -8,25 +8,19 @@ Source: Bhattamishra, Hahn, Blunsom & Kanade 2024, arXiv 2406.09347 [S].
 
 from __future__ import annotations
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from typing import Annotated
+
+from vitrify.bounds.calculators.catalogue import Bits, Bound, BoundReading, Heads, Several, ValueSize
+from vitrify.parameters import Help
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(*, N: Annotated[Several, Help("brackets")], H: Heads, m: ValueSize, p: Bits) -> BoundReading:
     """The rate."""
-    has = v["H"] * v["m"] * v["p"]
-    return Reading(
-        {"Hmp": has, "N": v["N"], "N/(Hmp)": v["N"] / has},
+    has = H * m * p
+    return BoundReading(
+        {"Hmp": has, "N": N, "N/(Hmp)": N / has},
         "Hmp must grow at least like N, with a constant that nobody has stated",
     )
 
 
-BOUND = Bound(
-    status="rate",
-    parameters=(
-        Parameter("N", "brackets", low=2),
-        Parameter("H", "heads"),
-        Parameter("m", "size of a value"),
-        Parameter("p", "bits of a number", high=64),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="rate", evaluate=evaluate)

@@ -1,17 +1,24 @@
-"""What a bound is and how one is evaluated; the files beside this one are the bounds, one each."""
+"""Definition and evaluation of a bound; every other file of this package is one bound."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from vitrify.errors import InputError, SpecError
+from vitrify.parameters import Fault, Help, Within, described, key_values, read, sentences
 from vitrify.registry import Headline, headlines, load
 
 PACKAGE = "vitrify.bounds.calculators"
 Status = Literal["unconditional", "conditional", "rate"]
-Values = Mapping[str, Any]
+MAX_SIZE = 2**40  # larger integers are not exact in floating point
+Size: TypeAlias = Annotated[int, Within(1, MAX_SIZE)]
+Several: TypeAlias = Annotated[int, Within(2, MAX_SIZE)]
+Heads: TypeAlias = Annotated[Size, Help("heads")]
+ValueSize: TypeAlias = Annotated[Size, Help("size of a value")]
+Bits: TypeAlias = Annotated[int, Within(1, 64), Help("bits of a number")]
+StateBits: TypeAlias = Annotated[int, Within(0, MAX_SIZE), Help("bits of the state, 0 to compute the least")]
 
 EXPLAINED = {
     "unconditional": "proved without assumptions about complexity classes; the figures are certain",
@@ -21,108 +28,79 @@ EXPLAINED = {
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A number that a bound is asked with: what it means and from where to where it may go.
-
-    One with a `default` may be left out. Whole numbers unless `real`.
-    """
-
-    name: str
-    meaning: str
-    low: float = 1
-    high: float = 2**40
-    default: float | None = None
-    real: bool = False
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a bound says about given sizes: figures by name, and a sentence."""
+class BoundReading:
+    """Result of a bound for given sizes: figures by name, and a sentence."""
 
     figures: Mapping[str, float | int | str]
     says: str
 
 
+def excluding(figures: Mapping[str, float | int | str], impossible: bool, why: str) -> BoundReading:
+    """Return the reading of a bound that either excludes some sizes, with the reason, or does not."""
+    return BoundReading(figures, why if impossible else "not excluded by this bound")
+
+
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A published bound that can be evaluated.
+    """A published bound that can be evaluated; its parameters are the keyword-only ones of `evaluate`.
 
-    `wrong` names what is wrong with a combination of values that are each in range.
+    `conflicts` yields the faults of a combination of values that are each in range.
     """
 
     status: Status
-    parameters: tuple[Parameter, ...]
-    evaluate: Callable[[Values], Reading]
-    wrong: Callable[[Values], Sequence[str]] = lambda _: ()
+    evaluate: Callable[..., BoundReading]
+    conflicts: Callable[..., Iterator[Fault]] = lambda **_: iter(())
+
+
+def more_than_twice(*, N: int, q: int, **_: float) -> Iterator[Fault]:
+    """Yield a fault unless N is at least 2q + 1."""
+    if 2 * q + 1 > N:
+        yield ("N",), f"must be at least 2q + 1 = {2 * q + 1}, not {N}"
 
 
 def listing() -> list[Headline]:
-    """All bounds, by name, without importing them."""
+    """Return all bounds, by name, without importing them."""
     return list(headlines(PACKAGE, "BOUND"))
 
 
 def shown(headline: Headline) -> str:
-    """The name of a bound, as users write it."""
+    """Return the name of a bound as users write it."""
     return headline.name.replace("_", "-")
 
 
 def find(name: str) -> Headline:
-    """The bound of that name; a unique beginning is enough."""
+    """Return the bound of that name; a unique prefix is enough."""
     known = listing()
     wanted = name.replace("-", "_")
-    found = [h for h in known if h.name == wanted] or [h for h in known if h.name.startswith(wanted)]
-    if len(found) != 1:
-        what = "no bound is called" if not found else "several bounds begin with"
-        raise InputError(f"{what} {name!r}; there are: {', '.join(shown(h) for h in (found or known))}")
-    return found[0]
+    matches = [h for h in known if h.name == wanted] or [h for h in known if h.name.startswith(wanted)]
+    if len(matches) != 1:
+        what = "no bound is called" if not matches else "several bounds begin with"
+        raise InputError(f"{what} {name!r}; there are: {', '.join(shown(h) for h in (matches or known))}")
+    return matches[0]
 
 
 def bound_of(headline: Headline) -> Bound:
-    """The bound itself."""
-    found = load(PACKAGE, headline.name).BOUND
-    assert isinstance(found, Bound)
-    return found
+    """Import a bound."""
+    bound = load(PACKAGE, headline.name).BOUND
+    assert isinstance(bound, Bound)
+    return bound
 
 
-def values_of(bound: Bound, given: Sequence[str]) -> dict[str, int | float]:
-    """The values that words `key=value` give, with the defaults; all that is wrong with them at once."""
-    problems: list[str] = []
-    known = {parameter.name: parameter for parameter in bound.parameters}
-    values: dict[str, int | float] = {}
-    named: set[str] = set()
-    for word in given:
-        key, equals, text = word.partition("=")
-        if not equals:
-            problems.append(f"{word!r} is not of the form key=value")
-        elif key not in known:
-            problems.append(f"{key!r} is not a parameter of this bound; it has {', '.join(known)}")
-        elif key in named:
-            problems.append(f"{key} is given twice")
-        else:
-            _take(known[key], text, values, problems)
-        named.add(key)
-    for parameter in bound.parameters:
-        if parameter.name not in named and parameter.default is None:
-            problems.append(f"{parameter.name} is missing: {parameter.meaning}, {_range(parameter)}")
-        elif parameter.name not in named and parameter.default is not None:
-            values[parameter.name] = parameter.default
-    problems = problems or list(bound.wrong(values))
-    if problems:
-        raise SpecError(problems)
+def bound(name: str, **sizes: float) -> BoundReading:
+    """Evaluate a published bound at given sizes: `bound("hops", k=8)`.
+
+    `vitrify bound` lists the bounds, `vitrify bound NAME --parameters` the sizes of one.
+    """
+    published = bound_of(find(name))
+    return published.evaluate(**values_of(published, [f"{key}={value}" for key, value in sizes.items()]))
+
+
+def values_of(bound: Bound, words: Sequence[str]) -> dict[str, int | float]:
+    """Return the values given as words `key=value`, with the defaults; a SpecError lists all faults."""
+    parameters, faults = described(bound.evaluate), list[Fault]()
+    defaults = {parameter.name: parameter.default for parameter in parameters if not parameter.required}
+    values = defaults | read(parameters, key_values(words, faults), faults, text=True)
+    faults = faults or list(bound.conflicts(**values))
+    if faults:
+        raise SpecError(sentences(faults))
     return values
-
-
-def _take(parameter: Parameter, text: str, values: dict[str, int | float], problems: list[str]) -> None:
-    try:
-        number: int | float = float(text) if parameter.real else int(text)
-    except ValueError:
-        number = float("nan")
-    if not parameter.low <= number <= parameter.high:
-        problems.append(f"{parameter.name} ({parameter.meaning}) must be {_range(parameter)}, not {text}")
-        return
-    values[parameter.name] = number
-
-
-def _range(parameter: Parameter) -> str:
-    kind = "a number" if parameter.real else "a whole number"
-    return f"{kind} from {parameter.low:,.15g} to {parameter.high:,.15g}"

@@ -1,9 +1,9 @@
 r"""One layer of attention errs when it composes two functions.
 
-Statement: $f$ and $g$ are random functions of $n$ things, given entry by entry, and $x$ is a random query. With $R = n
-\log_2 n - H(d+1)p > 0$ every one-layer net of $H$ heads, value size $d$ and $p$ bits errs on $f(g(x))$ with probability
-at least $R/(3 n \log_2 n)$, and by Fano's inequality at least the $e$ at which $h(e) + e\log_2(n-1) = R/n$; either may
-be the larger.
+Statement: $f$ and $g$ are random functions of $n$ elements, given entry by entry, and $x$ is a random query. With $R =
+n \log_2 n - H(d+1)p > 0$ every one-layer net of $H$ heads, value size $d$ and $p$ bits errs on $f(g(x))$ with
+probability at least $R/(3 n \log_2 n)$, and by Fano's inequality at least the $e$ at which $h(e) + e\log_2(n-1) = R/n$;
+either may be the larger.
 Assumes: partial sums of $p$ bits, as in the published statement. Exact sums of $p$-bit numbers over the $n$ entries of
 $f$ have $p + \lceil\log_2 n\rceil$ bits; the last two figures charge that.
 Source: Peng, Narayanan & Papadimitriou 2024, arXiv 2402.08164 [S]; the Fano version is ours.
@@ -12,14 +12,16 @@ Source: Peng, Narayanan & Papadimitriou 2024, arXiv 2402.08164 [S]; the Fano ver
 from __future__ import annotations
 
 from math import log2
+from typing import Annotated
 
 from vitrify.bounds.calculators._entropy import least_error
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
-from vitrify.bounds.quantised import sum_bits
+from vitrify.bounds.calculators.catalogue import Bits, Bound, BoundReading
+from vitrify.bounds.quantized import sum_bits
+from vitrify.parameters import Help, Within
 
 
 def published(n: int, bits: int) -> float:
-    """The least error when Faye sends so many bits: $R/(3 n \\log_2 n)$, or 0.
+    """Return the least error when Faye sends `bits` bits: $R/(3 n \\log_2 n)$, or 0.
 
     >>> published(64, 15 * 16)
     0.125
@@ -29,14 +31,20 @@ def published(n: int, bits: int) -> float:
 
 
 def by_fano(n: int, bits: int) -> float:
-    """The least error by Fano's inequality: what is missing is spread over $n$ entries at best."""
+    """Return the least error by Fano's inequality: the missing bits are spread over $n$ entries at best."""
     return least_error((n * log2(n) - bits) / n, n)
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *,
+    n: Annotated[int, Within(2, 2**20), Help("elements that the functions map to each other")],
+    H: Annotated[int, Within(1, 2**16), Help("heads")],
+    d: Annotated[int, Within(1, 2**20), Help("size of a value")],
+    p: Bits,
+) -> BoundReading:
     """The least error."""
-    n, numbers = v["n"], v["H"] * (v["d"] + 1)
-    bits, exact = numbers * v["p"], numbers * sum_bits(v["p"], n)
+    numbers = H * (d + 1)
+    bits, exact = numbers * p, numbers * sum_bits(p, n)
     error = published(n, bits)
     figures = {
         "bits of f": n * log2(n),
@@ -48,19 +56,10 @@ def evaluate(v: Values) -> Reading:
         "error at least, exact sums, by Fano": by_fano(n, exact),
     }
     if error == 0:
-        return Reading(figures, "the layer may send enough bits: the bound says nothing about it")
-    return Reading(
+        return BoundReading(figures, "the layer may send enough bits: the bound says nothing about it")
+    return BoundReading(
         figures, f"every one-layer net of this size is wrong on at least {100 * error:.4g} % of random f, g, x"
     )
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("n", "things that the functions map to each other", low=2, high=2**20),
-        Parameter("H", "heads", high=2**16),
-        Parameter("d", "size of a value", high=2**20),
-        Parameter("p", "bits of a number", high=64),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

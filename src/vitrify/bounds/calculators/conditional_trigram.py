@@ -8,25 +8,23 @@ Source: Rajaraman et al. 2024, arXiv 2407.17686, Theorem 5 [T].
 
 from __future__ import annotations
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from typing import Annotated
+
+from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bits, Bound, BoundReading, Heads, Size, excluding
+from vitrify.parameters import Help, Within
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *,
+    T: Annotated[int, Within(3, MAX_SIZE), Help("length of a word")],
+    H: Heads,
+    d: Annotated[Size, Help("width")],
+    p: Bits,
+) -> BoundReading:
     """Both sides of the inequality."""
-    has, needs = 2 * v["p"] * v["H"] + v["d"] * v["p"] + 2, v["T"] / 3
-    figures = {"2pH + dp + 2": has, "T/3": needs, "longest word": 3 * has}
-    if has < needs:
-        return Reading(figures, f"impossible: words of more than {3 * has} symbols are beyond such a layer")
-    return Reading(figures, "not excluded by this bound")
+    has, needs = 2 * p * H + d * p + 2, T / 3
+    figures = {"2pH + dp + 2": has, "T/3": needs, "longest word not excluded": 3 * has}
+    return excluding(figures, has < needs, f"impossible: words of more than {3 * has} symbols are beyond such a layer")
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("T", "length of a word", low=3),
-        Parameter("H", "heads"),
-        Parameter("d", "width"),
-        Parameter("p", "bits of a number", high=64),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

@@ -9,8 +9,10 @@ Source: Jelassi et al. 2024, arXiv 2402.01032 [S]; the figure is counting: $2^b$
 from __future__ import annotations
 
 from math import ceil, log2
+from typing import Annotated
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from vitrify.bounds.calculators.catalogue import Bound, BoundReading, Several, Size, StateBits, excluding
+from vitrify.parameters import Help, Within
 
 
 def needed(length: int, symbols: int, error: float = 0.0) -> float:
@@ -22,26 +24,22 @@ def needed(length: int, symbols: int, error: float = 0.0) -> float:
     return max(0.0, length * log2(symbols) + log2(1 - error))
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *,
+    L: Annotated[Size, Help("symbols of the string")],
+    D: Annotated[Several, Help("different symbols")],
+    error: Annotated[float, Within(0, 0.999999), Help("share of wrong copies that is allowed")] = 0,
+    bits: StateBits = 0,
+) -> BoundReading:
     """Bits needed, and what a given state makes impossible."""
-    needs = needed(v["L"], v["D"], v["error"])
+    needs = needed(L, D, error)
     figures = {"state bits needed": needs}
-    if not v["bits"]:
-        return Reading(figures, f"the state must have at least {ceil(needs)} bits")
-    right = 2.0 ** min(0.0, v["bits"] - v["L"] * log2(v["D"]))
-    figures |= {"state bits": v["bits"], "probability of a right copy at most": right}
-    if v["bits"] < needs:
-        return Reading(figures, f"impossible: with {v['bits']} bits at most {100 * right:.4g} % of strings are copied")
-    return Reading(figures, "not excluded by this bound")
+    if not bits:
+        return BoundReading(figures, f"the state must have at least {ceil(needs)} bits")
+    right = 2.0 ** min(0.0, bits - L * log2(D))
+    figures |= {"state bits": bits, "probability of a right copy at most": right}
+    why = f"impossible: with {bits} bits at most {100 * right:.4g} % of strings are copied"
+    return excluding(figures, bits < needs, why)
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("L", "symbols of the string"),
-        Parameter("D", "different symbols", low=2),
-        Parameter("error", "share of wrong copies that is allowed", low=0, high=0.999999, default=0, real=True),
-        Parameter("bits", "bits of the state, 0 to be told", low=0, default=0),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

@@ -9,27 +9,24 @@ Source: Sanford, Hsu & Telgarsky 2023, arXiv 2306.02896, Theorem 10 [S] for $Nd/
 from __future__ import annotations
 
 from math import ceil
+from typing import Annotated
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bound, BoundReading, Size, excluding, more_than_twice
+from vitrify.parameters import Help, Within
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *,
+    N: Annotated[int, Within(3, MAX_SIZE), Help("vectors")],
+    d: Annotated[Size, Help("size of a vector")],
+    q: Annotated[Size, Help("pointers")],  # noqa: ARG001 (a condition of the theorem)
+    width: Annotated[Size, Help("units of the first layer")],
+) -> BoundReading:
     """The width of the first layer."""
-    size = v["N"] * v["d"]
-    figures = {"published least width": ceil(size / 2), "least width by the kernel": size, "width": v["width"]}
-    if v["width"] < size:
-        return Reading(figures, "impossible: the first layer has a kernel, and some z and -z look alike to the net")
-    return Reading(figures, "not excluded by this bound")
+    size = N * d
+    figures = {"published least width": ceil(size / 2), "least width by the kernel": size, "width": width}
+    why = "impossible: the first layer has a kernel, and some z and -z look alike to the net"
+    return excluding(figures, width < size, why)
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("N", "places", low=3),
-        Parameter("d", "size of a vector"),
-        Parameter("q", "pointers"),
-        Parameter("width", "units of the first layer"),
-    ),
-    evaluate=evaluate,
-    wrong=lambda v: [] if v["N"] >= 2 * v["q"] + 1 else [f"N must be at least 2q + 1 = {2 * v['q'] + 1}"],
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate, conflicts=more_than_twice)

@@ -10,21 +10,19 @@ Source: Sanford, Hsu & Telgarsky 2024, arXiv 2402.09268, Corollary 4.3 [S]; the 
 from __future__ import annotations
 
 from math import ceil, log2
+from typing import Annotated
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from vitrify.bounds.calculators.catalogue import Bound, BoundReading, Size
+from vitrify.parameters import Help
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(*, k: Annotated[Size, Help("hops")]) -> BoundReading:
     """The rate, and what is enough."""
-    rate, enough = log2(v["k"]), ceil(log2(v["k"])) + 2
-    return Reading(
+    rate, enough = log2(k), ceil(log2(k)) + 2
+    return BoundReading(
         {"log₂ k (rate)": rate, "layers that suffice": enough},
         f"if the conjecture holds, layers grow like {rate:.4g} times an unknown constant; {enough} are enough",
     )
 
 
-BOUND = Bound(
-    status="conditional",
-    parameters=(Parameter("k", "hops"),),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="conditional", evaluate=evaluate)

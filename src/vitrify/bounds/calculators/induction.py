@@ -10,29 +10,25 @@ is that of our protocol for INDEX.
 
 from __future__ import annotations
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
-from vitrify.bounds.quantised import sum_bits
+from typing import Annotated
+
+from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bits, Bound, BoundReading, Heads, ValueSize, excluding
+from vitrify.bounds.quantized import sum_bits
+from vitrify.parameters import Help, Within
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *, T: Annotated[int, Within(3, MAX_SIZE), Help("length of a word")], H: Heads, m: ValueSize, p: Bits
+) -> BoundReading:
     """Bits of the partial sums against pairs."""
-    n, numbers = (v["T"] - 1) // 2, v["H"] * (v["m"] + 1)
-    exact = numbers * sum_bits(v["p"], n)
-    figures = {"bits of exact partial sums": exact, "bits of p-bit partial sums": numbers * v["p"], "bits needed": n}
+    n, numbers = (T - 1) // 2, H * (m + 1)
+    exact = numbers * sum_bits(p, n)
+    figures = {"bits of exact partial sums": exact, "bits of p-bit partial sums": numbers * p, "bits needed": n}
     if exact < n:
-        return Reading(figures, "impossible: two words leave the same partial sums; `vitrify refute` shows such a pair")
-    if numbers * v["p"] < n:
-        return Reading(figures, "impossible with sums of p bits, not excluded with exact sums")
-    return Reading(figures, "not excluded by this bound")
+        return BoundReading(
+            figures, "impossible: two words leave the same partial sums; `vitrify refute` shows such a pair"
+        )
+    return excluding(figures, numbers * p < n, "impossible with sums of p bits, not excluded with exact sums")
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("T", "length of a word", low=3),
-        Parameter("H", "heads"),
-        Parameter("m", "size of a value"),
-        Parameter("p", "bits of a number", high=64),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

@@ -8,28 +8,26 @@ Source: counting, as for any recurrent net; Arora et al. 2023, arXiv 2312.04927 
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from vitrify.bounds.calculators.associative_recall import needed
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from vitrify.bounds.calculators.catalogue import Bound, BoundReading, Heads, Several, Size, ValueSize, excluding
+from vitrify.parameters import Help, Within
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *,
+    P: Annotated[Size, Help("pairs")],
+    V: Annotated[Several, Help("values")],
+    k: Annotated[Size, Help("features of a key")],
+    m: ValueSize,
+    p: Annotated[int, Within(1, 64), Help("bits of a sum")],
+    H: Heads = 1,
+) -> BoundReading:
     """Bits of the sums against bits of the pairs."""
-    has, needs = v["H"] * v["k"] * (v["m"] + 1) * v["p"], needed(v["P"], v["V"])
+    has, needs = H * k * (m + 1) * p, needed(P, V)
     figures = {"state bits": has, "state bits needed": needs}
-    if has < needs:
-        return Reading(figures, "impossible: two lists of pairs leave the same sums")
-    return Reading(figures, "not excluded by this bound")
+    return excluding(figures, has < needs, "impossible: two lists of pairs leave the same sums")
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("P", "pairs"),
-        Parameter("V", "values", low=2),
-        Parameter("k", "features of a key"),
-        Parameter("m", "size of a value"),
-        Parameter("p", "bits of a sum", high=64),
-        Parameter("H", "heads", default=1),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

@@ -10,28 +10,21 @@ Source: Sanford, Hsu & Telgarsky 2023, arXiv 2306.02896, Theorem 7 [S]; the expl
 from __future__ import annotations
 
 from math import log2
+from typing import Annotated
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
-from vitrify.bounds.quantised import sum_bits
+from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bits, Bound, BoundReading, Heads, ValueSize, excluding
+from vitrify.bounds.quantized import sum_bits
+from vitrify.parameters import Help, Within
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *, N: Annotated[int, Within(5, MAX_SIZE), Help("numbers")], H: Heads, m: ValueSize, p: Bits
+) -> BoundReading:
     """Bits of the partial sums against the size of the sets."""
-    n = (v["N"] - 1) // 2
-    has = v["H"] * (v["m"] + 1) * sum_bits(v["p"], n)
-    figures = {"bits of partial sums": has, "bits needed": n, "N/log log N (rate)": v["N"] / log2(log2(v["N"]))}
-    if has < n:
-        return Reading(figures, "impossible: two sets of numbers leave the same partial sums")
-    return Reading(figures, "not excluded by this bound")
+    n = (N - 1) // 2
+    has = H * (m + 1) * sum_bits(p, n)
+    figures = {"bits of partial sums": has, "bits needed": n, "N/log log N (rate)": N / log2(log2(N))}
+    return excluding(figures, has < n, "impossible: two sets of numbers leave the same partial sums")
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("N", "numbers", low=5),
-        Parameter("H", "heads"),
-        Parameter("m", "size of a value"),
-        Parameter("p", "bits of a number", high=64),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

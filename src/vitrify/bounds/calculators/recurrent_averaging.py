@@ -10,24 +10,22 @@ protocol.
 
 from __future__ import annotations
 
-from vitrify.bounds.calculators.catalogue import Bound, Parameter, Reading, Values
+from typing import Annotated
+
+from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bound, BoundReading, Size, excluding
+from vitrify.parameters import Help, Within
 
 
-def evaluate(v: Values) -> Reading:
+def evaluate(
+    *,
+    N: Annotated[int, Within(3, MAX_SIZE), Help("tokens")],
+    coordinates: Annotated[Size, Help("numbers in the state")],
+    bits: Annotated[int, Within(1, 64), Help("bits of each of them")],
+) -> BoundReading:
     """Bits of the state."""
-    needs, has = v["N"] - 1, v["coordinates"] * v["bits"]
+    needs, has = N - 1, coordinates * bits
     figures = {"state bits": has, "published least bits": needs / 2, "least bits by the last cut": needs}
-    if has < needs:
-        return Reading(figures, f"impossible: two inputs leave the same state; {has + 1} tokens at most")
-    return Reading(figures, "not excluded by this bound")
+    return excluding(figures, has < needs, f"impossible: two inputs leave the same state; {has + 1} tokens at most")
 
 
-BOUND = Bound(
-    status="unconditional",
-    parameters=(
-        Parameter("N", "tokens", low=3),
-        Parameter("coordinates", "numbers in the state"),
-        Parameter("bits", "bits of each of them", high=64),
-    ),
-    evaluate=evaluate,
-)
+BOUND = Bound(status="unconditional", evaluate=evaluate)

@@ -3,53 +3,54 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
-from vitrify.claims._agreement import SOLVED
-from vitrify.claims._learned import interval, plain, rate_interval
+import vitrify
+from vitrify.encoding import JsonMapping, JsonObject, decoded, encoded
 from vitrify.errors import InputError
 from vitrify.interop.diagnose import references as ours
-from vitrify.interop.diagnose.models import Answers, attempt, numbers
-from vitrify.interop.diagnose.predictions import OPEN, agreement, known_kind, law, laws, nearest
+from vitrify.interop.diagnose.models import Answers, Learns, Target, attempt, numbers, target
 from vitrify.interop.diagnose.probing import Probed, probe
-from vitrify.interop.diagnose.targets import Target, target
-from vitrify.interop.diagnose.tasks import Known, Task, Variant, asked_rows, chosen, training_rows
+from vitrify.interop.diagnose.references import KINDS, OPEN, agreement, known_kind, law, laws, nearest
+from vitrify.interop.diagnose.tasks import (
+    DiagnosisTask,
+    KnownScores,
+    TokenBatch,
+    Variant,
+    asked_rows,
+    chosen,
+    training_rows,
+)
+from vitrify.intervals import mean_interval, rate_interval
+from vitrify.learn.agreement import SOLVED
+from vitrify.parameters import Count, Parameterized, Positive, Within
+from vitrify.report.frame import environment
 
 AHEAD = 16  # steps whose rows are drawn at once
+DIGITS = 5  # significant digits of the result
 LATE = 0.1  # of the steps, at the end, whose mean loss chooses the learning rate
 
 
 @dataclass(frozen=True)
-class Budget:
-    """How much is trained and asked: declared before, and printed with the result.
+class Budget(Parameterized):
+    """The amount of training and evaluation: declared before, and printed with the result.
 
     The learning rate is chosen on the first seed, by the training loss. `seconds` bounds the training of all tasks
     together: each training gets the same share of what is left, and ends early if it must.
     """
 
-    steps: int = 2000
-    batch: int = 32
-    seeds: tuple[int, ...] = (0, 1, 2)
-    rates: tuple[float, ...] = (2e-3, 1e-2)
-    rows: int = 256
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        wrong = [
-            f"{name} must be at least 1, not {getattr(self, name)}"
-            for name in ("steps", "batch", "rows")
-            if getattr(self, name) < 1
-        ]
-        wrong += [] if self.seeds else ["there must be a seed"]
-        wrong += [] if self.rates and all(rate > 0 for rate in self.rates) else ["learning rates must be positive"]
-        wrong += ["the budget must be positive"] if self.seconds is not None and not self.seconds > 0 else []
-        if wrong:
-            raise InputError("; ".join(wrong))
+    steps: Count = 2000
+    batch: Count = 32
+    seeds: Annotated[tuple[int, ...], Within(1)] = (0, 1, 2)
+    rates: Annotated[tuple[Positive, ...], Within(1)] = (2e-3, 1e-2)
+    rows: Count = 256
+    seconds: Positive | None = None
 
     @property
     def trainings(self) -> int:
@@ -66,7 +67,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TaskScore:
     """One test of one task: the scores of all seeds, and what is known about it."""
 
     task: str
@@ -75,14 +76,14 @@ class Cell:
     judged: bool
     accuracy: tuple[float, ...]
     loss: tuple[float, ...]
-    known: Known
+    known: KnownScores
     rows: int
     needed: float  # the accuracy from which on the task counts as learnt
     open: bool = False  # the rows of training were not learnt, and without that nothing is said
 
     @property
     def solved(self) -> bool:
-        """Whether the median over seeds is as good as needed."""
+        """True if the median over seeds reaches the required accuracy."""
         return bool(np.median(self.accuracy) >= self.needed)
 
     @property
@@ -94,29 +95,29 @@ class Cell:
     def interval(self) -> tuple[float, float]:
         """95 %: over seeds by Student's t; of a single one, over rows, each counted as one case."""
         if len(self.accuracy) > 1:
-            low, high = interval(self.accuracy)
+            low, high = mean_interval(self.accuracy)
             return max(low, 0.0), min(high, 1.0)
         return rate_interval(round(self.mean * self.rows), self.rows)
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found: cells, what the atlas says beside them, and how it was measured."""
+    """The result of a benchmark: cells, the predictions of the atlas for them, and how they were measured."""
 
     target: str
     kind: str | None
     learns: bool
     budget: Budget
-    cells: tuple[Cell, ...]
+    cells: tuple[TaskScore, ...]
     beside: tuple[ours.Beside, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    trainings: Mapping[str, Any] = field(default_factory=dict)
+    trainings: JsonMapping = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
     def domain(self) -> str:
-        """How it was measured."""
+        """Return the settings of the measurement."""
         if self.learns:
             return f"trained: {self.budget.words}; asked about {self.budget.rows} rows of each test"
         seeds = ", ".join(map(str, self.budget.seeds))
@@ -130,8 +131,8 @@ class Diagnosis:
         """The kinds whose theorems agree best with what was found."""
         return nearest(self.solved())
 
-    def said(self, cell: Cell) -> dict[str, Any]:
-        """What the atlas says about a cell: of the kind that was declared, or of all kinds."""
+    def said(self, cell: TaskScore) -> JsonObject:
+        """Return the predictions of the atlas for a cell: for the declared kind of model, or for all kinds."""
         if not cell.judged:
             return {}
         own = law(self.kind, cell.task) if self.kind else None
@@ -144,18 +145,12 @@ class Diagnosis:
             "open": cell.open,
         }
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """As plain data."""
+        names = ("task", "test", "length", "judged", "mean", "interval", "accuracy", "loss")
         cells = [
             {
-                "task": cell.task,
-                "test": cell.test,
-                "length": cell.length,
-                "judged": cell.judged,
-                "mean": cell.mean,
-                "interval": cell.interval,
-                "accuracy": cell.accuracy,
-                "loss": cell.loss,
+                **{name: getattr(cell, name) for name in names},
                 **cell.known._asdict(),
                 **self.said(cell),
                 "references": {
@@ -164,7 +159,7 @@ class Diagnosis:
             }
             for cell in self.cells
         ]
-        found: dict[str, Any] = plain(
+        data = encoded(
             {
                 "target": self.target,
                 "kind": self.kind,
@@ -173,17 +168,15 @@ class Diagnosis:
                 "cells": cells,
                 "like": self.like(),
                 "references": [{"name": one.name, "measured": one.measured} for one in self.beside],
-                "trainings": self.trainings,
-                "warnings": self.warnings,
-                "notes": self.notes,
-                "seconds": self.seconds,
-            }
+                **{name: getattr(self, name) for name in ("trainings", "warnings", "notes", "seconds")},
+            },
+            digits=DIGITS,
         )
-        return found
+        return dict(decoded(data))  # type: ignore[arg-type]  # an object
 
 
 def diagnose(
-    given: Any,
+    given: object,
     *,
     tasks: Sequence[str] | None = None,
     budget: Budget | None = None,
@@ -209,14 +202,14 @@ def diagnose(
         total = probed.step * budget.steps * budget.trainings * len(found)
         say(f"training: about {min(total, budget.seconds or total):,.0f} s")
     cells, trainings = [], {}
-    clock = Clock(budget, len(found))
+    deadlines = _deadlines(budget, len(found))
     for task in found:
-        models, about = _models(source, task, budget, probed, clock, say)
+        models, about = _models(source, task, budget, probed, deadlines, say)
         trainings[task.name] = about
         tests = [test for test in task.tests if test.length <= source.longest]
-        asked = [_cell(source, task, test, models, budget) for test in tests]
-        unlearnt = task.premise and bool(np.median(asked[0].accuracy) < SOLVED)
-        cells += [replace(cell, open=unlearnt) for cell in asked]
+        row = [_cell(source, task, test, models, budget) for test in tests]
+        unlearnt = task.premise and bool(np.median(row[0].accuracy) < SOLVED)
+        cells += [replace(cell, open=unlearnt) for cell in row]
         if len(tests) < len(task.tests):
             notes.append(f"{task.name}: rows of more than {source.longest} tokens are not asked")
         notes += [f"{task.name}: {text}" for text in about.pop("notes", ())]
@@ -236,120 +229,116 @@ def diagnose(
     )
 
 
-def _askable(source: Target, tasks: list[Task], named: bool) -> tuple[list[Task], list[str]]:
+def _askable(source: Target, tasks: list[DiagnosisTask], named: bool) -> tuple[list[DiagnosisTask], list[str]]:
     """The tasks that the target can be asked, and what is left out."""
-    if not source.told:
+    if not source.pretrained:
         return tasks, []
-    left = [task.name for task in tasks if not task.told]
+    left = [task.name for task in tasks if not task.in_context]
     if named and left:
         raise InputError(
             f"{source.name} was not trained on our tasks, and the answers of {', '.join(left)} do not follow from the "
-            f"text alone: ask {', '.join(task.name for task in chosen(None) if task.told)}"
+            f"text alone: ask {', '.join(task.name for task in chosen(None) if task.in_context)}"
         )
     note = f"not asked, as the answers do not follow from the text alone: {', '.join(left)}"
-    return [task for task in tasks if task.told], [note] if left else []
+    return [task for task in tasks if task.in_context], [note] if left else []
 
 
-class Clock:
-    """Shares the seconds that are left among the trainings that are left."""
-
-    def __init__(self, budget: Budget, tasks: int) -> None:
-        self.end = None if budget.seconds is None else time.perf_counter() + budget.seconds
-        self.left = budget.trainings * tasks
-
-    def share(self) -> float:
-        """When the next training must end."""
-        now, left = time.perf_counter(), max(self.left, 1)
-        self.left -= 1
-        return np.inf if self.end is None else now + max(self.end - now, 0.0) / left
+def _deadlines(budget: Budget, tasks: int) -> Iterator[float]:
+    """Return when each training must end: those that are left share the seconds that are left."""
+    end = np.inf if budget.seconds is None else time.perf_counter() + budget.seconds
+    for left in range(budget.trainings * tasks, 0, -1):
+        now = time.perf_counter()
+        yield now + max(end - now, 0.0) / left
 
 
 def _models(
-    source: Target, task: Task, budget: Budget, probed: Probed, clock: Clock, say: Callable[[str], None]
-) -> tuple[list[Answers], dict[str, Any]]:
-    """A model for each seed, trained if it learns; and how that went."""
+    source: Target,
+    task: DiagnosisTask,
+    budget: Budget,
+    probed: Probed,
+    deadlines: Iterator[float],
+    say: Callable[[str], None],
+) -> tuple[list[Answers], JsonObject]:
+    """Return a model for each seed, trained if it learns; and how that went."""
     sizes = len(task.vocabulary), task.length
     if not probed.learns:
         say(f"asking {task.name}")
         return [source.model(*sizes, seed, 0.0) for seed in budget.seeds], {}
-    first = budget.seeds[0]
-    tried = []
-    for rate in budget.rates:
-        model = source.model(*sizes, first, rate)
-        tried.append((_train(model, source, task, first, rate, budget, clock, say), model))
-    best = min(range(len(tried)), key=lambda at: tried[at][0]["loss"])
-    runs, models = [tried[best][0]], [tried[best][1]]
-    for seed in budget.seeds[1:]:
-        models.append(source.model(*sizes, seed, budget.rates[best]))
-        runs.append(_train(models[-1], source, task, seed, budget.rates[best], budget, clock, say))
-    about: dict[str, Any] = {"rate": budget.rates[best], "steps": [run["steps"] for run in runs]}
-    about["loss"] = [run["loss"] for run in runs]
-    about["notes"] = [
-        f"seed {seed} broke at step {run['steps']}: its loss was not a number"
-        for seed, run in zip(budget.seeds, runs, strict=True)
-        if not np.isfinite(run["loss"])
+
+    def train(seed: int, rate: float) -> tuple[Answers, int, float]:
+        """Train on rows that depend on the seed alone; return the steps, and the mean loss of the last ones."""
+        model, end, losses = source.model(*sizes, seed, rate), next(deadlines), list[float]()
+        assert isinstance(model, Learns)
+        for step, inputs in enumerate(_stream(task, seed, budget)):
+            losses.append(attempt(f"training {source.name} on {task.name}", partial(_step, model, inputs)))
+            if not np.isfinite(losses[-1]):
+                return model, step + 1, np.inf
+            if step % 50 == 0:
+                what = f"{task.name}, seed {seed}, rate {rate:g}"
+                say(f"{what}: step {step:,} of {budget.steps:,}, loss {losses[-1]:.3f}")
+            if time.perf_counter() > end:
+                break
+        late = max(round(LATE * len(losses)), 1)
+        return model, len(losses), float(np.mean(losses[-late:]))
+
+    tried = [train(budget.seeds[0], rate) for rate in budget.rates]
+    best = min(range(len(tried)), key=lambda at: tried[at][2])
+    runs = [tried[best], *(train(seed, budget.rates[best]) for seed in budget.seeds[1:])]
+    models, steps, losses = map(list, zip(*runs, strict=True))
+    notes = [
+        f"seed {seed} broke at step {count}: its loss was not a number"
+        for seed, count, loss in zip(budget.seeds, steps, losses, strict=True)
+        if not np.isfinite(loss)
     ]
-    short = [run["steps"] for run in runs if run["steps"] < budget.steps and np.isfinite(run["loss"])]
-    about["notes"] += [f"the budget ended training after {min(short):,} of {budget.steps:,} steps"] if short else []
-    return models, about
+    short = [count for _, count, loss in runs if count < budget.steps and np.isfinite(loss)]
+    notes += [f"the budget ended training after {min(short):,} of {budget.steps:,} steps"] if short else []
+    return models, {"rate": budget.rates[best], "steps": steps, "loss": losses, "notes": notes}
 
 
-def _train(
-    model: Any,
-    source: Target,
-    task: Task,
-    seed: int,
-    rate: float,
-    budget: Budget,
-    clock: Clock,
-    say: Callable[[str], None],
-) -> dict[str, Any]:
-    """Train on rows that depend on the seed alone; the loss is the mean over the last steps."""
-    end, losses = clock.share(), []
-    what = f"training {source.name} on {task.name}"
-    for step, given in enumerate(_stream(task, seed, budget)):
-        losses.append(attempt(what, lambda given=given: float(model.step(*given))))  # type: ignore[misc]
-        if not np.isfinite(losses[-1]):
-            return {"steps": step + 1, "loss": np.inf}
-        if step % 50 == 0:
-            say(f"{task.name}, seed {seed}, rate {rate:g}: step {step:,} of {budget.steps:,}, loss {losses[-1]:.3f}")
-        if time.perf_counter() > end:
-            break
-    late = max(round(LATE * len(losses)), 1)
-    return {"steps": len(losses), "loss": float(np.mean(losses[-late:]))}
+def _step(model: Learns, inputs: TokenBatch) -> float:
+    return float(model.step(*inputs))
 
 
-def _stream(task: Task, seed: int, budget: Budget) -> Iterator[Any]:
+def _stream(task: DiagnosisTask, seed: int, budget: Budget) -> Iterator[TokenBatch]:
     for step in range(0, budget.steps, AHEAD):
         drawn = training_rows(task, seed, step * budget.batch, AHEAD * budget.batch)
         for at in range(min(AHEAD, budget.steps - step)):
-            yield [part[at * budget.batch : (at + 1) * budget.batch] for part in drawn]
+            yield TokenBatch(*(part[at * budget.batch : (at + 1) * budget.batch] for part in drawn))
 
 
-def _cell(source: Target, task: Task, test: Variant, models: Sequence[Answers], budget: Budget) -> Cell:
+def _cell(source: Target, task: DiagnosisTask, test: Variant, models: Sequence[Answers], budget: Budget) -> TaskScore:
     """Ask all models about the same rows."""
-    given, about = asked_rows(task, test, budget.rows)
-    found = [_score(source, task, model, given, budget.batch) for model in models]
-    accuracy, loss = zip(*found, strict=True)
+    inputs, about = asked_rows(task, test, budget.rows)
+    scores = [_score(source, task, model, inputs, budget.batch) for model in models]
+    accuracy, loss = zip(*scores, strict=True)
     judged = test.name == task.judged
-    return Cell(task.name, test.name, test.length, judged, accuracy, loss, about, budget.rows, task.solved)
+    return TaskScore(task.name, test.name, test.length, judged, accuracy, loss, about, budget.rows, task.solved)
 
 
-def _score(source: Target, task: Task, model: Answers, given: Any, batch: int) -> tuple[float, float]:
+def _score(source: Target, task: DiagnosisTask, model: Answers, inputs: TokenBatch, batch: int) -> tuple[float, float]:
     """Accuracy and loss over the questions that count; answers are chosen among those that the task has."""
     right = lost = 0.0
-    for at in range(0, len(given.tokens), batch):
-        tokens, targets, weights = (part[at : at + batch] for part in given)
+    for at in range(0, len(inputs.tokens), batch):
+        tokens, targets, weights = (part[at : at + batch] for part in inputs)
         short = batch - len(tokens)
         padded = np.pad(tokens, ((0, short), (0, 0)), mode="edge") if short else tokens
         what = f"asking {source.name} about {task.name}"
         logits = attempt(what, lambda padded=padded: numbers(model.logits(padded)))[: len(tokens)]  # type: ignore[misc]
         among = np.where(np.isnan(logits), -np.inf, logits)[..., task.answers]
-        said = task.answers[among.argmax(axis=-1)]
+        predictions = task.answers[among.argmax(axis=-1)]
         broken = np.isnan(logits).any(axis=-1)
-        right += float((((said == targets) & ~broken) * weights).sum())
+        right += float((((predictions == targets) & ~broken) * weights).sum())
         top = logits.max(axis=-1, keepdims=True)
         logp = logits - top - np.log(np.exp(logits - top).sum(axis=-1, keepdims=True))
         lost -= float((np.take_along_axis(logp, targets[..., None], axis=-1)[..., 0] * weights).sum())
-    total = float(given.weights.sum())
+    total = float(inputs.weights.sum())
     return right / total, lost / total
+
+
+def page(diagnosis: JsonMapping) -> str:
+    """The page, from a diagnosis as plain data; everything in it is escaped."""
+    tasks: dict[str, list[JsonMapping]] = {}
+    for cell in diagnosis["cells"]:
+        tasks.setdefault(cell["task"], []).append(cell)
+    template = environment().get_template("diagnosis.html.j2")
+    return template.render(found=diagnosis, tasks=tasks, kinds=KINDS, version=vitrify.__version__)

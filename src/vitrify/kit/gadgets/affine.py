@@ -1,4 +1,4 @@
-"""Affine functions of numbers, each computed only where no flag forbids it."""
+"""Affine functions of spaces, each computed only where all its flags are 0."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitrify.kit.network import Builder, Space, Units
-from vitrify.net.spaces import Reals
+from vitrify.arrays import Floats
+from vitrify.kit.network import Builder, Reals, Space, Units
 
-Floats = NDArray[np.float64]
-
-GRAIN = 24  # binary digits to which bounds are rounded outwards
+BOUND_BITS = 24  # binary digits to which bounds are rounded outwards
 
 
 @dataclass(frozen=True, eq=False)
 class AffineCase:
-    """An affine function for one coordinate of the output, where the given coordinates of some spaces are all 0."""
+    """An affine function for coordinate `target` of the output, computed where all flags in `barred_by` are 0."""
 
     barred_by: Sequence[tuple[Space, int]]
     weights: Floats
@@ -37,13 +34,13 @@ def affine_where(
     margin: float = 0.0,
     name: str,
 ) -> Space:
-    r"""In each coordinate, the affine function that no flag bars; where there is none, a number below all of them.
+    r"""Return a space that holds, per coordinate, the value of its one unblocked case, or else a lower bound.
 
-    The weights of a case go over the coordinates of all values, in order. At most one case of a target may be open at
-    any position, and flags must be exact. With $v = w \cdot x + b$, $f$ at least `apart` below every $v$ of its
-    target, and $C \ge v - f$: $f + \mathrm{relu}\big(v - f - C\sum \text{flags}\big)$ is $v$ when all flags are 0, and
-    $f$ when one is 1. (Flags that open instead of barring would put $C$ into every sum, and its rounding.) Errors of
-    the values up to `margin` open nothing; they pass times $|w|_1$. Units: one per case.
+    The weights $w$ of a case run over the coordinates $x$ of all values, in order. At most one case of a target may be
+    open at any position, and flags must be exact. Let $v = w \cdot x + b$, let $f$ be at least `apart` below every $v$
+    of its target, and $C \ge v - f$. Then $f + \mathrm{relu}\big(v - f - C\sum \text{flags}\big)$ is $v$ when all flags
+    are 0, and $f$ when one is 1. (With flags that open a case, $C$ and its rounding would be in every sum.) Errors of
+    the values up to `margin` open no case; they are multiplied by $|w|_1$. Units: one per case.
     """
     spans = np.cumsum([0, *(space.size for space in values)])
     low = np.concatenate([np.full(space.size, space.kind.low) for space in values])
@@ -80,7 +77,7 @@ def affine_where(
 
 
 def _outwards(bounds: Floats) -> Floats:
-    """Numbers a little larger, with few digits: a bound that rounding made too small would bend the function there."""
-    grain = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(bounds), 1.0))) - GRAIN)
+    """Round bounds up to few binary digits: a bound that rounding made too small would clip the function."""
+    grain = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(bounds), 1.0))) - BOUND_BITS)
     wider: Floats = grain * (np.floor(bounds / grain) + 2)
     return wider

@@ -1,4 +1,4 @@
-"""Clauses: sums of conjunctions, and of numbers that pass where a conjunction holds."""
+"""Clauses: sums of conjunctions, and of numbers gated by conjunctions."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.arrays import Matrix
-from vitrify.kit.network import Builder, Space, Units
-from vitrify.net.spaces import Bits, Circle, Flag, MultiHot, OneHot
+from vitrify.kit.network import Bits, Builder, Circle, Flag, MultiHot, OneHot, Space, Units
 
-Asked = tuple[tuple[Space, int], ...]
+Conditions = tuple[tuple[Space, int], ...]
+Entries = defaultdict[tuple[int, int], float]  # of a matrix, by row and column
 
 
 @dataclass(frozen=True)
 class Clause:
-    """Where each space holds the value asked of it, `weight` times a coordinate of `value` (or 1) goes to `target`.
+    """Where all conditions hold, add `weight` times a coordinate of `value` (or 1) to `target`.
 
-    A value is the number of a code, the member of a set, and 0 for a flag. The target is a coordinate, or the number of
-    a code where the space that is written has codes on a circle.
+    A condition is a space and the value it must hold: the index of a code, a member of a set, 0 for a flag. The target
+    is a coordinate, or the index of a code where the written space has codes on a circle.
     """
 
-    asked: Asked
+    conditions: Conditions
     target: int
     value: tuple[Space, int] | None = None
     weight: float = 1.0
@@ -31,90 +31,81 @@ class Clause:
 
 
 def clauses(net: Builder, rows: Sequence[Clause], writes: Space, *, snap: bool = False, name: str = "") -> Space:
-    r"""The sum of what the clauses send to each coordinate of a space.
+    r"""Return the space that holds, in each coordinate, the sum of what the clauses add there.
 
-    With codes $c$, their norms and gaps, a clause that asks $k$ things has the distance $D = \sum_i (\text{norm}_i -
-    c_i \cdot x_i) / \text{gap}_i$, 0 where all agree and at least 1 elsewhere. Its unit is
+    Let a clause have $k$ conditions, with codes $c_i$, their norms and their gaps. Its distance $D = \sum_i
+    (\text{norm}_i - c_i \cdot x_i) / \text{gap}_i$ is 0 where all hold and at least 1 elsewhere. Its unit is
 
-    - $\mathrm{relu}(1 - 2D)$ for $k \ge 2$: a conjunction, with a whole unit to spare where it is 0;
+    - $\mathrm{relu}(1 - 2D)$ for $k \ge 2$: a conjunction, at least 1 below the threshold where it is 0;
     - $\mathrm{relu}(1 - D)$ for $k = 1$, the value of a bit itself: no bias, no threshold, and errors pass;
-    - $\mathrm{relu}(x - 2UD)$ for a number $0 \le x \le U$ that passes where all agree: an open gate keeps $x$, a
-      closed one stays at least $U$ below 0.
+    - $\mathrm{relu}(x - 2UD)$ for a number $0 \le x \le U$ gated by the conditions: an open gate passes $x$, a closed
+      one stays at least $U$ below 0.
 
     With `snap` a conjunction has two units, $\mathrm{relu}(\tfrac32 - 2D) - \mathrm{relu}(\tfrac12 - 2D)$, and small
     errors vanish. Units: one per clause, two with `snap`.
     """
-    codes = {space: _codes(space) for row in rows for space, _ in row.asked}
-    most = max((row.value[0].kind.high for row in rows if row.value), default=0.0)
+    codes = {space: _codes(space) for row in rows for space, _ in row.conditions}
+    largest = max((row.value[0].kind.high for row in rows if row.value), default=0.0)
     copies = 2 if snap else 1
     reads = list(dict.fromkeys([*codes, *(row.value[0] for row in rows if row.value)]))
-    inward = {space: _Entries() for space in reads}
-    outward, written = _Entries(), writes.kind.codes if isinstance(writes.kind, Circle) else np.eye(writes.size)
+    inward = {space: Entries(float) for space in reads}
+    outward, written = Entries(float), writes.kind.codes if isinstance(writes.kind, Circle) else np.eye(writes.size)
     bias = np.zeros(copies * len(rows))
     gains: dict[Space, defaultdict[int, float]] = {space: defaultdict(float) for space in reads}
     margin = dict.fromkeys(reads, np.inf)
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         if snap and row.value:
             raise ValueError("a number that passes has no exact values to snap to")
-        steep = 2.0 * most if row.value else 1.0 if len(row.asked) == 1 and not snap else 2.0
+        steep = 2.0 * largest if row.value else 1.0 if len(row.conditions) == 1 and not snap else 2.0
         start = 0.0 if row.value else 1.0
-        units = [place, len(rows) + place] if snap else [place]
+        units = [number, len(rows) + number] if snap else [number]
         reach = 0.0
-        for space, value in row.asked:
+        for space, value in row.conditions:
             code, norm, gap = codes[space]
             for coordinate in np.flatnonzero(code[value]).tolist():
                 for unit in units:
-                    inward[space].put(coordinate, unit, steep / gap * code[value, coordinate])
+                    inward[space][coordinate, unit] += steep / gap * code[value, coordinate]
             start -= steep * norm / gap
-            own = steep * float(np.abs(code[value]).sum()) / gap
-            reach += own
-            gains[space][row.target] += abs(row.weight) * own
+            slope = steep * float(np.abs(code[value]).sum()) / gap
+            reach += slope
+            gains[space][row.target] += abs(row.weight) * slope
         if row.value:
             space, coordinate = row.value
-            inward[space].put(coordinate, place, 1.0)
+            inward[space][coordinate, number] += 1.0
             gains[space][row.target] += abs(row.weight)
-            margin[space] = min(margin[space], most / 2)
+            margin[space] = min(margin[space], largest / 2)
         for unit, sign, up in zip(units, (1.0, -1.0), (0.5 if snap else 0.0, -0.5), strict=False):
             bias[unit] = start + up
             for coordinate in np.flatnonzero(written[row.target]).tolist():
-                outward.put(unit, coordinate, sign * row.weight * written[row.target, coordinate])
-        spare = most / 2 if row.value else 0.5 if snap else 1.0
-        for space, _ in row.asked:
+                outward[unit, coordinate] += sign * row.weight * written[row.target, coordinate]
+        spare = largest / 2 if row.value else 0.5 if snap else 1.0
+        for space, _ in row.conditions:
             margin[space] = min(margin[space], spare / reach)
     return net.add(
         Units(
             name=name or f"clauses: {writes.name}",
-            reads_by=tuple((space, found.matrix(space.size, len(bias))) for space, found in inward.items()),
+            reads_by=tuple((space, _matrix(entries, space.size, len(bias))) for space, entries in inward.items()),
             bias=bias,
-            writes_by=((writes, outward.matrix(len(bias), writes.size)),),
+            writes_by=((writes, _matrix(outward, len(bias), writes.size)),),
             margin=margin,
-            gain={space: 0.0 if snap else max(found.values(), default=0.0) for space, found in gains.items()},
+            gain={space: 0.0 if snap else max(by_target.values(), default=0.0) for space, by_target in gains.items()},
             rows=tuple([row.name for row in rows] + [f"{row.name} (cut)" for row in rows if snap]),
         )
     )
 
 
-class _Entries:
-    """The entries of a matrix, equal places added up."""
+def _matrix(entries: Entries, rows: int, columns: int) -> Matrix:
+    from scipy.sparse import csc_array
 
-    def __init__(self) -> None:
-        self.found: defaultdict[tuple[int, int], float] = defaultdict(float)
-
-    def put(self, row: int, column: int, value: float) -> None:
-        self.found[row, column] += value
-
-    def matrix(self, rows: int, columns: int) -> Matrix:
-        from scipy.sparse import csc_array
-
-        places = np.array(list(self.found), dtype=np.int64).reshape(-1, 2)
-        return csc_array((np.array(list(self.found.values()), dtype=float), tuple(places.T)), shape=(rows, columns))
+    indices = np.array(list(entries), dtype=np.int64).reshape(-1, 2)
+    return csc_array((np.array(list(entries.values()), dtype=float), tuple(indices.T)), shape=(rows, columns))
 
 
 def _codes(space: Space) -> tuple[np.ndarray, float, float]:
-    """The code of every value, their norm and their gap."""
+    """Return the code of every value, their norm and their gap."""
     kind = space.kind
     if isinstance(kind, OneHot | Bits | Circle):
         return kind.codes, kind.norm, min(kind.gap, kind.norm)
     if isinstance(kind, MultiHot | Flag):
         return np.eye(space.size), 1.0, 1.0
-    raise TypeError(f"{space.name} holds numbers: a clause asks for values of codes, members of sets and flags")
+    raise TypeError(f"{space.name} holds numbers: a condition needs codes, a set or a flag")

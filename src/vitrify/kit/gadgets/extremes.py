@@ -8,10 +8,10 @@ from vitrify.kit.network import Affine, Builder, Space, Units
 
 
 def minimum(net: Builder, left: Affine, right: Affine, writes: Space) -> Space:
-    r"""The smaller of two linear functions of spaces, $\min(l, r) = (l + c) - \mathrm{relu}(l - r) - c$.
+    r"""Return the smaller of two affine maps $l$ and $r$, coordinate by coordinate.
 
-    With $c > |l| + 1$ the first term is a unit too, also under noise below 1. Two units per coordinate. An error of $l$
-    or $r$ passes once.
+    It is $(l + c) - \mathrm{relu}(l - r) - c$; with $c > |l| + 1$ the first term is a ReLU unit too, also under noise
+    below 1. Two units per coordinate. An error of $l$ or $r$ passes with gain 1.
     """
     size, lift = left.size, float(left.bound.max(initial=0.0)) + 1.0
     spaces = tuple(dict.fromkeys([*left.spaces, *right.spaces]))

@@ -1,4 +1,4 @@
-"""Gate: a space passes where a flag says so."""
+"""Gate: a space passes where a flag is 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vitrify.kit.network import Builder, Space, Units
 
 @dataclass(frozen=True)
 class Case:
-    """Some coordinates of a value pass into some of the output when coordinate `bit` of the flag is 1."""
+    """Copy coordinates `sources` of a value to `targets` of the output where coordinate `bit` of the flag is 1."""
 
     flag: Space
     bit: int
@@ -22,7 +22,7 @@ class Case:
 
 
 def choose(net: Builder, cases: Sequence[Case], writes: Space) -> Space:
-    r"""The sum of the values whose flag is 1.
+    r"""Return the sum of the values whose flag is 1.
 
     Each coordinate $x$ is $\mathrm{relu}(x + C(f - 1)) - \mathrm{relu}(-x + C(f - 1))$ with $C \ge |x|$: $x$ when the
     flag $f$ is 1, 0 when it is 0. $C$ is twice the largest value, so that noise can't open a closed gate. Values that
@@ -57,6 +57,6 @@ def choose(net: Builder, cases: Sequence[Case], writes: Space) -> Space:
 
 
 def gate(net: Builder, flag: Space, value: Space, *, name: str | None = None) -> Space:
-    """The space where the flag is 1, zeros where it is 0. One or two units per coordinate."""
-    every = range(value.size)
-    return choose(net, [Case(flag, 0, value, every, every)], Space(name or f"{value.name} if {flag.name}", value.kind))
+    """Return the value where the flag is 1, zeros where it is 0. One or two units per coordinate."""
+    dims = range(value.size)
+    return choose(net, [Case(flag, 0, value, dims, dims)], Space(name or f"{value.name} if {flag.name}", value.kind))

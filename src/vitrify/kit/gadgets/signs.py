@@ -1,4 +1,4 @@
-"""Unit and sign: the direction of a vector, and of a number that may be as small as arithmetic allows, by a norm."""
+"""Unit and sign: the direction of a vector, and the sign of a number however small, by a layer norm."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import math
 import numpy as np
 
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.network import Affine, Builder, Norm, Space, Units
-from vitrify.net.spaces import Reals
+from vitrify.kit.network import Affine, Builder, Norm, Reals, Space, Units
 
 
-def unit(net: Builder, value: Affine, least: float, *, name: str, positive: bool = False) -> Space:
-    r"""$(v, -v)\sqrt{n}/|v|$ for a vector $v$ of $n$ numbers that is never shorter than `least`.
+def unit(net: Builder, value: Affine, min_norm: float, *, name: str, positive: bool = False) -> Space:
+    r"""Return the space $(v, -v)\sqrt{n}/|v|$ for a vector $v$ of $n$ coordinates and a norm of at least `min_norm`.
 
-    Two units per coordinate write $(v, -v)$, $x = \mathrm{relu}(x) - \mathrm{relu}(-x)$; one, where none is ever
-    negative (`positive`). The mean is 0 and the variance $|v|^2/n$, so a norm over these $2n$ dimensions alone does the
-    rest. No weight depends on `least`.
+    Two units per coordinate write $(v, -v)$, as $x = \mathrm{relu}(x) - \mathrm{relu}(-x)$; one if no coordinate is
+    ever negative (`positive`). The mean is 0 and the variance $|v|^2/n$, so a layer norm over these $2n$ dimensions
+    alone gives the result. No weight depends on `min_norm`.
     """
     size, bound = value.size, float(value.bound.max())
     labels = tuple(f"{sign}{number}" for sign in "+-" for number in range(size))
@@ -34,11 +33,11 @@ def unit(net: Builder, value: Affine, least: float, *, name: str, positive: bool
         )
     )
     root = math.sqrt(size)
-    return net.add(Norm(f"unit: {name}", pair, Space(name, Reals(labels, -root, root)), least / root))
+    return net.add(Norm(f"unit: {name}", pair, Space(name, Reals(labels, -root, root)), min_norm / root))
 
 
-def sign(net: Builder, value: Affine, least: float, *, name: str) -> Space:
-    r"""The sign of a number $z$ that is never closer to 0 than `least`, as $(s, -s)$ with $s = z/|z|$."""
+def sign(net: Builder, value: Affine, min_norm: float, *, name: str) -> Space:
+    r"""Return the sign of a number $z$ that is never closer to 0 than `min_norm`, as $(s, -s)$ with $s = z/|z|$."""
     if value.size != 1:
         raise ValueError(f"a number has a sign, not a vector of {value.size}")
-    return unit(net, value, least, name=name)
+    return unit(net, value, min_norm, name=name)

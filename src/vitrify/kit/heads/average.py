@@ -9,8 +9,7 @@ import numpy as np
 
 from vitrify.errors import BuildRefused
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.net.spaces import Integers, Reals
+from vitrify.kit.network import Affine, Attend, Builder, Integers, Reals, Space
 
 
 def mean(
@@ -21,7 +20,7 @@ def mean(
     name: str | None = None,
     kind: Reals | None = None,
 ) -> Space:
-    r"""The mean of a space, or of a map into a space of some kind, over the visible positions, BOS included.
+    r"""Return the mean of a space, or of a map into a space of some kind, over the visible positions, BOS included.
 
     All scores are 0, so every kind of attention gives each of the $n$ visible keys the weight $1/n$. For a count $c$
     over a prefix of $i$ tokens the result is $c/(i+1)$, when the value at BOS is 0.
@@ -50,9 +49,9 @@ def mean(
 def weighted_mean(
     net: Builder, score: Affine, value: Affine, writes: Space, *, mask: Literal["none", "causal"] = "causal"
 ) -> Space:
-    r"""The mean of a value over the visible positions under softmax, each with the weight $e^{s_j}$.
+    r"""Return the mean of a value over the visible positions $j$ under softmax, each with the weight $e^{s_j}$.
 
-    The score $s_j$ is a function of the key alone, and it is taken as it is: no temperature makes it sharper.
+    The score $s_j$ is a function of the key alone, and no temperature multiplies it.
     """
     largest = float(value.bound.max(initial=0.0))
     return net.add(
@@ -70,7 +69,7 @@ def weighted_mean(
 
 
 def rounding_of_mean(net: Builder, value: Space) -> float:
-    """What rounding adds to a mean of a space over any number of positions."""
+    """Return a bound on the rounding error of the mean of a space over any number of positions."""
     return 4 * UNIT_ROUNDOFF * (net.max_length + net.pads) * max(abs(value.kind.low), abs(value.kind.high))
 
 
@@ -82,20 +81,21 @@ def count(
     *,
     name: str,
     low: float = 0.0,
-    moved: float = 0.0,
+    abs_total: float = 0.0,
     mask: Literal["causal", "strict"] = "causal",
 ) -> Space:
-    r"""Exact sums of a value over the tokens read so far (with a strict mask: before this one), not only their mean.
+    r"""Return exact sums of a value over the tokens read so far (with a strict mask: before this one).
 
-    With $t$ tokens visible and each of the $p$ BOS pads given the score $s_t$, every token gets the same weight
-    $1/(T+1)$ if $s_t = \ln\frac{T+1-t}{p}$ under softmax ($p e^{s_t} + t = T+1$), and if $s_t = \frac{T+1-t}{p(T+1)} -
-    \frac1{T+1}$ under sparsemax (all keys are in the support with $\tau = -1/(T+1)$). The value, 0 at BOS, is
-    multiplied by $T+1$. Under softmax the sum of $n$ weights and the weighted sum round by $n$ units each, in the last
-    place of the result. Sparsemax finds $\tau$ by a running sum over up to $T+p$ keys, and every weight inherits its
-    rounding. Where terms of both signs cancel, it is the last place of `moved`, a bound on the sum of their absolute
-    values. Hard attention can only give equal weights to all keys it chooses. Behind $T$ pads it chooses the last
-    $T$ keys, tokens and pads, each with the weight $1/T$; with fewer pads the weight would depend on $t$, and it is
-    refused.
+    Let $t$ of at most $T$ tokens be visible, behind $p$ BOS pads with the score $s_t$ each. Every token gets the same
+    weight $1/(T+1)$ if $s_t = \ln\frac{T+1-t}{p}$ under softmax ($p e^{s_t} + t = T+1$), and if $s_t =
+    \frac{T+1-t}{p(T+1)} - \frac1{T+1}$ under sparsemax (all keys are in the support with $\tau = -1/(T+1)$). The value,
+    0 at BOS, is multiplied by $T+1$. Hard attention gives equal weights to the keys it chooses: behind $T$ pads it
+    chooses the last $T$ keys, tokens and pads, each with the weight $1/T$. With fewer pads the weight would depend on
+    $t$, and hard attention is refused.
+
+    Rounding: under softmax the sum of $n$ weights and the weighted sum round by $n$ units each, in the last place of
+    the result. Sparsemax finds $\tau$ by a running sum over up to $T+p$ keys, and every weight inherits its rounding.
+    Where terms of both signs cancel, it is the last place of `abs_total`, a bound on the sum of their absolute values.
     """
     length, strict = net.max_length, mask == "strict"
     seen = np.arange(1.0, length + 1) - strict
@@ -104,7 +104,8 @@ def count(
     if net.attention == "hard":
         if net.pads < length:
             raise BuildRefused(
-                "hard attention averages over the keys it chooses, so it can't count: use --attention soft or sparse"
+                "hard attention averages over the keys it chooses, so it can't count: "
+                "use --attention softmax or sparsemax"
             )
         total, window, roundings = length, length + strict, 16 + 2 * (length + net.pads)
     else:
@@ -113,7 +114,7 @@ def count(
         else:
             sink, roundings = (left - 1) / (length + 1), (16 + length + net.pads) * (length + net.pads)
         kind = Reals(("s_t",), min(float(sink.min()), 0.0), max(float(sink.max()), 0.0))
-        query = Affine.of({net.place(f"sink of {name}", kind, sink[:, None]): [[1.0]]})
+        query = Affine.of({net.embed_position(f"sink of {name}", kind, sink[:, None]): [[1.0]]})
         key = Affine.of({net.bos: [[1.0]]})
     writes = Space(name, Integers(tuple(labels), low, high))
     return net.add(
@@ -127,18 +128,18 @@ def count(
             mask=mask,
             window=window,
             bias=None if window is None else np.zeros(window),
-            error=roundings * UNIT_ROUNDOFF * max(high, -low, moved, 1.0),
+            error=roundings * UNIT_ROUNDOFF * max(high, -low, abs_total, 1.0),
         )
     )
 
 
 def window(net: Builder, value: Space, weights: Sequence[float], *, name: str) -> Space:
-    r"""$\sum_i w_i v_{t-i}$ over the last positions, with fixed positive weights.
+    r"""Return $\sum_i w_i v_{t-i}$ over the last positions, with fixed positive weights.
 
-    The scores are relative biases and nothing else. Softmax normalises $e^{r_i}$, so $r_i = \ln w_i$. Sparsemax
-    leaves a point of the simplex where it is, so $r_i = w_i / \sum w$. Hard attention shares equally among ties, so
-    only equal weights can be had, with $r_i = 0$. The value is multiplied by $\sum w$. There must be as many BOS pads
-    as weights, so that every window is full.
+    The scores are the relative biases $r_i$ alone. Softmax normalizes $e^{r_i}$, so $r_i = \ln w_i$. Sparsemax leaves a
+    point of the simplex unchanged, so $r_i = w_i / \sum w$. Hard attention shares equally among ties, so weights must
+    be equal, with $r_i = 0$. The value is multiplied by $\sum w$. There must be as many BOS pads as weights, so that
+    every window is full.
     """
     w = np.asarray(weights, dtype=float)
     if net.pads < len(w):

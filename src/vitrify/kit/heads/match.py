@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from vitrify.arrays import Matrix
 from vitrify.errors import BuildRefused
 from vitrify.kit.heads.average import rounding_of_mean
-from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.net.spaces import Bits, Circle, Flag, Kind, OneHot
+from vitrify.kit.network import Affine, Attend, Bits, Builder, Circle, Flag, Kind, OneHot, Space
 from vitrify.net.transformer import Mask
 
 Which = Literal["last", "first"]
@@ -22,7 +22,7 @@ Value = Space | tuple[Affine, Kind]  # a space as it is, or a linear function of
 
 
 def _codes(space: Space) -> tuple[float, float]:
-    """Norm and gap of a space's codes; a flag is a code with one value, and a void key, scoring 0, must not match."""
+    """Return norm and gap of a space's codes; a flag is a code with one value. A void key (score 0) must not match."""
     if isinstance(space.kind, OneHot | Bits | Circle):
         return space.kind.norm, min(space.kind.gap, space.kind.norm)
     if isinstance(space.kind, Flag):
@@ -33,10 +33,10 @@ def _codes(space: Space) -> tuple[float, float]:
 def lookup(
     net: Builder, query: Space, key: Space, value: Space, *, mask: Mask = "causal", name: str | None = None
 ) -> Space:
-    r"""The mean of `value` over all positions whose key equals the query; the value at BOS when there is none.
+    r"""Return the mean of `value` over all positions whose key equals the query; the value at BOS when there is none.
 
-    Score $c_q \cdot c_k$: norm at a match, at most norm − gap elsewhere; the sink stands at norm − gap/2, so the head's
-    gap is half the code's. Matches share the weight equally only if their scores are equal: under softmax and
+    Score $c_q \cdot c_k$: norm at a match, at most norm − gap elsewhere. The sink (BOS) scores norm − gap/2, so the
+    head's gap is half the code's. Matches share the weight equally only if their scores are equal: under softmax and
     sparsemax the query and the key must be exact, so snap what a soft head has fetched.
     """
     norm, gap = _codes(query)
@@ -61,14 +61,14 @@ def lookup(
     )
 
 
-def alike(
+def cosine_match(
     net: Builder, query: Affine, key: Affine, value: Affine, writes: Space, *, gap: float, noise: float, leak: float
 ) -> Space:
-    r"""The mean of `value` over all positions whose key is the query, both unit vectors; the value at BOS if none is.
+    r"""Return the mean of `value` over the positions whose key equals the query, both unit vectors; else that at BOS.
 
-    The score is the cosine: 1 at a match, at most $1 - \text{gap}$ elsewhere; BOS has $1 - \text{gap}/2$ more than its
-    key says, and its key must be orthogonal to every query that finds a match. Queries and keys need not be exact: as
-    long as no score is off by more than `noise` $= \nu$, with $g = \text{gap}/2 - 2\nu$ and values up to $V$,
+    The score is the cosine: 1 at a match, at most $1 - \text{gap}$ elsewhere. At BOS, $1 - \text{gap}/2$ is added, and
+    its key must be orthogonal to every query that has a match. Queries and keys need not be exact: if no score is off
+    by more than `noise` $= \nu$, then for $n$ keys, $g = \text{gap}/2 - 2\nu$ and values up to $V$,
 
     - softmax at $\beta = \ln(2Vn/\text{leak})/g$ is off by at most leak plus $2V(e^{2\beta\nu} - 1)$, as matches share
       the weight unequally;
@@ -95,21 +95,21 @@ def alike(
     )
 
 
-def cosine_sharpness(net: Builder, gap: float, noise: float, leak: float, most: float) -> tuple[float, float]:
-    """The temperature at which `alike` looks, and how far it may then be off, for values up to `most`."""
-    keys, room = net.max_length + net.pads, gap / 2 - 2 * noise
-    if room <= gap / 8:
+def cosine_sharpness(net: Builder, gap: float, noise: float, leak: float, largest: float) -> tuple[float, float]:
+    """Return the temperature of `cosine_match` and its error there, for values up to `largest`."""
+    keys, half_gap = net.max_length + net.pads, gap / 2 - 2 * noise
+    if half_gap <= gap / 8:
         raise BuildRefused(
             f"unit vectors that differ by {gap:.3g} in their cosine can't be told apart under errors of {noise:.3g}: "
-            "use a shorter context, or another shape"
+            "use a shorter context or another construction"
         )
     if net.attention == "hard":
         return 1.0, 0.0
     if net.attention == "sparsemax":
-        beta = float(math.ceil(1 / room))
-        return beta, 2 * most * keys * beta * noise
-    beta = float(math.ceil(math.log(2 * most * keys / leak) / room))
-    return beta, leak + 2 * most * math.expm1(2 * beta * noise)
+        beta = float(math.ceil(1 / half_gap))
+        return beta, 2 * largest * keys * beta * noise
+    beta = float(math.ceil(math.log(2 * largest * keys / leak) / half_gap))
+    return beta, leak + 2 * largest * math.expm1(2 * beta * noise)
 
 
 def recent_match(
@@ -122,13 +122,13 @@ def recent_match(
     mask: Mask = "causal",
     name: str | None = None,
 ) -> Space:
-    r"""`value` at the last (or first) position whose key equals the query; the value at BOS when there is none.
+    r"""Return `value` at the last (or first) position whose key equals the query; the value at BOS if there is none.
 
-    The key may be a linear function of spaces, as long as it is a code of the query's kind; so may the value.
+    The key may be an affine map of spaces, as long as it is a code of the query's kind; so may the value.
 
     Score $C\, c_q \cdot c_k \pm j$ with $C = T/\text{gap}$: a match scores at least $C\,\text{norm} + \min \pm j$, a
-    mismatch at most one less, whatever its place; the sink stands half way. Two matches differ by at least 1. So the
-    gap is 1/2, and the largest score about $T\,\text{norm}/\text{gap}$.
+    mismatch at any position at least 1 less; the sink (BOS) is halfway between. Two matches differ by at least 1. So
+    the gap is 1/2, and the largest score about $T\,\text{norm}/\text{gap}$.
     """
     norm, gap = _codes(query)
     length = net.max_length
@@ -165,18 +165,18 @@ def last_marked(
     sink: bool = True,
     name: str | None = None,
 ) -> Space:
-    r"""`value` at the last (or first) position whose flag is 1; the value at BOS when there is none.
+    r"""Return `value` at the last (or first) position whose flag is 1; the value at BOS if there is none.
 
-    The flag and the value may be linear functions of spaces, the value with the kind that it has. The recent match
-    with a constant query: score $T\,\text{flag}_j \pm j$, sink half way between the worst marked and the best
-    unmarked position, gap 1/2. Where the value is 0 at all unmarked positions and at BOS, or where nobody but BOS comes
-    before the first mark, no `sink` is needed, and the gap is 1.
+    The flag and the value may be affine maps of spaces, the value with its kind. It is `recent_match` with a constant
+    query: score $T\,\text{flag}_j \pm j$, sink halfway between the worst marked and the best unmarked position, gap
+    1/2. If the value is 0 at all unmarked positions and at BOS, or if only BOS comes before the first mark, no `sink`
+    is needed, and the gap is 1.
     """
     length = net.max_length
     sign = 1.0 if which == "last" else -1.0
     lowest = length + (1.0 if which == "last" else -float(length))
     features = 3 if sink else 2
-    places: dict[Space, Any] = {net.index: np.eye(features)[1:2]} | ({net.bos: np.eye(3)[2:]} if sink else {})
+    positional: dict[Space, Matrix] = {net.index: np.eye(features)[1:2]} | ({net.bos: np.eye(3)[2:]} if sink else {})
     marked = Affine.copy(flag) if isinstance(flag, Space) else flag
     read, kind = _read(value)
     writes = Space(name or f"{which} {_known(read)}@{_known(marked)}", kind)
@@ -184,7 +184,7 @@ def last_marked(
         Attend(
             name=f"{which} marked: {writes.name}",
             query=Affine.of({}, [float(length), sign, lowest - 0.5][:features]),
-            key=_beside(marked, places, features),
+            key=_beside(marked, positional, features),
             value=read,
             writes=writes,
             attention=net.attention,
@@ -204,8 +204,8 @@ def _known(affine: Affine) -> str:
     return "+".join(space.name for space in affine.spaces)
 
 
-def _beside(first: Affine, others: Mapping[Space, Any], features: int) -> Affine:
-    """The features of an affine map, and beside them those of some spaces."""
+def _beside(first: Affine, others: Mapping[Space, Matrix], features: int) -> Affine:
+    """Return the features of an affine map, followed by those of some spaces."""
     parts = {space: np.asarray(matrix, dtype=float) for space, matrix in others.items()}
     for space, matrix in first.parts:
         wide = np.hstack([np.asarray(matrix), np.zeros((space.size, features - first.size))])

@@ -1,4 +1,4 @@
-r"""Maximum: a head whose score is its value, so that it looks at the largest.
+r"""Maximum: a head whose score is its value, so that it attends to the largest.
 
 Let $k$ keys compete, *rivals* of the largest being $k-1$, with values $a_1 \ge a_2 \ge \dots$ and scores $\beta a_j$;
 all other keys score at least $F$ below the least of these. The output falls short of $a_1$ by at most
@@ -26,15 +26,13 @@ import math
 import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
-from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.net.spaces import Kind
-from vitrify.net.transformer import AttentionKind
+from vitrify.kit.network import Affine, Attend, AttentionKind, Builder, Kind, Space
 
-APART: dict[AttentionKind, float] = {"softmax": 40.0, "sparsemax": 1.0, "hard": 0.0}  # $\beta F$
+SEPARATION: dict[AttentionKind, float] = {"softmax": 40.0, "sparsemax": 1.0, "hard": 0.0}  # $\beta F$
 
 
 def shortfall(attention: AttentionKind, rivals: int, others: int) -> float:
-    """How far a maximum may fall short, times the temperature.
+    """Return how far a maximum may fall short, times the temperature.
 
     >>> [round(shortfall("softmax", k - 1, 0), 4) for k in (1, 2, 3, 5, 10)]
     [0.0, 0.2785, 0.4631, 0.7178, 1.101]
@@ -45,17 +43,17 @@ def shortfall(attention: AttentionKind, rivals: int, others: int) -> float:
         return rivals / (4 * (rivals + 1))
     from scipy.special import lambertw
 
-    apart = APART[attention]
+    apart = SEPARATION[attention]
     return float(lambertw(rivals / math.e).real) + others * apart * math.exp(-apart)
 
 
 def maximum(
     net: Builder, value: Space, coordinate: int, kind: Kind, *, rivals: int, beta: float = 1.0, name: str
 ) -> Space:
-    r"""The largest value of a coordinate over all positions.
+    r"""Return the largest value of a coordinate over all positions.
 
-    `rivals` is how many keys besides the best may come near it; those of all others must lie `APART` / $\beta$ below.
-    The temperature is the construction's to choose, from `shortfall` and the error that it allows.
+    `rivals` is how many keys besides the best may come near it; all others must be `SEPARATION` / $\beta$ below. The
+    construction chooses the temperature, from `shortfall` and the error that it allows.
     """
     others = net.max_length + net.pads - 1 - rivals
     copy = Affine.of({value: np.eye(value.size)[:, [coordinate]]})

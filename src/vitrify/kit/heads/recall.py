@@ -1,4 +1,4 @@
-"""Recall: heads that find the token of a kind and write what is stored for it."""
+"""Recall: heads that attend to the one token of a kind and write the vector stored for it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Floats
 from vitrify.kit.affine import UNIT_ROUNDOFF
 from vitrify.kit.network import Affine, Attend, Bank, Builder, Space
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """What is stored for each of some tokens: their codes [token, code], and the contents [token, space]."""
+    """Codes [token, code] of some tokens, and the vector stored for each [token, space]."""
 
     name: str
     codes: Floats
@@ -24,24 +22,24 @@ class Store:
 
 
 def recall(net: Builder, code: Space, kinds: Space, stores: Sequence[Store], writes: Space) -> Space:
-    r"""The sum, over all stores, of what is stored for the one token of that store that is visible; 0 if none is.
+    r"""Return the sum, over all stores, of the vector stored for the one visible token of that store (0 if none).
 
     `kinds` holds the number of the store that a token belongs to as a one-hot vector, which is void at BOS and at
     tokens of no store. Head $h$ gives these tokens the score 1, all others 0, and BOS, whose code is zero, ½: the gap
     is ½. With the codes $E$ of a store's $n$ tokens as rows, independent of each other, the value $e_s E^{+}$ of
-    token $s$ is the unit vector of its place, and the output matrix has the contents as rows. So a head's value has
-    as many dimensions as its store has tokens.
+    token $s$ is the unit vector of its index, and the output matrix has the contents as rows. So a head's value has as
+    many dimensions as its store has tokens.
     """
-    most = max((float(np.abs(store.contents).max(initial=0.0)) for store in stores), default=0.0)
+    largest = max((float(np.abs(store.contents).max(initial=0.0)) for store in stores), default=0.0)
     heads, error = [], 0.0
     for number, store in enumerate(stores):
-        places = np.linalg.pinv(store.codes)
+        coordinates = np.linalg.pinv(store.codes)
         heads.append(
             Attend(
                 name=f"recall: {store.name}",
                 query=Affine.constant([1.0, 0.5]),
                 key=Affine.of({kinds: _only(kinds.size, number), net.bos: _SINK}),
-                value=Affine.of({code: places}),
+                value=Affine.of({code: coordinates}),
                 writes=writes,
                 attention=net.attention,
                 gap=0.5,
@@ -49,9 +47,9 @@ def recall(net: Builder, code: Space, kinds: Space, stores: Sequence[Store], wri
                 out=store.contents,
             )
         )
-        spread = float(np.linalg.norm(places, 2) * np.linalg.norm(store.codes, 2))  # how much rounding grows
+        spread = float(np.linalg.norm(coordinates, 2) * np.linalg.norm(store.codes, 2))  # how much rounding grows
         products = (code.size + 8) * len(store.codes) * spread
-        error += 4 * UNIT_ROUNDOFF * (net.max_length + net.pads + products) * most
+        error += 4 * UNIT_ROUNDOFF * (net.max_length + net.pads + products) * largest
     bank = Bank(
         name=f"recall: {writes.name}",
         heads=tuple(heads),
@@ -66,8 +64,8 @@ def recall(net: Builder, code: Space, kinds: Space, stores: Sequence[Store], wri
 _SINK = np.array([[0.0, 1.0]])
 
 
-def _only(size: int, place: int) -> Floats:
-    """The key's first feature: 1 for one value of a one-hot space."""
+def _only(size: int, value: int) -> Floats:
+    """Return the key matrix whose first feature is 1 for one value of a one-hot space."""
     key = np.zeros((size, 2))
-    key[place, 0] = 1.0
+    key[value, 0] = 1.0
     return key

@@ -1,4 +1,4 @@
-r"""Select: a head that looks wherever several tests hold at once."""
+"""Select: a head that attends to the positions where several tests hold at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Which = Literal["last", "first"]
 
 @dataclass(frozen=True, eq=False)
 class Test:
-    """What a query and a key say to each other: their product is `top` where the test holds, else at most `top` - 1.
+    """A test of a query and a key: their product is `top` where it holds, at most `top` - 1 elsewhere.
 
     The key must be zero at BOS, if BOS is a sink.
     """
@@ -39,17 +39,17 @@ def select(
     mask: Mask = "causal",
     shares: bool = True,
 ) -> Space:
-    r"""The mean of a value over the positions where all tests hold, or the value at the last or first of them.
+    r"""Return the mean of a value over the positions where all tests hold, or the value at the last or first of them.
 
-    The scores of the tests add up: $M = \sum \text{top}$ where all hold, at most $M - 1$ elsewhere. BOS stands at
-    $M - \tfrac12$ and is read where no test holds (`default`), or at $M$, as one more selected position (`join`), or is
-    no sink (`none`: a token is always selected, or, where none is, all that can be read is the same). With `which`,
-    hard attention breaks ties to the right or to the left; for other kinds the scores are multiplied by $T$ and the
-    position is added or subtracted, so that two matches differ by at least 1, and any match beats any mismatch by at
-    least 1. `shares` says that equal weights matter, so that queries and keys must be exact.
+    The scores of the tests add up: $M = \sum \text{top}$ where all hold, at most $M - 1$ elsewhere. `sink` is the role
+    of BOS: `default`, it scores $M - \tfrac12$ and is read where no position is selected; `join`, it scores $M$, as one
+    more selected position; `none`, it has no role (a token is always selected, or all that can be read is the same).
+    With `which`, hard attention breaks ties to the right or to the left; for other kinds the scores are multiplied by
+    $T$ and the position is added or subtracted, so that two matches differ by at least 1, and any match beats any
+    mismatch by at least 1. With `shares`, equal weights matter, so that queries and keys must be exact.
     """
     length = float(net.max_length)
-    placed = any(net.is_placed(space) for test in tests for space in test.key.spaces)
+    positional = any(net.is_positional(space) for test in tests for space in test.key.spaces)
     total = sum(test.top for test in tests)
     query, key = Affine.constant(np.zeros(0)), Affine.constant(np.zeros(0))
     for test in tests:
@@ -84,16 +84,16 @@ def select(
             ties=ties,
             error=rounding_of_mean(net, writes) if which is None else 0.0,
             shares=shares and which is None,
-            looks=(which or "all") if not placed else None,
+            looks=(which or "all") if not positional else None,
         )
     )
 
 
-def keep(net: Builder, off: Space, value: Space, *, name: str) -> Space:
-    r"""The value itself where a flag is 0, the value at BOS where it is 1: a gate made of attention.
+def copy_unless(net: Builder, off: Space, value: Space, *, name: str) -> Space:
+    r"""Return the value at the position itself where a flag is 0, the value at BOS where it is 1: a gate by attention.
 
-    The score of key $j$ for query $i$ is $j + (T + 1)\,\text{off}_i\,\text{bos}_j$: the last key, which is the position
-    itself, leads by 1, and where the flag is 1 BOS leads by 1. Hard attention breaks ties to the right instead of
+    The score of key $j$ for query $i$ is $j + (T + 1)\,\text{off}_i\,\text{bos}_j$: largest, by 1, at the last key,
+    which is the position itself, and where the flag is 1 at BOS. Hard attention breaks ties to the right instead of
     adding $j$. The flag must be exact.
     """
     hard = net.attention == "hard"

@@ -1,4 +1,4 @@
-"""Shift and itself: every position reads a space from a fixed number of places back, or from its own."""
+"""Shift and itself: every position reads a space from a fixed number of positions back, or from its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
-from vitrify.kit.network import Affine, Attend, Builder, Space
-from vitrify.kit.positions import Finder, Places
-from vitrify.net.spaces import Kind
+from vitrify.kit.network import Affine, Attend, Builder, Kind, Space
+from vitrify.kit.positions import ChosenPositions, Finder
 
 
 def itself(net: Builder, value: Affine, writes: Space, *, error: float = 0.0) -> Space:
-    """A function of what stands at the position itself: a window of one key, which has all the weight.
+    """Return a map of the spaces at the position itself: a window of one key, which has all the weight.
 
     `error` is what rounding adds, where the value is more than a copy.
     """
@@ -45,11 +44,11 @@ def shift(
     sink: Space | None = None,
     leak: float | None = None,
 ) -> Space:
-    r"""The value `offset` places back; before the first token, the value at BOS.
+    r"""Return the value `offset` positions back; before the first token, the value at BOS.
 
-    `only` copies some coordinates of the value, which together have the given kind. `sink` is the flag of the keys that
-    are read where there is no such place, if it is not that of BOS. `leak` is for values that are no codes but numbers
-    to be kept: no reader bears a part of it, so the head says itself how far it may be off.
+    `only` copies some coordinates of the value, which together have the given kind. `sink` is the flag of the key that
+    is read where there is no such position, by default that of BOS. `leak` is the head's allowed error, for values that
+    are numbers instead of codes, for which no reader sets one.
 
     Queries and keys come from the position code; one more feature, a constant in the query times the BOS flag in the
     key, is the sink. The head's gap is the code's. With offset 0 the head sees nothing but its own position (a window
@@ -77,7 +76,7 @@ def shift(
         gap=code.gap(offset),
         bound=code.bound(offset),
         leak=1e-9 if leak is None else leak,
-        looks=offset if sink is None and not isinstance(code, Places) else None,
+        looks=offset if sink is None and not isinstance(code, ChosenPositions) else None,
         error=0.0 if leak is None else rounding_of_mean(net, value),
     )
     return net.add(head)

@@ -18,19 +18,38 @@ size of what drives it, however long it lasts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
 from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
-from vitrify.learn.models.catalogue import Parameters, normal
+from vitrify.learn.models.catalogue import Array, Parameters, Sandbox, answers_of, inputs_of, normal
+from vitrify.learn.runs import Net
 from vitrify.net.cells import Cell, CellKind
+from vitrify.net.transformer import Block, Head, Transformer
 
 Recurrence = Literal["elman", "lstm", "linear", "positive", "signed", "householder"]
 DECAYS = (0.9, 0.999)
+
+
+def transformer(sandbox: Sandbox, name: str, d_model: int, *blocks: Block, **more: Any) -> Transformer:
+    """A transformer that reads and answers a sandbox, without pads unless more is said."""
+    return Transformer(
+        inputs=inputs_of(sandbox),
+        output=answers_of(sandbox),
+        max_length=sandbox.tokens,
+        d_model=d_model,
+        blocks=blocks,
+        name=f"{name} {sandbox.name}",
+        **{"pads": 0, **more},
+    )
+
+
+def head_of(sandbox: Sandbox, **more: Any) -> Head:
+    """A head that sees what a sandbox lets an answer depend on."""
+    return Head(mask="none" if sandbox.bidirectional else "causal", **more)
 
 
 def cell_of(kind: Recurrence, state: int, factors: int) -> Cell:
@@ -39,33 +58,27 @@ def cell_of(kind: Recurrence, state: int, factors: int) -> Cell:
     return Cell(named, state, factors if kind == "householder" else 0, parallel=kind in ("positive", "signed"))
 
 
-def cell_problems(kind: Recurrence, state: int, factors: int) -> Iterator[str]:
-    """All that is wrong with the sizes of a cell."""
-    if state < 1:
-        yield f"state must be at least 1, not {state}"
-    if kind == "householder" and factors < 1:
-        yield f"factors must be at least 1, not {factors}"
-
-
-def first(shapes: Mapping[str, tuple[int, ...]], key: Array, scale: Any, depth: int, net: Any = None) -> Parameters:
+def first(
+    shapes: Mapping[str, tuple[int, ...]], key: Array, scale: Array | float, depth: int, net: Net = None
+) -> Parameters:
     """Weights to start from, for the arrays of these shapes; `net` is asked for its cells, if it has any."""
-    found = normal(key, shapes, {name: deviation(name, shape, depth, scale) for name, shape in shapes.items()})
-    found |= {name: jnp.ones(shape) for name, shape in shapes.items() if name.endswith(".w")}
+    arrays = normal(key, shapes, {name: deviation(name, shape, depth, scale) for name, shape in shapes.items()})
+    arrays |= {name: jnp.ones(shape) for name, shape in shapes.items() if name.endswith(".w")}
     for index, cell in cells(net):
         part = f"blocks.{index}.rec."
-        fresh = _cell_start(cell, {name: found[part + name] for name in ("W_A", "W_B", "b") if part + name in found})
-        found |= {part + name: array for name, array in fresh.items()}
-    return found
+        fresh = _cell_start(cell, {name: arrays[part + name] for name in ("W_A", "W_B", "b") if part + name in arrays})
+        arrays |= {part + name: array for name, array in fresh.items()}
+    return arrays
 
 
-def cells(net: Any) -> list[tuple[int, Cell]]:
+def cells(net: Net) -> list[tuple[int, Cell]]:
     """The recurrent cells of a net, with the number of their block."""
     if hasattr(net, "cell"):
         return [(0, net.cell)]
     return [(index, block.cell) for index, block in enumerate(getattr(net, "blocks", ())) if block.cell]
 
 
-def deviation(name: str, shape: tuple[int, ...], depth: int, scale: Any) -> Any:
+def deviation(name: str, shape: tuple[int, ...], depth: int, scale: Array) -> Array:
     """The standard deviation of the first numbers of an array; 0 for biases and for what begins at 1."""
     last = name.split(".")[-1]
     if last.startswith("b_") or last in ("b", "w"):
@@ -78,7 +91,7 @@ def deviation(name: str, shape: tuple[int, ...], depth: int, scale: Any) -> Any:
 
 
 def _cell_start(cell: Cell, drawn: Mapping[str, Array]) -> Parameters:
-    """What begins otherwise than by its name."""
+    """Return the initial arrays of a cell that the name alone does not determine."""
     w_a = drawn["W_A"]
     if cell.kind == "linear":
         return {"W_A": jnp.linalg.qr(w_a)[0]}
@@ -100,13 +113,13 @@ def _semi_orthogonal(matrix: Array) -> Array:
     return jnp.linalg.qr(matrix)[0] if matrix.shape[0] >= matrix.shape[1] else jnp.linalg.qr(matrix.T)[0].T
 
 
-def filled(net: Any, parameters: Mapping[str, Array], beta: float = 1.0) -> dict[str, Array]:
+def filled(net: Net, parameters: Mapping[str, Array], beta: float = 1.0) -> dict[str, Array]:
     """All arrays of a net: temperatures of attention at `beta`, and zeros for all else that is not trained."""
-    found = dict(parameters)
-    kind = next(iter(found.values())).dtype
+    arrays = dict(parameters)
+    kind = next(iter(arrays.values())).dtype
     for name, shape in net.shapes().items():
         if name.endswith("attn.beta"):
-            found[name] = jnp.full(shape, beta, kind)
-        elif name not in found:
-            found[name] = jnp.zeros(shape, kind)
-    return found
+            arrays[name] = jnp.full(shape, beta, kind)
+        elif name not in arrays:
+            arrays[name] = jnp.zeros(shape, kind)
+    return arrays

@@ -14,22 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
+from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.learn.models import _start
-from vitrify.learn.models.catalogue import Family, Parameters, normal
+from vitrify.learn.models.catalogue import Array, Example, Family, NonNegative, Parameters, Sandbox, normal
+from vitrify.learn.runs import Net
 from vitrify.net.architecture import Record
 from vitrify.net.conv import Convolutional
 from vitrify.net.experts import Gate
 from vitrify.net.folder import load
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
-from vitrify.sandboxes.catalogue import Row, Sandbox
 
 FIXED = "attn.beta"  # a temperature is a choice, no parameter
 LEAST = 1e-30  # what a linear score counts that has no logarithm
@@ -43,60 +42,59 @@ class BuiltFamily(Family):
     zeros stay. With `scratch` only the architecture and its temperatures are kept, and weights are random.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("noise", "scratch")
+    TRACED = ("noise", "scratch")
 
     folder: str | None = None
-    noise: float = 0.0
+    noise: NonNegative = 0.0
     scratch: bool = False
-    start: Weights[Any] | None = field(default=None, repr=False)
+    start: Weights[Net] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.start is None and self.folder is not None:
             object.__setattr__(self, "start", load(Path(self.folder)))
         super().__post_init__()
 
-    def problems(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.start is None:
-            yield "folder must name the model folder of a built net"
+            yield "folder", "must name the model folder of a built net"
         elif not self._drawn and self._net.reads != "tokens":
-            yield f"only nets that read tokens can be trained further, not one that reads {self._net.reads}"
-        if not self.noise >= 0:
-            yield f"noise must be at least 0, not {self.noise:g}"
+            message = "must be a net that reads tokens to be trained further, not one that reads"
+            yield "folder", f"{message} {self._net.reads}"
         if self.scratch and self.noise:
-            yield "there is no noise on weights that are random from the start: noise must be 0 with scratch"
+            yield "noise", "must be 0 with scratch: there is none on weights that are random from the start"
 
     @property
-    def _net(self) -> Any:
+    def _net(self) -> Net:
         return self._built.architecture
 
     @property
-    def _built(self) -> Weights[Any]:
+    def _built(self) -> Weights[Net]:
         assert self.start is not None  # or it would have been refused
         return self.start
 
     @property
     def _drawn(self) -> bool:
-        """Whether it is a convolutional net that reads tokens as planes."""
+        """True for a convolutional net that reads tokens as planes."""
         return isinstance(self._net, Convolutional) and self._net.pixels == "symbols"
 
-    def architecture(self, sandbox: Sandbox) -> Any:
+    def architecture(self, sandbox: Sandbox) -> Net:
         net = self._net
         read, answers = set(net.symbols if self._drawn else net.input_ids), set(net.output.symbols)
         longest = net.columns if self._drawn else net.max_length
-        asked = [symbol for symbol in sandbox.symbols if symbol not in sandbox.blanks]
-        wrong = [f"it does not read {symbol!r}" for symbol in asked if symbol not in read]
+        needed = [symbol for symbol in sandbox.symbols if symbol not in sandbox.blanks]
+        wrong = [f"it does not read {symbol!r}" for symbol in needed if symbol not in read]
         wrong += [f"it does not answer {symbol!r}" for symbol in sandbox.answers if symbol not in answers]
         if sandbox.tokens > longest:
-            wrong.append(f"it reads at most {longest} tokens, and rows have {sandbox.tokens}")
+            wrong.append(f"it reads at most {longest} tokens, and sequences have {sandbox.tokens}")
         if sandbox.reads != "tokens":
-            wrong.append(f"rows are of another kind: {sandbox.reads}")
+            wrong.append(f"sequences are of another kind: {sandbox.reads}")
         if wrong:
             raise InputError(f"{net.name} can't be trained on {sandbox.name}: " + "; ".join(wrong))
         return net
 
-    def first(self, net: Any, key: Array) -> Parameters:
-        whole = {name: dense(array).astype(np.float32) for name, array in self._built.arrays.items()}
-        built = {name: array for name, array in whole.items() if not name.endswith(FIXED)}
+    def first(self, net: Net, key: Array) -> Parameters:
+        arrays = {name: dense(array).astype(np.float32) for name, array in self._built.arrays.items()}
+        built = {name: array for name, array in arrays.items() if not name.endswith(FIXED)}
         shapes = {name: array.shape for name, array in built.items() if array.size}
         depth = 1 if self._drawn else len(net.units_per_layer) * getattr(net, "loops", 1)
         fresh = _start.first(shapes, key, 1.0, depth, net)
@@ -105,37 +103,37 @@ class BuiltFamily(Family):
         scratch = jnp.asarray(self.scratch, bool)
         return built | {name: jnp.where(scratch, fresh[name], built[name] + added[name]) for name in shapes}
 
-    def arrays(self, net: Any, parameters: Mapping[str, Array]) -> dict[str, Array]:
+    def arrays(self, net: Net, parameters: Mapping[str, Array]) -> dict[str, Array]:
         del net
         kind = next(iter(parameters.values())).dtype
         fixed = {n: jnp.asarray(dense(a), kind) for n, a in self._built.arrays.items() if n.endswith(FIXED)}
         return fixed | dict(parameters)
 
-    def inputs(self, net: Any, sandbox: Sandbox, row: Row) -> Array:
+    def inputs(self, net: Net, sandbox: Sandbox, batch: Example) -> Array:
         if self._drawn:
             places = jnp.asarray([[symbol == plane for plane in net.symbols] for symbol in sandbox.symbols])
-            planes = jnp.swapaxes(places[row.tokens].astype(jnp.float32), 1, 2)[:, :, None]
+            planes = jnp.swapaxes(places[batch.tokens].astype(jnp.float32), 1, 2)[:, :, None]
             return jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, net.columns - sandbox.tokens)))
         numbers = jnp.asarray([net.input_ids.get(symbol, 0) for symbol in sandbox.symbols])
-        return jnp.pad(numbers[row.tokens], ((0, 0), (net.pads, 0)))
+        return jnp.pad(numbers[batch.tokens], ((0, 0), (net.pads, 0)))
 
     def logits(
-        self, net: Any, sandbox: Sandbox, arrays: Mapping[str, Array], row: Row, record: Record | None = None
+        self, net: Net, sandbox: Sandbox, arrays: Mapping[str, Array], batch: Example, record: Record | None = None
     ) -> Array:
         if self._drawn:  # it answers the last question only
-            planes = self.inputs(net, sandbox, row).astype(arrays["unembed.W_U"].dtype)
-            found = net.forward(arrays, planes, record=record)[:, None]
+            planes = self.inputs(net, sandbox, batch).astype(arrays["unembed.W_U"].dtype)
+            logits = net.forward(arrays, planes, record=record)[:, None]
         else:
-            found = super().logits(net, sandbox, arrays, row, record)
+            logits = super().logits(net, sandbox, arrays, batch, record)
         places = [net.output.symbols.index(answer) for answer in sandbox.answers]
-        found = found[..., jnp.asarray(places)].astype(jnp.float32)
-        return jnp.log(jnp.maximum(found, LEAST)) if net.output.scores == "linear" else found
+        logits = logits[..., jnp.asarray(places)].astype(jnp.float32)
+        return jnp.log(jnp.maximum(logits, LEAST)) if net.output.scores == "linear" else logits
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         return {"net": self._built.digest, "noise": float(self.noise), "scratch": bool(self.scratch)}
 
 
-def smooth(weights: Weights[Any], sharpness: float) -> Weights[Any]:
+def smooth(weights: Weights[Net], sharpness: float) -> Weights[Net]:
     """The same net with probabilities for choices: logits, and scores of experts, are so many times larger.
 
     The best expert then writes times its share of a softmax over all of them.

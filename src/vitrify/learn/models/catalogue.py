@@ -1,4 +1,4 @@
-"""What every family of networks is: sizes that make an architecture for a sandbox, and its first weights.
+"""Families of networks to train: sizes that make an architecture for a sandbox, and its initial weights.
 
 A family trains `parameters`, a dictionary of some of the architecture's arrays; `arrays` adds the others (fixed ones,
 tied ones, ones that trained numbers of another shape are laid out into), so that what comes out of training is the same
@@ -8,22 +8,27 @@ tied ones, ones that trained numbers of another shape are laid out into), so tha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vitrify import registry
-from vitrify.arrays import Array
+from vitrify.arrays import Array, Float
 from vitrify.errors import InputError
+from vitrify.learn.runs import Net
 from vitrify.net.architecture import Output, Record
 from vitrify.net.weights import Weights
-from vitrify.sandboxes._parameters import Choices, build_value
-from vitrify.sandboxes.catalogue import Row, Sandbox
+from vitrify.parameters import Count, Natural, NonNegative, Parameterized, Positive, Share, arguments
+from vitrify.sandboxes.catalogue import LEAST_LOG, Example, Sandbox
+from vitrify.spec import find_spec
+
+# A file of a family imports these from here, too.
+__all__ = ["LEAST_LOG", "Array", "Count", "Example", "Natural", "NonNegative", "Positive", "Sandbox", "Share"]
 
 PACKAGE = "vitrify.learn.models"
 Parameters = dict[str, Array]
@@ -31,56 +36,70 @@ BOS = "<s>"
 
 
 @dataclass(frozen=True)
-class Family(Choices, ABC):
+class Family(Parameterized, ABC):
     """A family of networks; its fields are the sizes."""
 
-    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({})  # sizes that make it quick to compile and train
+    SMALL: ClassVar[Mapping[str, object]] = MappingProxyType({})
+
+    def __init_subclass__(cls, small: Mapping[str, object] | None = None) -> None:
+        """Declare a family; `small` are sizes that make it quick to compile and train."""
+        cls.SMALL = cls.SMALL if small is None else small
+
+    @property
+    def name(self) -> str:
+        """The name of the catalogue entry: the file that declares it."""
+        return type(self).__module__.rsplit(".", 1)[-1]
 
     @abstractmethod
-    def architecture(self, sandbox: Sandbox) -> Any:
+    def architecture(self, sandbox: Sandbox) -> Net:
         """The network for a sandbox, without its numbers."""
 
     @abstractmethod
-    def first(self, net: Any, key: Array) -> Parameters:
+    def first(self, net: Net, key: Array) -> Parameters:
         """The weights that training starts from, in float32."""
 
-    def arrays(self, net: Any, parameters: Mapping[str, Array]) -> dict[str, Array]:
+    def arrays(self, net: Net, parameters: Mapping[str, Array]) -> dict[str, Array]:
         """All arrays of the architecture, from those that are trained."""
         del net
         return dict(parameters)
 
-    def inputs(self, net: Any, sandbox: Sandbox, row: Row) -> Array:
-        """What the net reads of a batch of rows."""
+    def inputs(self, net: Net, sandbox: Sandbox, batch: Example) -> Array:
+        """Return the inputs of the net for a batch."""
         del sandbox
-        return jnp.pad(row.tokens + 1, ((0, 0), (net.pads, 0)))  # BOS is the first of the net's inputs
+        return jnp.pad(batch.tokens + 1, ((0, 0), (net.pads, 0)))  # BOS is the first of the net's inputs
 
     def logits(
-        self, net: Any, sandbox: Sandbox, arrays: Mapping[str, Array], row: Row, record: Record | None = None
-    ) -> Array:
-        """The answers [batch, question, answer] to a batch of rows: to all questions, or to the last so many.
+        self, net: Net, sandbox: Sandbox, arrays: Mapping[str, Array], batch: Example, record: Record | None = None
+    ) -> Float[Array, "batch asked answer"]:
+        """The answers [batch, question, answer] to a batch of sequences: to all questions, or to the last so many.
 
         A net without pads answers nothing before the first token.
         """
-        begun = {} if row.start is None else {"starts": row.start}
-        found = net.forward(arrays, self.inputs(net, sandbox, row), record=record, **begun)
-        return found[:, max(net.pads - 1, 0) :]
+        begun = {} if batch.start is None else {"starts": batch.start}
+        logits = net.forward(arrays, self.inputs(net, sandbox, batch), record=record, **begun)
+        return self.answered(sandbox, logits[:, max(net.pads - 1, 0) :])
 
-    def weights(self, net: Any, parameters: Mapping[str, Array], about: Mapping[str, Any]) -> Weights[Any]:
+    def answered(self, sandbox: Sandbox, logits: Array) -> Array:
+        """Return the logits as the family changes them; by default unchanged."""
+        del sandbox
+        return logits
+
+    def weights(self, net: Net, parameters: Mapping[str, Array], about: Mapping[str, object]) -> Weights[Net]:
         """A trained net as the same value as a built one."""
         arrays = {name: np.asarray(array) for name, array in self.arrays(net, parameters).items()}
         return Weights(net, arrays, about=about)
 
-    def penalty(self, seen: Mapping[str, Array], row: Row) -> Array | float:
-        """What is added to the loss of a batch, from the activations that `watched` names; nothing, for most."""
-        del seen, row
+    def penalty(self, seen: Mapping[str, Array], batch: Example) -> Array | float:
+        """Return the term added to a batch's loss, from the activations that `watched` names; by default 0."""
+        del seen, batch
         return 0.0
 
-    def moved(self, parameters: Mapping[str, Array], seen: Mapping[str, Array], row: Row) -> Parameters:
+    def moved(self, parameters: Mapping[str, Array], seen: Mapping[str, Array], batch: Example) -> Parameters:
         """The parameters that follow a rule of their own and no gradient, after a step; none, for most.
 
-        `parameters` and `seen`, the activations that `watched` names, are those of the step on these rows.
+        `parameters` and `seen`, the activations that `watched` names, are those of the step on these sequences.
         """
-        del parameters, seen, row
+        del parameters, seen, batch
         return {}
 
     @property
@@ -89,7 +108,7 @@ class Family(Choices, ABC):
         return ()
 
     def suits(self, sandbox: Sandbox) -> None:
-        """Refuse a sandbox whose rows lack something that is asked for; its shapes are no matter here."""
+        """Refuse a sandbox whose sequences lack something that is asked for; its shapes are no matter here."""
         del sandbox
 
 
@@ -98,40 +117,36 @@ def names() -> list[str]:
     return registry.names(PACKAGE)
 
 
-def make(name: str, sizes: Mapping[str, Any] = MappingProxyType({}), /, **more: Any) -> Family:
+def make(name: str, sizes: Mapping[str, object] = MappingProxyType({}), /, **more: object) -> Family:
     """A family by name; sizes may be strings, as on a command line."""
-    family: Family = build_value(kind_of(name), {**sizes, **more}, f"model {name}")
+    kind = kind_of(name)
+    family: Family = kind(**arguments(kind, {**sizes, **more}, f"model {name}", find=find_spec))
     return family
 
 
-def kind_of(name: str) -> type[Any]:
+def kind_of(name: str) -> type[Family]:
     """The class of a family, by name; an unknown name is refused with those that there are."""
     if name not in names():
         raise InputError(f"there is no model {name!r}; there are {', '.join(names())}")
-    kind: type[Any] = registry.load(PACKAGE, name).MODEL
+    kind: type[Family] = registry.load(PACKAGE, name).MODEL
     return kind
 
 
 def answers_of(sandbox: Sandbox) -> Output:
-    """How a net that is trained on a sandbox answers."""
+    """Return the output of a net that is trained on a sandbox."""
     return Output(sandbox.kind, sandbox.answers)
 
 
 def inputs_of(sandbox: Sandbox) -> tuple[str, ...]:
-    """What a net that is trained on a sandbox reads: BOS, and the sandbox's symbols."""
+    """Return the inputs of a net that is trained on a sandbox: BOS and the sandbox's symbols."""
     if sandbox.reads != "tokens":
-        raise InputError(f"this model reads tokens, and a row of {sandbox.name} is of another kind: {sandbox.reads}")
+        raise InputError(
+            f"this model reads tokens, and a sequence of {sandbox.name} is of another kind: {sandbox.reads}"
+        )
     return (BOS, *sandbox.symbols)
 
 
-def too_small(family: Family, **least: int) -> Iterator[str]:
-    """The sizes that are below what they must be at least."""
-    for name, number in least.items():
-        if getattr(family, name) < number:
-            yield f"{name} must be at least {number}, not {getattr(family, name)}"
-
-
-def normal(key: Array, shapes: Mapping[str, tuple[int, ...]], deviation: Mapping[str, Any]) -> Parameters:
+def normal(key: Array, shapes: Mapping[str, tuple[int, ...]], deviation: Mapping[str, Array | float]) -> Parameters:
     """Normal numbers of a given standard deviation for each array; one draw for all, as each costs compile time."""
     sizes = [int(np.prod(shape)) for shape in shapes.values()]
     parts = jnp.split(jax.random.normal(key, (sum(sizes),)), np.cumsum(sizes)[:-1])

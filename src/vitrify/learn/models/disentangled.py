@@ -10,42 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
 
-from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.learn.models import _start
-from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, normal, too_small
-from vitrify.net.transformer import Block, Head, Transformer
-from vitrify.sandboxes._parameters import later
-from vitrify.sandboxes.catalogue import Sandbox
+from vitrify.learn.models.catalogue import Array, Family, Parameters, Sandbox, inputs_of, normal
+from vitrify.net.transformer import Block, Transformer
+from vitrify.parameters import Count, Natural, NonNegative, later
 
 WIDEST = 4096
 
 
 @dataclass(frozen=True)
-class DisentangledFamily(Family):
+class DisentangledFamily(Family, small={"heads": (1, 1)}):
     """One layer for each number in `heads`: how many heads it has.
 
-    Without pads nothing stands before the row, and the first question is left out. `scale` is the standard deviation of
-    the first attention matrices; the readout and the numbers of distances start at zero.
+    Without pads nothing stands before the sequence, and the first question is left out. `scale` is the standard
+    deviation of the first attention matrices; the readout and the numbers of distances start at zero.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("scale",)
-    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"heads": (1, 1)})
+    TRACED = ("scale",)
 
-    heads: tuple[int, ...] = (1, 1)
-    pads: int = 0
-    scale: float = 0.0
+    heads: tuple[Count, ...] = (1, 1)
+    pads: Natural = 0
+    scale: NonNegative = 0.0
     relative: bool = later(False)
 
-    def problems(self) -> Iterator[str]:
-        if not self.heads or min(self.heads) < 1:
-            yield f"heads must be numbers from 1, one for each layer, not {', '.join(map(str, self.heads)) or 'none'}"
-        yield from too_small(self, pads=0, scale=0)
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if not self.heads:
+            yield "heads", "must be a number for each layer, not none"
 
     def architecture(self, sandbox: Sandbox) -> Transformer:
         symbols = inputs_of(sandbox)
@@ -55,23 +49,12 @@ class DisentangledFamily(Family):
             widths.append(widths[-1] * (1 + count))
         if widths[-1] > WIDEST:
             raise InputError(
-                f"the stream would be {widths[-1]} wide, the most is {WIDEST}: fewer heads, or shorter rows"
+                f"the stream would be {widths[-1]} wide, the most is {WIDEST}: fewer heads, or shorter sequences"
             )
-        mask: Literal["none", "causal"] = "none" if sandbox.bidirectional else "causal"
-        head = Head(mask=mask, window=places if self.relative else None)
-        return Transformer(
-            inputs=symbols,
-            output=answers_of(sandbox),
-            max_length=sandbox.tokens,
-            d_model=widths[0],
-            blocks=tuple(
-                Block((head,) * count, width, width, d_out=width)
-                for count, width in zip(self.heads, widths, strict=False)
-            ),
-            pads=self.pads,
-            residual="concatenate",
-            name=f"disentangled transformer on {sandbox.name}",
-        )
+        head = _start.head_of(sandbox, window=places if self.relative else None)
+        blocks = [Block((head,) * count, d, d, d_out=d) for count, d in zip(self.heads, widths, strict=False)]
+        more = {"pads": self.pads, "residual": "concatenate"}
+        return _start.transformer(sandbox, "disentangled transformer on", widths[0], *blocks, **more)
 
     def first(self, net: Transformer, key: Array) -> Parameters:
         trained = {name: shape for name, shape in net.shapes().items() if name.endswith(("W_Q", "W_U", "b_rel"))}
@@ -79,10 +62,10 @@ class DisentangledFamily(Family):
 
     def arrays(self, net: Transformer, parameters: Mapping[str, Array]) -> dict[str, Array]:
         kind, symbols = parameters["unembed.W_U"].dtype, len(net.inputs)
-        whole = jnp.eye(net.d_model, dtype=kind)
-        fixed = {"embed.W_E": whole[:symbols]}
+        identity = jnp.eye(net.d_model, dtype=kind)
+        fixed = {"embed.W_E": identity[:symbols]}
         if not self.relative:
-            fixed["pos_embed.W_pos"] = whole[symbols:]
+            fixed["pos_embed.W_pos"] = identity[symbols:]
         for name, shape in net.shapes().items():
             if name.endswith(("W_K", "W_V", "W_O")):
                 fixed[name] = jnp.broadcast_to(jnp.eye(shape[-1], dtype=kind), shape)

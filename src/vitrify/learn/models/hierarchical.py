@@ -6,44 +6,36 @@ random hierarchy model (Cagnetta et al. 2024, arXiv 2307.02129).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array
+from vitrify.arrays import Arrays
 from vitrify.learn.models import _start
-from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, too_small
+from vitrify.learn.models.catalogue import Array, Example, Family, Parameters, Sandbox, answers_of, inputs_of
 from vitrify.net.architecture import Record
 from vitrify.net.conv import Convolution, Convolutional
-from vitrify.sandboxes.catalogue import Row, Sandbox
+from vitrify.parameters import Count, Natural, Within
 
 
 @dataclass(frozen=True)
-class HierarchicalFamily(Family):
-    r"""Filters of `s` places and `channels` channels, in $\lceil\log_s n\rceil$ layers for rows of $n$ tokens.
+class HierarchicalFamily(Family, small={"channels": 8}):
+    r"""Filters of `s` places and `channels` channels, in $\lceil\log_s n\rceil$ layers for sequences of $n$ tokens.
 
-    It answers the last question only. A row is filled up with empty places behind to $s^L$, so that a last token that
-    is to be guessed leaves the place where it would stand. `order` is a seed of an order to read the places in: filters
-    then see what does not stand together.
+    It answers the last question only. A sequence is filled up with empty places behind to $s^L$, so that a last token
+    that is to be guessed leaves the place where it would stand. `order` is a seed of an order to read the places in:
+    filters then see what does not stand together.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("scale",)
-    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"channels": 8})
+    TRACED = ("scale",)
 
-    s: int = 2
-    channels: int = 64
-    order: int | None = None
+    s: Annotated[int, Within(2)] = 2
+    channels: Count = 64
+    order: Natural | None = None
     scale: float = 1.0
-
-    def problems(self) -> Iterator[str]:
-        yield from too_small(self, s=2, channels=1)
-        if self.order is not None and self.order < 0:
-            yield f"order must be a seed from 0, not {self.order}"
 
     def architecture(self, sandbox: Sandbox) -> Convolutional:
         symbols, layers = inputs_of(sandbox)[1:], 1  # an empty place stands for nothing, not for BOS
@@ -63,22 +55,17 @@ class HierarchicalFamily(Family):
     def first(self, net: Convolutional, key: Array) -> Parameters:
         return _start.first(net.shapes(), key, self.scale, 1)
 
-    def inputs(self, net: Convolutional, sandbox: Sandbox, row: Row) -> Array:
-        planes = jnp.swapaxes(jax.nn.one_hot(row.tokens, net.planes), 1, 2)[:, :, None]
+    def inputs(self, net: Convolutional, sandbox: Sandbox, batch: Example) -> Array:
+        planes = jnp.swapaxes(jax.nn.one_hot(batch.tokens, net.planes), 1, 2)[:, :, None]
         planes = jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, net.columns - sandbox.tokens)))
         if self.order is None:
             return planes
         return planes[..., np.random.default_rng(self.order).permutation(net.columns)]
 
     def logits(
-        self,
-        net: Convolutional,
-        sandbox: Sandbox,
-        arrays: Mapping[str, Array],
-        row: Row,
-        record: Record | None = None,
+        self, net: Convolutional, sandbox: Sandbox, arrays: Arrays, batch: Example, record: Record | None = None
     ) -> Array:
-        planes = self.inputs(net, sandbox, row).astype(arrays["unembed.W_U"].dtype)
+        planes = self.inputs(net, sandbox, batch).astype(arrays["unembed.W_U"].dtype)
         return net.forward(arrays, planes, record=record)[:, None]
 
 

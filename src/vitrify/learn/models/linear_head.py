@@ -8,58 +8,40 @@ Bietti 2024, arXiv 2412.06538 (in the spirit of their model of how facts are lea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from vitrify.arrays import Array
+from vitrify.arrays import Arrays
 from vitrify.learn.models import _start
-from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, normal
+from vitrify.learn.models.catalogue import Array, Example, Family, Parameters, Sandbox, inputs_of, normal
 from vitrify.net.architecture import Record
-from vitrify.net.transformer import Block, Head, Transformer
-from vitrify.sandboxes.catalogue import Row, Sandbox
+from vitrify.net.transformer import Block, Transformer
+from vitrify.parameters import NonNegative, Positive
 
 SCORES, SAID = "blocks.0.attn.W_K", "blocks.0.attn.W_V"
 
 
 @dataclass(frozen=True)
-class LinearHeadFamily(Family):
+class LinearHeadFamily(Family, small={"start": 0.3, "spread": 0.5}):
     """All numbers start at `start`, give or take `spread` of it.
 
     `last` answers the last question only, by counting tokens, which is quicker and the same: their order is nothing to
     such a head.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("start", "spread")
-    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"start": 0.3, "spread": 0.5})
+    TRACED = ("start", "spread")
 
-    start: float = 1e-5
-    spread: float = 0.0
+    start: Positive = 1e-5
+    spread: NonNegative = 0.0
     last: bool = False
 
-    def problems(self) -> Iterator[str]:
-        if not self.start > 0:
-            yield f"start must be positive, not {self.start:g}"
-        if self.spread < 0:
-            yield f"spread must not be negative, not {self.spread:g}"
-
     def architecture(self, sandbox: Sandbox) -> Transformer:
-        symbols, answers = inputs_of(sandbox), answers_of(sandbox)
-        head = Head("linear", "none" if sandbox.bidirectional else "causal")
-        return Transformer(
-            inputs=symbols,
-            output=answers,
-            max_length=sandbox.tokens,
-            d_model=len(symbols),
-            blocks=(Block((head,), 1, len(answers.symbols), d_out=len(answers.symbols)),),
-            pads=0,
-            residual="concatenate",
-            name=f"linear head on {sandbox.name}",
-        )
+        answers = len(sandbox.answers)
+        block = Block((_start.head_of(sandbox, attention="linear"),), 1, answers, d_out=answers)
+        return _start.transformer(sandbox, "linear head on", len(inputs_of(sandbox)), block, residual="concatenate")
 
     def first(self, net: Transformer, key: Array) -> Parameters:
         shapes = {name: net.shapes()[name] for name in (SCORES, SAID)}
@@ -68,21 +50,21 @@ class LinearHeadFamily(Family):
 
     def arrays(self, net: Transformer, parameters: Mapping[str, Array]) -> dict[str, Array]:
         kind, answers = parameters[SAID].dtype, len(net.output.symbols)
-        said = jnp.eye(answers, dtype=kind)
+        readout = jnp.eye(answers, dtype=kind)
         fixed = {
             "embed.W_E": jnp.eye(net.d_model, dtype=kind),
             "blocks.0.attn.b_Q": jnp.ones((1, 1), kind),
-            "blocks.0.attn.W_O": said[None],
-            "unembed.W_U": jnp.concatenate([jnp.zeros((net.d_model, answers), kind), said]),
+            "blocks.0.attn.W_O": readout[None],
+            "unembed.W_U": jnp.concatenate([jnp.zeros((net.d_model, answers), kind), readout]),
         }
         return _start.filled(net, {**fixed, **parameters})
 
     def logits(
-        self, net: Any, sandbox: Sandbox, arrays: Mapping[str, Array], row: Row, record: Record | None = None
+        self, net: Transformer, sandbox: Sandbox, arrays: Arrays, batch: Example, record: Record | None = None
     ) -> Array:
         if not self.last or record:
-            return super().logits(net, sandbox, arrays, row, record)
-        counts = jax.nn.one_hot(row.tokens + 1, net.d_model, dtype=arrays[SAID].dtype).sum(axis=1)
+            return super().logits(net, sandbox, arrays, batch, record)
+        counts = jax.nn.one_hot(batch.tokens + 1, net.d_model, dtype=arrays[SAID].dtype).sum(axis=1)
         return (counts @ (arrays[SCORES][0] * arrays[SAID][0]))[:, None]
 
 

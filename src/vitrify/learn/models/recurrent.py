@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
-from vitrify.arrays import Array
 from vitrify.learn.models import _start
 from vitrify.learn.models._start import Recurrence
-from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, too_small
+from vitrify.learn.models.catalogue import Array, Count, Family, Natural, Parameters, Sandbox, answers_of, inputs_of
 from vitrify.net.recurrent import Recurrent
-from vitrify.sandboxes.catalogue import Sandbox
 
 
 @dataclass(frozen=True)
-class RecurrentFamily(Family):
+class RecurrentFamily(Family, small={"state": 8, "d_embed": 4}):
     """A state of `state` numbers, driven by embeddings of `d_embed` numbers; `units` ReLU units read it, if any.
 
     `kind`: a simple recurrent net with ReLU (`elman`), an `lstm`, or linear in its state: one matrix (`linear`), a
@@ -26,20 +21,15 @@ class RecurrentFamily(Family):
     of `factors` Householder factors. Embeddings begin with norm √d_embed.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("scale",)
-    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"state": 8, "d_embed": 4})
+    TRACED = ("scale",)
 
     kind: Recurrence = "lstm"
-    state: int = 64
-    d_embed: int = 32
-    units: int = 0
-    factors: int = 1
-    pads: int = 1
+    state: Count = 64
+    d_embed: Count = 32
+    units: Natural = 0
+    factors: Count = 1
+    pads: Natural = 1
     scale: float = 1.0
-
-    def problems(self) -> Iterator[str]:
-        yield from _start.cell_problems(self.kind, self.state, self.factors)
-        yield from too_small(self, d_embed=1, units=0, pads=0)
 
     def architecture(self, sandbox: Sandbox) -> Recurrent:
         return Recurrent(
@@ -55,10 +45,10 @@ class RecurrentFamily(Family):
         )
 
     def first(self, net: Recurrent, key: Array) -> Parameters:
-        found = _start.first(net.shapes(), key, self.scale, 1, net)
-        embedded = found["embed.W_E"]
+        arrays = _start.first(net.shapes(), key, self.scale, 1, net)
+        embedded = arrays["embed.W_E"]
         size = jnp.sqrt((embedded**2).mean(axis=-1, keepdims=True))
-        return found | {"embed.W_E": embedded / size}
+        return arrays | {"embed.W_E": embedded / size}
 
 
 MODEL = RecurrentFamily

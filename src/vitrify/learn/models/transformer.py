@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
-from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.learn.models import _start
-from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, too_small
-from vitrify.net.transformer import Block, Head, Transformer
-from vitrify.sandboxes._parameters import later
-from vitrify.sandboxes.catalogue import Sandbox
+from vitrify.learn.models.catalogue import Array, Family, Parameters, Sandbox, answers_of, inputs_of
+from vitrify.net.transformer import Block, Transformer
+from vitrify.parameters import Count, Natural, Within, later
 
 Positions = Literal["learned", "none", "rotary", "relative", "alibi"]
 ROTARY_BASE = 10_000.0
@@ -25,7 +25,7 @@ FIXED = ("beta",)  # a temperature is a choice, no parameter
 
 
 @dataclass(frozen=True)
-class TransformerFamily(Family):
+class TransformerFamily(Family, small={"layers": 1, "heads": 2, "d_model": 8, "units": 8}):
     """`layers` blocks of `heads` heads and `units` ReLU units (4 d_model, if not given; 0 leaves attention only).
 
     `positions`: a learned vector per place, none, a rotation of queries and keys (`rotary`), a learned number per
@@ -37,28 +37,26 @@ class TransformerFamily(Family):
     else Adam moves them, which must go some way before a softmax notices.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("scale", "gain")
-    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"layers": 1, "heads": 2, "d_model": 8, "units": 8})
+    TRACED = ("scale", "gain")
 
-    layers: int = 2
-    heads: int = 2
-    d_model: int = 32
-    d_head: int | None = None
-    units: int | None = None
+    layers: Count = 2
+    heads: Natural = 2
+    d_model: Count = 32
+    d_head: Count | None = None
+    units: Natural | None = None
     positions: Positions = "learned"
     attention: Literal["softmax", "sparsemax", "linear"] = "softmax"
     norm: bool = True
     tied: bool = False
     biases: bool = True
-    loops: int = 1
-    pads: int = 1
-    room: int = later(0)
+    loops: Count = 1
+    pads: Natural = 1
+    max_positions: Annotated[int, Within(0)] = later(0)
     scale: float = 1.0
     gain: float = 1.0
 
-    def problems(self) -> Iterator[str]:
-        yield from too_small(self, layers=1, heads=0, d_model=1, loops=1, pads=0, room=0)
-        yield from head_problems(self.d_model, self.heads, self.d_head, self.positions)
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        yield from head_conflicts(self.d_model, self.heads, self.d_head, self.positions)
 
     @property
     def size(self) -> int:
@@ -68,11 +66,10 @@ class TransformerFamily(Family):
     def architecture(self, sandbox: Sandbox) -> Transformer:
         if self.tied and sandbox.answers != sandbox.symbols:
             raise InputError(f"a tied transformer answers with the symbols that it reads: {sandbox.name} has others")
-        longest = max(sandbox.tokens, self.room)
+        longest = max(sandbox.tokens, self.max_positions)
         window = longest + self.pads if self.positions in ("relative", "alibi") else None
         rotary = ROTARY_BASE if self.positions == "rotary" else 0.0
-        mask: Literal["none", "causal"] = "none" if sandbox.bidirectional else "causal"
-        head = Head(self.attention, mask, window=window, rotary=rotary)
+        head = _start.head_of(sandbox, attention=self.attention, window=window, rotary=rotary)
         units = 4 * self.d_model if self.units is None else self.units
         block = Block((head,) * self.heads, self.size, self.size, units)
         return Transformer(
@@ -92,40 +89,58 @@ class TransformerFamily(Family):
         """Name and shape of every array that is trained."""
         dropped = set(FIXED) | (set() if self.biases else {"b_Q", "b_K", "b_V", "b_in", "b_out"})
         dropped |= {"b_rel"} if self.positions == "alibi" else set()
-        whole = {"pos_embed.W_pos"} if self.positions != "learned" else set()
-        whole |= {"unembed.W_U"} if self.tied else set()
+        fixed = {"pos_embed.W_pos"} if self.positions != "learned" else set()
+        fixed |= {"unembed.W_U"} if self.tied else set()
         shapes = net.shapes().items()
-        return {name: shape for name, shape in shapes if name not in whole and name.split(".")[-1] not in dropped}
+        return {name: shape for name, shape in shapes if name not in fixed and name.split(".")[-1] not in dropped}
 
     def first(self, net: Transformer, key: Array) -> Parameters:
         return _start.first(self.trained(net), key, self.scale, self.layers * self.loops, net)
 
     def arrays(self, net: Transformer, parameters: Mapping[str, Array]) -> dict[str, Array]:
-        found = dict(parameters)
-        for name in [name for name in found if name.endswith("b_rel")]:
-            found[name] = found[name] * jnp.asarray(self.gain, found[name].dtype)
+        arrays = dict(parameters)
+        for name in [name for name in arrays if name.endswith("b_rel")]:
+            arrays[name] = arrays[name] * jnp.asarray(self.gain, arrays[name].dtype)
         if self.positions == "alibi":
-            kind = next(iter(found.values())).dtype
+            kind = next(iter(arrays.values())).dtype
             tables = {name: shape for name, shape in net.shapes().items() if name.endswith("b_rel")}
-            found |= {name: sloped(heads, window, kind) for name, (heads, window) in tables.items()}
+            arrays |= {name: sloped(heads, window, kind) for name, (heads, window) in tables.items()}
         if self.tied:  # BOS is read, and never an answer
-            found["unembed.W_U"] = found["embed.W_E"][1:].T
-        return _start.filled(net, found, self.size**-0.5)
+            arrays["unembed.W_U"] = arrays["embed.W_E"][1:].T
+        return _start.filled(net, arrays, self.size**-0.5)
 
 
-def sloped(heads: int, window: int, kind: Any = np.float32) -> Array:
-    """What ALiBi adds to the scores [head, distance]: in every head less, the further a key is."""
+def sloped(heads: int, window: int, kind: DTypeLike = np.float32) -> Array:
+    """Return the ALiBi biases of the scores [head, distance]: lower for more distant keys."""
     slopes = 2.0 ** (-STEEPEST * (np.arange(heads) + 1) / heads)
     return jnp.asarray(-slopes[:, None] * np.arange(window), kind)
 
 
-def head_problems(d_model: int, heads: int, d_head: int | None, positions: Positions) -> Iterator[str]:
-    """What is wrong with the width of heads."""
+class OverTransformer(Family):
+    """A family whose nets are those of a transformer with some parts exchanged; fields of one name are the same."""
+
+    INSTEAD: ClassVar[Mapping[str, object]] = MappingProxyType({})  # sizes of the transformer that are no fields here
+
+    @cached_property
+    def plain(self) -> TransformerFamily:
+        """The transformer."""
+        names = [entry.name for entry in fields(TransformerFamily) if hasattr(self, entry.name)]
+        return TransformerFamily(**{name: getattr(self, name) for name in names} | dict(self.INSTEAD))
+
+    def first(self, net: Transformer, key: Array) -> Parameters:
+        return self.plain.first(net, key)
+
+    def arrays(self, net: Transformer, parameters: Mapping[str, Array]) -> dict[str, Array]:
+        return self.plain.arrays(net, parameters)
+
+
+def head_conflicts(d_model: int, heads: int, d_head: int | None, positions: Positions) -> Iterator[tuple[str, str]]:
+    """Return what is wrong with the width of heads."""
     if d_head is None and heads > 0 and d_model % heads:
-        yield f"d_model {d_model} must be a multiple of heads {heads}, or give d_head"
+        yield "d_model", f"{d_model} must be a multiple of heads {heads}, or give d_head"
     size = d_head or d_model // max(heads, 1)
     if positions == "rotary" and heads > 0 and size % 2:
-        yield f"rotary positions turn pairs of numbers: d_head must be even, not {size}"
+        yield "d_head", f"must be even, as rotary positions turn pairs of numbers, not {size}"
 
 
 MODEL = TransformerFamily

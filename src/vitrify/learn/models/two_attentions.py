@@ -12,84 +12,63 @@ value matrices and without tokens among the keys: these would tell at once how l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
 from vitrify.arrays import Array
 from vitrify.errors import InputError
 from vitrify.learn.models import _start
-from vitrify.learn.models.catalogue import Family, Parameters, answers_of, inputs_of, normal, too_small
-from vitrify.net.architecture import Record
-from vitrify.net.transformer import Block, Head, Transformer
-from vitrify.sandboxes.catalogue import Row, Sandbox
+from vitrify.learn.models.catalogue import Count, Family, NonNegative, Parameters, Positive, Sandbox, inputs_of, normal
+from vitrify.net.transformer import Block, Transformer
 
 PLACES, TOKENS = "blocks.0.attn.W_Q", "blocks.1.attn.W_Q"  # the arrays that hold the scores of places, and A
 DISTANCES = "blocks.0.attn.b_rel"  # scores of places, where they depend on distances only
 
 
 @dataclass(frozen=True)
-class TwoAttentionsFamily(Family):
+class TwoAttentionsFamily(Family, small={"alike": -5.0, "scale": 0.1}):  # there is much to learn
     r"""`heads` fetch in the first layer; with `wide` what they fetched asks, too.
 
-    `alike` is what $A$ has on its diagonals at first, between the present token and what each head fetched; `least` is
-    $\varepsilon$, `scale` the deviation of the first scores of places, and with `wide` that of $A$ too. With `relative`
-    there is one number per head and distance instead of one per head and pair of places.
+    `alike` is the initial value of the diagonals of $A$, between the present token and what each head fetched;
+    `epsilon` is $\varepsilon$, `scale` the deviation of the first scores of places, and with `wide` that of $A$ too.
+    With `relative` there is one number per head and distance instead of one per head and pair of places.
     """
 
-    TRACED: ClassVar[tuple[str, ...]] = ("alike", "scale")
-    SMALL: ClassVar[Mapping[str, Any]] = MappingProxyType({"alike": -5.0, "scale": 0.1})  # there is much to learn
+    TRACED = ("alike", "scale")
 
     alike: float = 0.1
-    least: float = 1e-3
-    scale: float = 0.0
-    heads: int = 1
+    epsilon: Positive = 1e-3
+    scale: NonNegative = 0.0
+    heads: Count = 1
     wide: bool = False
     relative: bool = False
 
-    def problems(self) -> Iterator[str]:
-        yield from too_small(self, scale=0, heads=1)
-        if not self.least > 0:
-            yield f"least must be positive, not {self.least:g}: a token that is not there has probability least"
-
     def architecture(self, sandbox: Sandbox) -> Transformer:
-        inputs = inputs_of(sandbox)
-        if sandbox.answers != sandbox.symbols:
+        symbols = inputs_of(sandbox)[1:]
+        if sandbox.answers != symbols:
             raise InputError(f"two attentions answer with the symbols that they read: {sandbox.name} has others")
-        count, places = len(sandbox.symbols), sandbox.tokens
-        head = Head(mask="none" if sandbox.bidirectional else "causal")
-        first = Head(mask=head.mask, window=places) if self.relative else head
+        count, places = len(symbols), sandbox.tokens
         known = 0 if self.relative else places
-        return Transformer(
-            inputs=inputs,
-            output=answers_of(sandbox),
-            max_length=places,
-            d_model=count + known,
-            blocks=(
-                Block((first,) * self.heads, known or 1, count, d_out=count),
-                Block((head,), count * self.heads, count, d_out=count),
-            ),
-            pads=0,
-            residual="concatenate",
-            name=f"two attentions on {sandbox.name}",
-        )
+        fetch = (_start.head_of(sandbox, window=places if self.relative else None),) * self.heads
+        first = Block(fetch, known or 1, count, d_out=count)
+        second = Block((_start.head_of(sandbox),), count * self.heads, count, d_out=count)
+        return _start.transformer(sandbox, "two attentions on", count + known, first, second, residual="concatenate")
 
     def first(self, net: Transformer, key: Array) -> Parameters:
         shapes, count = net.shapes(), len(net.output.symbols)
         looks = DISTANCES if self.relative else PLACES
         scale = {looks: self.scale, TOKENS: self.scale if self.wide else 0.0}
-        found = normal(key, {name: shapes[name] for name in scale}, scale)
+        arrays = normal(key, {name: shapes[name] for name in scale}, scale)
         like = self.alike * jnp.tile(jnp.eye(count), self.heads)  # the present token and what each head fetched
-        found[TOKENS] = self._asking(net, found[TOKENS]).at[0, :count].add(like)
-        return found if self.relative else found | {PLACES: _only(found[PLACES], count)}
+        arrays[TOKENS] = self._asking(net, arrays[TOKENS]).at[0, :count].add(like)
+        return arrays if self.relative else arrays | {PLACES: _only(arrays[PLACES], count)}
 
     def _asking(self, net: Transformer, queries: Array) -> Array:
         """Queries of the second attention that read the token and, if it is wide, what was fetched; not the place."""
-        found = _only(queries, 0, len(net.output.symbols))
-        return found + _only(queries, net.d_model) if self.wide else found
+        masked = _only(queries, 0, len(net.output.symbols))
+        return masked + _only(queries, net.d_model) if self.wide else masked
 
     def arrays(self, net: Transformer, parameters: Mapping[str, Array]) -> dict[str, Array]:
         count, base, heads = len(net.output.symbols), net.d_model, self.heads
@@ -116,11 +95,9 @@ class TwoAttentionsFamily(Family):
             },
         )
 
-    def logits(
-        self, net: Any, sandbox: Sandbox, arrays: Mapping[str, Array], row: Row, record: Record | None = None
-    ) -> Array:
+    def answered(self, sandbox: Sandbox, logits: Array) -> Array:
         """The logarithms of what the second attention finds."""
-        return jnp.log(super().logits(net, sandbox, arrays, row, record) + self.least)
+        return jnp.log(super().answered(sandbox, logits) + self.epsilon)
 
 
 def _only(queries: Array, start: int, end: int | None = None) -> Array:

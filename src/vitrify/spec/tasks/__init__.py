@@ -1,1 +1,1 @@
-"""Catalogue of tasks: what a network is asked about words, one task per file, `TASK` in each."""
+"""Catalogue of tasks on words, one task per file, `TASK` in each."""

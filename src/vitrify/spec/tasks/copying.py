@@ -1,55 +1,56 @@
 r"""Copying: a text, separators, and the text once more, symbol by symbol.
 
 A word is a text $x_1 \dots x_L$, `gram` separators `|`, and the text again. From the last separator on, the answer is
-the symbol that comes next, and at the end `|`. Copying by look-up finds the last `gram` symbols in the text, so no run
-of so many symbols may occur twice in it; as many separators stand for the beginning of the text. (Jelassi et al. 2024,
+the symbol that comes next, and at the end `|`. Copying by look-up finds the last `gram` symbols in the text, so no
+n-gram of this length may occur twice in it; the separators stand for the beginning of the text. (Jelassi et al. 2024,
 arXiv 2402.01032.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from vitrify.spec.tasks.catalogue import MANY, Answer, Task, Within, Word, letters
+from vitrify.parameters import Within
+from vitrify.spec.tasks.catalogue import MAX_SIZE, Answer, Task, Word, letters
 
 SEPARATOR = "|"
-TOURED = 4  # texts with more than a fourth of all runs are parts of tours
+TOUR_FRACTION = 4  # texts with more than 1/4 of all n-grams are parts of Eulerian tours
 
 
 @dataclass(frozen=True)
 class Copying(Task):
-    """The next symbol of a text of at most `size` symbols in which no run of `gram` of them comes twice.
+    """The next symbol of a text of at most `size` symbols in which no n-gram of `gram` symbols occurs twice.
 
     >>> Copying(symbols=2, size=3, gram=2).answers("aab||aab")
     [None, None, None, None, 'a', 'a', 'b', '|']
     """
 
     name: ClassVar[str] = "copying"
+    SAMPLES: ClassVar = {"copying": {"symbols": 4, "size": 12, "gram": 3}}
     free: ClassVar[bool] = False
 
-    symbols: Annotated[int, Within(1, MANY)]
-    size: Annotated[int, Within(1, MANY)]
+    symbols: Annotated[int, Within(1, MAX_SIZE)]
+    size: Annotated[int, Within(1, MAX_SIZE)]
     gram: Annotated[int, Within(1, 64)]
 
-    @classmethod
-    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        longest = given["symbols"] ** given["gram"] + given["gram"] - 1
-        if given["size"] > longest:
-            yield "size", f"size must be at most {longest}, as longer texts repeat a run, is {given['size']}"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        longest = self.symbols**self.gram + self.gram - 1
+        if self.size > longest:
+            yield "size", f"must be at most {longest}, as longer texts repeat a run, not {self.size}"
 
     @property
     def length(self) -> int:
-        """The longest text, the separators and the copy."""
+        """Length of the longest text, the separators and the copy."""
         return 2 * self.size + self.gram
 
     @cached_property
     def letters(self) -> tuple[str, ...]:
-        """The symbols of texts."""
+        """Symbols of texts."""
         return letters(self.symbols)
 
     @cached_property
@@ -66,12 +67,12 @@ class Copying(Task):
         return ([None] * silent + text + [SEPARATOR])[: len(word)]
 
     def repeats(self, text: Sequence[str]) -> bool:
-        """Whether a run of `gram` symbols comes twice in a text."""
+        """Return True if an n-gram of `gram` symbols occurs twice in a text."""
         runs = [tuple(text[at : at + self.gram]) for at in range(len(text) - self.gram + 1)]
         return len(set(runs)) < len(runs)
 
     def word(self, text: Sequence[str]) -> tuple[str, ...]:
-        """The text, the separators, and its copy."""
+        """Return the text, the separators, and its copy."""
         return (*text, *[SEPARATOR] * self.gram, *text)
 
     def words(self, length: int) -> Iterator[tuple[str, ...]]:
@@ -80,20 +81,20 @@ class Copying(Task):
             yield from map(self.word, self._texts(size, lambda: self.letters))
 
     def draw(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
-        """A text that is as long as the length allows, drawn symbol by symbol and taken back where it would repeat.
+        """Return a text as long as the length allows, drawn symbol by symbol with backtracking where it would repeat.
 
-        One that needs many of all runs would be taken back for ever; it is a part of a tour of all runs.
+        Backtracking would take too long for texts with many of all n-grams; these are parts of a tour of all n-grams.
         """
         size = min(self.size, max(1, (length - self.gram) // 2))
-        if TOURED * size > self.symbols**self.gram:
+        if TOUR_FRACTION * size > self.symbols**self.gram:
             return self.word(self._tour(rng)[:size])[:length]
         text = next(self._texts(size, lambda: [self.letters[i] for i in rng.permutation(self.symbols)]))
         return self.word(text)[:length]
 
     def _tour(self, rng: np.random.Generator) -> list[str]:
-        """A random text with every run once: runs lead from all but their last symbol to all but their first.
+        """Return a random text with every n-gram once: a random Eulerian tour of the de Bruijn graph.
 
-        It walks while it can, and where it can't it goes back and inserts what is left on the way.
+        The walk continues while it can; then it goes back and inserts detours over unused edges.
         """
         ways: dict[tuple[str, ...], list[str]] = {}
         start = tuple(self.letters[i] for i in rng.integers(self.symbols, size=self.gram - 1))
@@ -110,7 +111,7 @@ class Copying(Task):
         return [*start, *tour[-2::-1]]
 
     def _texts(self, size: int, choices: Callable[[], Iterable[str]]) -> Iterator[tuple[str, ...]]:
-        """All texts of a size without repeats, in the order in which the choices for each place come."""
+        """Yield all texts of a size without repeats, in the order of the choices for each position."""
         text: list[str] = []
         seen: set[tuple[str, ...]] = set()
         waiting = [iter(choices())]

@@ -1,4 +1,4 @@
-"""Match2: whether some number of the word, perhaps this one itself, adds up with this one to 0 modulo M.
+"""Match2: does the number at each position sum to 0 modulo M with some number of the word, possibly itself?
 
 (Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896.)
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
-from vitrify.spec.tasks._matching import Matching
+from vitrify.spec.computation.matching import Matching
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Match2(Matching):
     """
 
     name: ClassVar[str] = "match2"
+    SAMPLES: ClassVar = {"match2": {"modulus": 101, "length": 32}}
 
     def sums(self, numbers: Sequence[int]) -> Sequence[Set[int]]:
         return [{*numbers}] * len(numbers)

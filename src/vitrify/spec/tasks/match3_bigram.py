@@ -1,4 +1,4 @@
-"""Match3 with neighbours: whether this number and some two numbers next to each other add up to 0 modulo M.
+"""Match3 with bigrams: does each number sum to 0 modulo M with some two adjacent numbers?
 
 (Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896.)
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from vitrify.spec.tasks._matching import Matching
+from vitrify.spec.computation.matching import Matching
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Match3Bigram(Matching):
     """
 
     name: ClassVar[str] = "match3-bigram"
+    SAMPLES: ClassVar = {"match3-bigram": {"modulus": 31, "length": 24}}
 
     def sums(self, numbers: Sequence[int]) -> Sequence[Set[int]]:
         return [{(a + b) % self.modulus for a, b in pairwise(numbers)}] * len(numbers)

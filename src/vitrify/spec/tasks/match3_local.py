@@ -1,16 +1,16 @@
-"""Match3 nearby: whether this number and some two numbers within a few places of it add up to 0 modulo M.
+"""Local Match3: does each number sum to 0 modulo M with some two numbers within a few positions of it?
 
 Both may be the same, or this one itself. (Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from vitrify.spec.tasks._matching import Matching
-from vitrify.spec.tasks.catalogue import Within
+from vitrify.parameters import Within
+from vitrify.spec.computation.matching import Matching
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,17 @@ class Match3Local(Matching):
     """
 
     name: ClassVar[str] = "match3-local"
+    SAMPLES: ClassVar = {"match3-local": {"modulus": 31, "length": 24, "reach": 2}}
 
-    reach: Annotated[int, Within(1, 16)]
+    reach: Annotated[int, Within(1, 64)]
 
-    @classmethod
-    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        if given["reach"] >= given["length"]:
-            yield "reach", f"reach must be below length = {given['length']}, is {given['reach']}"
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.reach >= self.length:
+            yield "reach", f"must be below length = {self.length}, not {self.reach}"
 
     def sums(self, numbers: Sequence[int]) -> Sequence[Set[int]]:
-        near = [numbers[max(0, i - self.reach) : i + self.reach + 1] for i in range(len(numbers))]
-        return [{(a + b) % self.modulus for a in some for b in some} for some in near]
+        windows = [numbers[max(0, i - self.reach) : i + self.reach + 1] for i in range(len(numbers))]
+        return [{(a + b) % self.modulus for a in window for b in window} for window in windows]
 
 
 TASK = Match3Local

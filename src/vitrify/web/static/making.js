@@ -2,19 +2,8 @@
 
 import { ask, complain, find, follow, make, number, show } from "./page.js";
 
-// What the options of `vitrify build` are, by the name under which a construction has them.
-const OPTIONS = {
-  attention: { label: "attention", choices: ["soft", "sparse", "hard"] },
-  max_length: { label: "longest input, in tokens", least: 1 },
-  positions: { label: "position code", choices: ["dyadic", "quadratic", "sqrt"] },
-  window: { label: "answer from the last n−1 words, n", least: 1 },
-  depth: { label: "drop derivations deeper than", least: 1 },
-  tolerance: { label: "what soft attention may do to an output", real: true },
-  mode: { label: "ways to compare counts", choices: ["bounded", "layernorm"] },
-  dimension: { label: "numbers in the code of a word", least: 1 },
-  units: { label: "hidden units", least: 1 },
-  seed: { label: "seed of the random codes", least: 0 },
-};
+// The one option that is of the spec and not of a construction; those of constructions come with the spec.
+const DEPTH = { name: "depth", help: "drop derivations deeper than", kind: "int", low: 1, choices: [], default: null };
 
 let spec = null; // what the app said of the given spec
 let job = null; // what is being built
@@ -23,7 +12,7 @@ export function prepareMaking(state, built) {
   const example = find("example");
   example.addEventListener("change", () => void takeExample());
   find("file").addEventListener("change", () => void takeFile());
-  find("shape").addEventListener("change", showShape);
+  find("construction").addEventListener("change", showConstruction);
   find("build").addEventListener("click", () => void build(state, built));
   find("stop").addEventListener("click", () => job && void ask("DELETE", `/api/glass/jobs/${job}`));
   find("check").addEventListener("click", () => void check(state));
@@ -62,7 +51,7 @@ async function take(name, body) {
   }
   if (spec?.warnings.length) complain("spec-complaint", spec.warnings.join("\n"));
   await showText(name, body);
-  showShapes();
+  showConstructions();
 }
 
 async function showText(name, body) {
@@ -73,38 +62,41 @@ async function showText(name, body) {
   text.querySelector("code").textContent = readable ? (await body.text()).slice(0, 20000) : "not a text";
 }
 
-function showShapes() {
-  const shape = find("shape");
-  const shapes = spec ? spec.shapes : [];
-  shape.replaceChildren(...shapes.map((one) => make("option", { value: one.shape, selected: one.default }, one.shape)));
-  shape.disabled = find("build").disabled = !shapes.length;
-  showShape();
+function showConstructions() {
+  const select = find("construction");
+  const entries = spec ? spec.constructions : [];
+  select.replaceChildren(...entries.map((one) => make("option", { value: one.construction, selected: one.default }, one.construction)));
+  select.disabled = find("build").disabled = !entries.length;
+  showConstruction();
 }
 
-function showShape() {
-  const chosen = spec?.shapes.find((one) => one.shape === find("shape").value);
-  find("shape-summary").textContent = chosen ? chosen.summary : "";
+function showConstruction() {
+  const chosen = spec?.constructions.find((one) => one.construction === find("construction").value);
+  find("construction-summary").textContent = chosen ? chosen.summary : "";
   show(find("options"), Boolean(chosen));
-  const names = chosen ? Object.keys(OPTIONS).filter((name) => chosen.choices.includes(name)) : [];
-  if (chosen && spec.depth) names.push("depth");
-  find("option-fields").replaceChildren(...names.map(field));
+  const offered = chosen ? [...chosen.choices, ...(spec.depth ? [DEPTH] : [])] : [];
+  find("option-fields").replaceChildren(...offered.map(field));
 }
 
-function field(name) {
-  const { label, choices, least, real } = OPTIONS[name];
+function field({ name, help, kind, low, high, choices, default: usual }) {
   const id = `option-${name}`;
-  const control = choices
-    ? make("select", { id }, make("option", { value: "" }, "as usual"), choices.map((one) => make("option", {}, one)))
-    : make("input", { id, type: "number", min: least, step: real ? "any" : 1, placeholder: "as usual" });
-  control.dataset.option = name;
-  return make("div", { class: "field" }, make("label", { for: id }, label), control);
+  const placeholder = usual === null ? "by default" : String(usual);
+  const named = kind === "bool" ? ["true", "false"] : choices;
+  const control = named.length
+    ? make("select", { id }, make("option", { value: "" }, `by default, ${placeholder}`), named.map((one) => make("option", {}, String(one))))
+    : kind === "text" || kind === "str"
+      ? make("input", { id, type: "text", placeholder })
+      : make("input", { id, type: "number", min: low, max: high, step: kind === "float" ? "any" : 1, placeholder });
+  Object.assign(control.dataset, { option: name, kind });
+  return make("div", { class: "field" }, make("label", { for: id }, help || name), control);
 }
 
 function options() {
   const found = {};
   for (const control of find("option-fields").querySelectorAll("[data-option]")) {
     if (control.value === "") continue;
-    found[control.dataset.option] = control.type === "number" ? Number(control.value) : control.value;
+    const { option, kind } = control.dataset;
+    found[option] = kind === "int" || kind === "float" ? Number(control.value) : kind === "bool" ? control.value === "true" : control.value;
   }
   return found;
 }
@@ -113,7 +105,7 @@ async function build(state, built) {
   complain("build-complaint");
   busy(true);
   try {
-    const data = { spec: spec.spec, shape: find("shape").value, options: options() };
+    const data = { spec: spec.spec, construction: find("construction").value, options: options() };
     job = (await ask("POST", "/api/glass/nets", { data })).job;
     const net = await follow(job, (told) => progress("doing", told));
     showNet(net);
@@ -139,7 +131,7 @@ function progress(place, { doing, done, total }) {
 }
 
 function showNet(net) {
-  const size = net.ledger;
+  const size = net.sizes;
   show(find("made"));
   const called = net.name === "spec" ? "" : `${net.name}, `; // programs are called after their file, which is ours
   find("what").textContent = `${net.given}: ${called}${net.what}`;
@@ -152,7 +144,7 @@ function showNet(net) {
     ["of", size.dense.toLocaleString("en")],
     ["largest", number(size.max_abs)],
   ];
-  find("ledger").replaceChildren(...sizes.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))));
+  find("sizes").replaceChildren(...sizes.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))));
 }
 
 let checking = 0; // the number of the newest check
@@ -196,15 +188,12 @@ function facts(found) {
     const told = Object.entries(found.witness).map(([name, value]) => make("div", {}, make("b", {}, `${name}: `), words(value)));
     rows.push(...fact("witness", told, "witness"));
   }
-  rows.push(...fact("method", found.method), ...fact("domain", found.domain.split("; ").map((part) => make("div", {}, part))));
+  rows.push(...fact("method", found.words.methods), ...fact("domain", found.words.domains.map((part) => make("div", {}, part))));
   const shown = rows.length;
   rows.push(...fact("cases", found.cases.toLocaleString("en")));
-  for (const [name, value] of Object.entries(found.measured).slice(0, 6)) {
-    const allowed = name in found.declared ? ` (allowed ${words(found.declared[name])})` : "";
-    rows.push(...fact(name, words(value) + allowed));
-  }
-  rows.push(...fact("time", `${found.seconds} s`));
-  for (const note of found.notes) rows.push(...fact("note", note));
+  for (const [name, text] of found.words.quantities) rows.push(...fact(name, text));
+  rows.push(...fact("time", `${number(found.seconds)} s`));
+  for (const note of found.words.remarks) rows.push(...fact("note", note));
   const [first, rest] = [rows.slice(0, shown), rows.slice(shown)];
   return [make("dl", { class: "facts" }, first), make("details", {}, make("summary", {}, "The numbers"), make("dl", { class: "facts" }, rest))];
 }

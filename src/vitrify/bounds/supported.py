@@ -1,0 +1,33 @@
+"""Requirements of the bounds on a net: one kind of attention over tokens, and a length that it reads."""
+
+from __future__ import annotations
+
+from vitrify.arrays import Floats
+from vitrify.errors import BuildRefused, InputError
+from vitrify.net.architecture import Architecture
+from vitrify.net.sparse import dense
+from vitrify.net.transformer import AttentionKind, Transformer
+from vitrify.net.weights import Weights
+
+
+def plain_arrays(weights: Weights[Architecture], attention: AttentionKind, purpose: str) -> dict[str, Floats]:
+    """Return the dense arrays of a transformer with heads of one kind, an additive residual stream and no extras.
+
+    Any other net is refused; `purpose` ends the sentence that begins with "only … attention over tokens".
+    """
+    net = weights.architecture
+    if not isinstance(net, Transformer):
+        raise BuildRefused(f"only {attention} attention over tokens {purpose}; this net is {net.tag}")
+    kinds = {head.attention for block in net.blocks for head in block.heads}
+    odd = [f"{kind} attention" for kind in sorted(kinds - {attention})] + ["a layer norm"] * net.norm
+    odd += ["experts"] * any(block.experts for block in net.blocks)
+    odd += ["vectors as input"] * (net.reads != "tokens") + ["a growing residual stream"] * (net.residual != "add")
+    if odd:
+        raise BuildRefused(f"only {attention} attention over tokens {purpose}; this net has {', '.join(odd)}")
+    return {name: dense(array) for name, array in weights.arrays.items()}
+
+
+def refuse_length(net: Transformer, length: int) -> None:
+    """Refuse a length of words that the net does not read."""
+    if not 1 <= length <= net.max_length:
+        raise InputError(f"the net reads words of 1 to {net.max_length} letters, not {length}")

@@ -1,0 +1,1 @@
+"""Searches for inputs on which a network answers wrongly or with a small margin."""

@@ -1,0 +1,49 @@
+"""`certificate.json`: what was found about a model folder, and the hashes of the files that it was found about.
+
+The text is canonical JSON, so the same folder and evidence give the same bytes, and it holds a digest of itself: any
+changed byte is noticed. `vitrify recheck` reads it, with code of its own (`rechecking.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from vitrify import __version__
+from vitrify.certification.evidence import Evidence
+from vitrify.certification.mutation_test import MutationTest
+from vitrify.encoding import Json, canonical, encoded
+from vitrify.errors import FolderError
+from vitrify.files import write_text
+from vitrify.net.folder import load, spec_path
+
+SCHEMA = 4
+NAME = "certificate.json"
+
+
+def certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> dict[str, Json]:
+    """The certificate of a folder as JSON data; how long things took is left out, so that it is the same every time."""
+    files = ("config.json", "labels.json", "model.safetensors", spec_path(folder).name)
+    size = load(folder, verify=False).sizes
+    proof = {key: value for key, value in (evidence.proof or {}).items() if key != "seconds"}
+    data: dict[str, Json] = {
+        "schema": SCHEMA,
+        "tool": f"vitrify {__version__}",
+        "sha256": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in files},
+        "evidence": replace(evidence, seconds=0.0, proof=proof).to_json(),
+        "mutations": None if broken is None else encoded(asdict(broken)),
+        "sizes": {"nonzero": size.nonzero, "dense": size.dense, "max_abs": size.max_abs},
+    }
+    return data | {"digest": hashlib.sha256(canonical(data).encode()).hexdigest()}
+
+
+def write_certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> None:
+    """Write the certificate into the folder, in one step, in the place of an earlier one."""
+    text = canonical(certificate(folder, evidence, broken))
+    try:
+        write_text(folder / NAME, text)
+    except OSError as error:
+        raise FolderError(
+            f"{folder / NAME} can't be written ({error.strerror}): make the folder writable, or say --no-write"
+        ) from None

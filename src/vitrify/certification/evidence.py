@@ -1,0 +1,383 @@
+"""Evidence: the verdict of a check as a tree of values, with its domains, quantities, criteria and parts.
+
+    Evidence
+      verdict       holds | fails | undecided
+      domains       what was run: a kind of case, a method, how many, how long
+      quantities    sizes and errors: declared by a formula or a tolerance, and measured
+      criteria      thresholds on values measured once per seed, each with its own verdict
+      witness       one concrete case that fails
+      proof         what was proved for all words at once (`margins/`)
+      figure        the data that the claim's figure is drawn from
+      parts         the evidence of each subject, by name
+
+Everything here is data: no field is a sentence that another module would have to take apart. Sentences are made where
+people read them, in `report/` and `cli/`. `Evidence.from_json(e.to_json()) == e` for every evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any, Literal, Self, TypeAlias
+
+from vitrify.encoding import Json, JsonMapping, decoded, encoded
+from vitrify.errors import InputError
+from vitrify.intervals import mean_interval
+
+Verdict = Literal["holds", "fails", "undecided"]
+Relation = Literal["=", "<=", ">="]
+Arithmetic = Literal["float64", "reals"]
+Progress = Callable[[int, int], None]  # cases done, cases in all
+Interval: TypeAlias = tuple[float, float]
+
+
+class Method(StrEnum):
+    """Method by which a verdict was reached."""
+
+    EXHAUSTIVE = "exhaustive"  # every case of a finite domain was run
+    SAMPLED = "sampled"  # some cases of a larger domain were run
+    PROVED = "proved"  # derived for all cases at once, with error bounds
+    CONSTRUCTED = "constructed"  # a counterexample was constructed and run
+    DERIVED = "derived"  # follows from the verdicts of other claims
+    TRAINED = "trained"  # measured on networks that were trained, several seeds each
+    INTEGRATED = "integrated"  # measured along gradient flows that were integrated numerically
+
+    @property
+    def complete(self) -> bool:
+        """Return whether a verdict by this method covers every case of its domain."""
+        return self in (Method.EXHAUSTIVE, Method.PROVED)
+
+
+class CaseKind(StrEnum):
+    """The kinds of cases that checks of nets run; a claim may name others in `Domain.kind`."""
+
+    WORDS = "words"  # all words of the lengths that the domain names
+    PREFIXES = "prefixes of sentences"  # all prefixes of sentences up to a length
+    LISTED_WORDS = "words that exercise the listed parts"  # every prefix of each
+    FIRST_WORDS = "first words"  # of a domain that is too large; every prefix of each
+    RANDOM_WORDS = "random words"  # every prefix of each
+    RANDOM_SENTENCES = "random sentences"  # every prefix of each
+
+
+class JsonData:
+    """A frozen dataclass as JSON data and back: fields by name, defaults left out."""
+
+    @classmethod
+    def from_json(cls, data: JsonMapping) -> Self:
+        """Return the value that `to_json` was called on; unknown and missing keys are refused."""
+        known: tuple[Field[object], ...] = fields(cls)  # type: ignore[arg-type]
+        required = {entry.name for entry in known if entry.default is MISSING and entry.default_factory is MISSING}
+        unknown, absent = set(data) - {entry.name for entry in known}, required - set(data)
+        if unknown or absent:
+            problems = [f"has no field {name!r}" for name in sorted(unknown)]
+            problems += [f"lacks the field {name!r}" for name in sorted(absent)]
+            raise InputError(f"{cls.__name__} as JSON {', '.join(problems)}")
+        return cls(**data)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return plain JSON data; fields that hold their default are left out."""
+        entries: tuple[Field[object], ...] = fields(self)  # type: ignore[arg-type]
+        values = {entry.name: (getattr(self, entry.name), _default(entry)) for entry in entries}
+        return {name: encoded(value) for name, (value, default) in values.items() if value != default}
+
+    def _normalize(self, *names: str) -> None:
+        """Store fields as what JSON gives back: lists, strings, plain numbers, and one NaN that equals itself."""
+        for name in names:
+            object.__setattr__(self, name, decoded(encoded(getattr(self, name))))
+
+    def _tuples(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else tuple(decoded(encoded(value))))  # type: ignore[arg-type]
+
+
+def _default(entry: Field[object]) -> object:
+    return entry.default if entry.default_factory is MISSING else entry.default_factory()
+
+
+@dataclass(frozen=True)
+class Domain(JsonData):
+    """Cases that were run together: `count` of a kind, of lengths `shortest` to `longest` where they have lengths.
+
+    `count` is None where something is proved of all cases, without counting them. `settings` holds what else determines
+    the domain, by name: the number of chains, of steps, of symbols.
+    """
+
+    kind: str
+    method: Method
+    count: int | None
+    shortest: int | None = None
+    longest: int | None = None
+    arithmetic: Arithmetic = "float64"
+    settings: JsonMapping = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", str(self.kind))
+        object.__setattr__(self, "method", Method(self.method))
+        self._normalize("count", "settings")
+
+    @property
+    def key(self) -> str:
+        """The method as one word that also names the arithmetic where it is not float64."""
+        return self.method.value if self.arithmetic == "float64" else f"{self.method.value} in {self.arithmetic}"
+
+
+@dataclass(frozen=True)
+class Quantity(JsonData):
+    """A measured value and, where a `relation` is given, what it must be: equal to, at most or at least `declared`."""
+
+    name: str
+    measured: Any
+    declared: Any = None
+    relation: Relation | None = None
+    interval: Interval | None = None
+
+    def __post_init__(self) -> None:
+        self._normalize("measured", "declared")
+        self._tuples("interval")
+        if self.relation not in (None, "=", "<=", ">="):
+            raise InputError(f"{self.name}: a relation is one of =, <=, >=, not {self.relation!r}")
+
+    @property
+    def met(self) -> bool | None:
+        """Return whether the measured value is as declared; None where nothing was declared."""
+        if self.relation is None:
+            return None
+        if self.relation == "=":
+            return bool(self.measured == self.declared)
+        if self.measured is None or self.declared is None:
+            return False
+        return bool(self.measured <= self.declared if self.relation == "<=" else self.measured >= self.declared)
+
+
+@dataclass(frozen=True)
+class Criterion(JsonData):
+    """A threshold on a quantity that has one value per seed: `needed` of the values must lie in the range.
+
+    A criterion that is a `premise` says that the setting of the claim was reached at all: where it is not met, the
+    claim is undecided. `values` may be empty in evidence of earlier versions, which recorded the summary alone.
+    """
+
+    name: str
+    needed: int
+    passed: int
+    total: int
+    mean: float
+    interval: Interval
+    lowest: float
+    highest: float
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    premise: bool = False
+    values: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._tuples("interval", "values")
+        self._normalize("mean", "lowest", "highest", "at_least", "at_most")
+
+    @classmethod
+    def judged(
+        cls,
+        name: str,
+        values: Iterable[float],
+        *,
+        at_least: float = -math.inf,
+        at_most: float = math.inf,
+        share: float = 1.0,
+        premise: bool = False,
+    ) -> Self:
+        """Return the criterion that at least a `share` of the values lies in a range; one that is no number does not.
+
+        >>> Criterion.judged("loss", [0.1, 0.1, 0.3], at_most=0.2, share=2 / 3).verdict
+        'holds'
+        """
+        numbers = [float(value) for value in values]
+        if not numbers:
+            raise InputError(f"{name}: no values to judge")
+        return cls(
+            name=name,
+            needed=math.ceil(share * len(numbers) - 1e-9),
+            passed=sum(at_least <= value <= at_most for value in numbers),
+            total=len(numbers),
+            mean=sum(numbers) / len(numbers),
+            interval=mean_interval(numbers),
+            lowest=min(numbers),
+            highest=max(numbers),
+            at_least=at_least,
+            at_most=at_most,
+            premise=premise,
+            values=tuple(numbers),
+        )
+
+    @property
+    def met(self) -> bool:
+        """Return whether enough values lie in the range."""
+        return self.passed >= self.needed
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on this criterion alone."""
+        return "holds" if self.met else "undecided" if self.premise else "fails"
+
+
+@dataclass(frozen=True)
+class Evidence(JsonData):
+    """The verdict of one check, and what it rests on.
+
+    `cases` is the number of judged answers: a check ends at the first wrong one. `checked` holds the net and the spec
+    that were compared, if any were, and the evidence of that check alone; it is not part of the JSON form.
+    """
+
+    verdict: Verdict
+    cases: int = 0
+    domains: tuple[Domain, ...] = ()
+    quantities: tuple[Quantity, ...] = ()
+    criteria: tuple[Criterion, ...] = ()
+    witness: JsonMapping | None = None
+    seed: int | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    proof: JsonMapping | None = None
+    figure: JsonMapping = field(default_factory=dict)
+    parts: Mapping[str, Evidence] = field(default_factory=dict)
+    checked: tuple[object, object, Evidence] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._normalize("witness", "proof", "figure", "cases", "seconds")
+        object.__setattr__(self, "seconds", round(self.seconds, 3))
+        for name in ("witness", "proof"):
+            object.__setattr__(self, name, getattr(self, name) or None)
+        for name in ("domains", "quantities", "criteria", "notes"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @classmethod
+    def from_json(cls, data: JsonMapping) -> Self:
+        """Return the evidence that `to_json` was called on."""
+        plain = {key: value for key, value in data.items() if key not in (*_LISTS, "parts")}
+        lists: dict[str, Any] = {
+            key: tuple(kind.from_json(entry) for entry in data.get(key, ())) for key, kind in _LISTS.items()
+        }
+        parts = {name: Evidence.from_json(part) for name, part in data.get("parts", {}).items()}
+        return replace(super().from_json(plain), **lists, parts=parts)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return plain JSON data; fields that hold their default are left out."""
+        return super(Evidence, replace(self, checked=None)).to_json()
+
+    # Reading the tree
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the methods of all parts: those of the domains, and `proved` where a proof holds."""
+        keys = [domain.key for domain in self.domains]
+        keys += [Method.PROVED.value] if self.proof is not None and self.proof.get("holds") else []
+        return tuple(dict.fromkeys([*keys, *(key for part in self.parts.values() for key in part.methods)]))
+
+    @property
+    def figures(self) -> dict[str, JsonMapping]:
+        """The data of the figure by subject: that of the parts where there are any."""
+        return {name: part.figure for name, part in self.parts.items() if part.figure}
+
+    def leaves(self) -> Iterator[tuple[tuple[str, ...], Evidence]]:
+        """Yield every evidence without parts, with the path of names to it."""
+        if not self.parts:
+            yield (), self
+        for name, part in self.parts.items():
+            for path, leaf in part.leaves():
+                yield (name, *path), leaf
+
+    def quantity(self, name: str) -> Quantity | None:
+        """The quantity of that name, of this evidence itself; None if there is none."""
+        return next((each for each in self.quantities if each.name == name), None)
+
+    def measured(self, name: str) -> Any:
+        """The measured value of a quantity; None if there is none of that name."""
+        each = self.quantity(name)
+        return None if each is None else each.measured
+
+    # Making new evidence
+
+    def adding(self, *quantities: Quantity) -> Evidence:
+        """Return the evidence with more quantities; one that is not met turns `holds` into `fails`."""
+        missed = {
+            each.name: {"declared": each.declared, "measured": each.measured}
+            for each in quantities
+            if each.met is False
+        }
+        longer = replace(self, quantities=(*self.quantities, *quantities))
+        if missed and self.verdict == "holds":
+            return replace(longer, verdict="fails", witness=missed)
+        return longer
+
+    def _repr_html_(self) -> str:
+        from vitrify.markup import badge, card, facts, folded, table, tag
+
+        words = [f"{self.cases:,} cases", *self.methods, f"{self.seconds:.3g} s"]
+        words += [f"seed {self.seed}"] if self.seed is not None else []
+        rows = [(d.kind, d.key, d.count, d.shortest, d.longest) for d in self.domains]
+        pieces = [table(["cases", "method", "number", "shortest", "longest"], rows, "domains")] if rows else []
+        if self.witness is not None:
+            pieces.append(folded("a case that fails", facts(self.witness), unfolded=True))
+        if self.quantities:
+            lines = [(q.name, q.relation, q.declared, q.measured) for q in self.quantities]
+            pieces.append(table(["quantity", "", "declared", "measured"], lines, "quantities"))
+        if self.criteria:
+            judged = [
+                (c.name, c.at_least, c.at_most, c.mean, f"{c.passed}/{c.total}", c.verdict) for c in self.criteria
+            ]
+            pieces.append(table(["criterion", "at least", "at most", "mean", "seeds", "verdict"], judged, "quantities"))
+        if self.proof is not None:
+            pieces.append(folded("proved for all words at once", facts(self.proof)))
+        if self.notes:
+            pieces.append(folded("notes", tag("ul", *(tag("li", note) for note in self.notes)), unfolded=True))
+        pieces += [folded(name, part._repr_html_()) for name, part in self.parts.items()]
+        return card(tag("span", badge(self.verdict), f" {', '.join(words)}"), *pieces)
+
+
+_LISTS: dict[str, type[JsonData]] = {"domains": Domain, "quantities": Quantity, "criteria": Criterion}
+
+
+def quantities(declared: JsonMapping, measured: JsonMapping, relation: Relation = "=") -> tuple[Quantity, ...]:
+    """Return a quantity for every name: those that are declared must be what is measured, the others are only stated.
+
+    >>> [(q.name, q.met) for q in quantities({"layers": 2}, {"layers": 2, "units": 7})]
+    [('layers', True), ('units', None)]
+    """
+    names = dict.fromkeys([*declared, *measured])
+    return tuple(
+        Quantity(name, measured.get(name), declared[name], relation)
+        if name in declared
+        else Quantity(name, measured[name])
+        for name in names
+    )
+
+
+def judged(criteria: Sequence[Criterion], domains: Sequence[Domain], **more: Any) -> Evidence:
+    """Return the verdict of criteria: undecided where a premise is not met, else fails where any other is not."""
+    missed = [each for each in criteria if not each.met]
+    worst = next((each for each in missed if each.premise), missed[0] if missed else None)
+    witness = None
+    if worst is not None:
+        outside = [at for at, value in enumerate(worst.values) if not worst.at_least <= value <= worst.at_most]
+        values = [worst.values[at] for at in outside]
+        witness = {"criterion": worst.name, "seeds outside the range": outside, "their values": values}
+    cases = sum(each.total for each in criteria)
+    verdict = "holds" if worst is None else worst.verdict
+    return Evidence(verdict, cases, tuple(domains), criteria=tuple(criteria), witness=witness, **more)
+
+
+def combine(parts: Mapping[str, Evidence]) -> Evidence:
+    """Return one evidence for several subjects: fails if any does, else undecided if any is, else holds."""
+    by_verdict = {part.verdict: name for name, part in reversed(list(parts.items()))}  # the first of each verdict
+    verdict: Verdict = "fails" if "fails" in by_verdict else "undecided" if "undecided" in by_verdict else "holds"
+    first = by_verdict[verdict]
+    witness = parts[first].witness
+    return Evidence(
+        verdict,
+        cases=sum(part.cases for part in parts.values()),
+        witness=None if witness is None else {"subject": first, **witness},
+        seconds=sum(part.seconds for part in parts.values()),
+        parts=dict(parts),
+    )

@@ -1,0 +1,394 @@
+r"""Margins of attention: for every word at once, the margin of the right keys, and what a head can therefore write.
+
+The score of key $j$ with contents $b$ for query $i$ with contents $a$ is $s = \text{base}_{ia}(j) +
+\text{contents}_{ia}(b)$. Whatever the word, the best score is at least the *floor* $\max_j \min_b s$. So a score that
+can win is at least the floor, and the *gap* is the least distance from such a score to the next lower one that another
+key can have at the same time. The word may end at the query, so later keys do not raise the floor. Errors move a score
+by at most $\delta$; with the gap $g$ (after $\beta$) the losing keys together get at most $(n-1)e^{-(g-2\delta)}$ of
+the weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitrify.arrays import Bools, Floats, Ints, Matrix
+from vitrify.certification.margins.rounding import MAX_EXPONENT, ValuePath, leaked_weight, part_ties, sparse_moved
+from vitrify.certification.margins.scores import Scores
+from vitrify.certification.margins.values import (
+    ROUNDOFF,
+    Stretch,
+    Undecided,
+    ValueFactor,
+    distinct,
+    is_unit_map,
+    rows_of,
+)
+from vitrify.net.attention import weigh
+from vitrify.net.labels import Looks
+from vitrify.net.sparse import dense
+
+MAX_SCORES = 1 << 29  # compared for one head; more are refused
+MAX_SCORES_HELD = 1 << 22  # in memory at once
+PAD, SEVERAL, NO_KEY = (-(1 << 40), -(2 << 40), -(3 << 40))  # a pad wins; it varies; no key is visible
+
+
+@dataclass(eq=False)
+class Selection:
+    """Keys that a head selects: the smallest gap, whether winners of different value may tie, the contents that win.
+
+    `shared`: several keys may win at once, whatever their values. `no_key`: some query may see no key.
+    `offsets` [query] is how far back the winner is, where that does not depend on the word. `rise` and `fall` are the
+    smallest and the largest growth of the score from one token to the next with the same contents.
+    """
+
+    gap: float
+    ties: bool
+    winners: tuple[Bools, ...]
+    offsets: Ints
+    shared: bool = False
+    no_key: bool = False
+    rise: float = np.inf
+    fall: float = -np.inf
+
+
+def selection_of(scores: Scores) -> Selection:
+    """Compare all scores that can meet: for every query, every key, and all contents of both.
+
+    Queries whose comparisons differ only by a renaming are tried once. Where different values tie, all are tried.
+    """
+    selection = _selection(scores, scores.alike())
+    if selection.ties and any(keys.agreed.max() >= 0 for keys in scores.keys):
+        return _selection(scores, [np.array([number]) for number in range(len(scores.contents))])
+    return selection
+
+
+def _selection(scores: Scores, groups: list[Ints]) -> Selection:
+    entries = sum(len(keys.stretch) * len(keys.contents) for keys in scores.keys)
+    if len(scores.queries) * len(groups) * entries > MAX_SCORES:
+        raise Undecided(f"{len(scores.queries)} × {len(groups)} × {entries} scores are too many to compare")
+    winners = tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys)
+    selection = Selection(np.inf, False, winners, np.full(len(scores.queries), NO_KEY))
+    ahead = [tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys) for _ in groups]
+    step = max(1, MAX_SCORES_HELD // max(1, scores.count))
+    for start in range(0, len(scores.queries), step):
+        some = slice(start, min(start + step, len(scores.queries)))
+        open_ = (
+            _decide_by_position(scores, selection, ahead[0], some) if scores.fixed else np.arange(some.start, some.stop)
+        )
+        if len(open_):
+            _decide_by_contents(scores, selection, groups, ahead, some, open_)
+    for group, mine in zip(groups, ahead, strict=True):
+        _rename(scores, selection, mine, group)
+    return selection
+
+
+def _decide_by_position(scores: Scores, selection: Selection, ahead: tuple[Bools, ...], some: slice) -> Ints:
+    """Decide the queries for which positions alone select one key, by more than rounding; return the other queries."""
+    first, end = scores.queries.start + some.start, scores.queries.start + some.stop
+    if scores.head.mask in ("none", "after"):
+        return np.arange(some.start, some.stop)
+    first = 0 if scores.head.window is None else first - scores.head.window + 1
+    tables, owners = [], []
+    for keys in scores.keys:
+        of = slice(max(0, first - keys.stretch.start), max(0, end - keys.stretch.start))
+        tables.append(scores.fixed_scores(keys, some, of))
+        owners.append(keys.stretch.positions[of])
+    scored, owner, row = np.hstack(tables), np.concatenate(owners), np.arange(some.stop - some.start)
+    if not len(owner):
+        return np.arange(some.start, some.stop)
+    top, best = scored.argmax(axis=1), scored.max(axis=1)
+    scored[row, top] = -np.inf
+    with np.errstate(invalid="ignore"):
+        margin = best - scored.max(axis=1)  # nan where no key is visible
+    clear = margin > scores.rounding
+    for number, table in enumerate(tables):
+        if table.shape[1]:
+            ahead[number][:] |= bool((table.max(axis=1) >= best - scores.rounding)[clear].any())
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(tables[-1], axis=1)[clear]
+    steps = steps[np.isfinite(steps)]
+    selection.rise = min(selection.rise, float(steps.min(initial=np.inf)))
+    selection.fall = max(selection.fall, float(steps.max(initial=-np.inf)))
+    selection.gap = min(selection.gap, float(margin[clear].min(initial=np.inf)))
+    back = np.where(owner[top] >= scores.keys[-1].stretch.start, scores.queries.positions[some] - owner[top], PAD)
+    selection.offsets[some] = np.where(clear, back, selection.offsets[some])
+    return np.asarray(some.start + np.flatnonzero(~clear))
+
+
+def _decide_by_contents(
+    scores: Scores, selection: Selection, groups: list[Ints], wins: list[tuple[Bools, ...]], some: slice, left: Ints
+) -> None:
+    """Compare the scores of the queries that are left, with all their contents."""
+    allowed = [scores.allowed(keys, some) for keys in scores.keys]
+    placed = [scores.by_position(keys, some) for keys in scores.keys]
+    for group, ahead in zip(groups, wins, strict=True):
+        query = scores.contents[group[0]]
+        shifts = [keys.places @ query for keys in scores.keys]
+        for i in left.tolist():
+            candidates_by_keys, row = [], i - some.start
+            for number, keys in enumerate(scores.keys):
+                seen = np.flatnonzero(allowed[number][row])
+                if len(seen):
+                    base = (placed[number][row] + shifts[number])[seen]
+                    candidates_by_keys.append((number, base, keys.contents @ (scores.places[i] + query), seen))
+            selection.no_key = selection.no_key or not candidates_by_keys or scores.head.mask == "after"
+            if candidates_by_keys:
+                _compare(scores, selection, ahead, i, candidates_by_keys)
+
+
+def _rename(scores: Scores, selection: Selection, ahead: tuple[Bools, ...], group: Ints) -> None:
+    """Transfer the contents that can win from the first query of a group to the others, rank by rank."""
+    for keys, wins, mine in zip(scores.keys, selection.winners, ahead, strict=True):
+        if len(group) == 1:
+            wins |= mine
+            continue
+        order = np.argsort(scores.by_contents(keys)[group], axis=1, kind="stable")
+        for row in order:
+            wins[row[mine[order[0]]]] = True
+
+
+def _compare(
+    scores: Scores,
+    selection: Selection,
+    ahead: tuple[Bools, ...],
+    i: int,
+    candidates_by_keys: list[tuple[int, Floats, Floats, Ints]],
+) -> None:
+    """Compare all keys for one query and its contents; `ahead` collects the contents of keys that can win."""
+    slack = scores.rounding
+    floor = -np.inf  # the score that the keys up to the query, which are always there, reach at least
+    for number, base, contents, seen in candidates_by_keys:
+        last = scores.queries.start + i - scores.keys[number].stretch.start
+        there = base if seen[-1] <= last else base[seen <= last]
+        floor = max(floor, float(there.max(initial=-np.inf) + contents.min()))
+    values, owners, agreed = [], [], []
+    for number, base, contents, seen in candidates_by_keys:
+        keys = scores.keys[number]
+        ahead[number][base.max() + contents >= floor - slack] = True
+        different, which = np.unique(contents, return_inverse=True)
+        low, high = np.full(len(different), np.iinfo(np.int64).max), np.full(len(different), -1)
+        np.minimum.at(low, which, keys.agreed)
+        np.maximum.at(high, which, keys.agreed)
+        table = base[:, None] + different[None]
+        close = np.flatnonzero(table > floor - selection.gap - slack)
+        at, content = np.divmod(close, len(different))
+        values.append(table.ravel()[close])
+        owners.append(keys.stretch.start + seen[at])
+        agreed.append(np.where(low == high, low, -1)[content])
+    value, owner, says = np.concatenate(values), np.concatenate(owners), np.concatenate(agreed)
+    order = np.argsort(-value, kind="stable")
+    value, owner, says = value[order], owner[order], says[order]
+    winning = int((value >= floor - slack).sum())
+    here = np.unique(owner[:winning])
+    place = int(scores.queries.start + i - here[0]) if here[0] >= scores.keys[-1].stretch.start else PAD
+    place = place if len(here) == 1 else SEVERAL
+    selection.offsets[i] = place if selection.offsets[i] in (NO_KEY, place) else SEVERAL
+    number, base, _, seen = candidates_by_keys[-1]
+    if number == len(scores.keys) - 1 and len(seen) > 1:
+        steps = np.diff(base)
+        selection.rise, selection.fall = (
+            min(selection.rise, float(steps.min())),
+            max(selection.fall, float(steps.max())),
+        )
+    group = np.concatenate([[0], np.cumsum(np.diff(value) < -slack)])  # scores that are equal up to rounding
+    first = np.searchsorted(group, np.arange(int(group[-1]) + 1))
+    owned, says_low = (np.minimum.reduceat(x, first) for x in (owner, says))
+    single = owned == np.maximum.reduceat(owner, first)
+    harmless = single | ((says_low == np.maximum.reduceat(says, first)) & (says_low >= 0))
+    candidates = int(group[winning - 1]) + 1
+    selection.shared = selection.shared or not bool(single[:candidates].all())
+    selection.ties = selection.ties or not bool(harmless[:candidates].all())
+    selection.gap = min(selection.gap, _least(value[first], owned, single, candidates))
+
+
+def _least(top: Floats, owned: Ints, single: Bools, candidates: int) -> float:
+    """The least distance of the first scores, sorted downwards, to a lower one that another key has."""
+    here, best = np.arange(candidates), np.inf
+    for step in range(1, len(top)):
+        here = here[here + step < len(top)]
+        there = here + step
+        other = ~(single[here] & single[there] & (owned[here] == owned[there]))
+        best = min(best, float((top[here] - top[there])[other].min(initial=np.inf)))
+        here = here[~other]  # a key does not compete with itself: take the next one
+        if not len(here):
+            break
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """Output of a head: factors on some dimensions, what positions alone give [position, dims], and the error."""
+
+    factors: tuple[ValueFactor, ...]
+    places: Floats
+    error: Floats
+    leak: float = 0.0
+
+
+def selected(
+    name: str,
+    scores: Scores,
+    selection: Selection,
+    value: Matrix,
+    bias: Floats,
+    dims: Ints,
+    path: ValuePath | None = None,
+) -> Written:
+    """Return what a head that selects its keys writes into dimensions, by the map `value` [residual stream, dims].
+
+    `path` is the way from values to dimensions in a floating-point format.
+    """
+    leak, uneven = _leaked_weight(name, scores, selection)
+    spread = _spread(scores, value)
+    passed = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
+    error = passed + (leak + uneven) * (spread + 2 * passed) + 8 * ROUNDOFF * scores.count * (spread + 1)
+    if path:
+        one = scores.head.attention == "hard" and scores.head.ties != "average"  # one of the tied keys wins
+        error = error + path.error(scores, leak, shared=selection.shared and not one)
+    here = np.zeros((len(scores.queries), len(dims)))
+    ahead = [(keys, wins) for keys, wins in zip(scores.keys, selection.winners, strict=True) if wins.any()]
+    if not ahead:  # no key is ever visible
+        return Written((), here, error, leak)
+    if any(keys.values is None for keys, _ in ahead):
+        return Written((_copied(name, [keys.stretch for keys, _ in ahead], value, bias, dims),), here, error, leak)
+    nothing = [np.zeros((1, len(dims)))] if selection.no_key else []
+    sets = [distinct(np.vstack([v for v, w in zip(keys.values or (), wins, strict=True) if w])) for keys, wins in ahead]
+    if not selection.ties or (scores.head.attention == "hard" and scores.head.ties != "average"):
+        return Written((ValueFactor.of(name, dims, distinct(np.vstack([*sets, *nothing]))),), here, error, leak)
+    if len(scores.keys[0].stretch) == 1 and all(len(points) == 1 for points in sets):
+        count = np.arange(scores.count)[:, None]  # tokens that share the weight with the pad, or among themselves
+        means = [sets[0]] if len(sets) == 1 else [(sets[0] + count * sets[1]) / (1 + count), sets[1]]
+        return Written((ValueFactor.of(name, dims, distinct(np.vstack([*means, *nothing]))),), here, error, leak)
+    every = np.vstack([*sets, *nothing])
+    return Written((ValueFactor.box(name, dims, every.min(axis=0), every.max(axis=0)),), here, error, leak)
+
+
+def _leaked_weight(name: str, scores: Scores, selection: Selection) -> tuple[float, float]:
+    """Return the weight that losing keys can get, and the weight that errors can move between tied winners."""
+    head, gap, delta = scores.head, selection.gap, scores.delta
+    if scores.arithmetic:
+        leak, uneven = leaked_weight(name, scores, gap, selection.ties)
+    elif head.attention == "softmax":
+        leak = (scores.count - 1) * float(np.exp(min(2 * delta - gap, 0.0))) if np.isfinite(gap) else 0.0
+        uneven = float(np.expm1(min(2 * delta, 1.0))) if selection.ties else 0.0
+    elif head.attention == "sparsemax":
+        if gap - 2 * delta < 1:
+            raise Undecided(f"{name!r}: a margin of {gap - 2 * delta:.3g} is less than the 1 that sparsemax needs")
+        leak, uneven = 0.0, 2 * delta * scores.count if selection.ties else 0.0
+    else:
+        leak, uneven = 0.0, 0.0
+        if np.isfinite(gap) and gap - 2 * delta <= head.resolution:
+            raise Undecided(f"{name!r}: scores that differ by {gap:.3g} may count as equal")
+        if 2 * delta > max(head.resolution, 4 * scores.rounding):
+            raise Undecided(f"{name!r}: errors of {delta:.3g} may separate keys that are tied")
+    if leak + uneven >= 0.5:
+        raise Undecided(f"{name!r}: {leak + uneven:.3g} of the weight may leak (gap {gap:.3g}, error {delta:.3g})")
+    return leak, uneven
+
+
+def _spread(scores: Scores, value: Matrix) -> Floats:
+    """Return the largest distance of two values, by dimension."""
+    low, high = [], []
+    for keys in scores.keys:
+        least, most = keys.stretch.bounds()
+        centre, radius = np.asarray((least + most) / 2 @ value), np.asarray((most - least) / 2 @ abs(value))
+        low.append(centre - radius)
+        high.append(centre + radius)
+    return np.asarray(np.max(high, axis=0) - np.min(low, axis=0))
+
+
+def _copied(name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, dims: Ints) -> ValueFactor:
+    """Return the factor of a head that copies one large one-hot space: unit vectors map to unit vectors, or to 0."""
+    for stretch in winners:
+        touched = stretch.touched(value)
+        images = [rows_of(value, f.dims) if f.units else f.points @ rows_of(value, f.dims) for f in touched]
+        moved = np.any(bias) or np.any(stretch.at_places(value, bias))
+        if moved or len(touched) > 1 or not all(is_unit_map(image) for image in images):
+            raise Undecided(f"{name!r} writes {len(bias)} numbers that are no copy of one-hots")
+    return ValueFactor.unit_vectors(name, dims, void=True)
+
+
+def averaged(
+    name: str, scores: Scores, value: Matrix, bias: Floats, dims: Ints, path: ValuePath | None = None
+) -> Written:
+    """Return what a head writes whose weights depend on positions alone: sums of values with fixed weights."""
+    from vitrify.certification.margins.sums import weighted
+
+    if not scores.fixed:
+        raise Undecided(f"{name!r} weighs its keys by their contents")
+    if scores.head.mask in ("none", "after"):
+        raise Undecided(f"{name!r} averages over a word whose length is not known")
+    if scores.head.window == 1:  # a single key: nothing is averaged
+        return selected(name, scores, selection_of(scores), value, bias, dims, path)
+    tables = [
+        scores.by_position(keys)
+        + ((scores.places + scores.contents) @ keys.contents[0])[:, None]
+        + (keys.places @ scores.contents[0])[None]
+        for keys in scores.keys
+    ]
+    weight = weigh(scores.head, np.hstack(tables), np.hstack([scores.allowed(keys) for keys in scores.keys]))
+    if (np.count_nonzero(weight, axis=1) <= 1).all():
+        return selected(name, scores, selection_of(scores), value, bias, dims, path)
+    spread = _spread(scores, value)
+    error = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
+    soft = float(np.expm1(min(2 * scores.delta, MAX_EXPONENT)))
+    uneven = {"softmax": soft, "sparsemax": 2 * scores.delta * scores.count, "hard": 0.0}
+    if path and scores.head.attention == "hard":
+        part_ties(name, scores)
+    elif scores.head.attention == "hard" and 2 * scores.delta > max(scores.head.resolution, 4 * scores.rounding):
+        raise Undecided(f"{name!r}: errors of {scores.delta:.3g} may separate keys that are tied")
+    moved = uneven[scores.head.attention]
+    moved = sparse_moved(scores) if path and scores.head.attention == "sparsemax" else moved
+    error = error + moved * (spread + 2 * error) + 16 * ROUNDOFF * scores.count * (spread + 1)
+    if path:
+        error = error + path.error(scores, 0.0, shared=True, span=2 * (scores.largest + scores.delta))
+    here, factors, at = np.zeros((len(scores.queries), len(dims))), [], 0
+    for keys in scores.keys:
+        share = weight[:, at : at + len(keys.stretch)]
+        here += share @ np.asarray(dense(keys.stretch.at_places(value, bias)))
+        at += len(keys.stretch)
+        if keys.stretch.touched(value):
+            for column, dim in enumerate(dims.tolist()):
+                values = keys.stretch.contents(dense(value[:, [column]]))[:, 0]
+                factor, off = weighted(name, share, values, dim)
+                factors.append(factor)
+                error[column] += off
+    return Written(tuple(factors), here, error)
+
+
+def looks(scores: Scores, selection: Selection) -> str:
+    """Describe where a head that selects its keys attends to."""
+    if not scores.fixed:
+        return "by contents" + (", shared" if selection.ties else "")
+    offsets = set(selection.offsets.tolist()) - {NO_KEY}
+    back = sorted(offsets - {PAD})
+    if not back:
+        return "a pad" if offsets else "nowhere"
+    if SEVERAL in back:
+        return "several, by position"
+    return (f"{back[0]} back" if len(back) == 1 else "by position") + (", else a pad" if PAD in offsets else "")
+
+
+def check_looks(name: str, wanted: Looks, scores: Scores, selection: Selection) -> None:
+    """Refuse a head that does not attend to the position that its label names."""
+    slack = scores.rounding
+    if isinstance(wanted, int):
+        there = scores.queries.positions - wanted >= scores.keys[-1].stretch.start
+        right = np.where(there, selection.offsets == wanted, (selection.offsets == PAD) | (selection.offsets == NO_KEY))
+        if not right.all():
+            at = int(scores.queries.positions[int(np.argmin(right))])
+            raise Undecided(f"{name!r} does not attend {wanted} back at position {at}")
+        return
+    level = selection.fall <= slack and selection.rise >= -slack
+    alone = len(scores.keys[-1].stretch) < 2 or selection.rise > selection.fall  # never two tokens to compare
+    if wanted == "all" or scores.head.ties != "average":
+        ties = {"all": "average", "last": "right", "first": "left"}[wanted]
+        right = level and scores.head.ties == ties
+    else:
+        right = selection.rise > slack if wanted == "last" else selection.fall < -slack
+    if not right and not alone:
+        raise Undecided(f"{name!r} does not prefer the {wanted} of equal matches everywhere")

@@ -1,0 +1,92 @@
+"""Legal values: every sum of the parts of a space must be a value that its kind allows, coordinate by coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from vitrify.arrays import Floats, Ints
+from vitrify.certification.margins.values import Stretch, Undecided, ValueFactor
+from vitrify.net.labels import SpaceLabel
+
+LEGAL_TOLERANCE = 1e-6  # distance of a computed ideal value from a legal one, by the rounding of weights
+
+
+def legal(label: SpaceLabel, stretch: Stretch, *, language: bool) -> tuple[Stretch, str | None]:
+    """Refuse a space that may hold a value that its kind does not allow.
+
+    Integers that a language keeps within their range are restricted to it; the note that is returned says so.
+    """
+    dims = np.array(label.dims)
+    factors_here = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any()]
+    if label.kind.tag == "reals":
+        return stretch, None
+    if not all(factor.finite for factor in factors_here):
+        raise Undecided(f"{label.name!r} may hold any number within bounds: several keys may share the weight")
+    plain = [factor for factor in factors_here if not factor.units]
+    mixed = _mixed(stretch, dims, factors_here)
+    if stretch.name == "tokens":
+        for factor in plain:
+            own = np.flatnonzero(np.isin(factor.dims, dims) & ~np.isin(factor.dims, mixed))
+            _check(label, factor.written_out()[:, own], complete=label.kind.tag == "circle" and len(own) == len(dims))
+        _check_sums(label, stretch, mixed)
+    if label.kind.tag == "integers" and language and not len(mixed):
+        return _restricted(label, stretch, plain)
+    return stretch, None
+
+
+def _mixed(stretch: Stretch, dims: Ints, factors_here: list[ValueFactor]) -> Ints:
+    """Return the dimensions in which several parts add up, or a part and the position embedding."""
+    parts = np.zeros(stretch.places.shape[1], dtype=np.int64)
+    for factor in factors_here:
+        parts[factor.dims] += 1
+    parts += stretch.places.any(axis=0)
+    return dims[parts[dims] > 1] if len(factors_here) else dims[stretch.places[:, dims].any(axis=0)]
+
+
+def _check_sums(label: SpaceLabel, stretch: Stretch, mixed: Ints) -> None:
+    """Check all sums of one value of each part, in the dimensions where parts add up."""
+    groups = [mixed] if label.kind.tag == "circle" and len(mixed) else [mixed[[at]] for at in range(len(mixed))]
+    for group in groups:
+        pick = np.zeros((stretch.places.shape[1], len(group)))
+        pick[group, np.arange(len(group))] = 1.0
+        placed = np.unique(stretch.places[:, group], axis=0)
+        sums = (stretch.contents(pick)[:, None] + placed[None]).reshape(-1, len(group))
+        _check(label, sums, complete=len(group) == len(label.dims))
+
+
+def _check(label: SpaceLabel, points: Floats, *, complete: bool) -> None:
+    """Refuse points with a coordinate that no code has; a point of a circle must lie on it."""
+    if not points.size:
+        return
+    tag = label.kind.tag
+    if tag == "circle":
+        far = label.kind.deviation(points)[:, None] if complete else np.full((1, 1), np.inf)
+    elif tag == "integers":
+        if np.abs(points - np.round(points)).max(initial=0.0) > LEGAL_TOLERANCE:
+            raise Undecided(f"{label.name!r} may hold numbers that are not whole")
+        return
+    else:
+        codes = (-1.0, 0.0, 1.0) if tag == "bits" else (0.0, 1.0)
+        far = np.min([np.abs(points - code) for code in codes], axis=0)
+    if far.max(initial=0.0) > LEGAL_TOLERANCE:
+        bad = np.round(points[int(far.max(axis=1).argmax())], 6).tolist()
+        raise Undecided(f"{label.name!r} may hold {bad}, which is no legal value")
+
+
+def _restricted(label: SpaceLabel, stretch: Stretch, plain: list[ValueFactor]) -> tuple[Stretch, str | None]:
+    """Restrict integers to the range of their label, where a language keeps them there."""
+    low, high, factors, note = label.kind.low, label.kind.high, [], None
+    for factor in stretch.factors:
+        new = factor
+        if factor in plain:
+            points = factor.written_out()
+            inside = ((points >= low - LEGAL_TOLERANCE) & (points <= high + LEGAL_TOLERANCE)).all(axis=1)
+            if not inside.any():
+                raise Undecided(f"{label.name!r} never holds a number between {low:g} and {high:g}")
+            if not inside.all():
+                note = f"{label.name!r} stays between {low:g} and {high:g}"
+                new = ValueFactor.of(factor.name, factor.dims, points[inside])
+        factors.append(new)
+    return replace(stretch, factors=tuple(factors)), note

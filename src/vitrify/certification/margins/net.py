@@ -1,0 +1,384 @@
+r"""Margins of a built net: a proof for every word up to its maximum length, from the weights and the labels alone.
+
+The residual stream is followed from the embedding to the logits as sets of values (`values.py`). For all words at
+once it is proved by how much the keys of every head win, and that every named space stays near a legal value. So the
+net computes, up to that error, what its *ideal* does: the same net with exact selection and exact values. That the
+ideal computes the spec is not proved here: the check of all short words shows it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from vitrify.arrays import Array, Arrays, Bools, Floats, Ints, Matrix
+from vitrify.certification.margins.heads import Written, averaged, check_looks, looks, selected, selection_of
+from vitrify.certification.margins.legal import legal
+from vitrify.certification.margins.proof import HeadMargin, Proof, SpaceMargin
+from vitrify.certification.margins.rounding import ValuePath, embedding_error, pads_fit
+from vitrify.certification.margins.scores import Scores
+from vitrify.certification.margins.units import UnitLayer, one_by_one, table, within
+from vitrify.certification.margins.values import (
+    MAX_NUMBERS,
+    MAX_POINTS,
+    ROUNDOFF,
+    Stretch,
+    Undecided,
+    ValueFactor,
+    distinct,
+    reads,
+)
+from vitrify.certification.oracles.catalogue import Oracle
+from vitrify.certification.precision.formats import Format
+from vitrify.certification.precision.rounding import bounded_stream
+from vitrify.net.architecture import Architecture, Output
+from vitrify.net.labels import HeadLabel, SpaceLabel
+from vitrify.net.sparse import dense, is_sparse
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights, has_architecture
+
+MAX_COMBINATIONS = 1 << 15  # of values, enumerated for a whole space at once
+MAX_TRACKED_UNITS = 1 << 10  # the output of more units is only bounded, where bounds are enough
+MIN_PROVED_ERROR = 1e-9  # the error up to which probabilities and numbers of any net count as proved
+MAX_JOINT_DIMS = 16  # dimensions of a space that are followed together
+
+
+def margins(
+    weights: Weights[Architecture],
+    *,
+    language: bool = False,
+    longest: int | None = None,
+    allowed: float = np.inf,
+    arithmetic: Format | None = None,
+) -> Proof:
+    """Prove the margins of a built net for all words up to `longest`, or say where that fails.
+
+    With `language`, the words are those of a language that keeps the net's whole numbers within the ranges of their
+    labels; the proof then rests on that, and says so. Numbers and probabilities that may be off by more than `allowed`
+    are not proved. With an `arithmetic`, the proof is about a run in which every number is of that format, stored
+    weights included; then the likeliest next symbol must keep a margin and numbers must be right, too.
+    """
+    start = time.perf_counter()
+    run = _MarginRun(language, longest, allowed, arithmetic)
+    reason = None
+    try:
+        run.all(_covered(weights))
+    except Undecided as stop:
+        reason = str(stop)
+    return Proof(
+        max_length=getattr(weights.architecture, "max_length", 0) if longest is None else longest,
+        heads=tuple(run.heads),
+        spaces=tuple(run.spaces),
+        error=run.error,
+        margin=run.margin,
+        reason=reason,
+        assumed=tuple(run.assumed),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def proof_of(weights: Weights[Architecture], oracle: Oracle) -> Proof:
+    """Prove a net for the words of its oracle, as exactly as the oracle wants answers to be.
+
+    A bound on all rounding errors of all words is larger than what runs show: it need not be smaller than `PROVED`.
+    """
+    longest, allowed = weights.about.get("longest sentence"), max(oracle.tolerance(), MIN_PROVED_ERROR)
+    return margins(weights, language=oracle.language is not None, longest=longest, allowed=allowed)
+
+
+def _covered(weights: Weights[Architecture]) -> Weights:
+    """Return the net if its margins can be worked out; refuse other architectures."""
+    if not has_architecture(weights, Transformer) or weights.architecture.reads != "tokens":
+        raise Undecided("margins are worked out for transformers that read tokens")
+    net = weights.architecture
+    if net.norm or net.residual != "add" or net.loops > 1 or any(block.experts or block.cell for block in net.blocks):
+        raise Undecided("margins are not worked out for norms, experts, recurrences, loops and concatenating residuals")
+    if net.only_learned:
+        raise Undecided("margins are not worked out for rotary and linear heads")
+    if net.looks_ahead and net.pads != 1:
+        raise Undecided("a net that looks ahead behind several pads is not covered")
+    return weights
+
+
+@dataclass(eq=False)
+class _MarginRun:
+    """One pass through the net: the current values of pads and tokens, and the margins proved so far."""
+
+    language: bool
+    longest: int | None
+    allowed: float
+    arithmetic: Format | None
+    heads: list[HeadMargin] = field(default_factory=list)
+    spaces: list[SpaceMargin] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    error: float | None = None
+    margin: float | None = None
+
+    def all(self, weights: Weights) -> None:
+        net, arrays = weights.architecture, weights.arrays
+        self.weights, self.net, self.labels = weights, net, weights.labels
+        embed, placed = arrays["embed.W_E"], np.asarray(dense(arrays["pos_embed.W_pos"]))
+        pads = placed[: net.pads] + np.asarray(dense(embed[[0]]))
+        quiet = np.zeros(net.d_model)
+        self.pads = Stretch("pads", 0, pads, (), quiet)
+        words = embed[1:]
+        used = np.flatnonzero(reads(words.T))
+        part = words[:, used]
+        points = part if is_sparse(part) else distinct(part)
+        factors = (ValueFactor.of("token", used, points),) if len(used) and part.shape[0] else ()
+        end = net.positions if self.longest is None else net.pads + min(self.longest, net.max_length)
+        self.tokens = Stretch("tokens", net.pads, placed[net.pads : end], factors, quiet)
+        if self.arithmetic:
+            bos = np.asarray(dense(embed[[0]]))
+            self.pads = replace(self.pads, error=embedding_error(self.arithmetic, bos, placed[: net.pads]))
+            self.tokens = replace(self.tokens, error=embedding_error(self.arithmetic, words, placed[net.pads : end]))
+        self._known_pads()
+        for index, block in enumerate(net.blocks):
+            if block.heads:
+                self._attention(index)
+                self._see_pads(2 * index + 1)
+            if block.units:
+                self._mlp(index)
+            self._see_pads(2 * index + 2)
+        self._readout()
+
+    def _put(self, stretch: Stretch) -> None:
+        if stretch.name == "tokens":
+            self.tokens = stretch
+        else:
+            self.pads = stretch
+
+    # ---- pads: their activations are the same for every word, unless a head attends ahead
+    def _known_pads(self) -> None:
+        self.known: dict[int, Floats] | None = None
+        net = self.net
+        if net.looks_ahead:
+            return
+        seen: dict[str, Array] = {}
+        alone = np.zeros((1, net.pads), dtype=np.int64)
+        net.forward(self.weights.prepared, alone, record=seen.__setitem__)
+        self.known = {moment: seen[name][0] for moment, name in enumerate(net.moments)}
+        if self.arithmetic:
+            steps = bounded_stream(self.weights, alone, self.arithmetic)
+            self.space_error = [error[0].max(axis=0) for _, error in steps]
+
+    def _see_pads(self, moment: int) -> None:
+        if self.known is None:
+            return
+        places = self.known[moment]
+        error = 1e-14 * (1 + np.abs(places).max(axis=0))
+        if self.arithmetic:
+            error = np.where(places.any(axis=0), error, 0.0) + self.space_error[moment]
+        self.pads = Stretch("pads", 0, places, (), error)
+
+    # ---- attention
+    def _attention(self, index: int) -> None:
+        block, prefix = self.net.blocks[index], f"blocks.{index}.attn."
+        arrays = {k.removeprefix(prefix): v for k, v in self.weights.arrays.items() if k.startswith(prefix)}
+        keys = (self.pads, self.tokens)
+        queries = [self.tokens] if self.known is not None else [self.pads, self.tokens]
+        after = {stretch.name: stretch for stretch in queries}
+        for place in range(len(block.heads)):
+            part = {k: arrays[k][place] for k in ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")}
+            part |= {
+                "beta": float(arrays["beta"][place]),
+                "b_rel": arrays["b_rel"][place] if "b_rel" in arrays else None,
+            }
+            label = next((h for h in self.labels.heads if (h.block, h.place) == (index, place)), None)
+            for stretch in queries:
+                written = self._head(index, place, label, part | {"every": arrays["W_O"]}, stretch, keys)
+                if written is not None:
+                    after[stretch.name] = self._summed(stretch, _added(after[stretch.name], *written), written[0])
+        for stretch in queries:
+            self._put(self._settle(after[stretch.name], 2 * index + 1))
+
+    def _summed(self, before: Stretch, after: Stretch, dims: Ints) -> Stretch:
+        """Return the residual stream after an addition to some dimensions: rounded where they were not empty."""
+        if not self.arithmetic:
+            return after
+        full = dims[~before.empty(dims)]
+        return after.holding((), full, self.arithmetic.roundoff * np.maximum(*map(np.abs, after.bounds()))[full])
+
+    def _head(
+        self, index: int, place: int, label: HeadLabel | None, part: Arrays, stretch: Stretch, keys: tuple[Stretch, ...]
+    ) -> tuple[Ints, Written] | None:
+        head = self.net.blocks[index].heads[place]
+        name = label.name if label else f"head {index}.{place}"
+        w_o = part["W_O"]
+        dims = np.flatnonzero(reads(w_o.T))
+        if not len(dims):
+            return None
+        out = w_o[:, dims]
+        value = part["W_V"] @ out
+        bias = np.asarray(part["b_V"] @ out)
+        scores = Scores.of(head, part, stretch, keys, value, bias, self.arithmetic)
+        path = ValuePath.of(self.arithmetic, part, part["every"], dims) if self.arithmetic else None
+        if self.arithmetic and self.known is not None:
+            pads_fit(self.arithmetic, self.pads, part)
+        if label is not None and label.gap is None:
+            selection, written, attends = None, averaged(name, scores, value, bias, dims, path), "fixed weights"
+        else:
+            selection = selection_of(scores)
+            if label is not None and label.looks is not None and stretch.name == "tokens":
+                check_looks(name, label.looks, scores, selection)
+            written, attends = selected(name, scores, selection, value, bias, dims, path), looks(scores, selection)
+        if stretch.name == "tokens":
+            gap = (
+                None if selection is None or not np.isfinite(selection.gap) else selection.gap
+            )  # no other key is ever there
+            kappa = None if selection is None or not np.isfinite(selection.gap) else scores.largest / selection.gap
+            self.heads.append(HeadMargin(name, index, place, attends, gap, kappa, scores.delta, written.leak))
+        return dims, written
+
+    # ---- the MLP
+    def _mlp(self, index: int) -> None:
+        arrays, prefix = self.weights.arrays, f"blocks.{index}.mlp."
+        w_in, b_in, w_out, b_out = (arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out"))
+        layer = UnitLayer(w_in, b_in, w_out, b_out, self.arithmetic)
+        self.tokens = self._units(self.tokens, layer, 2 * index + 2)
+        if self.known is None:
+            self.pads = self._units(self.pads, layer, 2 * index + 2)
+        else:
+            layer.fits(self.pads)
+
+    def _units(self, stretch: Stretch, layer: UnitLayer, moment: int) -> Stretch:
+        low, _ = stretch.bounds()
+        gone, left, spent = [], [], np.zeros(layer.size, dtype=bool)
+        erased_low = {}
+        for dim, (unit, least) in layer.erasers().items():
+            if any(dim in s.dims and s.born < moment <= s.dies for s in self.labels.spaces):
+                continue  # looks like an eraser, but its space is still alive
+            if low[dim] < least:
+                raise Undecided(f"dimension {dim} may hold {low[dim]:.3g}, less than the unit that erases it allows")
+            spent[unit] = True
+            gone.append(dim)
+            left.append(2.0**-48 * max(1.0, abs(least)) + layer.leaves(stretch, dim, least))
+            erased_low[dim] = least
+        b_out = layer.b_out.copy()
+        for dim, least in erased_low.items():
+            b_out[dim] += least  # the eraser's own constant
+        clean = UnitLayer(layer.w_in, layer.b_in, layer.w_out, b_out, self.arithmetic, frozenset(gone))
+        after = stretch.cleared(np.array(gone, dtype=np.int64), np.array(left)) if gone else stretch
+        born = [s for s in self.labels.spaces if s.born == moment]
+        named = {dim for s in born for dim in s.dims}
+        writes = set(np.flatnonzero(reads(clean.rest(spent).T) | (clean.b_out != 0)).tolist())
+        if writes - named:
+            raise Undecided(
+                f"block {moment // 2 - 1} writes dimensions that no space is born in: {sorted(writes - named)[:5]}"
+            )
+        for label in born:
+            after = self._written_by_units(label, stretch, after, clean, spent)
+        changed = np.array(sorted(writes | set(gone)), dtype=np.int64)
+        return self._settle(self._summed(stretch, after, changed), moment)
+
+    def _written_by_units(
+        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: UnitLayer, spent: Bools
+    ) -> Stretch:
+        dims = list(label.dims)
+        alone = [[dim] for dim in dims]
+        splits = (
+            [[dims], alone]
+            if label.kind.tag in ("onehot", "bits", "circle", "flag")
+            else [[dims], alone][:: 1 if len(dims) <= MAX_JOINT_DIMS else -1]
+        )
+        units = layer.writers(dims, spent)
+        if label.kind.tag == "reals" and len(units) > MAX_TRACKED_UNITS:
+            splits = []
+        for split in splits:
+            try:
+                return self._split(label, before, after, layer, spent, split)
+            except Undecided as stop:
+                reason = stop
+        if label.kind.tag in ("integers", "multihot", "flag"):
+            for dim in dims:
+                points, error = one_by_one(
+                    label.name, before, layer, layer.writers([dim], spent), dim, MAX_COMBINATIONS
+                )
+                after = after.holding([ValueFactor.of(label.name, [dim], points)], np.array([dim]), error)
+            return after
+        if label.kind.tag != "reals":
+            raise reason
+        low, high, error = within(before, layer, units, dims)
+        return after.holding([ValueFactor.box(label.name, dims, low, high)], np.array(dims), error)
+
+    def _split(
+        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: UnitLayer, spent: Bools, split: list[list[int]]
+    ) -> Stretch:
+        """The values of a space as one factor, or as one for each coordinate."""
+        most = MAX_POINTS if len(label.dims) == 1 else MAX_COMBINATIONS
+        for group in split:
+            points, error = table(label.name, before, layer, layer.writers(group, spent), group, most)
+            after = after.holding([ValueFactor.of(label.name, group, distinct(points))], np.array(group), error)
+        return after
+
+    # ---- after each half layer
+    def _settle(self, stretch: Stretch, moment: int) -> Stretch:
+        """Check the spaces born now, and drop those that can't be read any more."""
+        for label in self.labels.spaces:
+            if label.born != moment:
+                continue
+            stretch, note = legal(label, stretch, language=self.language)
+            self.assumed += [note] if note and note not in self.assumed else []
+            if stretch.name == "tokens":
+                self.spaces.append(_margin(label, stretch))
+        return stretch
+
+    def _readout(self) -> None:
+        """Bound the margin of the best answer, and the distance of the logits from those of the ideal net."""
+        arrays, tokens = self.weights.arrays, self.tokens
+        w_u, b_u, kind = arrays["unembed.W_U"], arrays["unembed.b_U"], self.net.output.kind
+        size = np.maximum(*map(np.abs, tokens.bounds()))
+        error = tokens.moved(w_u) + 8 * ROUNDOFF * (w_u.shape[0] + 4) * (np.asarray(size @ abs(w_u)) + np.abs(b_u))
+        if self.arithmetic:
+            error = error + self.arithmetic.linear(tokens, w_u, b_u, "the logits")
+        self.error = float(error.max(initial=0.0))
+        if kind in ("lm", "values"):
+            answer_error = _answer_error(self.net.output, self.error)
+            if not self.arithmetic and answer_error > self.allowed:
+                raise Undecided(f"answers may be off by {answer_error:.3g}, where {self.allowed:.3g} is allowed")
+        if self.arithmetic and kind == "values" and self.error > self.net.output.error:
+            raise Undecided(f"numbers may be off by {self.error:.3g}, more than the {self.net.output.error:g} allowed")
+        if kind == "values" or (kind == "lm" and not self.arithmetic) or (kind != "next" and len(b_u) < 2):
+            return
+        if kind == "next":
+            least = min(self._distance(w_u, b_u, symbol) - error[symbol] for symbol in range(len(b_u)))
+        else:
+            ideal = tokens.contents(w_u, most=MAX_COMBINATIONS)
+            placed = distinct(tokens.at_places(w_u, b_u))
+            if len(ideal) * len(placed) * len(b_u) > MAX_NUMBERS:
+                raise Undecided(f"{len(ideal)} × {len(placed)} answers are too many to enumerate")
+            best = np.partition((ideal[:, None] + placed[None]).reshape(-1, len(b_u)), -2, axis=1)[:, -2:]
+            least = float((best[:, 1] - best[:, 0]).min()) - 2 * self.error
+        self.margin = least
+        if least <= 0:
+            raise Undecided(
+                f"the best answer may have no margin: {least + 2 * self.error:.3g}, errors {self.error:.3g}"
+            )
+
+    def _distance(self, w_u: Matrix, b_u: Floats, symbol: int) -> float:
+        """Return the smallest distance of a logit from 0."""
+        column = np.asarray(dense(w_u[:, [symbol]]))
+        ideal = self.tokens.contents(column) + distinct(self.tokens.at_places(column, b_u[[symbol]])).T
+        return float(np.abs(ideal).min())
+
+
+def _answer_error(output: Output, error: float) -> float:
+    """Return the largest error of an answer when no logit is off by more than `error`."""
+    if output.kind == "values":
+        return error
+    with np.errstate(over="ignore"):
+        return float({"softmax": np.tanh(error / 2), "log": np.expm1(error), "linear": np.inf}[output.scores])
+
+
+def _added(stretch: Stretch, dims: Ints, written: Written) -> Stretch:
+    places = stretch.places.copy()
+    places[:, dims] += written.places
+    return replace(stretch, places=places).holding(written.factors, dims, written.error)
+
+
+def _margin(label: SpaceLabel, stretch: Stretch) -> SpaceMargin:
+    dims = np.array(label.dims)
+    mine = tuple(factor for factor in stretch.factors if np.isin(factor.dims, dims).any())
+    return SpaceMargin(label, mine, stretch.places[:, dims], stretch.error[dims])

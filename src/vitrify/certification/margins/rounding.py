@@ -1,0 +1,136 @@
+r"""Error that a floating-point format adds to a head: in its attention weights, and from values to residual stream.
+
+The best key has weight $e^0 = 1$ before weights are divided by their sum, exactly. If no other key wins with it, the
+others add up to the leak $L$. Each rounding on the way is then at most $u$ of the result, but also at most what it
+would take to undo the step (1, the value itself, and the sum so far are numbers of the format), which is of the order
+of $L$: a head that leaks nothing loses nothing, however many keys there are. Keys that share their weight lose up to
+$\gamma$ of the number of keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitrify.arrays import Arrays, Floats, Ints, Matrix
+from vitrify.certification.margins.scores import Scores
+from vitrify.certification.margins.values import Stretch, Undecided
+from vitrify.certification.precision.formats import Format, column_sums, each, uneven
+from vitrify.net.sparse import dense
+
+MAX_EXPONENT = 500.0  # exponents are capped here: far too much weight leaks
+MAX_SUM_ERROR = 0.25  # relative; a sum of weights that is further off is not divided by
+EXPONENTIAL_ROUNDINGS = 16  # that an exponential and the steps around it count for
+
+
+@dataclass(frozen=True, eq=False)
+class ValuePath:
+    """The way from the values of a head to dimensions: its maps, and the sum over all heads of a block."""
+
+    arithmetic: Format
+    w_v: Matrix
+    b_v: Floats
+    w_o: Floats
+    terms: Floats
+    products: tuple[Floats, Floats]
+
+    @classmethod
+    def of(cls, arithmetic: Format, part: Arrays, all_heads: Matrix, dims: Ints) -> ValuePath:
+        """Make one from the arrays of a head, and W_O of all heads of its block (`all_heads`)."""
+        columns = [np.asarray(dense(all_heads[place][:, dims])) for place in range(all_heads.shape[0])]
+        odd, low = (np.max(flags, axis=0) for flags in zip(*map(uneven, columns), strict=True))
+        terms = np.sum([column_sums(each(c, lambda w: (w != 0).astype(float))) for c in columns], axis=0)
+        return cls(arithmetic, part["W_V"], part["b_V"], np.asarray(dense(part["W_O"][:, dims])), terms, (odd, low))
+
+    def error(self, scores: Scores, leak: float, *, shared: bool, span: float = 0.0) -> Floats:
+        """Return the rounding error of each dimension that the head writes; `span` is the range of its scores."""
+        fmt, count, value_error = self.arithmetic, scores.count, np.zeros(len(self.b_v))
+        held = np.zeros(len(self.b_v))
+        for keys in scores.keys:
+            value_error = np.maximum(value_error, fmt.linear(keys.stretch, self.w_v, self.b_v, "values"))
+            held = np.maximum(held, keys.stretch.reach(abs(self.w_v)) + np.abs(self.b_v))
+        mixed = self._mixed(scores, leak, shared, span)
+        z = value_error * (1 + mixed + 2 * leak) + mixed * held + (mixed > 0) * count * fmt.least * (1 + held)
+        size, lost = (held + z) @ np.abs(self.w_o), (held + z) @ fmt.lost(self.w_o)
+        fmt.fits(size, "outputs of heads")
+        return np.asarray(z @ np.abs(self.w_o) + lost + fmt.summed(size + lost, self.terms, self.products))
+
+    def _mixed(self, scores: Scores, leak: float, shared: bool, span: float) -> float:
+        """Return the relative error of a mean of values."""
+        fmt, count = self.arithmetic, scores.count
+        long = float(fmt.gamma(count))
+        general = (
+            float(fmt.gamma(2 * count + EXPONENTIAL_ROUNDINGS + 2 * span)) / (1 - long)
+            if long <= MAX_SUM_ERROR
+            else np.inf
+        )
+        if not shared and scores.head.attention != "softmax":
+            return 0.0  # one key has weight 1, exactly
+        if not shared:
+            spilled = 8 * leak * (1 + long)
+            return min(general, spilled + min(2 * fmt.roundoff, spilled))
+        if long > MAX_SUM_ERROR:
+            raise Undecided(f"sums of {count} keys are too long for {fmt.name}")
+        return general + (sparse_moved(scores) if scores.head.attention == "sparsemax" else 0.0)
+
+
+def leaked_weight(name: str, scores: Scores, gap: float, ties: bool) -> tuple[float, float]:
+    """Return the weight that losing keys can get in a format, and the weight that can move between tied winners."""
+    fmt, head, delta, count = scores.arithmetic, scores.head, scores.delta, scores.count
+    assert fmt is not None
+    u, margin = fmt.roundoff, gap - 2 * delta
+    if head.attention == "softmax":
+        one = np.exp(min(-margin * (1 - u), MAX_EXPONENT)) * (1 + EXPONENTIAL_ROUNDINGS * u) + fmt.least
+        uneven = np.expm1(min(2 * delta + EXPONENTIAL_ROUNDINGS * u, MAX_EXPONENT)) if ties else 0.0
+        return float((count - 1) * one) if np.isfinite(gap) else 0.0, float(uneven)
+    if head.attention == "sparsemax":
+        sums = count * (2 * u + fmt.gamma(count))
+        if margin < 1 or 1 - 1 / margin <= sums:
+            raise Undecided(f"{name!r}: a margin of {margin:.3g} is not enough for sparsemax in {fmt.name}")
+        return 0.0, sparse_moved(scores) if ties else 0.0
+    rounded = 2 * u * (scores.largest + delta + head.resolution)
+    if np.isfinite(gap) and margin - rounded <= head.resolution:
+        raise Undecided(f"{name!r}: {fmt.name} may treat scores that differ by {gap:.3g} as equal")
+    if ties:
+        part_ties(name, scores)
+    return 0.0, 0.0
+
+
+def sparse_moved(scores: Scores) -> float:
+    """Return the weight of a sparsemax that errors of scores and the rounding of sums can move."""
+    fmt, count = scores.arithmetic, scores.count
+    assert fmt is not None
+    slack = 8 * count * fmt.gamma(count + 8) + 2 * fmt.roundoff * (scores.largest + scores.delta)
+    return 2 * count * float(scores.delta + slack)
+
+
+def part_ties(name: str, scores: Scores) -> None:
+    """Refuse a hard head whose tied keys a format may separate; without rounding it separates none."""
+    fmt, resolution = scores.arithmetic, scores.head.resolution
+    assert fmt is not None
+    far = 2 * scores.delta + 2 * fmt.roundoff * (scores.largest + scores.delta + resolution)
+    if scores.noise > 0 and far > resolution:
+        raise Undecided(f"{name!r}: {fmt.name} may separate keys that are tied")
+
+
+def pads_fit(fmt: Format, pads: Stretch, part: Arrays) -> None:
+    """Refuse a head whose queries or scores at the pads may be too large for a format."""
+    query, key = (pads.reach(abs(part[f"W_{x}"])) + np.abs(part[f"b_{x}"]) for x in "QK")
+    fmt.fits(query, "queries")
+    fmt.fits(abs(part["beta"]) * query * np.maximum(key, 1.0), "scores")
+    fmt.fits(float(abs(part["beta"]) * query @ key), "scores")
+
+
+def embedding_error(fmt: Format, embed: Matrix, placed: Floats) -> Floats:
+    """Return the error of token plus position embeddings: of storing them, and of adding where both are not 0."""
+    lost = _largest(fmt.lost(embed)) + _largest(fmt.lost(placed))
+    token, place = _largest(abs(embed)), _largest(np.abs(placed))
+    size = token + place + lost
+    fmt.fits(size, "the embedding")
+    return np.where((token != 0) & (place != 0), lost + fmt.roundoff * size, lost)
+
+
+def _largest(matrix: Matrix) -> Floats:
+    """Return the largest entry of every column of a non-negative matrix."""
+    return np.asarray(dense(matrix.max(axis=0))).ravel() if matrix.shape[0] else np.zeros(matrix.shape[1])

@@ -1,0 +1,295 @@
+r"""Margins of hidden units: what ReLU units write for every combination of values that they may read, and its error.
+
+Where no unit changes sign within the errors $e$, the layer is affine with the Jacobian $J = W_{in} A W_{out}$ ($A$
+picks the active units), and errors pass as $e|J|$: units that cancel pass nothing on. A unit whose sign the errors
+leave open counts in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vitrify.arrays import Bools, Floats, Ints, Matrix
+from vitrify.certification.margins.values import (
+    MAX_NUMBERS,
+    ROUNDOFF,
+    Stretch,
+    Undecided,
+    ValueFactor,
+    distinct,
+    reads,
+    rows_of,
+    sums,
+)
+from vitrify.certification.precision.formats import Format, each, uneven
+from vitrify.net.sparse import dense, is_sparse
+
+MOST_PRODUCTS = 1 << 27  # multiplications for one table of combinations
+
+
+class UnitLayer:
+    """The hidden units of one block, split by what they are for."""
+
+    def __init__(
+        self,
+        w_in: Matrix,
+        b_in: Floats,
+        w_out: Matrix,
+        b_out: Floats,
+        arithmetic: Format | None = None,
+        erased: frozenset[int] = frozenset(),
+    ) -> None:
+        self.w_in, self.b_in, self.w_out, self.b_out = w_in, b_in, w_out, b_out
+        self.arithmetic, self.erased = arithmetic, erased  # the format it is computed in; dimensions also taken away
+        self._columns = w_in.tocsc() if is_sparse(w_in) else w_in
+        self._out_columns = w_out.tocsc() if is_sparse(w_out) else w_out
+        self.size = len(b_in)
+
+    def erasers(self) -> dict[int, tuple[int, float]]:
+        """Units that take a dimension away: unit by dimension, and the number below which they fail."""
+        erasers: dict[int, tuple[int, float]] = {}
+        inward, outward = _nonzeros(self.w_in, axis=0), _nonzeros(self.w_out, axis=1)
+        for unit in np.flatnonzero((inward == 1) & (outward == 1)).tolist():
+            read, written = self.read(unit), self.written(unit)
+            if read[0] == written[0] and read[1] == 1.0 and written[1] == -1.0 and read[0] not in erasers:
+                erasers[read[0]] = (unit, -float(self.b_in[unit]))
+        return erasers
+
+    def rounded(self, stretch: Stretch, units: Ints, inward: Matrix) -> Floats | float:
+        """Return the rounding error of each unit before its ReLU."""
+        return self.arithmetic.linear(stretch, inward, self.b_in[units], "units") if self.arithmetic else 0.0
+
+    def fits(self, stretch: Stretch) -> None:
+        """Refuse numbers that may be too large for the format, at positions that are known."""
+        if self.arithmetic:
+            noise = self.arithmetic.linear(stretch, self.w_in, self.b_in, "units") + stretch.moved(self.w_in)
+            post = np.maximum(np.asarray(stretch.places @ self.w_in) + self.b_in + noise, 0.0)
+            self.arithmetic.fits(np.asarray(post @ abs(self.w_out)) + np.abs(self.b_out), "what units write")
+
+    def leaves(self, stretch: Stretch, dim: int, least: float) -> float:
+        """Return the residue in a dimension that a unit erases: the unit, its bias, and the sum are rounded."""
+        fmt = self.arithmetic
+        if not fmt:
+            return 0.0
+        low, high = stretch.bounds()
+        size = 2 * max(abs(low[dim]), abs(high[dim])) + 2 * abs(least) + abs(float(self.b_out[dim]))
+        terms = _nonzeros(self._out_columns[:, [dim]], axis=0)[0] + 4
+        return float(fmt.gamma(terms) * size + 2 * fmt.lost(np.array([least]))[0])
+
+    def written_error(
+        self, size: Floats | float, lost: Floats | float, terms: Floats | float, weight: Matrix, dims: Sequence[int]
+    ) -> Floats:
+        """Return the rounding error of the sums that units write; sizes, stored errors and terms are without the bias.
+
+        What takes a dimension away is one more term; what it leaves behind counts by itself.
+        """
+        fmt, at = self.arithmetic, list(dims)
+        if not fmt:
+            return np.zeros(len(at))
+        bias = self.b_out[at]
+        off = lost + fmt.lost(bias)
+        fmt.fits(size + off + np.abs(bias), "outputs of units")
+        more = (bias != 0) + np.array([dim in self.erased for dim in at])
+        return np.asarray(off + fmt.summed(size + off + np.abs(bias), terms + more, uneven(weight)))
+
+    def read(self, unit: int) -> tuple[int, float]:
+        """The first dimension that a unit reads, and its weight."""
+        column = dense(self._columns[:, [unit]]).ravel()
+        at = int(np.flatnonzero(column)[0])
+        return at, float(column[at])
+
+    def written(self, unit: int) -> tuple[int, float]:
+        """The first dimension that a unit writes, and its weight."""
+        row = dense(rows_of(self.w_out, np.array([unit]))).ravel()
+        at = int(np.flatnonzero(row)[0])
+        return at, float(row[at])
+
+    def writers(self, dims: Sequence[int], without: Bools) -> Ints:
+        """The units that write some dimensions."""
+        part = self._out_columns[:, list(dims)]
+        return np.flatnonzero(reads(part) & ~without)
+
+    def rest(self, without: Bools) -> Matrix:
+        """The rows of W_out of all units but some."""
+        return rows_of(self.w_out, np.flatnonzero(~without))
+
+    def inward(self, units: Ints) -> Matrix:
+        """The columns of W_in of some units."""
+        return self._columns[:, units]
+
+    def outward(self, units: Ints, dims: Sequence[int]) -> Floats:
+        """The part of W_out from some units to some dimensions."""
+        return np.asarray(dense(rows_of(self.w_out, units)[:, list(dims)]))
+
+
+def _nonzeros(matrix: Matrix, axis: int) -> Ints:
+    if is_sparse(matrix):
+        return np.asarray((matrix != 0).sum(axis=axis)).ravel()
+    return np.asarray(np.count_nonzero(matrix, axis=axis))
+
+
+def table(
+    name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int], most: int
+) -> tuple[Floats, Floats]:
+    """The vectors that some units write into dimensions, over all combinations of what they read; and their error."""
+    inward, outward = layer.inward(units), layer.outward(units, dims)
+    constant = layer.b_out[list(dims)]
+    if not len(units):
+        return constant[None], layer.written_error(0.0, 0.0, 0.0, outward, dims)
+    inward = np.asarray(dense(inward)) if inward.shape[0] * inward.shape[1] <= MOST_PRODUCTS else inward
+    contents = stretch.contents(inward, most=most)
+    places = distinct(np.asarray(stretch.at_places(inward, layer.b_in[units])))
+    if len(places) * len(contents) * len(units) > MOST_PRODUCTS:
+        raise Undecided(f"{name!r}: {len(places)} × {len(contents)} combinations for {len(units)} units are too many")
+    before = distinct((places[:, None] + contents[None]).reshape(-1, len(units)))
+    reach = np.abs(before).max(axis=0)
+    scale = np.asarray(np.maximum(*map(np.abs, stretch.bounds())) @ abs(inward)) + np.abs(layer.b_in[units])
+    rounding = 8 * ROUNDOFF * (inward.shape[0] + 4) * (scale + reach)
+    fresh = layer.rounded(stretch, units, inward) + np.zeros(len(units))
+    noise = np.asarray(stretch.moved(inward)) + rounding + fresh
+    points = np.maximum(before, 0.0) @ outward + constant
+    signs = np.where(before > noise, 1, np.where(before < -noise, -1, 0)).astype(np.int8)
+    error = np.zeros(len(dims))
+    touched = np.flatnonzero(reads(inward) & (stretch.error > 0))
+    into, by = np.asarray(dense(rows_of(inward, touched))), stretch.error[touched]
+    for pattern in np.unique(signs, axis=0):
+        active, unsure = pattern > 0, pattern == 0
+        passed = by @ np.abs(into[:, active] @ outward[active]) if active.any() else 0.0
+        passed = passed + fresh[active] @ np.abs(outward[active])
+        left = 2 * noise[unsure] @ np.abs(outward[unsure]) if unsure.any() else 0.0
+        error = np.maximum(error, passed + left)
+    error = error + 8 * ROUNDOFF * (len(units) + 4) * (np.maximum(reach, 1.0) @ np.abs(outward) + np.abs(constant))
+    if layer.arithmetic:
+        post = np.maximum(before + noise, 0.0)
+        size, lost, terms = (
+            (part @ weight).max(axis=0)
+            for part, weight in (
+                (post, np.abs(outward)),
+                (post, layer.arithmetic.lost(outward)),
+                ((post > 0).astype(float), (outward != 0).astype(float)),
+            )
+        )
+        error = error + layer.written_error(size, lost, terms, outward, dims)
+    return points, error
+
+
+def one_by_one(
+    name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dim: int, most: int
+) -> tuple[Floats, Floats]:
+    """The same for one dimension, when units that read different things are taken to be independent of each other."""
+    inward = layer.inward(units)
+    alike: dict[tuple[bytes, bytes], list[int]] = {}
+    for place, unit in enumerate(units.tolist()):
+        column = np.asarray(dense(inward[:, [place]])).ravel()
+        at = np.flatnonzero(column)
+        alike.setdefault((at.tobytes(), (column[at] / column[at[:1]]).tobytes()), []).append(unit)
+    alone = UnitLayer(layer.w_in, layer.b_in, layer.w_out, np.zeros_like(layer.b_out), layer.arithmetic, layer.erased)
+    parts, error = [layer.b_out[[dim]][None]], np.zeros(1)
+    for group in alike.values():
+        points, passed = table(name, stretch, alone, np.array(group), [dim], most)
+        parts.append(distinct(np.round(points, 12)))
+        error = error + passed + 1e-12
+    if layer.arithmetic:  # the groups are added up, too
+        error = error + within(stretch, layer, units, [dim])[2]
+    return sums(parts, 1, most=most), error
+
+
+def within(stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int]) -> tuple[Floats, Floats, Floats]:
+    r"""Bounds on what many units write, without going through combinations: least, most, error by dimension.
+
+    A unit that one value of a factor must switch on excludes the units that another value must switch on, so of such
+    units only the worst value counts.
+    """
+    inward = layer.inward(units)
+    noise = np.asarray(stretch.moved(inward)) + 64 * ROUNDOFF * (1 + np.abs(layer.b_in[units]))
+    noise = noise + layer.rounded(stretch, units, inward)
+    top = stretch.at_places(inward, layer.b_in[units]).max(axis=0)
+    best = []
+    for factor in stretch.touched(inward):
+        most, second, which = _best(factor, rows_of(inward, factor.dims))
+        best.append((most, second, which))
+        top = top + most
+    can = top + noise > 0
+    needed = []
+    for most, second, which in best:
+        must = (top - most + second + noise <= 0) & (which >= 0)
+        needed.append(np.where(must, which, -1))
+    need = np.stack(needed, axis=1) if needed else np.zeros((len(units), 0), dtype=np.int64)
+    weight = abs(rows_of(layer.w_out, units)[:, list(dims)])
+    error = _at_most(weight, np.where(can, noise, 0.0), need)
+    reach = _at_most(weight, np.where(can, np.maximum(top, 0.0) + noise, 0.0), need)
+    constant = layer.b_out[list(dims)]
+    error = error + 8 * ROUNDOFF * 64 * (reach + np.abs(constant))
+    if layer.arithmetic:
+        outward = rows_of(layer.w_out, units)[:, list(dims)]
+        post = np.where(can, np.maximum(top, 0.0) + noise, 0.0)
+        lost = _at_most(layer.arithmetic.lost(outward), post, need)
+        terms = _at_most(each(outward, lambda w: (w != 0).astype(float)), can.astype(float), need)
+        error = error + layer.written_error(reach, lost, terms, outward, dims)
+    return constant - reach, constant + reach, error
+
+
+def _best(factor: ValueFactor, rows: Matrix) -> tuple[Floats, Floats, Ints]:
+    """The largest and second largest contribution of a factor to every unit, and the value that gives the largest."""
+    from scipy.sparse import csc_array
+
+    if not factor.finite:
+        size = abs(rows)
+        most = np.asarray(np.maximum(np.abs(factor.low), np.abs(factor.high)) @ size)
+        return most, most, np.full(rows.shape[1], -1)
+    if not factor.units:
+        return _best_of_points(factor.points, rows)
+    csc = csc_array(rows)
+    count = np.diff(csc.indptr)
+    if count.max(initial=0) > 1:
+        raise Undecided(f"{factor.name!r} is read by units that look at several of its many values")
+    most, second, which = np.zeros(rows.shape[1]), np.zeros(rows.shape[1]), np.full(rows.shape[1], -1)
+    one = np.flatnonzero(count)
+    value = csc.data[csc.indptr[one]]
+    empty = rows.shape[0] + factor.void > 1  # some other value contributes nothing
+    most[one] = np.maximum(value, 0.0) if empty else value
+    second[one] = np.minimum(value, 0.0) if empty else -np.inf
+    which[one] = np.where(value > 0, csc.indices[csc.indptr[one]], -1)
+    return most, second, which
+
+
+def _best_of_points(points: Matrix, rows: Matrix) -> tuple[Floats, Floats, Ints]:
+    """The same where the vectors are written out, some units at a time."""
+    count, width = points.shape[0], rows.shape[1]
+    most, second, which = np.zeros(width), np.full(width, -np.inf), np.zeros(width, dtype=np.int64)
+    columns = rows.tocsc() if is_sparse(rows) else rows
+    step = max(1, MAX_NUMBERS // count)
+    for at in range(0, width, step):
+        part = slice(at, at + step)
+        table = np.asarray(dense(points @ dense(columns[:, part]))).T  # one unit per row
+        here = np.arange(len(table))
+        best = table.argmax(axis=1)
+        which[part], most[part] = best, table[here, best]
+        if count > 1:
+            table[here, best] = -np.inf
+            second[part] = table.max(axis=1)
+    return most, second, which
+
+
+def _at_most(weight: Matrix, size: Floats, need: Ints) -> Floats:
+    """The most that units can add up to in each dimension, when units that need different values exclude each other."""
+    from scipy.sparse import csr_array
+
+    total = np.zeros(weight.shape[1])
+    scaled = csr_array(weight.multiply(size[:, None])) if is_sparse(weight) else csr_array(weight * size[:, None])
+    shape = need >= 0
+    for group in np.unique(shape, axis=0) if need.shape[1] else [np.zeros(0, dtype=bool)]:
+        members = np.flatnonzero((shape == group).all(axis=1)) if need.shape[1] else np.arange(len(size))
+        part = scaled[members]
+        if not group.any():
+            total = total + np.asarray(part.sum(axis=0)).ravel()
+            continue
+        _, which = np.unique(need[members][:, group], axis=0, return_inverse=True)
+        which = which.ravel()
+        gather = csr_array(
+            (np.ones(len(members)), (which, np.arange(len(members)))), shape=(which.max() + 1, len(members))
+        )
+        total = total + np.asarray((gather @ part).max(axis=0).todense()).ravel()
+    return total

@@ -1,0 +1,117 @@
+"""Mutation testing: break a net on purpose, many times, and count how often its check notices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+
+from vitrify.certification.checking import net_check
+from vitrify.certification.evidence import Progress
+from vitrify.net.architecture import Architecture
+from vitrify.net.sparse import is_sparse
+from vitrify.net.weights import A, Weights
+
+
+@dataclass(frozen=True, eq=False)
+class Mutant(Generic[A]):
+    """A net with one thing broken; `what` says which, `kind` in which way."""
+
+    what: str
+    weights: Weights[A]
+    kind: str
+
+
+@dataclass(frozen=True)
+class MutationTest:
+    """Result of a mutation test: mutants tried and rejected, and each survivor with how far its answers moved."""
+
+    tried: int
+    rejected: int
+    survivors: tuple[tuple[str, str], ...]
+    seed: int
+
+    @property
+    def rate(self) -> float:
+        """Return the share of the mutants that were rejected."""
+        return self.rejected / self.tried if self.tried else 1.0
+
+
+def mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
+    """Yield random mutants: a non-zero row of an array zeroed, or a temperature halved below what its gap demands.
+
+    Every non-zero row of every array, and every such temperature, is equally likely. A row is the last axis of an
+    array of two or three axes, and one entry of a vector. A net of zeros has no mutants.
+    """
+    rng = np.random.default_rng(seed)
+    targets: list[tuple[str, int]] = []
+    for name in sorted(weights.arrays):
+        if not name.endswith(".beta"):
+            targets += [(name, row) for row in _nonzero_rows(weights, name).tolist()]
+    soft = [
+        h for h in weights.labels.heads if h.beta_min is not None and _beta(weights, h.block)[h.place] / 2 < h.beta_min
+    ]
+    targets += [(f"blocks.{head.block}.attn.beta", head.place) for head in soft]
+    for _ in range(count if targets else 0):
+        name, row = targets[int(rng.integers(len(targets)))]
+        if name.endswith(".beta"):
+            yield Mutant(f"{name}[{row}] halved", weights.with_array(name, _halved(weights, name, row)), "temperature")
+        else:
+            index = _index(weights, name, row)
+            yield Mutant(f"{name}[{index}] zeroed", weights.with_array(name, _zeroed(weights, name, row)), "zeroed")
+
+
+def mutation_test(
+    weights: Weights[Architecture],
+    spec: object,
+    *,
+    count: int = 200,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **settings: float,
+) -> MutationTest:
+    """Check `count` mutants of a net against its spec, and return how many were rejected and which survived."""
+    check = net_check(weights.architecture, spec, seed=seed, **settings)  # type: ignore[arg-type]
+    survivors, tried = [], 0
+    for tried, mutant in enumerate(mutants(weights, count, seed), start=1):
+        evidence = check.run(mutant.weights, hardest_first=True)
+        if evidence.verdict == "holds":
+            largest = evidence.measured("largest error") or 0.0
+            survivors.append((mutant.what, f"no answer on the whole domain moves by more than {largest:.3g}"))
+        if progress:
+            progress(tried, count)
+    return MutationTest(tried, tried - len(survivors), tuple(survivors), seed)
+
+
+def _beta(weights: Weights[Architecture], block: int) -> np.ndarray:
+    return np.asarray(weights.arrays[f"blocks.{block}.attn.beta"])
+
+
+def _nonzero_rows(weights: Weights[Architecture], name: str) -> np.ndarray:
+    array = weights.arrays[name]
+    if is_sparse(array):
+        return np.flatnonzero(np.diff(array.indptr))
+    return np.flatnonzero(np.asarray(array).reshape(-1, array.shape[-1] if array.ndim > 1 else 1).any(axis=1))
+
+
+def _index(weights: Weights[Architecture], name: str, row: int) -> str:
+    shape = weights.arrays[name].shape
+    return ", ".join(str(int(i)) for i in np.unravel_index(row, shape[:-1] if len(shape) > 1 else shape))
+
+
+def _zeroed(weights: Weights[Architecture], name: str, row: int) -> np.ndarray:
+    array = weights.arrays[name].copy()
+    if is_sparse(array):
+        array.data[array.indptr[row] : array.indptr[row + 1]] = 0.0
+        array.eliminate_zeros()
+        return array  # type: ignore[no-any-return]
+    array.reshape(-1, array.shape[-1] if array.ndim > 1 else 1)[row] = 0.0
+    return array  # type: ignore[no-any-return]
+
+
+def _halved(weights: Weights[Architecture], name: str, index: int) -> np.ndarray:
+    array: np.ndarray = weights.arrays[name].copy()
+    array[index] /= 2
+    return array

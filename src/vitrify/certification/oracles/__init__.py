@@ -1,0 +1,1 @@
+"""Oracles: the right answers of a network, from the semantics of its spec."""

@@ -1,0 +1,182 @@
+"""Oracles: what a network built from a spec must answer after every prefix, from the spec's own semantics.
+
+Every spec that says what it means has one: `meanings.py`. A faster one, or one with better test cases, registers
+beside its class:
+
+    @oracle(Automaton)                      of networks that read tokens, whatever their output
+    @oracle(Automaton, output="class")      of those whose output is of one kind
+    @oracle(Connectivity, reads="rows")     of those that read numbers: a point oracle, see `checks/points.py`
+
+Registrations are found in the source text below `vitrify.certification.oracles`, and below
+`mine.certification.oracles` of a plugin `mine`; only the module of the oracle that is used is imported. The nearest
+class in the spec's line of descent wins, and of one class the registration that names the output.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from vitrify.arrays import Bools, Floats, Ints
+from vitrify.errors import FolderError, InputError
+from vitrify.net.architecture import Architecture, OutputKind, Reads, SequenceArchitecture
+from vitrify.net.labels import SpaceLabel
+from vitrify.net.weights import Weights
+from vitrify.registry import declared
+from vitrify.spec.kinds import Spec
+
+Maker = TypeVar("Maker", bound=Callable[..., object])
+PACKAGE = "vitrify.certification.oracles"
+
+
+class InputLanguage(Protocol):
+    """The legal input words, where not all are legal: the prefixes of sentences."""
+
+    def beginnings(self) -> Iterator[list[int]]:
+        """Yield every prefix once, short ones first, up to the maximum length of the network."""
+        ...
+
+    def draw(self, rng: np.random.Generator) -> list[int]:
+        """Draw a random sentence, cut to the maximum length of the network."""
+        ...
+
+
+class Oracle(Protocol):
+    """The right answers for the input words of a network; `language` is None where every word is legal."""
+
+    @property
+    def language(self) -> InputLanguage | None: ...
+
+    def errors(self, words: Ints, logits: Floats) -> Floats:
+        """Distance of the answers from the right ones, [word, prefix]; words are input ids [word, length]."""
+        ...
+
+    def right(self, word: Ints) -> Floats:
+        """Return the right answers [prefix, symbol]: probabilities, 1 for right symbols and 0 for others, or numbers.
+
+        NaN where there is no right answer.
+        """
+        ...
+
+    def witness(self, word: Ints, logits: Floats) -> dict[str, object]:
+        """Describe one wrong answer: the prefix, the expected answer, and the answer of the network."""
+        ...
+
+    def tolerance(self) -> float:
+        """The largest distance that still counts as right."""
+        ...
+
+    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Input words, at most `count`, that exercise every listed part of the spec."""
+        ...
+
+
+@runtime_checkable
+class PartialOracle(Protocol):
+    """An oracle that has no right answer after some prefixes of its test words."""
+
+    def has_answer(self, words: Ints) -> Bools:
+        """Return where there is a right answer, [word, prefix]."""
+        ...
+
+
+@runtime_checkable
+class SpaceOracle(Protocol):
+    """An oracle that also knows the right values of named spaces inside the network."""
+
+    def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:
+        """Return the largest distance of a space [word, prefix, coordinate] from its right value; None if unknown."""
+        ...
+
+
+@runtime_checkable
+class InternalOracle(Protocol):
+    """An oracle that also checks the inside of a network, such as its routing."""
+
+    def check_inside(
+        self, weights: Weights[SequenceArchitecture], seed: int
+    ) -> tuple[dict[str, object], dict[str, object] | None]:
+        """Return what was measured inside, by name, and a witness if something is wrong."""
+        ...
+
+
+def oracle(*specs: type, output: OutputKind | None = None, reads: Reads = "tokens") -> Callable[[Maker], Maker]:
+    """Register an oracle, or a function that makes one, of some classes of specs; called with a spec and a network.
+
+    The arguments are read from the source text: classes are names, and the others literals.
+    """
+    del output, reads
+
+    def register(maker: Maker) -> Maker:
+        _SPECS[maker] = specs
+        return maker
+
+    return register
+
+
+_SPECS: dict[Callable[..., object], tuple[type, ...]] = {}  # the classes of oracles whose modules are imported
+
+
+class Registration(NamedTuple):
+    """A decorator `@oracle(…)`, as it stands in the source text."""
+
+    module: str
+    name: str
+    specs: tuple[str, ...]
+    output: str | None
+    reads: str
+
+
+@cache
+def registrations() -> tuple[Registration, ...]:
+    """Return all registered oracles, without importing them."""
+    entries: list[Registration] = []
+    for declaration in declared(PACKAGE, "@oracle"):
+        node = declaration.node
+        assert isinstance(node, ast.ClassDef | ast.FunctionDef)
+        call = node.decorator_list[0]
+        specs = tuple(arg.id for arg in call.args if isinstance(arg, ast.Name)) if isinstance(call, ast.Call) else ()
+        if not isinstance(call, ast.Call) or not specs or len(specs) < len(call.args):
+            raise InputError(f"{declaration.module}: write @oracle(Class, …), with the names of classes")
+        words = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        output, reads = words.get("output"), words.get("reads", "tokens")
+        entries.append(Registration(declaration.module, node.name, specs, output, reads))
+    return tuple(entries)
+
+
+def registered(spec: object, net: Architecture) -> Callable[..., Any] | None:
+    """Return the oracle that is registered for a spec and a network."""
+    for kind in type(spec).__mro__:
+        fitting = [r for r in registrations() if kind.__name__ in r.specs and r.reads == net.reads]
+        for output in (net.output.kind, None):
+            named = [r for r in fitting if r.output == output]
+            makers = [getattr(import_module(r.module), r.name) for r in named]
+            makers = [maker for maker in makers if kind in _SPECS[maker]]
+            if len(makers) > 1:
+                both = " and ".join(f"{maker.__module__}:{maker.__name__}" for maker in makers)
+                raise InputError(f"{both} are oracles of the same networks of {kind.__name__}: name different outputs")
+            if makers:
+                maker: Callable[..., Any] = makers[0]
+                return maker
+    return None
+
+
+def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
+    """Return the oracle of a spec for a network that was built from it."""
+    from vitrify.certification.oracles.meanings import MeaningOracle
+
+    made: Oracle
+    if (maker := registered(spec, net)) is not None:
+        made = maker(spec, net)
+        return made
+    meaning = spec.meanings().get(net.output.kind) if isinstance(spec, Spec) else None
+    if meaning is None:
+        raise FolderError(
+            f"there is no oracle for a spec of type {type(spec).__name__} and {net.output.kind!r} answers"
+        )
+    return MeaningOracle(meaning, net)

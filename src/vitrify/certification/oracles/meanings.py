@@ -1,0 +1,86 @@
+"""The oracle of every spec that says what its networks must answer, for kinds that have none of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice, product
+
+import numpy as np
+
+from vitrify.arrays import Bools, Ints
+from vitrify.certification.oracles.right import NO_ANSWER, Known, PrefixOracle, some_of
+from vitrify.errors import FolderError
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.spec.kinds import Language, Meaning
+
+
+class Beginnings:
+    """Prefixes of the words of a language, as input ids of a network."""
+
+    def __init__(self, language: Language, net: SequenceArchitecture) -> None:
+        self.source, self.net = language, net
+
+    def beginnings(self) -> Iterator[list[int]]:
+        return map(self._cut, self.source.prefixes(self.net.max_length))
+
+    def draw(self, rng: np.random.Generator) -> list[int]:
+        return self._cut(self.source.draw(rng))
+
+    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Return words that exercise every listed part of the spec; a random part if they are many."""
+        return some_of([self._cut(word) for word in islice(self.source.examples(), 100 * count)], rng, count)
+
+    def _cut(self, words: Iterable[str]) -> list[int]:
+        ids = self.net.input_ids
+        return [ids[word] for word in islice(words, self.net.max_length)]
+
+
+class MeaningOracle(PrefixOracle):
+    """The answers of a meaning."""
+
+    REMEMBERED = 1 << 12  # words whose answers are stored for the next variant of the net
+    PATTERNS = 3  # length of the words that are repeated, where there is no language to draw from
+
+    def __init__(self, meaning: Meaning, net: SequenceArchitecture) -> None:
+        if net.inputs[1:] != meaning.inputs or net.output.symbols != meaning.outputs:
+            raise FolderError("the network and its spec do not speak about the same symbols and answers")
+        if net.output.accepting != meaning.accepting:
+            raise FolderError("the network and its spec do not accept the same answers")
+        self.meaning, self.net, self.answer = meaning, net, meaning.answer
+        self.language = Beginnings(meaning.language, net) if meaning.language else None
+        self._symbol = {symbol: place for place, symbol in enumerate(net.output.symbols)}
+        self._remembered = lru_cache(maxsize=self.REMEMBERED)(self._expected)
+
+    def _expected(self, word: tuple[int, ...]) -> Known:
+        """Return the right answers to one word, as `known` does."""
+        answers = self.meaning.after([self.net.inputs[i] for i in word])
+        places, kind = self._symbol, self.answer
+        if kind == "symbol":
+            return np.array([NO_ANSWER if a is None else places[str(a)] for a in answers], dtype=np.int64)
+        if kind == "number":
+            nothing = (np.nan,) * len(places)
+            return np.array([nothing if answer is None else answer for answer in answers], dtype=np.float64)
+        rows = np.zeros((len(answers), len(places)))
+        for row, answer in zip(rows, answers, strict=True):
+            shares = answer if isinstance(answer, Mapping) else dict.fromkeys(map(str, answer or ()), 1.0)
+            row[[places[symbol] for symbol in shares]] = [float(share) for share in shares.values()]
+        return rows.astype(bool) if kind == "set" else rows
+
+    def has_answer(self, words: Ints) -> Bools:
+        """Return where there is a right answer, [word, prefix]."""
+        return self.where_known(self.known(words))
+
+    def known(self, words: Ints) -> Known:
+        return np.stack([self._remembered(tuple(word)) for word in words.tolist()])
+
+    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Return words of the language, or short words that are repeated to the full length, a random part of them."""
+        if isinstance(self.language, Beginnings):
+            return self.language.cases(rng, count)
+        letters, length = range(1, len(self.net.inputs)), self.net.max_length
+        shorts = [
+            short for size in range(1, self.PATTERNS + 1) for short in islice(product(letters, repeat=size), count)
+        ]
+        words = list(dict.fromkeys((short * length)[:length] for short in shorts))
+        return [[*words[i]] for i in sorted(rng.permutation(len(words))[:count].tolist())]

@@ -1,0 +1,64 @@
+"""The oracle of n-gram models: next-token probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vitrify.arrays import Floats, Ints
+from vitrify.certification.oracles.catalogue import oracle
+from vitrify.certification.oracles.right import PrefixOracle
+from vitrify.errors import FolderError
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
+from vitrify.spec.ngrams.model import BEGIN, NGramModel
+
+
+@oracle(NGramModel)
+class NextTokenOracle(PrefixOracle):
+    """A language model's next-token probabilities."""
+
+    answer = "distribution"
+
+    def __init__(self, model: NGramModel, net: SequenceArchitecture) -> None:
+        if net.output.symbols != model.predicted or set(net.inputs) != {BEGIN, *model.readable}:
+            raise FolderError("the network and its spec do not speak about the same words")
+        self.model, self.net = model, net
+        self.exact = not net.soft
+        self._word = model.ids(net.inputs)  # input id → vocabulary id
+
+    def tolerance(self) -> float:
+        return 1e-12 if self.exact else 1e-9
+
+    def known(self, words: Ints) -> Floats:
+        """Return probabilities [word, prefix, symbol]; each distinct context is looked up once."""
+        count, length = words.shape
+        width = self.model.order - 1
+        history = np.concatenate([np.full((count, width), -1), np.zeros((count, 1), dtype=int), words], axis=1)
+        seen = np.where(history >= 0, self._word[history], -1)
+        windows = np.lib.stride_tricks.sliding_window_view(seen, width + 1, axis=1)[:, :, 1:]
+        windows = windows.reshape(count * (length + 1), width)
+        distinct, place = np.unique(windows, axis=0, return_inverse=True)
+        known: Floats = np.exp(self.model.next_log_probs_of_contexts(distinct))
+        return known[place.ravel()].reshape(count, length + 1, -1)
+
+    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Every listed context, first in a word or after a few random symbols; a random part if they are many."""
+        input_of = {word: place for place, word in enumerate(self.net.inputs)}
+        places = [(level, i) for level, index in enumerate(self.model.contexts()) for i in index.tolist()]
+        if len(places) > count:
+            places = [places[i] for i in sorted(rng.choice(len(places), size=count, replace=False).tolist())]
+        histories = []
+        for level, i in places:
+            words = [input_of[self.model.vocabulary[w]] for w in self.model.words_of(level, np.array([i]))[0].tolist()]
+            if words[0] == 0:
+                words = words[1:]
+            elif (room := self.net.max_length - len(words)) > 0:
+                words = rng.integers(1, len(self.net.inputs), size=rng.integers(1, min(room, 4) + 1)).tolist() + words
+            histories.append(words)
+        return [words for words in histories if len(words) <= self.net.max_length]
+
+
+@oracle(ProbabilisticAutomaton)
+def bigram_oracle(automaton: ProbabilisticAutomaton, net: SequenceArchitecture) -> NextTokenOracle:
+    """Return the oracle of the bigram model over letters with states."""
+    return NextTokenOracle(automaton.bigram, net)

@@ -1,0 +1,76 @@
+"""The oracle of programs: the interpreter's values at every position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from vitrify.arrays import Bools, Floats, Ints
+from vitrify.certification.oracles.catalogue import oracle
+from vitrify.certification.oracles.right import NO_ANSWER, UNKNOWN_SYMBOL, PrefixOracle
+from vitrify.errors import FolderError
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.spec.logic.crasp import Crasp
+from vitrify.spec.logic.ltl import Formula
+from vitrify.spec.programs.batch import Batch
+from vitrify.spec.programs.program import Program
+from vitrify.spec.programs.values import Domain, symbols_of
+
+
+@oracle(Program)
+class ProgramOracle(PrefixOracle):
+    """Outputs of a program at every position of a word; there is none before the first token."""
+
+    def __init__(self, program: Program, net: SequenceArchitecture) -> None:
+        if net.max_length > program.length:
+            raise FolderError(
+                f"the network reads {net.max_length} symbols, its program is for {program.length} at most"
+            )
+        values = program.values
+        self._compare(net, program.alphabet, values[program.root], Batch(program.root, values))
+
+    def _compare(
+        self, net: SequenceArchitecture, alphabet: tuple[str, ...], domain: Domain, run: Callable[[Ints], Ints | Bools]
+    ) -> None:
+        """Judge a network by a function from letters [word, position] to indices of values in a domain."""
+        if net.inputs[1:] != alphabet:
+            raise FolderError("the network and its program do not speak about the same symbols")
+        self.net, self._run = net, run
+        self.answer = "number" if net.output.kind == "values" else "symbol"
+        place = {symbol: index for index, symbol in enumerate(net.output.symbols)}
+        self._rows: Ints | Floats
+        if self.answer == "number":
+            self._rows = np.array([[np.nan], *([float(value)] for value in domain)])  # type: ignore[arg-type]  # numbers
+        else:
+            self._rows = np.array([NO_ANSWER, *(place.get(symbol, UNKNOWN_SYMBOL) for symbol in symbols_of(domain))])
+
+    def tolerance(self) -> float:
+        return self.TOLERANCE if self.answer == "number" else 0.5
+
+    def known(self, words: Ints) -> Ints | Floats:
+        return self._rows[np.pad(self._run(words - 1).astype(np.int64) + 1, ((0, 0), (1, 0)))]
+
+    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Words of one letter repeated, at every length that is a power of two, and at the longest."""
+        lengths = sorted({min(2**k, self.net.max_length) for k in range(self.net.max_length.bit_length() + 1)})
+        words = [[letter] * n for letter in range(1, len(self.net.inputs)) for n in lengths]
+        picked = rng.permutation(len(words))[:count]
+        return [words[i] for i in sorted(picked.tolist())]
+
+
+@oracle(Formula, Crasp)
+class TruthOracle(ProgramOracle):
+    """Where a formula or a counting program is true, by its meaning and not by way of a program.
+
+    A network that can only ever say one of the two is right where that is so.
+    """
+
+    def __init__(self, formula: Formula | Crasp, net: SequenceArchitecture) -> None:
+        self._compare(net, formula.alphabet, (False, True), formula.holds)
+
+    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Also words of one letter, then as often another: counts that cancel, far from the beginning."""
+        letters, half = range(1, len(self.net.inputs)), self.net.max_length // 2
+        pairs = [[a] * half + [b] * half for a in letters for b in letters if a != b]
+        return [*pairs[:count], *super().cases(rng, count)]

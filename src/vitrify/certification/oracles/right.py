@@ -1,0 +1,157 @@
+"""Right answers as rows of numbers, one for each symbol that a network may say, and how answers are judged by them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vitrify.arrays import Bools, Floats, Ints
+from vitrify.certification.oracles.catalogue import InputLanguage
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.net.inference import log_probabilities
+
+Known = NDArray[np.int64 | np.float64 | np.bool_]
+NO_ANSWER, UNKNOWN_SYMBOL = -1, -2  # instead of a symbol: no right answer; not a symbol of the network
+
+
+class PrefixOracle(ABC):
+    """An oracle that knows the right answers after all prefixes of a word; subclasses say which and what to ask.
+
+    The distance of a symbol or a set is 0 or 1: the right symbol must lead all others, and the logits of a set must be
+    positive exactly on it. A tie counts as wrong: rounding would decide it. The distance of probabilities and of
+    numbers is their largest difference.
+    """
+
+    TIE = 1e-6  # logits nearer to each other, or to 0, than this are tied
+    TOLERANCE = 1e-9  # of probabilities and numbers
+    SHOWN = 5  # symbols of each kind in a witness
+
+    answer: Literal["symbol", "set", "distribution", "number"]
+    language: InputLanguage | None = None
+    net: SequenceArchitecture
+
+    @abstractmethod
+    def known(self, words: Ints) -> Known:
+        """Return indices of symbols [word, prefix], `NO_ANSWER` or `UNKNOWN_SYMBOL`; or rows [word, prefix, symbol]."""
+
+    @abstractmethod
+    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
+        """Return input words, at most `count`, that exercise every listed part of the spec."""
+
+    def tolerance(self) -> float:
+        return 0.0 if self.answer in ("symbol", "set") else max(self.TOLERANCE, self.net.output.error)
+
+    def where_known(self, known: Known) -> Bools:
+        """Return where there is a right answer, [word, prefix]."""
+        if self.answer in ("symbol", "number"):
+            return np.asarray(known != NO_ANSWER if self.answer == "symbol" else ~np.isnan(known[..., 0]))
+        return np.asarray(known.any(axis=-1))
+
+    def errors(self, words: Ints, logits: Floats) -> Floats:
+        return self.judged(self.known(words), logits)
+
+    def judged(self, known: Known, logits: Floats) -> Floats:
+        """Return the distances [word, prefix] of answers from the right ones."""
+        if self.answer == "distribution":
+            wrong = distances(self.net, logits, known.astype(np.float64))
+        elif self.answer == "number":
+            wrong = np.abs(logits - known).max(axis=-1, initial=0.0)
+            wrong = np.where(np.isfinite(wrong), wrong, np.inf)
+        else:
+            if self.answer == "symbol":
+                right = (leads(logits, known) > self.TIE) & (known >= 0)
+            else:
+                right = (((logits > 0) == known) & (np.abs(logits) > self.TIE)).all(axis=-1)
+            wrong = np.where(right & np.isfinite(logits).all(axis=-1), 0.0, 1.0)
+        return np.where(self.where_known(known), wrong, 0.0)
+
+    def right(self, word: Ints) -> Floats:
+        known = self.known(word[None])[0]
+        if self.answer == "symbol":
+            return one_of(known, len(self.net.output.symbols))
+        return np.where(self.where_known(known)[..., None], known.astype(np.float64), np.nan)
+
+    def witness(self, word: Ints, logits: Floats) -> dict[str, object]:
+        return self.witness_of(self.known(word[None]), word, logits)
+
+    def witness_of(self, known: Known, word: Ints, logits: Floats) -> dict[str, object]:
+        """Return the wrong answer at the end of a word, by the right ones [1, prefix]; else the first wrong one.
+
+        `place` is the number of tokens before it. What comes after may matter to a network that looks ahead, so that
+        its words are not cut at the wrong answer, and the first one counts.
+        """
+        wrong = self.judged(known, logits[None])[0] > self.tolerance()
+        last = not wrong.any() or (wrong[-1] and not self.net.looks_ahead)
+        place = len(word) if last else int(np.argmax(wrong))
+        answer, row = known[0, place], logits[place]
+        words, symbols = [self.net.inputs[i] for i in word], self.net.output.symbols
+        where = {"place": place} if place < len(word) else {}
+        if self.answer == "distribution":
+            return furthest(self.net, word, row, answer)
+        if self.answer == "set":
+            return {
+                "history": words,
+                "missing": self._some(answer & ~(row > 0)),
+                "too many": self._some((row > 0) & ~answer),
+                "undecided": self._some(~(np.abs(row) > self.TIE)),
+            }
+        if self.answer == "number":
+            return {"word": words, **where, "expected": answer.tolist(), "found": row.tolist()}
+        expected = symbols[int(answer)] if answer >= 0 else "a symbol that the network can't say"
+        return {"word": words, **where, "expected": expected, "found": symbols[int(row.argmax())]}
+
+    def _some(self, chosen: Bools) -> list[str]:
+        return [self.net.output.symbols[i] for i in np.flatnonzero(chosen)[: self.SHOWN].tolist()]
+
+
+def some_of(words: list[list[int]], rng: np.random.Generator, count: int) -> list[list[int]]:
+    """Return at most `count` of the words, a random part in their order if they are more."""
+    if len(words) <= count:
+        return words
+    return [words[i] for i in sorted(rng.choice(len(words), size=count, replace=False).tolist())]
+
+
+def one_of(places: ArrayLike, symbols: int) -> Floats:
+    """Return one-hot vectors of the right symbols; NaN where the index is negative: there is no right answer.
+
+    >>> one_of([1, -1], 2)
+    array([[ 0.,  1.],
+           [nan, nan]])
+    """
+    indices = np.asarray(places, dtype=np.int64)[:, None]
+    return np.where(indices < 0, np.nan, indices == np.arange(symbols))
+
+
+def leads(logits: Floats, places: ArrayLike) -> Floats:
+    """Return by how much the logit at each place leads all others; at a negative place the first one counts.
+
+    >>> leads(np.array([[0.0, 3.0, 1.0], [0.0, 3.0, 1.0]]), [1, 2])
+    array([ 2., -2.])
+    """
+    at = np.maximum(np.asarray(places, dtype=np.int64), 0)[..., None]
+    others = logits.copy()
+    np.put_along_axis(others, at, -np.inf, axis=-1)
+    with np.errstate(invalid="ignore"):  # infinite logits lead by no number
+        lead: Floats = np.take_along_axis(logits, at, axis=-1)[..., 0] - others.max(axis=-1, initial=-np.inf)
+    return lead
+
+
+def distances(net: SequenceArchitecture, logits: Floats, expected: Floats) -> Floats:
+    """Return the largest difference of two probabilities [word, prefix]; infinite where there is no number."""
+    errors: Floats = np.abs(np.exp(log_probabilities(net.output, logits)) - expected).max(axis=-1)
+    return np.where(np.isfinite(errors), errors, np.inf)
+
+
+def furthest(net: SequenceArchitecture, word: Ints, logits: Floats, expected: Floats) -> dict[str, object]:
+    """Return the symbol whose probability is furthest off, after some words."""
+    probs = np.exp(log_probabilities(net.output, logits))
+    symbol = int(np.abs(probs - expected).argmax())
+    return {
+        "history": [net.inputs[i] for i in word],
+        "next": net.output.symbols[symbol],
+        "expected": float(expected[symbol]),
+        "found": float(probs[symbol]),
+    }

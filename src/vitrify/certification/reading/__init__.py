@@ -1,0 +1,1 @@
+"""Read a network back from its weights: formulas, linear probes, linear regions."""

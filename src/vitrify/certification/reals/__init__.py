@@ -1,0 +1,1 @@
+"""Networks evaluated in real arithmetic: exact fractions and balls."""

@@ -1,0 +1,340 @@
+r"""Networks in real arithmetic: the stored weights are exact numbers, and every result is a ball around the true one.
+
+This is a second implementation of what `net/` computes in floating point, and shares no code with its forward pass.
+Matrices are exact fractions plus balls (`reals.py`). What only adds, multiplies, compares or averages stays exact, so
+hard attention over exact scores sees true ties; a softmax, a root or a $\tanh$ makes balls. A comparison that decides
+something and that the balls leave open (the tied keys of a hard head, a router's choice, whether a group of a layer
+norm varies at all) raises `OpenComparison`, and the caller asks again with more bits. Two steps need no decision, as
+they are continuous: a ReLU of an open sign is a ball from 0 on; and the threshold of a sparsemax moves by at most
+$\delta$ when scores do, so a weight moves by at most $2\delta$ and is exactly 0 where it is that far below.
+
+With a `roundoff` $u$ the balls also hold whatever a run in floating point with unit roundoff $u$ may compute, in any
+order of summation (Higham, *Accuracy and Stability of Numerical Algorithms*, chapter 3): a sum of $k$ products is
+widened by $\gamma_{k+2} \sum |x||w|$ with $\gamma_k = ku/(1-ku)$, and each further step by its own rounding.
+Exponentials and $\tanh$ are taken to be right within 4 units in the last place. Parallel cells are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb, ctx, fmpq
+from numpy.typing import ArrayLike
+
+from vitrify.arrays import Float
+from vitrify.certification.reals.cells import states, times
+from vitrify.certification.reals.matrices import (
+    NOTHING,
+    Entry,
+    Linear,
+    RealMatrix,
+    below,
+    beside,
+    exact,
+    ones,
+    relu,
+    together,
+)
+from vitrify.certification.reals.steps import Rounded, first_best, pattern, sizes, unit
+from vitrify.errors import InputError
+from vitrify.net.architecture import Architecture
+from vitrify.net.conv import Convolution, Convolutional
+from vitrify.net.recurrent import Recurrent
+from vitrify.net.sparse import is_sparse
+from vitrify.net.transformer import Block, Transformer
+from vitrify.net.weights import Weights
+
+BITS = 53  # of the first try: what balls are computed with, not how wide they are
+
+
+@dataclass(frozen=True, eq=False)
+class Balls:
+    """Numbers that lie within `rad` of `mid`, for certain."""
+
+    mid: Float[np.ndarray, "position coordinate"]
+    rad: Float[np.ndarray, "position coordinate"]
+
+    def holds(self, numbers: ArrayLike) -> bool:
+        """Return whether numbers lie in the balls, as far as float64 can tell."""
+        return bool((np.abs(np.asarray(numbers) - self.mid) <= self.rad * (1 + 2.0**-50) + 2.0**-1070).all())
+
+
+def ball_logits(
+    weights: Weights[Architecture], word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0
+) -> Balls:
+    """Logits [position, symbol] of a word of input ids, or of a vector, rows or planes of numbers, as balls.
+
+    Row t is read after t tokens. `OpenComparison` is raised where the bits do not decide what a head or router does.
+    """
+    return RealNet(weights).logits(word, precision=precision, roundoff=roundoff)
+
+
+class RealNet:
+    """A network whose weights are turned into exact numbers once, to be run on any number of words."""
+
+    def __init__(self, weights: Weights[Architecture]) -> None:
+        self.net, self.arrays = weights.architecture, weights.arrays
+        self._linear: dict[tuple[str, int | None], Linear] = {}
+        self._rows: dict[tuple[str, int | None], RealMatrix] = {}
+
+    def logits(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> Balls:
+        """Return the logits after each token; see `ball_logits`."""
+        logits = self.run(word, precision=precision, roundoff=roundoff)["hook_logits"]
+        with ctx.workprec(precision):
+            return shown(logits, self.unread)
+
+    def residuals(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> dict[str, Balls]:
+        """Return the residual stream after every half layer (by hook name) at every position, pads included."""
+        values = self.run(word, precision=precision, roundoff=roundoff)
+        with ctx.workprec(precision):
+            return {moment: shown(value) for moment, value in values.items() if moment != "hook_logits"}
+
+    @property
+    def unread(self) -> int:
+        """Return the number of leading positions without an answer: all pads but one, or all but one for a vector."""
+        net = self.net
+        if not isinstance(net, Transformer | Recurrent) or net.reads == "rows":
+            return 0
+        return (net.pads if net.reads == "tokens" else net.max_length) - 1
+
+    def run(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> dict[str, RealMatrix]:
+        """The logits and the moments of one run, at every position."""
+        with ctx.workprec(precision):
+            return _RealRun(self, roundoff).run(word)
+
+    def linear(self, name: str, place: int | None = None) -> Linear:
+        """A stored matrix, or that of one head."""
+        key = name, place
+        if key not in self._linear:
+            matrix = self.arrays[name] if place is None else self.arrays[name][place]
+            if isinstance(self.net, Convolutional) and matrix.ndim == 4:  # a kernel meets windows as a matrix does rows
+                matrix = matrix.reshape(len(matrix), -1).T
+            self._linear[key] = Linear(matrix)
+        return self._linear[key]
+
+    def row(self, name: str, place: int | None = None) -> RealMatrix:
+        """A stored row, or that of one head or token."""
+        key = name, place
+        if key not in self._rows:
+            array = self.arrays[name] if place is None else self.arrays[name][[place]]
+            self._rows[key] = exact(array.toarray() if is_sparse(array) else np.asarray(array))
+        return self._rows[key]
+
+
+class _RealRun:
+    """One run over one word."""
+
+    def __init__(self, source: RealNet, roundoff: float) -> None:
+        self.source, self.net = source, source.net
+        self.rounded = Rounded(roundoff)
+        self.seen: dict[str, RealMatrix] = {}
+
+    def run(self, word: ArrayLike) -> dict[str, RealMatrix]:
+        net = self.net
+        if isinstance(net, Convolutional):
+            y = self.convolved(net, word)
+        elif isinstance(net, Recurrent):
+            y = self.recurrent(net, self.embedded(net, word))
+        else:
+            assert isinstance(net, Transformer)
+            y = self.normed("ln_final", self.stack(net, self.embedded(net, word)), 2 * len(net.blocks))
+        self.seen["hook_logits"] = self.affine(y, "unembed.W_U", "unembed.b_U")
+        return self.seen
+
+    @property
+    def transformer(self) -> Transformer:
+        assert isinstance(self.net, Transformer)
+        return self.net
+
+    def embedded(self, net: Transformer | Recurrent, word: ArrayLike) -> RealMatrix:
+        source = self.source
+        if net.reads == "tokens":
+            ids = [int(i) for i in np.asarray(word, dtype=np.int64).tolist()]
+            if not net.min_length <= len(ids) <= net.max_length or not all(0 < i < len(net.inputs) for i in ids):
+                raise InputError(f"the net reads {net.min_length} to {net.max_length} of its own tokens, not {ids}")
+            x = below([source.row("embed.W_E", i) for i in [0] * net.pads + ids])
+        else:
+            vector = exact(np.asarray(word, dtype=np.float64))
+            x = self.affine(vector, "embed.W_E")
+            x = ones(net.max_length) @ x if net.reads == "vector" else x
+        if isinstance(net, Recurrent):
+            return x
+        return self.rounded.sum([x, below([source.row("pos_embed.W_pos", p) for p in range(x.shape[0])])])
+
+    def convolved(self, net: Convolutional, planes: ArrayLike) -> RealMatrix:
+        pixels = np.asarray(planes, dtype=np.float64)
+        if pixels.shape != net.maps[0]:
+            raise InputError(f"the net reads planes of shape {net.maps[0]}, not {pixels.shape}")
+        x = pooled(net, self.affine, exact(pixels.reshape(len(pixels), -1)), self.rounded)
+        for index in range(len(net.dense)):
+            x = relu(self.affine(x, f"dense.{index}.W_in", f"dense.{index}.b_in"))
+        return x
+
+    def recurrent(self, net: Recurrent, x: RealMatrix) -> RealMatrix:
+        self.seen["hook_embed"] = x
+        y = states(net.cell, self.cell_part("blocks.0"), x, self.rounded)
+        self.seen["blocks.0.hook_state"] = y
+        if net.units:
+            y = self.mlp("blocks.0", y)
+            self.seen["blocks.0.hook_mlp_out"] = y
+        return y
+
+    def stack(self, net: Transformer, x: RealMatrix) -> RealMatrix:
+        for turn, (index, block) in enumerate(net.turns):
+            name = f"blocks.{index}"
+            self.seen[f"blocks.{turn}.hook_resid_pre"] = x
+            if block.heads or block.cell:
+                y = self.normed(f"{name}.ln1", x, 2 * index)
+                out = [self.head(block, index, turn, place, y) for place in range(len(block.heads))]
+                if block.cell:
+                    h = states(block.cell, self.cell_part(name), y, self.rounded)
+                    out.append(self.affine(h, f"{name}.rec.W_C"))
+                x = self.joined(x, out)
+            self.seen[f"blocks.{turn}.hook_resid_mid"] = x
+            if block.units or block.experts:
+                y = self.normed(f"{name}.ln2", x, 2 * index + 1)
+                out = [self.mlp(name, y)] if block.units else []
+                out += [self.experts(block, name, turn, y)] if block.experts else []
+                x = self.joined(x, out)
+            self.seen[f"blocks.{turn}.hook_resid_post"] = x
+        self.seen["hook_resid_post"] = x
+        return x
+
+    def joined(self, x: RealMatrix, outputs: list[RealMatrix]) -> RealMatrix:
+        if self.transformer.residual == "concatenate":
+            return beside([x, *outputs])
+        return self.rounded.sum([x, *outputs])
+
+    def affine(self, x: RealMatrix, matrix: str, bias: str | None = None, place: int | None = None) -> RealMatrix:
+        """A row times a stored matrix, plus a stored row."""
+        w = self.source.linear(matrix, place)
+        y = w.of(x)
+        b = None if bias is None else ones(x.shape[0]) @ self.source.row(bias, place)
+        y = y if b is None else y + b
+        if not self.rounded.u:
+            return y
+        size = w.size_of(x.as_balls())
+        return self.rounded.widened(y, size if b is None else size + sizes(b.as_balls()), w.shape[0] + 2)
+
+    def cell_part(self, name: str) -> Callable[..., RealMatrix]:
+        """The arrays of a cell: as functions of rows, or one matrix of a stack, or a stored row."""
+
+        def part(array: str, x: RealMatrix | None = None, place: int | None = None) -> RealMatrix:
+            if x is None:
+                return self.source.row(f"{name}.rec.{array}", place)
+            return self.affine(x, f"{name}.rec.{array}", None, place)
+
+        return part
+
+    def head(self, block: Block, index: int, turn: int, place: int, x: RealMatrix) -> RealMatrix:
+        name, head = f"blocks.{index}.attn", block.heads[place]
+        if head.rotary or head.attention == "linear":
+            raise InputError("the numbers of rotary and linear heads are not bounded: only training makes them")
+        q, k, v = (self.affine(x, f"{name}.W_{letter}", f"{name}.b_{letter}", place) for letter in "QKV")
+        q = q.times(float(self.source.arrays[f"{name}.beta"][place]))
+        bias = self.source.arrays[f"{name}.b_rel"][place].tolist() if head.window is not None else None
+        where = f"head {place} of block {turn}"
+        weights = pattern(head, q, k, bias, self.rounded, where)
+        z = weights @ v
+        if self.rounded.u:
+            z = self.rounded.widened(z, sizes(weights.as_balls()) * sizes(v.as_balls()), x.shape[0] + 2)
+        written = self.affine(z, f"{name}.W_O", None, place)
+        if self.rounded.u and len(block.heads) > 1:  # heads may be added up in one long sum
+            size = self.source.linear(f"{name}.W_O", place).size_of(z.as_balls())
+            written = self.rounded.widened(written, size, len(block.heads) * (block.d_value + 1) + 2)
+        return written
+
+    def mlp(self, name: str, x: RealMatrix) -> RealMatrix:
+        hidden = relu(self.affine(x, f"{name}.mlp.W_in", f"{name}.mlp.b_in"))
+        return self.affine(hidden, f"{name}.mlp.W_out", f"{name}.mlp.b_out")
+
+    def experts(self, block: Block, name: str, turn: int, x: RealMatrix) -> RealMatrix:
+        """Return the output of the best expert at each position; of equal scores the first wins."""
+        if block.gate:
+            raise InputError("the numbers of experts with gates are not bounded: only of those that work alone")
+        seen = relu(self.affine(x, f"{name}.moe.router.W_in", f"{name}.moe.router.b_in")) if block.router else x
+        scores = self.affine(seen, f"{name}.moe.router.W_out", f"{name}.moe.router.b_out").entries()
+        count = len(block.experts)
+        width = block.d_out if self.transformer.residual == "concatenate" else self.transformer.d_model
+        inputs, outputs = x.entries(), []
+        for position in range(x.shape[0]):
+            row = scores[position * count : (position + 1) * count]
+            number = first_best(row, f"router of block {turn} at position {position}")
+            expert, own = block.experts[number], f"{name}.moe.experts.{number}"
+            read = [inputs[position * x.shape[1] + dim] for dim in expert.reads]
+            hidden = relu(self.affine(together(1, len(read), read), f"{own}.W_in", f"{own}.b_in"))
+            written = self.affine(hidden, f"{own}.W_out", f"{own}.b_out").entries()
+            line = [(fmpq(0), NOTHING)] * width
+            for dim, entry in zip(expert.writes, written, strict=True):
+                line[dim] = entry
+            outputs += line
+        return together(x.shape[0], width, outputs)
+
+    def normed(self, name: str, x: RealMatrix, half: int) -> RealMatrix:
+        """Each group with mean 0 and variance 1, then scaled and shifted; all other dimensions as they are."""
+        groups = self.transformer.normed(half)
+        if not groups:
+            return x
+        wide, entries, rows = x.shape[1], x.entries(), x.shape[0]
+        order = [dim for group in groups for dim in group]
+        units = []
+        for row in range(rows):
+            place = f"layer norm {name} at position {row}"
+            for group in groups:
+                units += unit([entries[row * wide + dim] for dim in group], self.transformer.eps, self.rounded, place)
+        scale, shift = (ones(rows) @ self.source.row(f"{name}.{letter}") for letter in "wb")
+        scaled = times(together(rows, len(order), units), scale, self.rounded)
+        normed = self.rounded.sum([scaled, shift]).entries()
+        for row in range(rows):
+            for at, dim in enumerate(order):
+                entries[row * wide + dim] = normed[row * len(order) + at]
+        return together(rows, wide, entries)
+
+
+def pooled(
+    net: Convolutional, affine: Callable[[RealMatrix, str, str], RealMatrix], x: RealMatrix, rounded: Rounded
+) -> RealMatrix:
+    """The sums [1, channel] of the last maps, from planes [plane, row * column]: windows are rows that meet kernels."""
+    height, width = net.rows, net.columns
+    for index, layer in enumerate(net.convolutions):
+        maps = relu(affine(_windows(layer, x, height, width), f"conv.{index}.W", f"conv.{index}.b"))
+        height, width = layer.places(height, width)
+        x = maps.T
+    total = ones(x.shape[1]).T @ x.T
+    return (
+        rounded.widened(total, ones(x.shape[1]).T.as_balls() * sizes(x.T.as_balls()), x.shape[1])
+        if rounded.u
+        else total
+    )
+
+
+def _windows(layer: Convolution, x: RealMatrix, height: int, width: int) -> RealMatrix:
+    """One row per place of the new maps: what its window shows of each plane, with zeros around the planes."""
+    entries, outside = x.entries(), (fmpq(0), NOTHING)
+    high, wide = layer.places(height, width)
+
+    def seen(plane: int, row: int, column: int) -> Entry:
+        inside = 0 <= row < height and 0 <= column < width
+        return entries[(plane * height + row) * width + column] if inside else outside
+
+    found = [
+        seen(plane, i * layer.stride[0] - layer.pad[0] + down, j * layer.stride[1] - layer.pad[1] + right)
+        for i in range(high)
+        for j in range(wide)
+        for plane in range(x.shape[0])
+        for down in range(layer.kernel[0])
+        for right in range(layer.kernel[1])
+    ]
+    return together(high * wide, x.shape[0] * layer.kernel[0] * layer.kernel[1], found)
+
+
+def shown(x: RealMatrix, skip: int = 0) -> Balls:
+    """Midpoints and radii in float64, rounded outwards, of all rows but the first few."""
+    values = x.as_balls().entries()
+    mid = np.array([float(value.mid()) for value in values]).reshape(x.shape)
+    far = [abs(value - arb(float(value.mid()))).upper() for value in values]
+    rad = np.array([float(distance) for distance in far]).reshape(x.shape)
+    rad = np.where(rad > 0, np.nextafter(rad, np.inf), 0.0)
+    return Balls(mid[skip:], rad[skip:])

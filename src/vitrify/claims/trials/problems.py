@@ -1,0 +1,118 @@
+r"""Five problems, each with a sandbox and an exact built net from which training can start.
+
+Nets that answer by their largest score have a margin of 1. `smooth` multiplies their scores by $c$, so that a softmax
+over $k$ answers errs by at most $(k - 1)e^{-c}$ nats.
+
+| problem | sandbox | net |
+| --- | --- | --- |
+| n-gram | sentences of a random back-off model | one head per position, one unit per listed context |
+| induction | what followed this symbol the last time | two heads: the previous symbol, and where it equals this one |
+| grammar | nested brackets with words in them | one pass over levels: what is complete, what may come next |
+| experts | queries of several tasks | an expert for each task, and a router |
+| hierarchy | the class of a random hierarchy's string | a convolution for each level, one channel per rule |
+
+Every rule of the grammar begins with a word of its own, and the rules of a symbol are equally probable. So the words
+that may come next are equally probable too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+
+from vitrify.constructions.grammar_one_pass import one_pass
+from vitrify.constructions.hierarchy import hierarchy_cnn
+from vitrify.constructions.knowledge import knowledge
+from vitrify.constructions.ngram import ngram
+from vitrify.constructions.program import program_net
+from vitrify.kit import assemble
+from vitrify.learn.models.built import smooth
+from vitrify.net.architecture import Architecture
+from vitrify.net.weights import Weights
+from vitrify.sandboxes.catalogue import Sandbox, make
+from vitrify.sandboxes.knowledge import KnowledgeSandbox
+from vitrify.spec.grammars.families import random_hierarchy
+from vitrify.spec.grammars.grammar import Grammar
+from vitrify.spec.ngrams.families import LETTERS, random_ngram
+from vitrify.spec.programs.expression import aggregate, indices, last, select, tokens, upto
+from vitrify.spec.programs.program import program
+
+SHALLOW = "S -> '(' T ')' | '[' T ']'\nT -> '(' 'x' ')' | '[' 'x' ']' | 'x'"
+DEEP = "S -> '(' T ')' | '[' T ']'\nT -> '(' U ')' | '[' U ']' | 'x'\nU -> 'x' | 'y'"
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltProblem:
+    """A sandbox, and a net built for it."""
+
+    sandbox: Sandbox
+    built: Weights[Architecture]
+
+
+def n_gram(words: int, order: int, length: int) -> BuiltProblem:
+    """Return a random n-gram model, with sentences cut at a length."""
+    model = random_ngram(words, order, seed=0)
+    sandbox = make("ngram", {"model": model, "length": length, "apart": True})
+    return BuiltProblem(sandbox, assemble(ngram(model, max_length=length), arithmetic="float32"))
+
+
+def induction(symbols: int, length: int, sharpness: float) -> BuiltProblem:
+    """Return induction: the symbol after the last earlier occurrence, by a program of two selections."""
+    before = aggregate(select(indices, indices - 1), tokens)
+    written = program(last(select(before, tokens) & upto, tokens), LETTERS[:symbols], length, causal=True)
+    sandbox = make("induction", {"states": symbols, "length": length})
+    return BuiltProblem(sandbox, smooth(assemble(program_net(written), arithmetic="float32"), sharpness))
+
+
+def brackets(text: str, length: int, sharpness: float) -> BuiltProblem:
+    """Return next-word prediction for a grammar text."""
+    grammar = Grammar.from_text(text).uniform()
+    sandbox = make("pcfg", {"grammar": grammar, "length": length})
+    return BuiltProblem(sandbox, smooth(assemble(one_pass(grammar), arithmetic="float32"), sharpness))
+
+
+def experts(tasks: int, keys: int, sharpness: float) -> BuiltProblem:
+    """Return a mixture of experts over tasks with shared keys, whose router is differentiable."""
+    sandbox = KnowledgeSandbox(tasks=tasks, keys=keys)
+    return BuiltProblem(sandbox, smooth(assemble(knowledge(sandbox.known), arithmetic="float32"), sharpness))
+
+
+def hierarchy(v: int, m: int, levels: int, sharpness: float) -> BuiltProblem:
+    """Return classification of strings of a random hierarchy."""
+    sandbox = make("hierarchy", {"v": v, "m": m, "L": levels, "mode": "classify"})
+    return BuiltProblem(sandbox, smooth(hierarchy_cnn(random_hierarchy(v, m, 2, levels, 0, classes=v)), sharpness))
+
+
+def exchanged(make: Callable[[], BuiltProblem]) -> BuiltProblem:
+    """Return a problem whose built net exchanges its first two answers."""
+    problem = make()
+    arrays = problem.built.arrays
+    order = np.arange(arrays["unembed.b_U"].shape[-1])
+    order[[0, 1]] = 1, 0
+    swapped = {name: np.asarray(arrays[name])[..., order] for name in ("unembed.W_U", "unembed.b_U")}
+    return replace(problem, built=replace(problem.built, arrays={**arrays, **swapped}))
+
+
+Problems = Mapping[str, Callable[[], BuiltProblem]]
+SMALL: Problems = MappingProxyType(
+    {
+        "n-gram": partial(n_gram, 3, 3, 12),
+        "induction": partial(induction, 8, 24, 8.0),
+        "grammar": partial(brackets, SHALLOW, 6, 8.0),
+        "experts": partial(experts, 3, 4, 10.0),
+        "hierarchy": partial(hierarchy, 4, 2, 2, 10.0),
+    }
+)
+LARGE: Problems = MappingProxyType(
+    {
+        "n-gram": partial(n_gram, 6, 3, 24),
+        "induction": partial(induction, 12, 32, 10.0),
+        "grammar": partial(brackets, DEEP, 6, 8.0),
+        "experts": partial(experts, 4, 12, 12.0),
+        "hierarchy": partial(hierarchy, 6, 3, 3, 10.0),
+    }
+)

@@ -1,0 +1,84 @@
+"""The commands about lower bounds: published ones, and refuters that break nets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vitrify.cli.options import AsJson, Folder, Seed
+from vitrify.cli.render import Styled, TextTable, bold, parameters, show
+
+
+def bound(
+    name: Annotated[str | None, typer.Argument(help="a bound, or how its name begins; none: list them")] = None,
+    values: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="the sizes to ask about")] = None,
+    ask_parameters: Annotated[bool, typer.Option("--parameters", help="only list the sizes: ranges, meaning")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a published bound: what it says about given sizes, what it assumes, where it comes from."""
+    from vitrify.bounds.calculators.catalogue import EXPLAINED, bound_of, find, listing, shown, values_of
+    from vitrify.parameters import described
+
+    if name is None:
+        rows = [(shown(each), each.fields["status"], each.title) for each in listing()]
+        data = [dict(zip(("name", "status", "title"), row, strict=True)) for row in rows]
+        show(as_json, data, TextTable(("bound", "status", "what it says"), rows))
+        return
+    headline = find(name)
+    published = bound_of(headline)
+    if ask_parameters:
+        parameters({f"bound {name}": published.evaluate}, as_json)
+        return
+    sizes = values_of(published, values or [])
+    reading = published.evaluate(**sizes)
+    figures = {key: each if isinstance(each, str) else f"{each:,.6g}" for key, each in reading.figures.items()}
+    inputs = [(f"{each.name}: {each.help}", f"{sizes[each.name]:,.15g}") for each in described(published.evaluate)]
+    sections = {word: headline.section(word) for word in ("Statement", "Assumes", "Source")}
+    data_of_one = {
+        "name": shown(headline),
+        "title": headline.title,
+        "status": published.status,
+        "parameters": dict(sizes),
+        "figures": dict(reading.figures),
+        "says": reading.says,
+        **{word.lower(): text for word, text in sections.items()},
+    }
+    show(
+        as_json,
+        data_of_one,
+        Styled(f"[bold]{shown(headline)}[/bold]: {headline.title}"),
+        TextTable(("quantity", "value"), [*inputs, *figures.items()], "sizes and figures"),
+        bold(reading.says),
+        f"{published.status}: {EXPLAINED[published.status]}",
+        *(f"{word}: {text}" for word, text in sections.items()),
+    )
+
+
+def refute(
+    folder: Folder,
+    task: Annotated[str, typer.Option(help="what the net is to fail at: induction, or copy (recurrent nets)")],
+    bits: Annotated[int, typer.Option(min=1, help="bits of every number of the quantised net")] = 8,
+    size: Annotated[int | None, typer.Option(min=1, help="pairs or letters in a word; by default, what fits")] = None,
+    tries: Annotated[int, typer.Option(min=2, help="inputs to try")] = 1 << 16,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Try to break a net of one attention layer, or a recurrent one: two inputs, one output, different answers."""
+    from vitrify.bounds.nets import refute_net
+    from vitrify.net.folder import load
+
+    search = refute_net(load(folder), task, bits=bits, size=size, tries=tries, seed=seed)
+    data = search.to_json()
+    rows = [(" ".join(x["input"]), x["answer"], x["quantised"], x["net"]) for x in data["refutation"] or ()]
+    show(
+        as_json,
+        data,
+        Styled(f"[bold]{search.net}[/bold] at {search.bits} bits, {search.search.task}, size {search.size}"),
+        str(search.search),
+        TextTable(("input", "right answer", f"at {search.bits} bits", "the net itself"), rows) if rows else None,
+    )
+    raise typer.Exit(0 if search.search.refutation is None else 1)
+
+
+COMMANDS = (bound, refute)

@@ -1,0 +1,172 @@
+"""The commands that build networks and say what is in them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vitrify.cli.options import CHOICES, AsJson, Folder, ModelOut
+from vitrify.cli.render import Part, Styled, TextTable, json_line, show, sizes_table, status
+from vitrify.spec.kinds import suffixes
+
+if TYPE_CHECKING:
+    from vitrify.net.architecture import Architecture
+    from vitrify.net.weights import Weights
+
+
+def build(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help=f"a spec; the end of its name says what it is: {', '.join(suffixes())}"),
+    ],
+    out: ModelOut,
+    construction: Annotated[
+        str | None, typer.Option(help="the construction, by name (`vitrify list` has them all)")
+    ] = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="grammars: drop derivations that are deeper")] = None,
+    certified: Annotated[
+        bool, typer.Option("--certify", help="also certify it; one that does not hold is not written (exit 1)")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build a network from a spec and write it to a folder."""
+    from vitrify.constructions.catalogue import build as build_network
+    from vitrify.constructions.catalogue import chosen
+    from vitrify.net.folder import save
+    from vitrify.spec import bounded, read_spec
+
+    with status(f"reading {file}") as say:
+        spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
+        say("building")
+        entry = chosen(spec, construction)
+        weights = build_network(spec, entry.name, **entry.parse(ctx.meta[CHOICES]))
+        if certified:
+            from vitrify.certification import certify as check_against_spec
+            from vitrify.certification.certificate import write_certificate
+            from vitrify.cli.certifying import show_certificate
+
+            say("certifying")
+            evidence = check_against_spec(weights, spec, prove=True)
+            if evidence.verdict != "holds":
+                show_certificate(out, evidence, None, as_json)
+                raise typer.Exit(1)
+        say(f"writing {out}")
+        save(weights, out, spec)
+        if certified:
+            write_certificate(out, evidence)
+    data = {"folder": str(out), "about": dict(weights.about)}
+    data |= {"sizes": asdict(weights.sizes), "digest": weights.digest}
+    show(as_json, data, Styled(f"[bold]{weights.architecture.name}[/bold] → {out}"), sizes_table(weights))
+
+
+def analyze(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="an automaton: .automaton.json or .regex")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what an automaton is, algebraically, and how deep each construction would be."""
+    from vitrify.spec import read_spec
+    from vitrify.spec.automata import analysis
+
+    with status(f"analyzing {file}"):
+        report = analysis.analyze(read_spec(file))
+    verdicts = {name: getattr(report, name) for name in ("finite", "commutative", "star_free", "solvable")}
+    about = [
+        ("states", f"{report.states} (minimal: {report.minimal_states}), {report.letters} letters"),
+        ("syntactic monoid", report.monoid),
+        *((name.replace("_", "-"), {None: "unknown", True: "yes", False: "no"}[v]) for name, v in verdicts.items()),
+    ]
+    levels = [(x.level, x.sets, x.tiles, x.group, x.order, x.attention_layers) for x in report.levels or ()]
+    depths = [
+        (x.construction, x.attention_layers, f"less than log depth for T > {x.crossover}" if x.crossover else x.why)
+        for x in report.depths
+    ]
+    show(
+        as_json,
+        report.to_json(),
+        TextTable(("", ""), about, "language"),
+        TextTable(("level", "sets", "tiles", "group", "order", "attention layers"), levels, "holonomy levels"),
+        TextTable(("construction", "attention layers", ""), depths, "depth"),
+        *report.notes,
+    )
+
+
+def info(folder: Folder, as_json: AsJson = False) -> None:
+    """Show what is in a model folder: its sizes, heads, spaces and units."""
+    from vitrify.net.folder import load
+    from vitrify.net.labels import labels_to_json
+
+    weights = load(folder)
+    data = {"name": weights.architecture.name, "about": dict(weights.about), "digest": weights.digest}
+    data |= {"sizes": asdict(weights.sizes), "labels": labels_to_json(weights.labels)}
+    show(as_json, data, *_contents(weights))
+
+
+def _contents(weights: Weights[Architecture]) -> Iterator[Part]:
+    """Return the sizes of a net and its named parts, as texts and tables."""
+    from vitrify.net.explain_terms import runs
+
+    labels = weights.labels
+    yield Styled(f"[bold]{weights.architecture.name}[/bold]")
+    yield from (Styled(f"  {key}: {value}") for key, value in weights.about.items())
+    yield sizes_table(weights)
+    if labels.heads:
+        betas = [float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.place]) for h in labels.heads]
+        heads = [
+            (f"{h.block}.{h.place}", h.name, h.writes, h.gap, h.kappa, beta, h.beta_min)
+            for h, beta in zip(labels.heads, betas, strict=True)
+        ]
+        yield TextTable(("head", "does", "writes", "gap", "kappa", "beta", "least beta"), heads, "heads")
+    recurrent = weights.architecture.tag == "recurrent"
+    first, title = ("recurrence", "spaces") if recurrent else ("attention", "residual stream")
+    if labels.spaces:
+        spaces = [
+            (s.name, s.kind.tag, runs(s.dims), _moment(s.born, first), _moment(s.dies, first), s.error)
+            for s in labels.spaces
+        ]
+        yield TextTable(("space", "kind", "dimensions", "from", "to", "proved error"), spaces, title)
+    units = [(u.block, u.part, f"{u.start}–{u.stop - 1}", u.name, ", ".join(u.writes)) for u in labels.units]
+    yield TextTable(("block", "part", "units", "compute", "write"), units, "hidden units")
+
+
+def _moment(moment: int, first: str) -> str:
+    if moment == 0:
+        return "embedding"
+    block, half = divmod(moment - 1, 2)
+    return f"{'MLP' if half else first} {block}"
+
+
+def explain(
+    folder: Folder,
+    everything: Annotated[bool, typer.Option("--all", help="do not shorten long tables")] = False,
+    formula: Annotated[
+        bool, typer.Option("--formula", help="the formula of past-time logic that a hard-attention net computes")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what every space, head and hidden unit does, in words, from the weights."""
+    from vitrify.net.explain import SHOWN_ROWS
+    from vitrify.net.explain import explain as explained
+    from vitrify.net.folder import load
+
+    weights = load(folder)
+    if formula:
+        from vitrify.certification.reading.formulas import formula_of
+
+        read = formula_of(weights)
+        data, text = {"formula": str(read), "alphabet": read.alphabet, "depth": read.depth}, str(read)
+    else:
+        explanation = explained(weights, shown=None if everything else SHOWN_ROWS)
+        data, text = explanation.to_json(), str(explanation)
+    if as_json:
+        json_line(data)
+    else:
+        sys.stdout.write(f"{text}\n")  # as wide as it is
+
+
+COMMANDS = (build, analyze, info, explain)

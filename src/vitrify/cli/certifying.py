@@ -1,0 +1,137 @@
+"""The commands that check networks against their specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vitrify.cli.options import AsJson, Folder, Seed
+from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, json_line, progress, show, status, tell
+from vitrify.encoding import JsonMapping
+from vitrify.errors import InputError
+
+if TYPE_CHECKING:
+    from vitrify.certification import Evidence, MutationTest
+
+
+def certify(
+    folder: Folder,
+    max_length: Annotated[
+        int | None, typer.Option("--max-length", min=0, help="try all words up to this length; by default, by cost")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="ask about every prefix of this many random words or sentences")
+    ] = None,
+    mutants: Annotated[int, typer.Option(min=0, help="also break the net this many times; count what is noticed")] = 0,
+    proof: Annotated[bool, typer.Option(help="prove the margins for all words up to the maximum length")] = True,
+    arithmetic: Annotated[
+        bool, typer.Option("--arithmetic", help="say to which length each floating-point format keeps the answers")
+    ] = False,
+    reals: Annotated[bool, typer.Option("--reals", help="decide all short inputs in real arithmetic, too")] = False,
+    attack: Annotated[int, typer.Option(min=0, help="also search this many words for the weakest answer")] = 0,
+    write: Annotated[bool, typer.Option(help="write certificate.json into the folder")] = True,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Check a network against its spec: all short inputs, random long ones, and margins that hold for every input."""
+    from vitrify.certification import certify as check_against_spec
+    from vitrify.certification import mutation_test
+    from vitrify.certification.certificate import write_certificate
+    from vitrify.net.folder import load, spec_path
+    from vitrify.spec import read_spec
+
+    if arithmetic and not proof:
+        raise InputError("--arithmetic rests on the proof of margins: leave --no-proof out")
+    weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
+    with progress("checking") as tick:
+        evidence = check_against_spec(
+            weights,
+            spec,
+            max_length=max_length,
+            seed=seed,
+            samples=samples,
+            prove=proof,
+            arithmetic=arithmetic,
+            reals=reals,
+            attack=attack,
+            progress=tick,
+        )
+    broken = None
+    if mutants and evidence.verdict == "holds":
+        with progress("breaking it on purpose") as tick:
+            broken = mutation_test(weights, spec, count=mutants, seed=seed, progress=tick)
+    show_certificate(folder, evidence, broken, as_json)
+    if write:
+        write_certificate(folder, evidence, broken)
+    raise typer.Exit(0 if evidence.verdict == "holds" else 1)
+
+
+def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | None, as_json: bool) -> None:
+    """Print the verdict on a folder."""
+    if as_json:
+        extra = {} if broken is None else {"mutation_test": asdict(broken) | {"rate": broken.rate}}
+        json_line({"folder": str(folder), "methods": evidence.methods} | evidence.to_json() | extra)
+        return
+    from vitrify.report import wording
+
+    rows = [
+        ("method", wording.methods(evidence)),
+        ("domain", "\n".join(wording.domains(evidence))),
+        ("cases", f"{evidence.cases:,}"),
+        *wording.lines(evidence),
+        ("seed, time", f"{evidence.seed}, {evidence.seconds:.1f} s"),
+    ]
+    if evidence.witness:
+        rows.append(("[red]witness[/red]", "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
+    if broken is not None:
+        rows.append(("mutants rejected", f"{broken.rejected} of {broken.tried} ({broken.rate:.1%})"))
+        rows += [("survivor", f"{what}: {why}") for what, why in broken.survivors]
+    rows += [("", remark) for remark in wording.remarks(evidence)]
+    verdict = Styled(f"[bold {VERDICT_COLORS[evidence.verdict]}]{evidence.verdict}[/]  {folder}")
+    tell(verdict, TextTable(("", ""), rows), *_margins(evidence.proof))
+
+
+def _margins(proof: JsonMapping | None) -> Iterator[Part]:
+    """Return what was proved about every head and every space, and to which length each format keeps the answers."""
+    if proof is None:
+        return
+    heads = [(h["name"], h["looks"], "-" if h["gap"] is None else h["gap"], h["leak"]) for h in proof["heads"]]
+    spaces = [
+        (s["name"], s["kind"], "within bounds" if s["values"] is None else f"{s['values']:,}", s["error"])
+        for s in proof["spaces"]
+    ]
+    formats = []
+    for each in proof.get("arithmetic", {"formats": []})["formats"]:
+        proved = "none" if each["proved"] is None else f"{each['proved']:,}"
+        measured = "not tried" if each["kept"] is None else f"{each['kept']:,}"
+        measured += ", then another answer" if each["broken"] else ""
+        formats.append((each["name"], proved, "-" if each["error"] is None else each["error"], measured))
+    yield TextTable(("head", "looks", "lead (times β)", "lost weight"), heads) if heads else None
+    yield TextTable(("space", "kind", "values", "error"), spaces) if spaces else None
+    columns = ("arithmetic", "proved to length", "logits within", "measured to length")
+    yield TextTable(columns, formats) if formats else None
+
+
+def recheck(folder: Folder, as_json: AsJson = False) -> None:
+    """Check a folder against its certificate from scratch, by a small program that shares no code with the rest."""
+    from vitrify.rechecking import recheck as rechecked
+
+    with status(f"rechecking {folder}"):
+        opinion = rechecked(folder)
+    verdict = "[bold yellow]not judged[/]" if opinion.unjudged else "[bold green]agrees[/]"
+    verdict = "[bold red]does not agree[/]" if opinion.problem else verdict
+    rows = [("problem", opinion.problem)] if opinion.problem else []
+    rows += [("not judged", f"answers are not asked for again: {opinion.unjudged}")] if opinion.unjudged else []
+    rows += [("done", line) for line in opinion.done]
+    rows += [("not done here", line) for line in opinion.left if not opinion.problem]
+    agrees = None if opinion.unjudged else opinion.problem is None
+    data = {"folder": str(folder), "agrees": agrees} | asdict(opinion)
+    show(as_json, data, Styled(f"{verdict}  {folder}"), TextTable(("", ""), rows))
+    raise typer.Exit(1 if opinion.problem else 2 if opinion.unjudged else 0)
+
+
+COMMANDS = (certify, recheck)

@@ -1,0 +1,169 @@
+"""The trainer: it steps the members of one compiled program and yields events; others show or save them.
+
+A trainer can be left between any two events and resumed from the last checkpoint that it yielded. It writes nothing,
+so the same class trains in this process and on a worker elsewhere, and what a store holds in the end does not depend
+on who trained (`train.py`, `spread.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from vitrify.arrays import Array, Arrays
+from vitrify.learn.groups import Checkpoint
+from vitrify.learn.program import Member, TrainingProgram
+from vitrify.learn.runs import Run
+
+EVENT_SECONDS = 1.0  # of training between two events, about
+CHECKPOINT_SECONDS = 20.0  # between two checkpoints
+SCALARS = ("alive", "broken", "loss")  # of a member, beside its parameters and its optimizer
+
+
+@dataclass(frozen=True, eq=False)
+class TrainEvent:
+    """A report on members in training: how far they are and, where it has one, a new point, a checkpoint, the runs."""
+
+    step: int
+    steps: int  # of the recipe
+    members: int
+    rate: float = 0.0  # member-steps per second
+    seconds_left: float = math.nan
+    compile_seconds: float = 0.0
+    measured: Arrays = field(default_factory=dict)  # the last measurement, with a value for each member
+    point: Arrays | None = None  # the same, in the first event after it
+    checkpoint: Arrays | None = None  # arrays [member, …]
+    runs: tuple[Run, ...] = ()  # of all members, in the last event
+    seconds: float = 0.0  # since this trainer began
+    seconds_before: float = 0.0  # of earlier processes, up to the checkpoint
+
+
+Callback = Callable[[TrainEvent], None]
+
+
+@dataclass(eq=False)
+class Trainer:
+    """Training of one group of members, from its first step or a checkpoint to its last.
+
+    `points` are the measurements so far: a step, and a value for each member under every name.
+    """
+
+    program: TrainingProgram
+    step: int = 0
+    lanes: list[Member] = field(default_factory=list)
+    points: list[dict[str, Array]] = field(default_factory=list)
+    seconds_before: float = 0.0  # of training in earlier processes
+
+    @classmethod
+    def resume(cls, program: TrainingProgram, latest: Checkpoint | None, lines: Sequence[Arrays]) -> Trainer:
+        """Return a trainer at a checkpoint, with the measurements before it; at the beginning if there is none."""
+        if latest is None:
+            return cls(program)
+        names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(program.shapes)]
+        leaves = [latest.arrays[name] for name in names]
+        lanes = program.apart(jax.tree.unflatten(jax.tree.structure(program.shapes), leaves))
+        points = [{name: value if name == "step" else np.asarray(value) for name, value in p.items()} for p in lines]
+        return cls(program, latest.step, lanes, points, latest.meta.get("seconds", 0.0))
+
+    def checkpoint(self) -> dict[str, Array]:
+        """Return all that a step changes, as named arrays with members along the first axis."""
+        state = self.program.joined(self.lanes)
+        return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(state)}
+
+    def events(self, checkpoint_seconds: float = math.inf) -> Iterator[TrainEvent]:
+        """Train to the end; yield an event after every measurement and about every second, the runs in the last."""
+        began = saved = time.monotonic()
+        reported, rate = len(self.points), 0.0
+        for rate in self._steps():
+            now = time.monotonic()
+            due, fresh = now - saved > checkpoint_seconds, len(self.points) > reported
+            saved, reported = now if due else saved, len(self.points)
+            left = (self.program.group.recipe.steps - self.step) / rate if rate else math.nan
+            yield self._event(
+                rate=rate,
+                seconds_left=left,
+                point=self.points[-1] if fresh else None,
+                checkpoint=self.checkpoint() if due else None,
+                seconds=now - began,
+            )
+        runs = tuple(self.runs())
+        yield self._event(rate=rate, seconds_left=0.0, runs=runs, seconds=time.monotonic() - began)
+
+    def _event(self, rate: float, **values: Any) -> TrainEvent:
+        group = self.program.group
+        members, measured = len(group.members), self.points[-1] if self.points else {}
+        return TrainEvent(
+            self.step,
+            group.recipe.steps,
+            members,
+            rate=rate * members,
+            compile_seconds=self.program.compile_seconds,
+            measured=measured,
+            seconds_before=self.seconds_before,
+            **values,
+        )
+
+    def _steps(self) -> Iterator[float]:
+        """Step and measure; yield the steps per second so far after every measurement and about every second."""
+        self.lanes = self.lanes or self.program.begin()
+        if self.points and not self.program.joined([lane.alive for lane in self.lanes]).any():
+            return  # all had ended at the checkpoint
+        trained, spent, piece = 0, 0.0, 1
+        for mark in self.program.group.recipe.eval_steps():
+            if self.points and self.points[-1]["step"] >= mark:
+                continue  # measured before the checkpoint
+            while self.step < mark:
+                now, began = min(piece, mark - self.step), time.perf_counter()
+                self.lanes = self.program.advance(self.lanes, self.step, now)
+                seconds = time.perf_counter() - began
+                self.step, trained, spent = self.step + now, trained + now, spent + seconds
+                piece = max(1, min(2 * piece, round(EVENT_SECONDS * now / max(seconds, 1e-6))))
+                if self.step < mark:
+                    yield trained / spent
+            any_alive = self._measure()
+            yield trained / spent if spent else 0.0
+            if not any_alive:
+                return
+
+    def _measure(self) -> bool:
+        """Measure every member, stop those near enough to the optimum, and return whether any continues."""
+        measured = self.program.measure(self.lanes)
+        joined = self.program.joined
+        alive, broken, losses = (joined([getattr(lane, name) for lane in self.lanes]) for name in SCALARS)
+        start: dict[str, Array] = {"step": 0, "stopped": np.full(len(alive), -1)}
+        before = self.points[-1] if self.points else start
+        stop = self.program.group.recipe.stop
+        near = alive & (measured["excess"] <= stop) if stop is not None else np.zeros_like(alive)
+        point = {"step": self.step, **measured, "train": losses / max(self.step - before["step"], 1)}
+        point |= {"broken": broken, "stopped": np.where(near, self.step, np.asarray(before["stopped"]))}
+        self.points.append(point)
+        fresh = self.program.apart({"alive": alive & ~near, "loss": np.zeros_like(losses)})
+        self.lanes = [lane._replace(**new) for lane, new in zip(self.lanes, fresh, strict=True)]
+        return bool((alive & ~near).any())
+
+    def curve(self, member: int) -> list[dict[str, float]]:
+        """Return the measurements of one member, up to the one at which it had ended."""
+        curve: list[dict[str, float]] = []
+        for point in self.points:
+            own = {name: value if name == "step" else value[member] for name, value in point.items()}
+            curve.append({name: np.asarray(value).tolist() for name, value in own.items()})
+            if own["broken"] >= 0 or own["stopped"] >= 0:
+                break
+        return curve
+
+    def runs(self) -> list[Run]:
+        """Return the run of every member, as far as it is."""
+        group, net = self.program.group, self.program.net
+        parameters = self.program.joined([lane.parameters for lane in self.lanes])
+        runs = []
+        for member, identity in enumerate(self.program.identities):
+            arrays = {name: array[member] for name, array in parameters.items()}
+            family = replace(group.family, **{name: group.members[member][name] for name in group.family.TRACED})
+            runs.append(Run(identity, self.curve(member), family.weights(net, arrays, {"trained": identity})))
+        return runs

@@ -1,0 +1,299 @@
+"""A second opinion on a model folder with a certificate, by code that shares nothing with what built and judged it.
+
+It runs the net by a forward pass of its own, and imports the specs, because they say what is right, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from vitrify.errors import FolderError, InputError, SpecError
+from vitrify.spec import read_spec
+from vitrify.spec.kinds import Meaning, Spec
+
+SCHEMA, KEYS = 4, {"schema", "tool", "sha256", "evidence", "mutations", "sizes", "digest"}
+STATED, MAY = {"verdict", "cases", "domains", "quantities"}, {"witness", "seed", "notes", "proof"}  # parts of evidence
+ALL, PART = {"words", "prefixes of sentences"}, ("kind", "count", "shortest", "longest")  # kinds and parts of domains
+SOME = {"words that exercise the listed parts", "first words", "random words", "random sentences"}  # kinds, sampled
+TIE, TOLERANCE = 1e-6, 1e-9  # a margin that rounding could decide; error of a probability or a number
+MAX_WORDS, MAX_ENTRIES, MAX_SCORES = 1 << 22, 1 << 27, 1 << 22  # words tried; of a dense array; of one batch
+SEEN = {"none": (-np.inf, np.inf), "causal": (0, np.inf), "strict": (1, np.inf), "after": (-np.inf, -1)}  # offsets
+DAMAGE = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)  # of files
+LISTED, RANDOM, LONGEST = 100, 16, 2048  # further words beyond the stated domain, and their longest length
+
+
+JsonObject = dict[str, Any]  # from a file that may be damaged: whatever is odd in it is caught
+Array = Any  # of NumPy
+Arrays = Mapping[str, Any]  # by name, or by name within a block
+
+
+class Disagreement(Exception):
+    """A part of the folder that does not agree with the certificate; the message says which."""
+
+
+@dataclass
+class Recheck:
+    """Report of a recheck: a problem, or why answers were not judged; what was checked, and what was left out."""
+
+    problem: str | None = None
+    unjudged: str | None = None
+    done: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+def recheck(folder: Path | str) -> Recheck:
+    """Check a folder against its certificate, from scratch; FolderError where there is nothing that can be checked."""
+    report = Recheck()
+    try:
+        _recheck(Path(folder), report)
+    except Disagreement as error:
+        report.problem = str(error)
+    except NotImplementedError as error:  # its answers are not run again
+        report.unjudged = str(error)
+    except (*DAMAGE, safetensors.SafetensorError, SpecError, InputError) as error:
+        report.problem = f"something is not as vitrify writes it: {error!r}"
+    return report
+
+
+def _need(holds: object, sentence: str) -> None:
+    if not holds:
+        raise Disagreement(sentence)
+
+
+def _recheck(folder: Path, report: Recheck) -> None:
+    data = _certificate(folder)
+    files = {name: (folder / name).read_bytes() for name in data["sha256"]}
+    changed = [name for name in files if hashlib.sha256(files[name]).hexdigest() != data["sha256"][name]]
+    _need(not changed, f"{', '.join(changed)} changed since the certificate was written")
+    config, labels, evidence = json.loads(files["config.json"]), json.loads(files["labels.json"]), data["evidence"]
+    needed = {"model.safetensors", "labels.json", config["spec"]}
+    _need({*needed, "config.json"} == set(files), "the certificate is about other files")
+    stale = ", ".join(name for name in needed if data["sha256"][name] != config["sha256"][name])
+    _need(not stale, f"config.json was written for another {stale}")
+    report.done.append(f"hashes of {len(files)} files and of the certificate")
+    verdict, against, broken, net = evidence["verdict"], evidence.get("witness"), data["mutations"], config["net"]
+    _need(
+        verdict == "holds" and against is None, f"the certificate says {verdict!r}, with the counterexample {against}"
+    )
+    plain = {"architecture": "transformer", "reads": "tokens", "norm": False, "residual": "add", "loops": 1}
+    odd, blocks = [key for key, value in plain.items() if net.get(key) != value], net.get("blocks", ())
+    odd += [key for block in blocks for key in ("experts", "cell") if block.get(key)]
+    odd += ["heads" for b in blocks for h in b["heads"] if h["rotary"] or h["attention"] == "linear"]
+    errors = {q["name"]: (q["measured"], q["declared"]) for q in evidence["quantities"] if q.get("relation") == "<="}
+    _need(all(far <= limit for far, limit in errors.values()), f"some error is too large: {errors}")
+    error, allowed = errors["largest error"]
+    known = (0, 1e-12, TOLERANCE, 0.5, *([net["output"]["error"]] if net["output"]["kind"] == "values" else ()))
+    _need(0 <= error <= allowed and (odd or allowed in known), f"an error of {error}, {allowed} allowed")
+    _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")
+    if odd:
+        raise NotImplementedError(f"recheck runs plain transformers that read tokens; this net differs in {odd[0]}")
+    _claims(evidence, net["max_length"])
+    arrays, meaning = _arrays(files["model.safetensors"], net), _meaning(read_spec(folder / config["spec"]), net)
+    every = np.concatenate([array.ravel() for name, array in arrays.items() if not name.endswith(".")])
+    largest = float(np.abs(every).max())
+    sizes: JsonObject = {"nonzero": np.count_nonzero(every), "dense": every.size, "max_abs": largest}
+    _need(data["sizes"] == sizes, f"the weights have {sizes}, and the certificate states {data['sizes']}")
+    report.done.append("weights: {nonzero} of {dense} are not zero, {max_abs:.6g} at most".format(**sizes))
+    _heads(arrays, net, labels["heads"], evidence.get("proof"), report)
+    _answers(arrays, net, meaning, evidence["domains"], report)
+    report.left += ["weights that no such answer needs, spaces, the proof for all words, lower precision, mutants"]
+
+
+def _certificate(folder: Path) -> JsonObject:
+    """The certificate, which must be the canonical text of a known schema, with the digest of itself."""
+    path = folder / "certificate.json"
+    if not path.is_file():
+        raise FolderError(f"{folder} has no certificate.json: 'vitrify certify {folder}' writes one")
+    data: JsonObject = json.loads(path.read_bytes().decode())
+    rest = {key: data[key] for key in data if key != "digest"}
+    text, part = (json.dumps(d, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n" for d in (data, rest))
+    same = text == path.read_bytes() and data.get("digest") == hashlib.sha256(part).hexdigest()
+    _need(same, "certificate.json changed since it was written")
+    if data.get("schema") != SCHEMA:
+        raise FolderError(f"{path} has schema {data.get('schema')}, not {SCHEMA}: 'vitrify certify {folder}' renews it")
+    parts = set(data["evidence"])
+    _need(set(data) == KEYS and STATED <= parts <= STATED | MAY, "the certificate lacks parts, or has others")
+    return data
+
+
+def _claims(evidence: JsonObject, longest: int) -> None:
+    """Check that what the certificate states of words fits together, wherever one part follows from another."""
+    least, most, proof = 0, 0, evidence.get("proof")
+    for part in evidence["domains"]:
+        (kind, count, low, high), method = (part[key] for key in PART), part["method"]
+        known = (method, kind) in {*(("exhaustive", kind) for kind in ALL), *(("sampled", kind) for kind in SOME)}
+        _need(known, f"the method of {kind} is stated as {method}")
+        _need(count > 0 and 0 <= low <= high <= longest, f"{count} {kind} to {high}: no domain of this network")
+        least, most = (n + count * (1 if kind in ALL else end + 1) for n, end in ((least, low), (most, high)))
+    _need(least <= evidence["cases"] <= most, f"the domains have {least} to {most} cases, not {evidence['cases']}")
+    _need(not proof or not proof["holds"] or proof["max_length"] <= longest, "the proof is for longer words")
+
+
+def _arrays(content: bytes, net: JsonObject) -> dict[str, Array]:
+    """All arrays, dense; those of a block also by their own names, under its name."""
+    flat: dict[str, Array] = safetensors.numpy.load(content)
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    for name, shape in json.loads(header["__metadata__"]["vitrify"])["sparse"].items():
+        if np.prod(shape) > MAX_ENTRIES:
+            raise NotImplementedError(f"{name} is too large to be run here")
+        values, columns, starts = (flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
+        flat[name], rows = np.zeros(shape), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        np.add.at(flat[name].reshape(-1, shape[-1]), (rows, columns), values)
+    _need(all(np.isfinite(array).all() for array in flat.values()), "some weight is not a finite number")
+    _need(len(flat["pos_embed.W_pos"]) == net["max_length"] + net["pads"], "the positions are not the network's")
+    for start in [f"blocks.{index}." for index in range(len(net["blocks"]))]:
+        flat[start] = {key.removeprefix(start): array for key, array in flat.items() if key.startswith(start)}
+    return flat
+
+
+def _forward(arrays: Arrays, net: JsonObject, words: Array) -> Array:
+    """Logits [word, prefix, symbol] of words of one length, given as numbers of symbols without the pads."""
+    tokens = np.pad(words, ((0, 0), (net["pads"], 0)))
+    x = arrays["embed.W_E"][tokens] + arrays["pos_embed.W_pos"][: tokens.shape[1]]
+    for index, block in enumerate(net["blocks"]):
+        a = arrays[f"blocks.{index}."]
+        x = x + sum(_head(head, a, place, x) for place, head in enumerate(block["heads"]))
+        if block["units"]:
+            x = x + np.maximum(x @ a["mlp.W_in"] + a["mlp.b_in"], 0) @ a["mlp.W_out"] + a["mlp.b_out"]
+    return (x @ arrays["unembed.W_U"] + arrays["unembed.b_U"])[:, net["pads"] - 1 :]
+
+
+def _head(head: JsonObject, a: Arrays, place: int, x: Array) -> Array:
+    q, k, v = (x @ a[f"attn.W_{letter}"][place] + a[f"attn.b_{letter}"][place] for letter in "QKV")
+    scores = _scores(head, a, place, q, k, np.arange(x.shape[1]))
+    below = scores - np.maximum(scores.max(axis=-1, keepdims=True), -1e300)  # the best is at 0
+    if head["attention"] == "softmax":
+        weights = np.exp(below)
+    elif head["attention"] == "sparsemax":
+        ordered = np.sort(below, axis=-1)[..., ::-1]
+        threshold = ((np.cumsum(ordered, axis=-1) - 1) / np.arange(1, x.shape[1] + 1)).max(axis=-1, keepdims=True)
+        weights = np.maximum(below - np.maximum(threshold, -1), 0)
+    else:
+        way = {"left": 1, "right": -1, "average": 0}[head["ties"]]
+        weights = (below >= -head["resolution"]).astype(float)[..., :: way or 1]
+        weights = (weights * (np.cumsum(weights, axis=-1) == 1) if way else weights)[..., :: way or 1]
+    return weights / np.maximum(weights.sum(-1, keepdims=True), 1e-300) @ v @ a["attn.W_O"][place]
+
+
+def _scores(head: JsonObject, a: Arrays, place: int, q: Array, k: Array, at: Array) -> Array:
+    """Scores [..., query, key] of the queries at some positions; those of keys that they may not see are -inf."""
+    scores, back = a["attn.beta"][place] * (q @ np.swapaxes(k, -1, -2)), at[:, None] - np.arange(k.shape[-2])
+    first, last = SEEN[head["mask"]]
+    if head["window"] is not None:
+        first, last, bias = max(first, 0), min(last, head["window"] - 1), a["attn.b_rel"][place]
+        scores = scores + bias[np.clip(back, 0, len(bias) - 1)]
+    return np.where((back >= first) & (back <= last), scores, -np.inf)
+
+
+def _heads(
+    arrays: Arrays, net: JsonObject, labels: list[JsonObject], proof: JsonObject | None, report: Recheck
+) -> None:
+    """Temperatures, and where the heads look whose scores depend on positions alone."""
+    written, derived = np.zeros(net["d_model"], dtype=bool), 0  # dimensions that a block before this one writes
+    for index, block in enumerate(net["blocks"]):
+        a = arrays[f"blocks.{index}."]
+        for label in (label for label in labels if label["block"] == index):
+            beta, least = a["attn.beta"][label["place"]], label["beta_min"]
+            _need(least is None or beta >= least, f"{label['name']!r} has the temperature {beta}, and needs {least}")
+            here, heads = (index, label["place"]), proof["heads"] if proof else ()
+            gaps = [h["gap"] for h in heads if (h["block"], h["place"]) == here and h["gap"]]
+            head = block["heads"][label["place"]]
+            derived += type(label["looks"]) is int and _looks(arrays, a, net, head, label, written, gaps)
+        for key in a.keys() & {"attn.W_O", "mlp.W_out", "mlp.b_out"}:
+            written |= a[key].reshape(-1, net["d_model"]).any(axis=0)
+    report.done.append(f"temperatures of {len(labels)} heads, and where {derived} of them look, at all positions")
+    report.left += [f"margins of {len(labels) - derived} heads"] * (derived < len(labels))
+
+
+def _looks(
+    arrays: Arrays, a: Arrays, net: JsonObject, head: JsonObject, label: JsonObject, written: Array, gaps: list[float]
+) -> bool:
+    """Check where a head looks, position by position; False if its scores depend on more than positions."""
+    symbols, pads, place = arrays["embed.W_E"], net["pads"], label["place"]
+    reads = a["attn.W_Q"][place].any(axis=1) | a["attn.W_K"][place].any(axis=1)
+    if (reads & (written | np.ptp(symbols[1:], axis=0).astype(bool))).any():
+        return False
+    here, margin = np.arange(net["max_length"] + pads), np.inf
+    x = np.where(reads, arrays["pos_embed.W_pos"] + symbols[np.where(here < pads, 0, 1)], 0)
+    q, k = (x @ a[f"attn.W_{letter}"][place] + a[f"attn.b_{letter}"][place] for letter in "QK")
+    for at in np.split(here[pads:], range(256, net["max_length"], 256)):
+        scores, target = _scores(head, a, place, q[at], k, at), (at - label["looks"])[:, None]
+        right = np.where(target >= pads, here == target, here < pads)
+        best, other = (np.where(which, scores, -np.inf).max(axis=1) for which in (right, ~right))
+        margin = min(margin, float((best - other).min()))
+    least = max([0.0, *gaps]) * (1 - 1e-9)
+    _need(margin > least, f"{label['name']!r} should attend {label['looks']} back by {least}, not {margin}")
+    return True
+
+
+def _meaning(spec: Spec, net: JsonObject) -> Meaning:
+    """Return what the spec says that such a network must answer."""
+    meaning, output = spec.meanings().get(net["output"]["kind"]), net["output"]
+    if meaning is None:
+        raise NotImplementedError(f"a spec of type {type(spec).__name__} says nothing about {output['kind']!r} answers")
+    _need([*meaning.inputs] == net["inputs"][1:], "the spec and the network do not read the same symbols")
+    _need({*output["symbols"]} <= {*meaning.outputs}, "the network has answers that the spec does not know")
+    accepting = {*meaning.accepting} & {*output["symbols"]}
+    _need(accepting == {*output["accepting"]}, "the spec and the network do not accept the same states")
+    return meaning
+
+
+def _answers(arrays: Arrays, net: JsonObject, meaning: Meaning, domains: list[JsonObject], report: Recheck) -> None:
+    """Check the answers to all words of the stated domains, and to some long ones."""
+    language, symbols, fewest, rng = meaning.language, net["inputs"][1:], net["min_length"], np.random.default_rng(0)
+    for part in (part for part in domains if part["method"] == "exhaustive"):
+        kind, count, shortest, longest = (part[key] for key in PART)
+        fits = (kind, shortest) == (("prefixes of sentences", 0) if language else ("words", fewest))
+        _need(fits and count <= 2 * MAX_WORDS, f"{part} is no domain of this network")
+        every = chain(*(product(symbols, repeat=length) for length in range(fewest, longest + 1)))
+        words = list(islice(language.prefixes(longest) if language else every, count + 1))
+        _need(len(words) == count and len(words[-1]) == longest, f"there are not {count} words to length {longest}")
+        ahead = {"none", "after"} & {head["mask"] for block in net["blocks"] for head in block["heads"]}
+        report.done.append(f"all {count} words to length {longest}" + _off(arrays, net, meaning, words, bool(ahead)))
+    length = min(net["max_length"], LONGEST)
+    repeated = ((word * length)[:length] for size in (1, 2, 3) for word in product(symbols, repeat=size))
+    words = [tuple(islice(word, length)) for word in islice(language.examples() if language else repeated, LISTED)]
+    drawn = (language.draw(rng) if language else rng.choice(symbols, length).tolist() for _ in range(RANDOM))
+    words += [tuple(islice(word, length)) for word in drawn]
+    report.done.append(f"{len(words)} listed or random words to {length}" + _off(arrays, net, meaning, words, True))
+
+
+def _off(arrays: Arrays, net: JsonObject, meaning: Meaning, words: list[tuple[str, ...]], everywhere: bool) -> str:
+    """Describe the largest error after each word, or each prefix; refuse one that is too large."""
+    output, largest = net["output"], 0.0
+    allowed = max(TOLERANCE, output["error"]) if meaning.answer == "number" else TOLERANCE
+    ids = {symbol: number for number, symbol in enumerate(net["inputs"])}
+    for length, alike in groupby(words, len):
+        while batch := list(islice(alike, max(1, MAX_SCORES // (length + net["pads"]) ** 2))):
+            tokens = np.array([[ids[symbol] for symbol in word] for word in batch], dtype=int)
+            for word, rows in zip(batch, _forward(arrays, net, tokens.reshape(len(batch), length)), strict=True):
+                for right, row in list(zip(meaning.after(word), rows, strict=True))[0 if everywhere else -1 :]:
+                    error = 0.0 if right is None else _distance(meaning.answer, output, right, row)
+                    _need(error <= allowed, f"the answer to {' '.join(word)!r} is wrong")
+                    largest = max(largest, error)
+    return f", off by at most {largest:.3g}"
+
+
+def _distance(kind: str, output: JsonObject, right: Any, row: Array) -> float:
+    """Return the distance of an answer from the right one: 0 or 1 for symbols and sets, where a tie counts as wrong."""
+    if kind == "number":
+        return float(np.abs(row - right).max())
+    symbols, scores = output["symbols"], output["scores"]
+    if kind == "symbol":
+        is_right = np.array([symbol == right for symbol in symbols])
+        tie = TIE if output["kind"] != "class" else TIE**2  # the margin of a net that counts to the end may be small
+        return 0.0 if is_right.any() and (row[is_right] - row[~is_right].max(initial=-np.inf) > tie).all() else 1.0
+    if kind == "set":
+        return 0.0 if all((x > TIE) if s in right else (x < -TIE) for s, x in zip(symbols, row, strict=True)) else 1.0
+    weights = row if scores == "linear" else np.exp(row - (row.max() if scores == "softmax" else 0))
+    probabilities = weights / (1 if scores == "log" else weights.sum())
+    return float(np.abs(probabilities - [float(right.get(symbol, 0)) for symbol in symbols]).max())

@@ -1,0 +1,161 @@
+"""Sentences about evidence: the only place where domains, methods, quantities, criteria and proofs become words.
+
+Nothing reads these sentences back: change them at will.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from vitrify.certification.evidence import CaseKind, Criterion, Domain, Evidence, Quantity
+from vitrify.encoding import JsonMapping
+
+EVERY_PREFIX = (CaseKind.LISTED_WORDS, CaseKind.FIRST_WORDS, CaseKind.RANDOM_WORDS, CaseKind.RANDOM_SENTENCES)
+BOUNDS = {"=": "", "<=": "at most ", ">=": "at least "}
+MAX_ENTRIES = 12  # of a list
+MAX_LETTERS = 400  # letters of a sentence
+
+
+def domain(run: Domain) -> str:
+    """Return the cases that were run, in words.
+
+    >>> domain(Domain("words", "exhaustive", 511, 0, 8))
+    'all 511 words of length 0 to 8'
+    >>> domain(Domain("random words", "sampled", 64, 24, 24, "reals"))
+    'every prefix of 64 random words of length 24, in real arithmetic'
+    """
+    start = "every prefix of " if run.kind in EVERY_PREFIX else "all " if run.method.complete else ""
+    number = "" if run.count is None else f"{run.count} "
+    ends = [str(end) for end in dict.fromkeys([run.shortest, run.longest]) if end is not None]
+    if run.shortest is None and run.longest is not None:
+        ends = ["0", *ends]
+    length = f" of length {' to '.join(ends)}" if ends else ""
+    settings = {name: each for name, each in run.settings.items() if name != "description"}
+    parts = [f"{start}{number}{run.kind}{length}", *(f"{name}: {value(each)}" for name, each in settings.items())]
+    parts += [str(run.settings["description"])] if "description" in run.settings else []
+    return ", ".join(parts) + ("" if run.arithmetic == "float64" else ", in real arithmetic")
+
+
+def domains(evidence: Evidence) -> list[str]:
+    """Return the domains of an evidence itself, each in words."""
+    return [domain(each) for each in evidence.domains]
+
+
+def methods(evidence: Evidence) -> str:
+    """Return how the verdict was reached, in words."""
+    return ", ".join(evidence.methods)
+
+
+def quantity(each: Quantity) -> tuple[str, str]:
+    """Return what was declared, and what was measured, in words.
+
+    >>> quantity(Quantity("largest error", 1e-15, 1e-9, "<="))
+    ('at most 1e-09', '1e-15')
+    """
+    ends = f" [{value(each.interval[0])}, {value(each.interval[1])}]" if each.interval else ""
+    declared = "" if each.relation is None else BOUNDS[each.relation] + value(each.declared)
+    return declared, value(each.measured) + ends
+
+
+def criterion(each: Criterion) -> tuple[str, str]:
+    """Return the range with the number of values that must lie in it, and what was measured, in words.
+
+    >>> criterion(Criterion.judged("loss", [0.1, 0.1, 0.3], at_most=0.2, share=2 / 3))
+    ('at most 0.2, 2 of 3', '0.1667 [-0.1202, 0.4535], from 0.1 to 0.3; 2 of 3')
+    """
+    bounds = [f"at least {each.at_least:g}"] if each.at_least > -math.inf else []
+    bounds += [f"at most {each.at_most:g}"] if each.at_most < math.inf else []
+    ends = f"from {each.lowest:.4g} to {each.highest:.4g}"
+    declared = f"{' and '.join(bounds) or 'any'}, {each.needed} of {each.total}"
+    return declared, f"{mean(each)}, {ends}; {each.passed} of {each.total}"
+
+
+def mean(each: Criterion) -> str:
+    """Return the mean over seeds and its interval, in words."""
+    low, high = each.interval
+    return f"{each.mean:.4g} [{low:.4g}, {high:.4g}]"
+
+
+def proof(data: JsonMapping | None) -> list[str]:
+    """Return what a proof comes to for all words at once, and in which formats, a sentence each."""
+    if data is None:
+        return []
+    return [_margins(data), *([_arithmetic(data["arithmetic"])] if "arithmetic" in data else [])]
+
+
+def _margins(data: JsonMapping) -> str:
+    if not data["holds"]:
+        return f"margins not proved: {data['reason']}"
+    condition = f", given that {' and '.join(data['assumed'])}" if data["assumed"] else ""
+    lead = "" if data["lead"] is None else f", and the best answer leads by at least {data['lead']:.3g} more"
+    return (
+        f"proved for every word of length 1 to {data['max_length']}{condition}: in each head the best keys win, and "
+        f"the logits are within {data['error']:.3g} of those of exact selection{lead}"
+    )
+
+
+def _arithmetic(data: JsonMapping) -> str:
+    what = "no format is" if data["smallest"] is None else f"{data['smallest']} is the smallest format that is"
+    return f"{what} proved to keep the answer to every word up to length {data['max_length']}"
+
+
+def remarks(evidence: Evidence) -> list[str]:
+    """Return the sentences about the proof, and the notes of the claim."""
+    return [*proof(evidence.proof), *evidence.notes]
+
+
+def lines(evidence: Evidence) -> list[tuple[str, str]]:
+    """Return the quantities and criteria of an evidence itself: each name, with what was measured and declared."""
+    pairs = [(each.name, *quantity(each)) for each in evidence.quantities]
+    pairs += [(each.name, *criterion(each)) for each in evidence.criteria]
+    return [
+        (name, f"{measured} (declared: {declared})" if declared else measured) for name, declared, measured in pairs
+    ]
+
+
+def number(x: float) -> str:
+    """A number, with its thousands apart.
+
+    >>> number(31459), number(1.5265566588595902e-15), number(0.25)
+    ('31,459', '1.527e-15', '0.25')
+    """
+    return f"{x:,}" if isinstance(x, int) else f"{x:,.4g}" if abs(x) < 1e6 else f"{x:.4g}"
+
+
+def duration(seconds: float) -> str:
+    """A time.
+
+    >>> duration(0.034), duration(17.82), duration(376)
+    ('0.03 s', '18 s', '6 min 16 s')
+    """
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def value(data: object) -> str:
+    """Anything that evidence can hold, in a few words.
+
+    >>> value([153, 6]), value(True), value({"word": ["a", "b"], "expected": 1})
+    ('153, 6', 'yes', 'word a, b; expected 1')
+    """
+    if data is None:
+        return "–"
+    if isinstance(data, bool):
+        return "yes" if data else "no"
+    if isinstance(data, int | float):
+        return number(data)
+    if isinstance(data, Mapping):
+        return _cut("; ".join(f"{key} {value(each)}" for key, each in data.items()))
+    if isinstance(data, list | tuple):
+        more = f", … ({len(data)} in all)" if len(data) > MAX_ENTRIES else ""
+        return _cut(", ".join(value(each) for each in data[:MAX_ENTRIES]) + more)
+    return _cut(str(data))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_LETTERS else f"{text[: MAX_LETTERS - 1]}…"

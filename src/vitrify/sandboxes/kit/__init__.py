@@ -1,0 +1,1 @@
+"""Parts of sandboxes: random draws, exact optima, and base classes."""

@@ -1,0 +1,1 @@
+"""Finite automata, deterministic and probabilistic: files, regular expressions, algebraic analysis."""

@@ -1,0 +1,1 @@
+"""Computation step by step: Boolean circuits, Turing machines, graph connectivity."""

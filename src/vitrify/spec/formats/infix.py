@@ -1,0 +1,106 @@
+"""A recursive-descent parser for one-line expressions with brackets and infix operators of different precedence."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Generic, NamedTuple, NoReturn, TypeVar
+
+from vitrify.errors import Problem, SpecError
+
+Node = TypeVar("Node")
+
+
+class Infix(NamedTuple):
+    """An infix operator: its name, its precedence (a higher one binds tighter), and whether it is right-associative."""
+
+    name: str
+    precedence: int
+    right: bool = False
+
+
+class LineParser(ABC, Generic[Node]):
+    """Parse one expression; a subclass defines the tokens, the operators, `operand` and `combine`.
+
+    Problems are appended to `problems`, with the file and the line.
+    """
+
+    TOKEN: ClassVar[re.Pattern[str]]  # matches blanks, then a token as its first group
+    INFIX: ClassVar[Mapping[str, Infix]]
+
+    def __init__(self, text: str, problems: list[Problem], file: str | None, line: int) -> None:
+        self.problems, self.file, self.line = problems, file, line
+        self.tokens: list[str] = []
+        self.position, end = 0, 0
+        while end < len(text.rstrip()):
+            match = self.TOKEN.match(text, end)
+            self.tokens.append(match[1] if match else text[end:].strip())
+            end = match.end() if match else len(text)
+
+    @abstractmethod
+    def operand(self, min_precedence: int) -> Node:
+        """Parse an expression without infix operators outside of brackets."""
+
+    @abstractmethod
+    def combine(self, sign: str, left: Node, right: Node) -> Node:
+        """Return the expression of an infix operator and its operands."""
+
+    def check_operator(self, sign: str) -> None:
+        """Check an infix operator before its right operand is parsed, so that problems come from left to right."""
+
+    def parse(self) -> Node | None:
+        """Parse all tokens and return their expression, or None if there were problems."""
+        before = len(self.problems)
+        try:
+            node = self.expression(0)
+            if self.position < len(self.tokens):
+                self.fail(f"{self.tokens[self.position]!r} is not expected here")
+        except SpecError:
+            return None
+        return node if len(self.problems) == before else None
+
+    def expression(self, min_precedence: int) -> Node:
+        """Parse the longest expression whose infix operators have at least this precedence."""
+        left = self.operand(min_precedence)
+        while (operator := self.INFIX.get(self.peek())) and operator.precedence >= min_precedence:
+            sign = self.next()
+            self.check_operator(sign)
+            left = self.combine(sign, left, self.expression(operator.precedence + (not operator.right)))
+        return left
+
+    def bracket(self) -> Node:
+        """Parse an expression and the closing bracket after it."""
+        node = self.expression(0)
+        self.next(")")
+        return node
+
+    def modulus(self) -> tuple[int, int]:
+        """Parse `(r, m)`, which follows the word MOD, and return r and m."""
+        parts = [self.next() for _ in range(5)]
+        numbers = [int(part) if part.isdecimal() and part.isascii() and len(part) < 9 else -1 for part in parts[1::2]]
+        if parts[::2] != ["(", ",", ")"] or not 0 <= numbers[0] < numbers[1]:
+            self.fail("MOD(r, m) takes whole numbers 0 ≤ r < m")
+        return numbers[0], numbers[1]
+
+    def peek(self) -> str:
+        """Return the next token without consuming it; the empty string at the end."""
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
+
+    def next(self, expected: str | None = None) -> str:
+        """Consume the next token, which must be the expected one if there is one, and return it."""
+        if self.position == len(self.tokens):
+            self.fail("the expression ends too early" + (f": {expected!r} is missing" if expected else ""))
+        self.position += 1
+        if expected is not None and self.tokens[self.position - 1] != expected:
+            self.fail(f"{expected!r} is expected, got {self.tokens[self.position - 1]!r}")
+        return self.tokens[self.position - 1]
+
+    def report(self, message: str) -> None:
+        """Append a problem; parsing continues."""
+        self.problems.append(Problem(message, self.file, self.line))
+
+    def fail(self, message: str) -> NoReturn:
+        """Append a problem and stop parsing."""
+        self.report(message)
+        raise SpecError([message])

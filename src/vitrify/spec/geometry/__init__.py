@@ -1,0 +1,1 @@
+"""Specs over real vectors and images: maxout networks, linear regions, scenes of features."""

@@ -1,0 +1,1 @@
+"""Context-free grammars: files, charts, depth, exact next-word sets and probabilities."""

@@ -1,0 +1,172 @@
+r"""Next words of a grammar, by charts: Earley's for sets of words, inside and forward weights for probabilities.
+
+The two share no code, so each is a check of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from vitrify.spec.grammars.rules import Rule
+from vitrify.spec.ngrams.trie import END
+
+RulesOf = Mapping[str, Sequence[Rule]]
+Item = tuple[Rule, int, int]
+"""A rule, the number of its symbols already matched, and the position where it began."""
+
+
+# Sets of words
+
+
+def next_words_along(start: str, rules_of: RulesOf, words: Sequence[str]) -> tuple[frozenset[str], ...]:
+    r"""Return the words that can follow each prefix, with `</s>` where it is a sentence, by Earley's algorithm.
+
+    The chart at $t$ holds the items $(A \to \alpha \bullet \beta, i)$ such that some sentence begins with
+    $w_1 \dots w_i$ and then an $A$ of which $\alpha$ derives $w_{i+1} \dots w_t$. As every nonterminal derives
+    something, and never nothing, the words behind the dots are exactly those that can follow.
+    """
+    waiting: list[dict[str, list[Item]]] = []  # per position, the items whose next symbol is a nonterminal
+    scans: dict[str, list[Item]] = {}
+    next_words: list[frozenset[str]] = []
+    for t in range(len(words) + 1):
+        items = [(rule, done + 1, begun) for rule, done, begun in scans.get(words[t - 1], [])] if t else []
+        waiting.append({})
+        scans = {}
+        ends = False
+        predicted, completed, seen = set[str](), set[tuple[str, int]](), set[tuple[int, int, int]]()
+        if t == 0:
+            predicted.add(start)
+            items += [(rule, 0, 0) for rule in rules_of[start]]
+        for rule, done, begun in items:  # the list grows during this loop
+            if (id(rule), done, begun) in seen:
+                continue
+            seen.add((id(rule), done, begun))
+            if done == len(rule.rhs):
+                if (rule.lhs, begun) not in completed:
+                    completed.add((rule.lhs, begun))
+                    ends = ends or (rule.lhs == start and begun == 0)
+                    items += [(r, d + 1, b) for r, d, b in waiting[begun].get(rule.lhs, ())]
+                continue
+            symbol = rule.rhs[done]
+            if symbol.terminal:
+                scans.setdefault(symbol.name, []).append((rule, done, begun))
+                continue
+            waiting[t].setdefault(symbol.name, []).append((rule, done, begun))
+            if symbol.name not in predicted:
+                predicted.add(symbol.name)
+                items += [(r, 0, t) for r in rules_of[symbol.name]]
+        next_words.append(frozenset([*scans, END] if ends else scans))
+    return tuple(next_words)
+
+
+# Probabilities
+
+Weights = dict[str, Fraction]
+Inside = list[dict[str, dict[int, Fraction]]]
+"""By start position and nonterminal: the probability of what it derives up to each end position."""
+
+
+def inside(children_first: Sequence[str], rules_of: RulesOf, words: Sequence[str]) -> Inside:
+    r"""Return the inside weights $\gamma(A, i, j)$: the probability that $A$ derives $w_{i+1} \dots w_j$, $i < j$."""
+    chart: Inside = [{} for _ in range(len(words) + 1)]
+    for i in reversed(range(len(words))):
+        for symbol in children_first:
+            ends: dict[int, Fraction] = {}
+            for rule in rules_of[symbol]:
+                for end, weight in _ends(rule, i, chart, words).items():
+                    ends[end] = ends.get(end, Fraction(0)) + weight
+            if ends:
+                chart[i][symbol] = ends
+    return chart
+
+
+def _ends(rule: Rule, begin: int, chart: Inside, words: Sequence[str]) -> dict[int, Fraction]:
+    """Return the end positions of a rule begun at `begin`, with the probability of the rule and its subtrees."""
+    assert rule.probability is not None
+    so_far = {begin: rule.probability}
+    for symbol in rule.rhs:
+        further: dict[int, Fraction] = {}
+        for position, weight in so_far.items():
+            if symbol.terminal:
+                if position < len(words) and words[position] == symbol.name:
+                    further[position + 1] = weight
+                continue
+            for end, more in chart[position].get(symbol.name, {}).items():
+                further[end] = further.get(end, Fraction(0)) + weight * more
+        so_far = further
+        if not so_far:
+            break
+    return so_far
+
+
+def forward(start: str, children_first: Sequence[str], rules_of: RulesOf, words: Sequence[str]) -> tuple[Weights, ...]:
+    r"""Return, for each prefix $w_1 \dots w_t$, the probability that a sentence begins with it and then each word.
+
+    Let $\alpha_t(A \to X_1 \dots X_k, j)$ be the expected number of nodes with this rule, in derivations of sentences
+    that begin with the prefix, of which $X_1 \dots X_j$ end exactly at $t$ and $X_{j+1}$ begins there. Then
+
+    $$\alpha_t(r, j) = \sum_{s<t} \alpha_s(r, j-1)\, \gamma(X_j, s, t), \qquad
+      \alpha_t(r, 0) = p(r) \sum_{r', j'\,:\,X'_{j'+1} = A} \alpha_t(r', j'),$$
+
+    where the start symbol is begun once, at $t = 0$. Probabilities must sum to one exactly, because symbols that are
+    not begun yet count with weight one. Without recursion parents can be handled before children.
+    """
+    chart = inside(children_first, rules_of, words)
+    ending: list[list[tuple[int, str, Fraction]]] = [[] for _ in range(len(words) + 1)]
+    for begin, by_symbol in enumerate(chart):
+        for symbol, ends in by_symbol.items():
+            for end, weight in ends.items():
+                ending[end].append((begin, symbol, weight))
+    waiting: list[dict[str, list[tuple[Rule, int, Fraction]]]] = []
+    scans: dict[str, list[tuple[Rule, int, Fraction]]] = {}
+    weights_after: list[Weights] = []
+    for t in range(len(words) + 1):
+        reached = [(rule, done + 1, alpha) for rule, done, alpha in scans.get(words[t - 1], [])] if t else []
+        for begin, symbol, gamma in ending[t]:
+            reached += [(rule, done + 1, alpha * gamma) for rule, done, alpha in waiting[begin].get(symbol, ())]
+        here, scans = _predicted(reached, {start: Fraction(1)} if t == 0 else {}, children_first, rules_of)
+        waiting.append(here)
+        weights = {word: sum((alpha for _, _, alpha in items), Fraction(0)) for word, items in scans.items()}
+        if t and t in chart[0].get(start, {}):
+            weights[END] = chart[0][start][t]
+        weights_after.append(weights)
+    return tuple(weights_after)
+
+
+Dotted = dict[str, list[tuple[Rule, int, Fraction]]]
+
+
+def _predicted(
+    reached: Sequence[tuple[Rule, int, Fraction]], begun: Weights, children_first: Sequence[str], rules_of: RulesOf
+) -> tuple[Dotted, Dotted]:
+    """Return all dotted rules at one position, by the nonterminal and by the word after the dot."""
+    summed: dict[tuple[int, int], tuple[Rule, Fraction]] = {}
+    for rule, done, alpha in reached:
+        before = summed.get((id(rule), done))
+        summed[id(rule), done] = (rule, alpha if before is None else before[1] + alpha)
+    by_nonterminal: Dotted = {}
+    by_word: Dotted = {}
+
+    def put(rule: Rule, done: int, alpha: Fraction) -> None:
+        if done == len(rule.rhs):
+            return
+        symbol = rule.rhs[done]
+        (by_word if symbol.terminal else by_nonterminal).setdefault(symbol.name, []).append((rule, done, alpha))
+        if not symbol.terminal:
+            begun[symbol.name] = begun.get(symbol.name, Fraction(0)) + alpha
+
+    for (_, done), (rule, alpha) in summed.items():
+        put(rule, done, alpha)
+    for symbol in reversed(children_first):
+        if symbol in begun:
+            for rule in rules_of[symbol]:
+                assert rule.probability is not None
+                put(rule, 0, begun[symbol] * rule.probability)
+    return by_nonterminal, by_word
+
+
+def normalized(weights: Weights) -> Weights:
+    """Return weights divided by their sum."""
+    total = sum(weights.values(), Fraction(0))
+    return {word: weight / total for word, weight in weights.items()}

@@ -1,0 +1,1 @@
+"""Languages given by patterns: bounded Dyck languages and sequences of word classes."""

@@ -1,0 +1,1 @@
+"""Logics over positions: past-time temporal logic and counting programs (C-RASP)."""

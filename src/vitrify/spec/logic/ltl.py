@@ -1,0 +1,246 @@
+r"""Past-time temporal logic over finite words: `.ltl` files, the meaning of formulas, and the equivalent RASP program.
+
+    # every b comes right after an a
+    alphabet: a b
+    length: 64
+    b -> Y a
+
+A formula has a truth value at every position. Letters are true where they occur; `MOD(r, m)` is true where the position
+mod m is r, counted from 0; `true` and `false` are constants. `!` (not), `&` (and), `|` (or), `->` and
+`<->` are the connectives, from tight to loose; `Y` (yesterday), `O` (once), `H` (historically) and `S` (since) refer
+to the past, and all but `Y` include the present. A line `name = formula` gives a formula a name. Letters that are not
+words can be put in double quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from vitrify.arrays import Bools, Ints
+from vitrify.spec.formats.headed import Headed, Header
+from vitrify.spec.formats.infix import Infix, LineParser
+from vitrify.spec.formats.text import Problem, lines_in, refuse_any
+from vitrify.spec.kinds import Kind, Meaning
+from vitrify.spec.logic.truth import truths
+from vitrify.spec.programs import expression as rasp
+from vitrify.spec.programs.program import Program
+
+Node: TypeAlias = tuple[Any, ...]  # an operator and its operands: letters and numbers as text, formulas as nodes
+Names: TypeAlias = dict[str, Node | None]  # None: its line has a problem
+
+TOKEN = re.compile(r'\s*("[^"]*"|<->|->|[()!&|,=]|[^\s()!&|,="<-]+|-|<)')
+PREFIX = {"!": "not", "not": "not", "Y": "Y", "yesterday": "Y", "O": "O", "once": "O", "H": "H", "historically": "H"}
+FUTURE = ("X", "F", "G", "next", "eventually", "always"), ("U", "R", "W", "until", "release", "weakuntil")
+INFIX = {"<->": Infix("iff", 1), "->": Infix("implies", 2, right=True)}
+INFIX |= dict.fromkeys(("|", "or"), Infix("or", 3)) | dict.fromkeys(("&", "and"), Infix("and", 4))
+INFIX |= dict.fromkeys(("S", "since", *FUTURE[1]), Infix("S", 5))
+TEMPORAL = ("Y", "O", "H", "S")
+HEADER = ("alphabet", "length")
+
+
+@dataclass(frozen=True)
+class Formula(Headed):
+    """A formula of past-time linear temporal logic, for words over an alphabet, up to a length."""
+
+    node: Node
+    alphabet: tuple[str, ...]
+    length: int
+    name: str = field(default="formula", compare=False)
+    suffix: ClassVar[str] = ".ltl"
+    SIZES: ClassVar[tuple[str, ...]] = ("alphabet", "length", "depth", "looks")
+
+    @classmethod
+    def _parsed(cls, text: str, file: str | None, name: str) -> Formula:
+        problems: list[Problem] = []
+        header = Header(lines_in(text), HEADER, file, problems)
+        alphabet, length = header.alphabet(quoted=True), header.number()
+        names: Names = {}
+        result: Node | None = None
+        for number, line in header.others:
+            target, equals, body = line.partition("=")
+            named = bool(equals) and re.fullmatch(r"[A-Za-z_]\w*\s*", target) is not None
+            if result is not None:
+                problems.append(Problem("there is one formula, and it is the last line", file, number))
+                continue
+            node = _FormulaParser(body if named else line, number, header, alphabet, names).parse()
+            if named:
+                names[target.strip()] = node
+            else:
+                result = node or ("false",)
+        if result is None:
+            problems.append(Problem("there is no formula", file))
+        refuse_any(problems)
+        assert result is not None
+        return cls(result, alphabet, length, name)
+
+    def __str__(self) -> str:
+        return _text(self.node)
+
+    def to_text(self) -> str:
+        return f"alphabet: {' '.join(self.alphabet)}\nlength: {self.length}\n{self}\n"
+
+    @classmethod
+    def samples(cls) -> dict[str, Formula]:
+        return {"since": cls.from_text("alphabet: a b\nlength: 12\nb -> Y (a S b)")}
+
+    def meanings(self) -> dict[str, Meaning]:
+        """Return the task: at which positions the formula is true."""
+        return truths(self.alphabet, self.holds)
+
+    @property
+    def depth(self) -> int:
+        """Nesting depth of temporal operators."""
+        return _depth(self.node)
+
+    @property
+    def looks(self) -> int:
+        """Number of different subformulas with a temporal operator on top."""
+        return len({part for part in _parts(self.node) if part[0] in TEMPORAL})
+
+    def holds(self, words: Ints) -> Bools:
+        """Return where the formula is true [word, position], by definition, position by position."""
+        return _holds(self.node, words, self.alphabet)
+
+    @cached_property
+    def program(self) -> Program:
+        """Equivalent program: each temporal operator is one selection."""
+        return Program(_expression(self.node), self.alphabet, self.length, causal=True, name=self.name)
+
+
+class _FormulaParser(LineParser[Node]):
+    """Parser of one formula on one line."""
+
+    TOKEN, INFIX = TOKEN, INFIX
+
+    def __init__(self, text: str, line: int, header: Header, alphabet: tuple[str, ...], names: Names) -> None:
+        super().__init__(text, header.problems, header.file, line)
+        self.alphabet, self.names = alphabet, names
+
+    def check_operator(self, sign: str) -> None:
+        if sign in FUTURE[1]:
+            self._looks_ahead(sign)
+
+    def combine(self, sign: str, left: Node, right: Node) -> Node:
+        return (INFIX[sign].name, left, right)
+
+    def _looks_ahead(self, operator: str) -> None:
+        self.report(f"{operator} refers to the future: only past operators are supported (Y, O, H, S)")
+
+    def operand(self, min_precedence: int) -> Node:
+        token = self.next()
+        if token == "(":
+            return self.bracket()
+        if token.startswith('"') or token in self.alphabet:
+            letter = token.strip('"') if token.startswith('"') else token
+            if letter not in self.alphabet:
+                self.report(f"{letter!r} is not in the alphabet")
+            return ("letter", letter)
+        if token in PREFIX:
+            return (PREFIX[token], self.operand(min_precedence))
+        if token in FUTURE[0]:
+            self._looks_ahead(token)
+            return self.operand(min_precedence)
+        if token in ("true", "false"):
+            return (token,)
+        if token == "MOD":
+            return ("MOD", *map(str, self.modulus()))
+        if token not in self.names:
+            known = ", ".join([*self.alphabet, *self.names])
+            self.report(f"{token!r} is no letter and no name; there are {known}")
+        return self.names.get(token) or ("false",)  # its own line has a problem that is already reported
+
+
+def _holds(node: Node, words: Ints, alphabet: tuple[str, ...]) -> Bools:
+    operator = node[0]
+    if operator == "letter":
+        return np.asarray(words == alphabet.index(str(node[1])))
+    if operator in ("true", "false"):
+        return np.full(words.shape, operator == "true")
+    if operator == "MOD":
+        matches = np.arange(words.shape[1]) % int(str(node[2])) == int(str(node[1]))
+        return np.broadcast_to(matches, words.shape)
+    inner = [_holds(part, words, alphabet) for part in node[1:]]
+    if operator == "not":
+        return ~inner[0]
+    if operator == "and":
+        return inner[0] & inner[1]
+    if operator == "or":
+        return inner[0] | inner[1]
+    if operator == "implies":
+        return ~inner[0] | inner[1]
+    if operator == "iff":
+        return np.asarray(inner[0] == inner[1])
+    result = np.zeros(words.shape, dtype=bool)
+    state = np.full(len(words), operator == "H")
+    for t in range(words.shape[1]):
+        if operator == "Y":
+            result[:, t] = inner[0][:, t - 1] if t else False
+            continue
+        if operator == "O":
+            state = state | inner[0][:, t]
+        elif operator == "H":
+            state = state & inner[0][:, t]
+        else:
+            state = inner[1][:, t] | (inner[0][:, t] & state)
+        result[:, t] = state
+    return result
+
+
+def _expression(node: Node) -> rasp.Expr:
+    """Translate as in B-RASP: `since` is the value at the last position where it is decided."""
+    operator = node[0]
+    if operator == "letter":
+        return rasp.apply("==", rasp.tokens, node[1])
+    if operator in ("true", "false"):
+        return rasp.expression(operator == "true")
+    if operator == "MOD":
+        return rasp.apply("==", rasp.indices % int(str(node[2])), int(str(node[1])))
+    inner = [_expression(part) for part in node[1:]]
+    if operator in ("not", "and", "or"):
+        return rasp.apply(operator, *inner)
+    if operator == "implies":
+        return ~inner[0] | inner[1]
+    if operator == "iff":
+        return rasp.apply("==", inner[0], inner[1])
+    if operator == "Y":
+        return rasp.aggregate(rasp.select(rasp.indices, rasp.indices - 1), inner[0], default=False)
+    if operator == "O":
+        return rasp.last(rasp.marked(inner[0]) & rasp.upto, True, default=False)
+    if operator == "H":
+        return ~rasp.last(rasp.marked(~inner[0]) & rasp.upto, True, default=False)
+    return rasp.last(rasp.marked(~inner[0] | inner[1]) & rasp.upto, inner[1], default=False)
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    yield node
+    for part in node[1:]:
+        if isinstance(part, tuple):
+            yield from _parts(part)
+
+
+def _depth(node: Node) -> int:
+    inner = [_depth(part) for part in node[1:] if isinstance(part, tuple)]
+    return max(inner, default=0) + (node[0] in TEMPORAL)
+
+
+def _text(node: Node) -> str:
+    operator = node[0]
+    if operator == "letter":
+        return f'"{node[1]}"'
+    if operator in ("true", "false"):
+        return str(operator)
+    if operator == "MOD":
+        return f"MOD({node[1]}, {node[2]})"
+    inner = [_text(part) for part in node[1:]]
+    if len(inner) == 1:
+        return f"{'!' if operator == 'not' else operator + ' '}({inner[0]})"
+    return f"({inner[0]}) { {'and': '&', 'or': '|', 'implies': '->', 'iff': '<->', 'S': 'S'}[operator] } ({inner[1]})"
+
+
+KIND = Kind(Formula, {".ltl": "formula of past-time temporal logic"})

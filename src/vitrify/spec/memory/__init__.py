@@ -1,0 +1,1 @@
+"""Stored associations: key-value pairs, facts, and tasks with templates."""

@@ -1,0 +1,1 @@
+"""N-gram language models: back-off models, ARPA files, Kneser–Ney smoothing."""

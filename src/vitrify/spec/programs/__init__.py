@@ -1,0 +1,1 @@
+"""Programs of selections and aggregations (RASP): expressions, values, `.rasp` files."""

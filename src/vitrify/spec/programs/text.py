@@ -1,0 +1,284 @@
+r"""Text of `.rasp` files: parser and printer; all problems are reported at once.
+
+    # the word backwards
+    alphabet: a b c
+    length: 20
+    sees: everything
+
+    opposite = width(everywhere) - indices - 1
+    return aggregate(select(indices, opposite), tokens)
+
+The header says which symbols there are, how long words get, and whether a position sees `everything` or only what is
+to its `left` (itself included). Below, each line gives an expression a name, and the last one returns the result, in
+Python's notation: `+ - * // %`, comparisons, `and or not`, `a if c else b`, `min`, `max`, `abs`, tables such as
+`{"a": 1, "b": 2}[tokens]`, and the functions `select(keys, queries, "==")`, `marked(flag)`, `aggregate`, `mean`,
+`width`, `first`, `last` and `count`; selectors are combined with `&`, `|` and `~`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+from vitrify.spec.formats.headed import Header
+from vitrify.spec.formats.text import Problem, refuse_any
+from vitrify.spec.programs import expression as language
+from vitrify.spec.programs.expression import Expr, Operand, Pairs, Selector, Table, Value, apply, expression, parts
+
+NAMES: dict[str, Expr] = {
+    name: getattr(language, name) for name in ("tokens", "indices", "everywhere", "before", "upto", "after")
+}
+FUNCTIONS: dict[str, Callable[..., Expr]] = {
+    name: getattr(language, name)
+    for name in ("select", "marked", "aggregate", "mean", "width", "first", "last", "count")
+}
+FUNCTIONS |= {name: partial(apply, name) for name in ("min", "max")}
+FUNCTIONS |= {"abs": lambda arg: apply("abs", arg), "Fraction": lambda a, b: expression(Fraction(a.data, b.data))}
+BINARY = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+}
+COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+HEADER = ("alphabet", "length", "sees")
+SEES = {"everything": False, "left": True}
+MAX_INLINE = 40  # characters; a longer expression gets a name
+
+
+Written = tuple[Expr, tuple[str, ...], int, bool, dict[Expr, int]]
+"""The expression of a text, alphabet, length, whether it is causal, and the lines of the expression's parts."""
+
+
+def parse_program(text: str, file: str | None = None) -> Written:
+    """The header and the expression that a text describes, or all its problems."""
+    problems: list[Problem] = []
+    header = Header(enumerate(text.split("\n"), start=1), HEADER, file, problems)
+    alphabet, length, causal = header.alphabet(), header.number(), header.choice("sees", SEES)
+    reader = _Reader(file, problems)
+    body = dict(header.others)
+    root = reader.program(_syntax(body, reader))
+    refuse_any(problems)
+    assert root is not None
+    return root, alphabet, length, causal, reader.lines
+
+
+def _syntax(body: dict[int, str], reader: _Reader) -> ast.Module:
+    """The syntax tree of numbered lines; a line that is wrong is told, and left out."""
+    last = max(body, default=0)
+    while True:
+        try:
+            return ast.parse("\n".join(body.get(number, "") for number in range(1, last + 1)))
+        except SyntaxError as error:
+            number = error.lineno if error.lineno in body else max(body)
+            assert number is not None
+            reader.skip(body.pop(number), f"not an expression: {error.msg}", number)
+
+
+class _Reader:
+    """Turns Python's syntax tree into expressions; anything else is a problem with its line."""
+
+    def __init__(self, file: str | None, problems: list[Problem]) -> None:
+        self.file, self.problems = file, problems
+        self.names: dict[str, Expr | None] = dict(NAMES)
+        self.lines: dict[Expr, int] = {}
+        self.returned = False
+
+    def skip(self, line: str, message: str, number: int) -> None:
+        """Tell of a line that can't be read; what it would have defined is known to be wrong."""
+        self.problems.append(Problem(message, self.file, number))
+        name, _, _ = line.partition("=")
+        self.names.setdefault(name.strip(), None)
+        self.returned |= line.startswith("return")
+
+    def program(self, tree: ast.Module) -> Expr | None:
+        """The expression that is returned."""
+        result: Expr | None = None
+        returned = False
+        for statement in tree.body:
+            if returned:
+                self._problem(statement, "nothing may come after 'return'")
+            elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                name = statement.targets[0].id
+                if name in NAMES or name in FUNCTIONS:
+                    self._problem(statement, f"{name} has a meaning already: choose another name")
+                self.names[name] = self.expr(statement.value)
+            elif isinstance(statement, ast.Return) and statement.value is not None:
+                result, returned = self.expr(statement.value), True
+                if isinstance(result, Selector):
+                    self._problem(statement, "a selector has no values: return an aggregate, a mean or a width of it")
+            else:
+                self._problem(statement, "a line is 'name = expression' or 'return expression'")
+        if not returned and not self.returned:
+            self.problems.append(Problem("the last line must be 'return expression'", self.file))
+        return result
+
+    def _problem(self, node: ast.AST, message: str) -> None:
+        self.problems.append(Problem(message, self.file, getattr(node, "lineno", None)))
+
+    def expr(self, node: ast.expr) -> Expr | None:
+        """The expression that a piece of syntax writes; None where it, or a part of it, is wrong."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | str | None):
+            return expression(node.value)
+        if isinstance(node, ast.Name):
+            if node.id not in self.names:
+                self._problem(node, f"{node.id} is not defined above this line; a program can't refer to itself")
+            return self.names.get(node.id)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
+            return self._noted(node, self._table(node.value, node.slice))
+        if isinstance(node, ast.Call) and len(node.args) == 3 and isinstance(node.args[2], ast.Set):
+            return self._noted(node, self._related(node, node.args[2]))
+        shape = self._operation(node)
+        if shape is None:
+            self._problem(node, f"{ast.unparse(node)!r} is not part of the language")
+            return None
+        name, inner = shape
+        args = [self.expr(part) for part in inner]
+        if any(arg is None for arg in args):
+            return None
+        return self._noted(node, self._made(node, name, [arg for arg in args if arg is not None]))
+
+    def _noted(self, node: ast.expr, made: Expr | None) -> Expr | None:
+        """Remember on which line an expression, and what was made for it, first stands."""
+        if made is not None:
+            for part in (made, *made.args):
+                self.lines.setdefault(part, node.lineno)
+        return made
+
+    def _operation(self, node: ast.expr) -> tuple[str, list[ast.expr]] | None:
+        if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
+            return BINARY[type(node.op)], [node.left, node.right]
+        if isinstance(node, ast.BoolOp):
+            return ("and" if isinstance(node.op, ast.And) else "or"), node.values
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert | ast.USub):
+            return ("neg" if isinstance(node.op, ast.USub) else "not"), [node.operand]
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
+            return COMPARED[type(node.ops[0])], [node.left, node.comparators[0]]
+        if isinstance(node, ast.IfExp):
+            return "if", [node.body, node.test, node.orelse]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
+            return node.func.id, [*node.args, *(keyword.value for keyword in node.keywords)]
+        return None
+
+    def _made(self, node: ast.expr, name: str, args: list[Expr]) -> Expr | None:
+        chosen = [isinstance(arg, Selector) for arg in args]
+        if name in FUNCTIONS:
+            return self._called(node, name, args)
+        if any(chosen):
+            if not all(chosen) or name not in ("and", "or", "not"):
+                self._problem(node, f"{name!r} does not combine selectors with values")
+                return None
+            return Selector(name, tuple(args))
+        return apply(name, *args)
+
+    def _called(self, node: ast.expr, name: str, args: list[Expr]) -> Expr | None:
+        given: list[Operand] = list(args)
+        if name == "select" and len(args) == 3:
+            given[2] = args[2].data
+            if given[2] not in language.COMPARISONS:
+                self._problem(node, f"select compares with one of {' '.join(language.COMPARISONS)}, not {given[2]!r}")
+                return None
+        if name in ("aggregate", "mean", "first", "last") and len(args) == 3:
+            if args[2].op != "const":
+                self._problem(node, f"the default of {name} must be a constant")
+                return None
+            given[2] = args[2].data
+        wants = name in ("aggregate", "mean", "first", "last", "width")
+        wrong = [arg for place, arg in enumerate(args) if isinstance(arg, Selector) != (wants and place == 0)]
+        try:
+            if wrong:
+                raise TypeError(
+                    "a selector where a value is wanted" if not wants else "its first argument is a selector"
+                )
+            return FUNCTIONS[name](*given)
+        except TypeError as error:
+            self._problem(node, f"{name} is not called like that: {error}")
+            return None
+
+    def _related(self, node: ast.Call, pairs: ast.Set) -> Expr | None:
+        """A selection by the pairs that stand in a relation."""
+        keys, queries = (self.expr(part) for part in node.args[:2])
+        try:
+            held = ast.literal_eval(pairs)
+        except ValueError:
+            held = set()
+        if not held or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in held):
+            self._problem(pairs, "a relation is written as pairs of constants: {(key, query), …}")
+            return None
+        if not isinstance(node.func, ast.Name) or node.func.id != "select":
+            self._problem(node, "only select takes a relation")
+            return None
+        if keys is None or queries is None:
+            return None
+        return language.select(keys, queries, Pairs(sorted(held, key=repr)))
+
+    def _table(self, table: ast.Dict, index: ast.expr) -> Expr | None:
+        args = [self.expr(part) for part in (index.elts if isinstance(index, ast.Tuple) else [index])]
+        try:
+            keys = [ast.literal_eval(key) for key in table.keys if key is not None]
+            values = [ast.literal_eval(value) for value in table.values]
+        except ValueError:
+            self._problem(table, "a table is written with constants only")
+            return None
+        if any(arg is None for arg in args):
+            return None
+        rows: dict[tuple[Value, ...], Value] = {
+            key if isinstance(key, tuple) else (key,): value for key, value in zip(keys, values, strict=True)
+        }
+        if len(rows) < len(keys) or any(len(row) != len(args) for row in rows):
+            self._problem(table, f"a table of {len(args)} arguments has one row for each {len(args)} of them")
+            return None
+        return apply(Table(rows), *args)
+
+
+def program_text(root: Expr, alphabet: tuple[str, ...], length: int, causal: bool) -> str:
+    """The file of a program; what is used twice, or is long, gets a name."""
+    uses: dict[int, int] = {}
+    for node in parts(root):
+        for arg in node.args:
+            uses[id(arg)] = uses.get(id(arg), 0) + 1
+    texts: dict[int, str] = {}
+    lines = [f"alphabet: {' '.join(alphabet)}", f"length: {length}", f"sees: {'left' if causal else 'everything'}", ""]
+    known = {id(node): name for name, node in NAMES.items()}
+    for node in parts(root):
+        text = known.get(id(node)) or _written(node, [texts[id(arg)] for arg in node.args])
+        shared = uses.get(id(node), 0) > 1 or len(text) > MAX_INLINE
+        if id(node) not in known and node.args and shared and node is not root:
+            name = f"x{len(lines) - 3}"
+            lines.append(f"{name} = {text}")
+            text = name
+        texts[id(node)] = text
+    return "\n".join([*lines, f"return {texts[id(root)]}", ""])
+
+
+def _written(node: Expr, args: list[str]) -> str:
+    if node.op == "const":
+        return repr(node.data)
+    if isinstance(node, Selector) and node.op in ("and", "or", "not"):
+        return f"~({args[0]})" if node.op == "not" else f"({args[0]}) {'&' if node.op == 'and' else '|'} ({args[1]})"
+    if node.op == "select":
+        if isinstance(node.data, str):
+            return f"select({args[0]}, {args[1]}, {node.data!r})"
+        pairs = ", ".join(repr(pair) for pair in node.data.pairs) or "(None, None)"
+        return f"select({args[0]}, {args[1]}, {{{pairs}}})"
+    if node.op == "width":
+        return f"width({args[0]})"
+    if node.op in ("aggregate", "mean", "first", "last"):
+        return f"{node.op}({args[0]}, {args[1]}, {node.data!r})"
+    if isinstance(node.data, Table):
+        rows = ", ".join(f"{key if len(key) > 1 else key[0]!r}: {value!r}" for key, value in node.data.rows.items())
+        return f"{{{rows}}}[{', '.join(args)}]"
+    if node.data in ("and", "or"):
+        return f" {node.data} ".join(f"({arg})" for arg in args)
+    if node.data in ("not", "neg"):
+        return f"{'not ' if node.data == 'not' else '-'}({args[0]})"
+    if node.data == "if":
+        return f"({args[0]}) if ({args[1]}) else ({args[2]})"
+    if node.data in ("min", "max", "abs"):
+        return f"{node.data}({', '.join(args)})"
+    return f"({args[0]}) {node.data} ({args[1]})"

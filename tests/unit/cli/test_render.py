@@ -1,0 +1,39 @@
+"""How a result is printed: one JSON line for machines, texts and tables for people."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from vitrify.cli.render import Styled, TextTable, bold, cell, show
+
+PARTS = (
+    "a [b] c",
+    None,
+    Styled("[bold]d[/bold]"),
+    bold("e [f]"),
+    TextTable(("name", "value"), [("x", 1 / 3), ("y", None)]),
+)
+
+
+def test_a_result_is_its_data_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    show(True, {"value": float("nan"), "places": (1, 2)}, *PARTS)
+    assert json.loads(capsys.readouterr().out) == {"value": "NaN", "places": [1, 2]}
+
+
+def test_a_result_is_its_parts_in_turn_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    show(False, {}, *PARTS)
+    text, styled, strong, *table = capsys.readouterr().out.splitlines()
+    assert (text, styled, strong) == ("a [b] c", "d", "e [f]")
+    rows = [[part.strip() for part in line.split("│")[1:-1]] for line in table if "│" in line]
+    assert rows == [["x", "0.333333"], ["y", "–"]]
+
+
+def test_a_table_without_names_of_columns_has_no_header(capsys: pytest.CaptureFixture[str]) -> None:
+    show(False, {}, TextTable(("", ""), [("a", "b")]))
+    assert "┃" not in capsys.readouterr().out
+
+
+def test_cells() -> None:
+    assert [cell(value) for value in (None, 2, 0.1234567, "text")] == ["–", "2", "0.123457", "text"]

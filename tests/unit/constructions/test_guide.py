@@ -1,0 +1,90 @@
+"""The construction of docs/add-a-construction.md, in a package of its own: one file, and nothing else is edited."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[3] / "docs" / "add-a-construction.md"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    folder = tmp_path / "mine" / "constructions"
+    folder.mkdir(parents=True)
+    for path in (folder.parent, folder):
+        (path / "__init__.py").touch()
+    (folder / "resets.py").write_text(code, encoding="utf-8")
+    (tmp_path / "last.regex").write_text("(a|b)*a\n")
+    (tmp_path / "even.regex").write_text("((a|b)(a|b))*\n")
+    return tmp_path
+
+
+def run(package: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join((str(package), os.environ["PYTHONPATH"]))
+    environment = {**os.environ, "VITRIFY_PLUGINS": "mine", "PYTHONPATH": paths, "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, *words], cwd=package, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.long
+def test_the_commands_of_the_page(package: Path) -> None:
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for command in commands.splitlines()[1:]:
+        program, *words = command.split()
+        assert program == "vitrify"
+        done = run(package, "-m", "vitrify", *words)
+        assert done.returncode == 0, done.stderr
+    certificate = json.loads((package / "last" / "certificate.json").read_text(encoding="utf-8"))
+    assert "holds" in json.dumps(certificate)
+    assert run(package, "-m", "vitrify", "recheck", "last").returncode == 0
+
+
+def test_its_choice_is_an_option_of_the_command_line_and_of_the_app(package: Path) -> None:
+    shown = run(package, "-m", "vitrify", "build", "--help").stdout
+    assert "--sharpness" in shown
+    assert "logit of the right state" in shown
+    (entry,) = (
+        entry
+        for entry in json.loads(run(package, "-m", "vitrify", "list", "--json").stdout)["constructions"]
+        if entry["construction"] == "resets"
+    )
+    assert [(choice["name"], choice["default"], choice["low"]) for choice in entry["choices"]] == [
+        ("max_length", 128, 1),
+        ("sharpness", 1.0, 1),
+    ]
+    code = "import json; from vitrify.web.tasks import read; print(json.dumps(read('last.regex')))"
+    offered = json.loads(run(package, "-c", code).stdout)["constructions"]
+    assert entry["choices"] in [one["choices"] for one in offered if one["construction"] == "resets"]
+
+
+def test_wrong_choices_are_refused_all_at_once(package: Path) -> None:
+    build = ("-m", "vitrify", "build", "last.regex", "-o", "net", "--construction", "resets")
+    done = run(package, *build, "--sharpness", "0.5", "--max-length", "none", "--window", "3")
+    assert done.returncode == 2
+    text = " ".join(done.stderr.split())
+    assert "the construction 'resets' has no such choice: leave --window out; it has --max-length, --sharpness" in text
+    assert "--sharpness (logit of the right state) must be a number of at least 1, not 0.5" in text
+    assert "--max-length (longest input, in tokens) must be a whole number of at least 1, not none" in text
+    refused = run(package, "-m", "vitrify", "build", "even.regex", "-o", "net", "--construction", "resets")
+    assert "every letter must lead to the same state from all states" in refused.stderr
+
+
+def test_nothing_else_is_imported(package: Path) -> None:
+    code = (
+        "import sys, vitrify as v; v.build(v.read('last.regex'), 'resets'); "
+        "print(*(m for m in sys.modules if '.constructions.' in m))"
+    )
+    assert set(run(package, "-c", code).stdout.split()) == {
+        "vitrify.constructions.catalogue",
+        "vitrify.constructions.log_depth",  # for the name of BOS
+        "mine.constructions.resets",
+    }
