@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from vitrify.constructions.catalogue import build as build
     from vitrify.errors import VitrifyError as VitrifyError
     from vitrify.interop.data import write_data as write_data
+    from vitrify.interop.diagnose.battery import Budget as Budget
+    from vitrify.interop.diagnose.battery import diagnose as diagnose
     from vitrify.interop.export import export as export
     from vitrify.learn.models import catalogue as models
     from vitrify.learn.recipe import Recipe as Recipe
     from vitrify.learn.runs import Run as Run
+    from vitrify.learn.store import RunStore as RunStore
     from vitrify.learn.train import train as train
     from vitrify.net.answers import Answer as Answer
     from vitrify.net.answers import run as run
@@ -65,9 +68,11 @@ if TYPE_CHECKING:
     from vitrify.spec.memory.knowledge import Knowledge as Knowledge
     from vitrify.spec.ngrams.model import NGramModel as NGramModel
     from vitrify.spec.programs.program import Program as Program
+    from vitrify.spec.tasks import catalogue as tasks
     from vitrify.spec.tasks.catalogue import Task as Task
 
-    claim, check, read, model, sandbox = find, run_claim, find_spec, models.make, sandboxes.make
+    claim, check, read = find, run_claim, find_spec
+    model, sandbox, task = models.make, sandboxes.make, tasks.make
 
 __version__ = "0.2.0"
 
@@ -80,10 +85,12 @@ MODULES = {
     "constructions.catalogue": "build",
     "errors": "VitrifyError",
     "interop.data": "write_data",
+    "interop.diagnose.battery": "Budget diagnose",
     "interop.export": "export",
     "learn.models.catalogue": "model=make",
     "learn.recipe": "Recipe",
     "learn.runs": "Run",
+    "learn.store": "RunStore",
     "learn.train": "train",
     "net.answers": "Answer run",
     "net.explain": "explain",
@@ -113,7 +120,7 @@ MODULES = {
     "spec.memory.knowledge": "Knowledge",
     "spec.ngrams.model": "NGramModel",
     "spec.programs.program": "Program",
-    "spec.tasks.catalogue": "Task",
+    "spec.tasks.catalogue": "Task task=make",
 }
 PAIRS = [(module, *name.partition("=")[::2]) for module, names in MODULES.items() for name in names.split()]
 PUBLIC = {name: (module, inside or name) for module, name, inside in PAIRS}

@@ -17,12 +17,12 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain, product
 from pathlib import Path
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from vitrify.encoding import JsonObject
-from vitrify.parameters import Fault, Parameterized, described, read, sentences
+from vitrify.parameters import Fault, Parameterized, arguments, described, read, sentences
 from vitrify.registry import load, names
 from vitrify.spec.formats.data import json_text, read_data
 from vitrify.spec.formats.text import SpecError, refuse_any
@@ -108,10 +108,8 @@ class Task(Parameterized, Spec):
     def read(cls, path: str | Path) -> Task:
         file = read_data(Path(path), cls.suffix)
         task_name = file.data.get("task")
-        known = [name.replace("_", "-") for name in names(PACKAGE)]
-        if task_name not in known:
-            what = "task is missing" if task_name is None else f"there is no task {task_name!r}"
-            refuse_any([file.problem(("task",), f"{what}; it must be one of {', '.join(known)}")])
+        if problem := _unknown(task_name):
+            refuse_any([file.problem(("task",), problem)])
         kind = task_named(str(task_name))
         faults: list[Fault] = []
         values = read(described(kind), {key: value for key, value in file.data.items() if key != "task"}, faults)
@@ -165,9 +163,24 @@ def tasks() -> tuple[type[Task], ...]:
 
 
 def task_named(name: str) -> type[Task]:
-    """Return the task of a known name."""
+    """Return the class of tasks of a known name."""
     task: type[Task] = load(PACKAGE, name.replace("-", "_")).TASK
     return task
+
+
+def _unknown(name: object) -> str | None:
+    """Return the error message for a name that no task has."""
+    known = [entry.replace("_", "-") for entry in names(PACKAGE)]
+    what = "task is missing" if name is None else f"there is no task {name!r}"
+    return None if name in known else f"{what}; it must be one of {', '.join(known)}"
+
+
+def make(name: str, **values: Any) -> Task:
+    """Return a task by its name and fields: `make("k-hop", hops=3, symbols=8, length=64)`."""
+    if problem := _unknown(name):
+        raise SpecError([problem])
+    kind = task_named(name)
+    return kind(**arguments(kind, values, f"task {name}"))
 
 
 KIND = Kind(Task, {".task.toml": "task with a question at some positions"})  # type: ignore[type-abstract]
