@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import pytest
 
+import vitrify as v
 from cases import each
 from retrieval import TASKS, copied, hopped, right
 from vitrify.errors import SpecError
@@ -202,3 +203,11 @@ def test_values_are_checked_at_birth(tmp_path: Path) -> None:
         Recall(1, 1, 2, 1, True)
     with pytest.raises(SpecError, match=r"must end in \.task\.toml"):
         Task.read(tmp_path / "x.toml")
+
+
+def test_a_task_is_made_by_its_name_and_mistakes_are_named() -> None:
+    assert v.task("k-hop", hops=3, symbols=4, length=32) == KHop(3, 4, 32)
+    with pytest.raises(v.VitrifyError, match="there is no task 'hop'; it must be one of composition"):
+        v.task("hop")
+    with pytest.raises(v.VitrifyError, match="task k-hop: length is missing.*; hops must be a whole number"):
+        v.task("k-hop", hops="three", symbols=4)

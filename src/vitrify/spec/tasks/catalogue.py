@@ -107,10 +107,10 @@ class Task(Parameterized, Spec):
     @classmethod
     def read(cls, path: str | Path) -> Task:
         file = read_data(Path(path), cls.suffix)
-        task_name = file.data.get("task")
-        if problem := _unknown(task_name):
-            refuse_any([file.problem(("task",), problem)])
-        kind = task_named(str(task_name))
+        try:
+            kind = task_named(file.data.get("task"))
+        except SpecError as error:
+            raise SpecError([file.problem(("task",), str(error))]) from None
         faults: list[Fault] = []
         values = read(described(kind), {key: value for key, value in file.data.items() if key != "task"}, faults)
         task = object.__new__(kind)  # unchecked, so that faults can be reported with their keys
@@ -162,23 +162,18 @@ def tasks() -> tuple[type[Task], ...]:
     return tuple(load(PACKAGE, name).TASK for name in names(PACKAGE))
 
 
-def task_named(name: str) -> type[Task]:
-    """Return the class of tasks of a known name."""
-    task: type[Task] = load(PACKAGE, name.replace("-", "_")).TASK
+def task_named(name: object) -> type[Task]:
+    """Return the class of a task by its name; a SpecError lists the names if there is no such task."""
+    known = {entry.replace("_", "-"): entry for entry in names(PACKAGE)}
+    if name not in known:
+        what = "task is missing" if name is None else f"there is no task {name!r}"
+        raise SpecError([f"{what}; it must be one of {', '.join(known)}"])
+    task: type[Task] = load(PACKAGE, known[str(name)]).TASK
     return task
-
-
-def _unknown(name: object) -> str | None:
-    """Return the error message for a name that no task has."""
-    known = [entry.replace("_", "-") for entry in names(PACKAGE)]
-    what = "task is missing" if name is None else f"there is no task {name!r}"
-    return None if name in known else f"{what}; it must be one of {', '.join(known)}"
 
 
 def make(name: str, **values: Any) -> Task:
     """Return a task by its name and fields: `make("k-hop", hops=3, symbols=8, length=64)`."""
-    if problem := _unknown(name):
-        raise SpecError([problem])
     kind = task_named(name)
     return kind(**arguments(kind, values, f"task {name}"))
 
