@@ -209,5 +209,5 @@ def test_a_task_is_made_by_its_name_and_mistakes_are_named() -> None:
     assert v.task("k-hop", hops=3, symbols=4, length=32) == KHop(3, 4, 32)
     with pytest.raises(v.VitrifyError, match="there is no task 'hop'; it must be one of composition"):
         v.task("hop")
-    with pytest.raises(v.VitrifyError, match="task k-hop: length is missing.*; hops must be a whole number"):
+    with pytest.raises(v.VitrifyError, match=r"task k-hop: length is missing.*; hops must be a whole number"):
         v.task("k-hop", hops="three", symbols=4)
