@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -21,22 +21,56 @@ if TYPE_CHECKING:
     from vitrify.constructions.catalogue import Construction
     from vitrify.parameters import Parameter as Choice
 
-AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a model folder that `vitrify build` wrote")]
-ModelOut = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")]
-Seed = Annotated[int, typer.Option(help="seed of everything random")]
-AskParameters = Annotated[bool, typer.Option("--parameters", help="only list the parameters: ranges, defaults")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Model folder, as written by `vitrify build`.")]
+ModelOut = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Write the model folder here.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
+AskParameters = Annotated[
+    bool, typer.Option("--parameters", help="List the parameters with ranges and defaults, and exit.")
+]
 KeyValues = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE…", help="parameters; several values (lr=1e-3,3e-3 or seed=0..7) make an axis"),
+    typer.Argument(
+        metavar="KEY=VALUE…", help="Parameters. `train` also takes several values: lr=1e-3,3e-3, seed=0..7."
+    ),
 ]
 StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="the run store; by default, VITRIFY_STORE or ./runs")
+    Path | None, typer.Option("--store", metavar="DIR", help="Run store. Default: VITRIFY_STORE, or ./runs.")
 ]
-
+Open = Annotated[bool, typer.Option("--open", help="Open it in a browser.")]
 Scale = Literal["quick", "paper"]
-CHOICES = "vitrify.choices"  # where the context of the command holds them
-FEW_CONSTRUCTIONS = 4  # so many are named in the help of an option
+ATLAS = Path("build/atlas")  # written by `atlas`, served by `serve`
+CHOICES = "vitrify.choices"  # key in the metadata of the command's context
+MAX_NAMED = 4  # constructions in the help of an option
+
+
+def browse(address: str) -> None:
+    """Open an address in the user's browser."""
+    import webbrowser
+
+    webbrowser.open(address)
+
+
+def complete(values: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return the completion of a word by values that are computed when they are needed."""
+    return lambda incomplete: [value for value in dict.fromkeys(values()) if value.startswith(incomplete)]
+
+
+def entries(package: str) -> list[str]:
+    """Return the names of the files of a catalogue; none of them is imported."""
+    from vitrify.registry import names
+
+    return names(package)
+
+
+def construction_names() -> list[str]:
+    """Return the names of all constructions."""
+    from vitrify.constructions.catalogue import constructions
+
+    return [each.name for each in constructions()]
+
+
+SANDBOX_NAMES = complete(lambda: entries("vitrify.sandboxes"))
 
 
 def _unset(option: TyperOption | None) -> TyperOption | None:
@@ -79,9 +113,14 @@ class WithChoices(Command):
 
         def command() -> None: ...
 
-        about = {name: (option(name), _metavar(offers[0][1]), _help(offers)) for name, offers in offered().items()}
-        kinds = {n: Annotated[str | None, typer.Option(o, metavar=m, help=h)] for n, (o, m, h) in about.items()}
-        arguments = [Argument(n, Argument.KEYWORD_ONLY, default=None, annotation=kind) for n, kind in kinds.items()]
+        arguments = []
+        for name, offers in offered().items():
+            values = [*map(str, offers[0][1].choices)]
+            metavar = "|".join(values) or {int: "INTEGER", float: "NUMBER"}.get(offers[0][1].type, "TEXT")
+            completion = complete(values.copy)
+            about = typer.Option(option(name), metavar=metavar, help=_help(offers), autocompletion=completion)
+            kind = Annotated[str | None, about]
+            arguments.append(Argument(name, Argument.KEYWORD_ONLY, default=None, annotation=kind))
         vars(command)["__signature__"] = Signature(arguments)
         app = typer.Typer(add_completion=False)
         app.command()(command)
@@ -97,14 +136,11 @@ class WithChoices(Command):
         return super().invoke(ctx)
 
 
-def _metavar(parameter: Choice) -> str:
-    return "|".join(map(str, parameter.choices)) or {int: "INTEGER", float: "NUMBER"}.get(parameter.type, "TEXT")
-
-
 def _help(offers: Sequence[tuple[Construction, Choice]]) -> str:
-    """Return what a choice means, the range of a number, and the constructions, where they are few."""
+    """Return the meaning of a choice, the range of a number, and the constructions, where they are few."""
     texts = "; or: ".join(dict.fromkeys(filter(None, (parameter.help for _, parameter in offers))))
     names = [entry.name for entry, _ in offers]
-    few = [f"of {', '.join(names)}"] if len(names) <= FEW_CONSTRUCTIONS else []
+    few = [f"of {', '.join(names)}"] if len(names) <= MAX_NAMED else []
     about = [str(offers[0][1].within or ""), *few]
-    return f"{texts} ({'; '.join(filter(None, about))})" if any(about) else texts
+    text = f"{texts} ({'; '.join(filter(None, about))})" if any(about) else texts
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,16 +1,17 @@
-"""The command that runs a network, and how answers are printed."""
+"""The commands that run a network, and how answers are printed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from vitrify.cli.options import AsJson, Folder
-from vitrify.cli.render import MAX_SYMBOLS, Part, Styled, TextTable, json_line, tell
+from vitrify.cli.render import MAX_SYMBOLS, Part, Styled, TextTable, json_line, progress, show, tell
 from vitrify.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,27 +22,36 @@ T = TypeVar("T")
 
 def run(
     folder: Folder,
-    tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input: symbols, or numbers")] = None,
+    tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="Input symbols, or numbers.")] = None,
     image: Annotated[
         Path | None,
-        typer.Option("--input", metavar="FILE", help="an image, .npy or .csv, or a .graph, instead of tokens"),
+        typer.Option(
+            "--input", metavar="FILE", help="Read an image (.npy, .csv) or a graph (.graph) instead of tokens."
+        ),
     ] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="also print every head's attention and every space")] = False,
-    everywhere: Annotated[bool, typer.Option("--all", help="answer at every position, not only at the last")] = False,
-    stdin: Annotated[bool, typer.Option("--stdin", help="one sequence per line in, one JSON line each out")] = False,
-    top: Annotated[int | None, typer.Option(min=1, help="only the most probable next tokens")] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Also print the attention of every head and the value of every space.")
+    ] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Answer at every position, not only at the last.")] = False,
+    stdin: Annotated[
+        bool,
+        typer.Option("--stdin", help="Read one sequence per line from standard input; print one JSON line for each."),
+    ] = False,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Show only this many of the most probable next tokens.")
+    ] = None,
     steps: Annotated[
         int | None,
         typer.Option(
-            "--generate", metavar="N", min=0, help="generate up to N symbols after the tokens; stops at an end symbol"
+            "--generate", metavar="N", min=0, help="Generate up to N symbols after the tokens; stop at an end symbol."
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="with --generate: sample with this seed, instead of the likeliest symbols")
+        int | None, typer.Option(help="With --generate: sample with this seed. Default: take the most probable symbol.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a network on a sequence of tokens, on numbers, on an image or a graph; or let it write."""
+    """Run a network on tokens, numbers, an image or a graph; or generate tokens."""
     from vitrify.net import answers
     from vitrify.net.folder import load, spec_path
     from vitrify.net.inference import trace as traced
@@ -54,7 +64,7 @@ def run(
     if steps is not None and (image or trace or stdin or everywhere or top):
         raise InputError("--generate takes one prompt: leave --input, --trace, --all, --stdin and --top out")
     if seed is not None and steps is None:
-        raise InputError("--seed is for --generate: say how many symbols to write")
+        raise InputError("--seed is for --generate: say how many symbols to generate")
     weights = load(folder)
     if trace and weights.architecture.reads in ("image", "rows"):
         raise InputError(
@@ -125,4 +135,26 @@ def _after(answer: Answer, items: Sequence[T]) -> Iterator[tuple[str, T]]:
         yield " ".join(answer.tokens[:length]) or "nothing", item
 
 
-COMMANDS = (run,)
+def perplexity(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder of an n-gram model, or an ARPA file.")],
+    text: Annotated[Path, typer.Argument(metavar="TEXT", help="Plain text with one sentence per line.")],
+    as_json: AsJson = False,
+) -> None:
+    """Compute the perplexity of a language model on a text, with and without out-of-vocabulary words."""
+    from vitrify.net.folder import load
+    from vitrify.net.perplexity import perplexity_of
+    from vitrify.spec.ngrams.model import NGramModel
+    from vitrify.spec.ngrams.text import sentences
+
+    with progress("reading sentences") as tick:
+        source = load(model) if model.is_dir() else NGramModel.read(model)
+        result = perplexity_of(source, sentences(text), tick)
+    data = asdict(result)
+    rows = [
+        (name.replace("_", " ").replace("oov", "OOV words"), f"{value:,}" if isinstance(value, int) else value)
+        for name, value in data.items()
+    ]
+    show(as_json, data, TextTable(("", ""), rows, f"{model} on {text}"))
+
+
+COMMANDS = (run, perplexity)

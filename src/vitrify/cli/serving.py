@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Timer
 from typing import Annotated
 
 import typer
 
-from vitrify.cli.options import StoreFolder
+from vitrify.cli.options import ATLAS, Open, StoreFolder, browse
 from vitrify.errors import InputError
+
+START_SECONDS = 1.0  # until the server accepts connections
 
 
 def serve(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="where to listen")] = 8321,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8321,
     host: Annotated[
-        str, typer.Option(help="the address to listen at; one that other machines can reach requires a token")
+        str, typer.Option(help="Address to listen on. Other machines need a token to use an address that they reach.")
     ] = "127.0.0.1",
     atlas: Annotated[
-        Path, typer.Option("--atlas", metavar="DIR", help="the folder that `vitrify atlas` writes")
-    ] = Path("atlas"),
+        Path, typer.Option("--atlas", metavar="DIR", help="Folder of the site that `vitrify atlas` writes.")
+    ] = ATLAS,
     store: StoreFolder = None,
     token: Annotated[
-        str | None, typer.Option(help="what visitors must know; made up and printed where one is needed")
+        str | None, typer.Option(help="Token that a request must carry. Default: a random one, where one is needed.")
     ] = None,
+    opens: Open = False,
 ) -> None:
-    """Serve the atlas and the glass box to a browser, on this machine."""
+    """Serve the atlas and the glass box to a browser on this machine, until interrupted."""
     try:
         from vitrify.web.app import address, guarded
         from vitrify.web.app import serve as served
@@ -33,6 +37,10 @@ def serve(
         raise InputError(f"the app needs {error.name}: install vitrify[web]") from None
     settings = guarded(ServerSettings(host=host, port=port, atlas=atlas, store=store, token=token))
     typer.echo(f"open {address(settings)} (Ctrl+C ends)", err=True)
+    if opens:
+        timer = Timer(START_SECONDS, browse, [address(settings)])
+        timer.daemon = True
+        timer.start()
     served(settings)
 
 
