@@ -167,7 +167,7 @@ def listing() -> list[ClaimPage]:
 
 
 def matching(name: str) -> list[ClaimPage]:
-    """Return the claims of a name, an id such as R14, a beginning of a name, or words of their ids, names and titles."""
+    """Return the claims of a name, an id such as R14, a beginning of a name, or words of names and titles."""
     pages = listing()
     return (
         [page for page in pages if page.name == name]

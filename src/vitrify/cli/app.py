@@ -22,7 +22,7 @@ from vitrify.cli import (
     serving,
     training,
 )
-from vitrify.cli.options import Command, Commands, WithChoices, WithNumbers
+from vitrify.cli.options import Command, Commands, WithChoices, WithNumbers, opt
 
 HELPS = ("-h", "--help", "--install-completion", "--show-completion")
 PANELS = {
@@ -53,7 +53,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", callback=_version)] = False,
+    version: Annotated[bool, opt("Print the version and exit.", "--version", callback=_version)] = False,
 ) -> None:
     """Take the options before a command."""
 

@@ -6,21 +6,17 @@ from typing import Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, Folder, Seed, complete, entries
+from vitrify.cli.options import AsJson, Folder, Seed, arg, complete, entries, opt
 from vitrify.cli.render import Styled, TextTable, bold, parameters, show
 
+TASKS = ("induction", "copy")
 BOUND_NAMES = complete(lambda: [name.replace("_", "-") for name in entries("vitrify.bounds.calculators")])
 
 
 def bound(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="Bound, or the beginning of its name. Default: list all.", autocompletion=BOUND_NAMES),
-    ] = None,
-    values: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Sizes to evaluate it at.")] = None,
-    ask_parameters: Annotated[
-        bool, typer.Option("--parameters", help="List the sizes with ranges and meaning, and exit.")
-    ] = False,
+    name: Annotated[str | None, arg("Name of a bound. Default: list all.", autocompletion=BOUND_NAMES)] = None,
+    values: Annotated[list[str] | None, arg("Sizes to evaluate it at.", "KEY=VALUE…")] = None,
+    ask_parameters: Annotated[bool, opt("List the sizes with ranges and meaning, and exit.", "--parameters")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a published lower bound at given sizes, with its assumptions and its source; or list all bounds."""
@@ -65,17 +61,11 @@ def bound(
 def refute(
     folder: Folder,
     task: Annotated[
-        str,
-        typer.Option(
-            help="Task at which the net should fail: induction, or copy (recurrent nets).",
-            autocompletion=complete(lambda: ("induction", "copy")),
-        ),
+        str, opt("Task to fail at: induction, or copy (recurrent nets).", autocompletion=complete(lambda: TASKS))
     ],
-    bits: Annotated[int, typer.Option(min=1, help="Bits of every number of the quantized net.")] = 8,
-    size: Annotated[
-        int | None, typer.Option(min=1, help="Pairs or letters in an input. Default: as many as fit.")
-    ] = None,
-    tries: Annotated[int, typer.Option(min=2, help="Number of inputs to try.")] = 1 << 16,
+    bits: Annotated[int, opt("Bits of every number of the quantized net.", min=1)] = 8,
+    size: Annotated[int | None, opt("Pairs or letters in an input. Default: as many as fit.", min=1)] = None,
+    tries: Annotated[int, opt("Number of inputs to try.", min=2)] = 1 << 16,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:

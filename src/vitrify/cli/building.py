@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import CHOICES, AsJson, Folder, ModelOut, complete, construction_names
+from vitrify.cli.options import CHOICES, CONSTRUCTIONS, AsJson, Folder, ModelOut, arg, opt
 from vitrify.cli.render import Part, Styled, TextTable, json_line, show, sizes_table, status
 from vitrify.errors import InputError
 from vitrify.spec.kinds import suffixes
@@ -22,25 +22,16 @@ if TYPE_CHECKING:
 
 def build(
     ctx: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help=f"Spec; its kind follows from its suffix: {', '.join(suffixes())}."),
-    ],
+    file: Annotated[Path, arg(f"Spec, of a kind given by its suffix: {', '.join(suffixes())}.", "FILE")],
     out: ModelOut,
     construction: Annotated[
-        str | None,
-        typer.Option(
-            help="Construction to use; `vitrify list` shows all.", autocompletion=complete(construction_names)
-        ),
+        str | None, opt("Name of a construction (see `vitrify list`).", autocompletion=CONSTRUCTIONS)
     ] = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="Grammars: drop derivations deeper than this.")] = None,
+    depth: Annotated[int | None, opt("Grammars: drop derivations deeper than this.", min=1)] = None,
     order: Annotated[
-        int | None,
-        typer.Option(min=1, help="Fit an n-gram model of this order to FILE, a plain text with one sentence per line."),
+        int | None, opt("Fit an n-gram model of this order to a text, one sentence per line.", min=1)
     ] = None,
-    certified: Annotated[
-        bool, typer.Option("--certify", help="Also certify the network; if it fails, write nothing (exit 1).")
-    ] = False,
+    certified: Annotated[bool, opt("Certify the network; if it fails, write nothing (exit 1).", "--certify")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
@@ -82,7 +73,7 @@ def build(
 
 
 def analyze(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Automaton: .automaton.json or .regex.")],
+    file: Annotated[Path, arg("Automaton: .automaton.json or .regex.", "FILE")],
     as_json: AsJson = False,
 ) -> None:
     """Analyze an automaton: its algebraic properties, and the depth of each construction."""
@@ -159,10 +150,8 @@ def _moment(moment: int, first: str) -> str:
 
 def explain(
     folder: Folder,
-    everything: Annotated[bool, typer.Option("--all", help="Do not shorten long tables.")] = False,
-    formula: Annotated[
-        bool, typer.Option("--formula", help="Print the formula of past-time logic that a hard-attention net computes.")
-    ] = False,
+    everything: Annotated[bool, opt("Do not shorten long tables.", "--all")] = False,
+    formula: Annotated[bool, opt("Print a hard-attention net as a formula of past-time logic.", "--formula")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain every space, head and hidden unit in words, from the weights."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, Folder, Seed
+from vitrify.cli.options import AsJson, Folder, Seed, opt
 from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, json_line, progress, show, status, tell
 from vitrify.encoding import JsonMapping
 from vitrify.errors import InputError
@@ -20,28 +20,16 @@ if TYPE_CHECKING:
 
 def certify(
     folder: Folder,
-    max_length: Annotated[
-        int | None,
-        typer.Option("--max-length", min=0, help="Test all words up to this length. Default: chosen by cost."),
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Test every prefix of this many random words or sentences.")
-    ] = None,
-    mutants: Annotated[
-        int, typer.Option(min=0, help="Also break the net this many times, and count the mutants that are detected.")
-    ] = 0,
-    proof: Annotated[bool, typer.Option(help="Prove the margins for all words up to the maximum length.")] = True,
+    max_length: Annotated[int | None, opt("Test all words up to this length. Default: chosen by cost.", min=0)] = None,
+    samples: Annotated[int | None, opt("Test every prefix of this many random words or sentences.", min=1)] = None,
+    mutants: Annotated[int, opt("Also break the net in this many ways, and count how many are detected.", min=0)] = 0,
+    proof: Annotated[bool, opt("Prove the margins for all words up to the maximum length.")] = True,
     arithmetic: Annotated[
-        bool,
-        typer.Option(
-            "--arithmetic", help="Compute up to which length each floating-point format gives the same answers."
-        ),
+        bool, opt("Find the length up to which each number format is exact.", "--arithmetic")
     ] = False,
-    reals: Annotated[
-        bool, typer.Option("--reals", help="Also test all short inputs in real arithmetic, without rounding.")
-    ] = False,
-    attack: Annotated[int, typer.Option(min=0, help="Also search this many words for the smallest margin.")] = 0,
-    write: Annotated[bool, typer.Option(help="Write certificate.json into the folder.")] = True,
+    reals: Annotated[bool, opt("Also test all short inputs in real arithmetic, without rounding.", "--reals")] = False,
+    attack: Annotated[int, opt("Also search this many words for the smallest margin.", min=0)] = 0,
+    write: Annotated[bool, opt("Write certificate.json into the folder.")] = True,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from vitrify.cli.options import AsJson, Command, Commands
+from vitrify.cli.options import AsJson, Command, Commands, arg, opt
 from vitrify.cli.render import TextTable, progress, show
 
 Grain = Literal["units", "layers"]
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Networks of the benchmark. Default: all.")]
+Names = Annotated[list[str] | None, arg("Networks of the benchmark. Default: all.", "NAME…")]
 
 app = typer.Typer(
     name="benchmark-circuits",
@@ -38,13 +38,12 @@ def list_entries(as_json: AsJson = False) -> None:
 
 @app.command(cls=Command)
 def make(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write networks and answers to.")],
+    folder: Annotated[Path, arg("Folder to write networks and answers to.", "DIR")],
     names: Names = None,
     entangle: Annotated[
-        int | None,
-        typer.Option(metavar="SEED", min=0, help="Hide the circuit: compute the same function with other weights."),
+        int | None, opt("Hide the circuit in other weights, same function.", metavar="SEED", min=0)
     ] = None,
-    grain: Annotated[Grain, typer.Option(help="Nodes of an MLP: groups of units, or the whole layer.")] = "units",
+    grain: Annotated[Grain, opt("Nodes of an MLP: groups of units, or the whole layer.")] = "units",
     as_json: AsJson = False,
 ) -> None:
     """Write networks with their test inputs to DIR/NAME, and their circuits to DIR/answers/NAME.json."""
@@ -71,11 +70,9 @@ def make(
 
 @app.command(cls=Command)
 def score(
-    answer: Annotated[Path, typer.Argument(metavar="ANSWER", help="The true circuit, DIR/answers/NAME.json.")],
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="The edges that a method found, as JSON.")],
-    net: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the network. Default: beside the answers.")
-    ] = None,
+    answer: Annotated[Path, arg("The true circuit, DIR/answers/NAME.json.", "ANSWER")],
+    result: Annotated[Path, arg("The edges that a method found, as JSON.", "RESULT")],
+    net: Annotated[Path | None, opt("Folder of the network. Default: beside the answers.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score a discovered circuit: its edges, its nodes, and the answers that it preserves alone."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from vitrify.cli.options import ATLAS, AsJson, Open, Scale, browse, complete, construction_names, entries
+from vitrify.cli.options import ATLAS, AsJson, Open, Scale, arg, browse, complete, construction_names, entries, opt
 from vitrify.cli.render import (
     VERDICT_COLORS,
     Part,
@@ -34,15 +34,12 @@ if TYPE_CHECKING:
     from vitrify.registry import Headline
 
 CLAIM_NAMES = complete(lambda: entries("vitrify.claims"))
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME…", help="Claims, by name, id (R14) or words.", autocompletion=CLAIM_NAMES),
-]
-Recorded = Annotated[
-    Path | None,
-    typer.Option("--evidence", metavar="DIR", help="Folder of `vitrify check --keep`. Default: docs/evidence."),
-]
+ALL_NAMES = complete(lambda: [*entries("vitrify.claims"), *construction_names()])
+Names = Annotated[list[str] | None, arg("Claims, by name, id (R14) or words.", "NAME…", autocompletion=CLAIM_NAMES)]
+Recorded = Annotated[Path | None, opt("Recorded evidence. Default: docs/evidence.", "--evidence", metavar="DIR")]
 Section = Literal["represent", "limits", "learn", "generalize"]
+Standing = Literal["theorem", "experiment", "conjecture"]
+Verdict = Literal["holds", "fails", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # the least that a certificate of a net of that construction says
     "proved": "margins are proved for every word up to the maximum length; all short inputs and samples are tested",
@@ -50,22 +47,14 @@ MEANING = {  # the least that a certificate of a net of that construction says
     "sampled": "samples are tested",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
-COVERED = "margins are proved for transformers that read tokens, without norms, experts, loops and recurrences"
+COVERED = "proofs of margins are for transformers that read tokens, without norms, experts, loops and recurrences"
 
 
 def list_entries(
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORDS…", help="Show entries that contain all words. Default: all.")
-    ] = None,
-    part: Annotated[Section | None, typer.Option(help="Show claims of this part of the atlas.")] = None,
-    standing: Annotated[
-        Literal["theorem", "experiment", "conjecture"] | None,
-        typer.Option(help="Show claims of this standing in their source."),
-    ] = None,
-    verdict: Annotated[
-        Literal["holds", "fails", "undecided", "none"] | None,
-        typer.Option(help="Show claims with this verdict; none: without recorded evidence."),
-    ] = None,
+    words: Annotated[list[str] | None, arg("Show entries that contain all words. Default: all.", "WORDS…")] = None,
+    part: Annotated[Section | None, opt("Show claims of this part of the atlas.")] = None,
+    standing: Annotated[Standing | None, opt("Show claims of this standing in their source.")] = None,
+    verdict: Annotated[Verdict | None, opt("Show claims with this verdict; none: no evidence recorded.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List claims with standing and latest verdict, and constructions with how their networks are certified."""
@@ -154,12 +143,7 @@ def _fields(claim: Headline) -> JsonObject:
 
 def show_entries(
     words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="WORDS…",
-            help="A claim, by name, id (R14) or words of its title; or the name of a construction.",
-            autocompletion=complete(lambda: [*entries("vitrify.claims"), *construction_names()]),
-        ),
+        list[str], arg("Claim, by name, id (R14) or words; or construction.", "WORDS…", autocompletion=ALL_NAMES)
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -198,21 +182,13 @@ def show_entries(
 
 def check(
     names: Names = None,
-    every: Annotated[bool, typer.Option("--all", help="Check all claims.")] = False,
+    every: Annotated[bool, opt("Check all claims.", "--all")] = False,
     trained: Annotated[
-        bool | None,
-        typer.Option("--trained/--untrained", help="Check all claims that train networks; or all that train none."),
+        bool | None, opt("Check all that train networks, or all others.", "--trained/--untrained")
     ] = None,
-    scale: Annotated[
-        Scale, typer.Option(help="quick: two CPU cores, about a minute each; paper: one GPU, some minutes each.")
-    ] = "quick",
-    keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the evidence of each claim to DIR/NAME.json.")
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Save trainings here; the same command resumes them after an interruption."),
-    ] = None,
+    scale: Annotated[Scale, opt("quick: two CPU cores, a minute each; paper: one GPU, some minutes each.")] = "quick",
+    keep: Annotated[Path | None, opt("Write the evidence of each claim to DIR/NAME.json.", metavar="DIR")] = None,
+    resume: Annotated[Path | None, opt("Save trainings here, so that the same command resumes.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check claims. Each check also runs on a deliberately broken network (its saboteur) and must fail there."""
@@ -304,9 +280,9 @@ def figure(
     names: Names = None,
     folder: Recorded = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write here. Default: the folder of the evidence.")
+        Path | None, opt("Folder to write. Default: with the evidence.", "--out", "-o", metavar="DIR")
     ] = None,
-    kind: Annotated[Literal["svg", "png", "pdf"], typer.Option(help="Format of the figures.")] = "svg",
+    kind: Annotated[Literal["svg", "png", "pdf"], opt("Format of the figures.")] = "svg",
     as_json: AsJson = False,
 ) -> None:
     """Draw the figures of claims from their recorded evidence; without a name, of all claims that have a figure."""
@@ -324,17 +300,12 @@ def figure(
 
 
 def atlas(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Write the site here.")] = ATLAS,
-    scale: Annotated[Scale, typer.Option(help="Scale of the checks that run now; paper needs one GPU.")] = "quick",
+    out: Annotated[Path, opt("Write the site here.", "--out", "-o", metavar="DIR")] = ATLAS,
+    scale: Annotated[Scale, opt("Scale of the checks that run now; paper needs one GPU.")] = "quick",
     only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Include only this claim; may be given several times.", autocompletion=CLAIM_NAMES
-        ),
+        list[str] | None, opt("Only this claim; repeatable.", metavar="NAME", autocompletion=CLAIM_NAMES)
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Also train networks, instead of showing recorded evidence.")
-    ] = False,
+    every: Annotated[bool, opt("Also train networks, instead of showing recorded evidence.", "--all")] = False,
     folder: Recorded = None,
     opens: Open = False,
     as_json: AsJson = False,

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder
+from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
 from vitrify.cli.render import Part, TextTable, parameters, progress, show, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
@@ -26,24 +24,14 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
 def data(
-    sandbox: Annotated[
-        str | None, typer.Argument(help="Sandbox to draw from. Default: list all.", autocompletion=SANDBOX_NAMES)
-    ] = None,
+    sandbox: Annotated[str | None, arg("Name of a sandbox. Default: list all.", autocompletion=SANDBOX_NAMES)] = None,
     words: KeyValues = None,
-    rows: Annotated[int, typer.Option(min=1, help="Sequences to show, or to write per split.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Write the sequences to this folder instead of showing them."),
-    ] = None,
-    layout: Annotated[
-        Layout, typer.Option("--format", help="parquet: files; datasets: a folder for `datasets.load_dataset`.")
-    ] = "parquet",
+    rows: Annotated[int, opt("Sequences to show, or to write per split.", min=1)] = 3,
+    seed: Annotated[int, opt("Seed of the data.", min=0)] = 0,
+    out: Annotated[Path | None, opt("Write the sequences to this folder.", "--out", "-o", metavar="DIR")] = None,
+    layout: Annotated[Layout, opt("parquet: files; datasets: a folder for `load_dataset`.", "--format")] = "parquet",
     split: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME[=ROWS]", help="With --out: train (default), test or probe; may be given several times."
-        ),
+        list[str] | None, opt("train (default), test or probe; repeatable.", metavar="NAME[=ROWS]")
     ] = None,
     ask_parameters: AskParameters = False,
     as_json: AsJson = False,
@@ -102,13 +90,9 @@ def _rows(seen: JsonObject) -> Iterator[Part]:
 
 
 def plot(
-    query: Annotated[
-        list[str] | None, typer.Argument(metavar="QUERY…", help="Runs to draw, as in `vitrify runs`.")
-    ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Write the figure here: .svg, .png or .pdf.")
-    ] = Path("curves.svg"),
-    quantity: Annotated[str, typer.Option(help="Quantity to draw: loss, excess, kl, accuracy, …")] = "loss",
+    query: Annotated[list[str] | None, arg("Runs to draw, as in `vitrify runs`.", "QUERY…")] = None,
+    out: Annotated[Path, opt("Figure: .svg, .png or .pdf.", "--out", "-o", metavar="FILE")] = Path("curves.svg"),
+    quantity: Annotated[str, opt("Quantity to draw: loss, excess, kl, accuracy, …")] = "loss",
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -123,23 +107,11 @@ def plot(
 
 
 def runs(
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="QUERY…", help="Select runs that match all words and comparisons (key=value, key<value, …)."
-        ),
-    ] = None,
+    query: Annotated[list[str] | None, arg("Words and comparisons (key=value, key<value, …).", "QUERY…")] = None,
     store: StoreFolder = None,
-    export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a table with one row per run: .parquet or .csv.")
-    ] = None,
-    curves: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a table with one row per measurement: .parquet or .csv.")
-    ] = None,
-    tensorboard: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the curves as TensorBoard event files, one folder per run."),
-    ] = None,
+    export: Annotated[Path | None, opt("Write a table of all runs: .parquet or .csv.", metavar="FILE")] = None,
+    curves: Annotated[Path | None, opt("Write a table of all measurements: .parquet or .csv.", metavar="FILE")] = None,
+    tensorboard: Annotated[Path | None, opt("Write the curves as TensorBoard event files.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the training runs of a store: parameters that differ, progress, and distance to the optimal loss."""

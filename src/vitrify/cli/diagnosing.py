@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from vitrify.cli.options import AsJson
+from vitrify.cli.options import AsJson, arg, opt
 from vitrify.cli.render import Part, TextTable, console, json_line, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
@@ -21,35 +19,21 @@ MAX_COLUMNS = 3  # recorded references in a table; the report has all
 
 def diagnose(
     target: Annotated[
-        str | None,
-        typer.Argument(help="module:factory, file.py:factory or a Hugging Face folder. Default: list the tasks."),
+        str | None, arg("module:factory, file.py:factory or Hugging Face folder. Default: list tasks.")
     ] = None,
-    tasks: Annotated[str | None, typer.Option(metavar="NAME,…", help="Run only these tasks. Default: all.")] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Steps of each training.")] = 2000,
-    batch: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 32,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0, 1, …")] = 3,
-    lr: Annotated[
-        str,
-        typer.Option(metavar="RATE,…", help="Learning rates to try; the first seed selects one by its training loss."),
-    ] = "0.002,0.01",
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Seconds for all trainings together; each gets the same share."),
-    ] = None,
-    rows: Annotated[int, typer.Option(min=1, help="Sequences per test.")] = 256,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="Kind of the model, whose theorems apply: transformer, 'one layer', looped, LSTM, …"),
-    ] = None,
-    references: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Also train these reference architectures: transformer, …")
-    ] = None,
-    evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of recorded evidence. Default: docs/evidence.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="Device of torch modules.")] = "cpu",
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads of torch.")] = 1,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report in one HTML file.")] = None,
+    tasks: Annotated[str | None, opt("Run only these tasks. Default: all.", metavar="NAME,…")] = None,
+    steps: Annotated[int, opt("Steps of each training.", min=1)] = 2000,
+    batch: Annotated[int, opt("Sequences per step.", min=1)] = 32,
+    seeds: Annotated[int, opt("Number of seeds: 0, 1, …", min=1)] = 3,
+    lr: Annotated[str, opt("Learning rates; the first seed selects the best.", metavar="RATE,…")] = "0.002,0.01",
+    budget: Annotated[float | None, opt("Time for all trainings together, in equal shares.", metavar="SECONDS")] = None,
+    rows: Annotated[int, opt("Sequences per test.", min=1)] = 256,
+    kind: Annotated[str | None, opt("Kind whose theorems apply: transformer, 'one layer', looped, LSTM, …")] = None,
+    references: Annotated[str | None, opt("Also train these architectures: transformer, …", metavar="NAME,…")] = None,
+    evidence: Annotated[Path | None, opt("Folder of recorded evidence. Default: docs/evidence.", metavar="DIR")] = None,
+    device: Annotated[str, opt("Device of torch modules.")] = "cpu",
+    threads: Annotated[int, opt("CPU threads of torch.", min=1)] = 1,
+    html: Annotated[Path | None, opt("Write a report in one HTML file.", metavar="FILE")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Benchmark your model on tasks with exact optima: train or evaluate it, and compare with theorems."""

@@ -6,9 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from vitrify.cli.options import AsJson, ModelOut
+from vitrify.cli.options import AsJson, ModelOut, arg, opt
 from vitrify.cli.render import TextTable, show, status
 
 if TYPE_CHECKING:
@@ -16,17 +14,16 @@ if TYPE_CHECKING:
 
 Library = Literal["torch", "hf", "transformer-lens", "onnx"]
 Precision = Literal["float32", "float64"]
-Seed = Annotated[int, typer.Option(help="Seed of the random inputs on which outputs are compared.")]
+Seed = Annotated[int, opt("Seed of the random inputs on which outputs are compared.")]
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Model folder, or folder of a run in a store.")],
-    to: Annotated[Library, typer.Option(help="Library to export to.")],
+    folder: Annotated[Path, arg("Model folder, or folder of a run in a store.", "DIR")],
+    to: Annotated[Library, opt("Library to export to.")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder to write. Default: DIR-LIBRARY in this folder."),
+        Path | None, opt("Folder to write. Default: DIR-LIBRARY here.", "--out", "-o", metavar="DIR")
     ] = None,
-    dtype: Annotated[Precision, typer.Option(help="Precision of the weights.")] = "float32",
+    dtype: Annotated[Precision, opt("Precision of the weights.")] = "float32",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -47,9 +44,7 @@ def export(
 
 
 def import_entries(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder that `vitrify export` wrote, or a GPT-2 with ReLU units.")
-    ],
+    folder: Annotated[Path, arg("Folder that `vitrify export` wrote, or a GPT-2 with ReLU units.", "DIR")],
     out: ModelOut,
     seed: Seed = 0,
     as_json: AsJson = False,

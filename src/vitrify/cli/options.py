@@ -8,7 +8,7 @@ from functools import cached_property
 from inspect import Parameter as Argument
 from inspect import Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,23 +21,27 @@ if TYPE_CHECKING:
     from vitrify.constructions.catalogue import Construction
     from vitrify.parameters import Parameter as Choice
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Model folder, as written by `vitrify build`.")]
-ModelOut = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Write the model folder here.")]
-Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
-AskParameters = Annotated[
-    bool, typer.Option("--parameters", help="List the parameters with ranges and defaults, and exit.")
-]
+
+def opt(text: str, *names: str, **settings: Any) -> Any:
+    """Return an option with a help text."""
+    return typer.Option(*names, help=text, **settings)
+
+
+def arg(text: str, metavar: str | None = None, **settings: Any) -> Any:
+    """Return an argument with a help text."""
+    return typer.Argument(metavar=metavar, help=text, **settings)
+
+
+AsJson = Annotated[bool, opt("Print JSON instead of text.", "--json")]
+Folder = Annotated[Path, arg("Model folder, as written by `vitrify build`.", "DIR")]
+ModelOut = Annotated[Path, opt("Write the model folder here.", "--out", "-o", metavar="DIR")]
+Seed = Annotated[int, opt("Seed of all random choices.")]
+AskParameters = Annotated[bool, opt("List the parameters with ranges and defaults, and exit.", "--parameters")]
 KeyValues = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="KEY=VALUE…", help="Parameters. `train` also takes several values: lr=1e-3,3e-3, seed=0..7."
-    ),
+    list[str] | None, arg("Parameters; for `train` also lists: lr=1e-3,3e-3, seed=0..7.", "KEY=VALUE…")
 ]
-StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="Run store. Default: VITRIFY_STORE, or ./runs.")
-]
-Open = Annotated[bool, typer.Option("--open", help="Open it in a browser.")]
+StoreFolder = Annotated[Path | None, opt("Run store. Default: VITRIFY_STORE, or ./runs.", "--store", metavar="DIR")]
+Open = Annotated[bool, opt("Open it in a browser.", "--open")]
 Scale = Literal["quick", "paper"]
 ATLAS = Path("build/atlas")  # written by `atlas`, served by `serve`
 CHOICES = "vitrify.choices"  # key in the metadata of the command's context
@@ -71,6 +75,8 @@ def construction_names() -> list[str]:
 
 
 SANDBOX_NAMES = complete(lambda: entries("vitrify.sandboxes"))
+
+CONSTRUCTIONS = complete(construction_names)
 
 
 def _unset(option: TyperOption | None) -> TyperOption | None:

@@ -8,9 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
-from vitrify.cli.options import AsJson, Folder
+from vitrify.cli.options import AsJson, Folder, arg, opt
 from vitrify.cli.render import MAX_SYMBOLS, Part, Styled, TextTable, json_line, progress, show, tell
 from vitrify.errors import InputError
 
@@ -22,33 +20,16 @@ T = TypeVar("T")
 
 def run(
     folder: Folder,
-    tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="Input symbols, or numbers.")] = None,
-    image: Annotated[
-        Path | None,
-        typer.Option(
-            "--input", metavar="FILE", help="Read an image (.npy, .csv) or a graph (.graph) instead of tokens."
-        ),
-    ] = None,
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Also print the attention of every head and the value of every space.")
-    ] = False,
-    everywhere: Annotated[bool, typer.Option("--all", help="Answer at every position, not only at the last.")] = False,
-    stdin: Annotated[
-        bool,
-        typer.Option("--stdin", help="Read one sequence per line from standard input; print one JSON line for each."),
-    ] = False,
-    top: Annotated[
-        int | None, typer.Option(min=1, help="Show only this many of the most probable next tokens.")
-    ] = None,
+    tokens: Annotated[list[str] | None, arg("Input symbols, or numbers.", "TOKEN…")] = None,
+    image: Annotated[Path | None, opt("Input image (.npy, .csv) or graph (.graph).", "--input", metavar="FILE")] = None,
+    trace: Annotated[bool, opt("Also print the attention of every head and every space.", "--trace")] = False,
+    everywhere: Annotated[bool, opt("Answer at every position, not only at the last.", "--all")] = False,
+    stdin: Annotated[bool, opt("Read a sequence per line; print a JSON line for each.", "--stdin")] = False,
+    top: Annotated[int | None, opt("Show only this many of the most probable next tokens.", min=1)] = None,
     steps: Annotated[
-        int | None,
-        typer.Option(
-            "--generate", metavar="N", min=0, help="Generate up to N symbols after the tokens; stop at an end symbol."
-        ),
+        int | None, opt("Generate up to N symbols after the tokens.", "--generate", metavar="N", min=0)
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="With --generate: sample with this seed. Default: take the most probable symbol.")
-    ] = None,
+    seed: Annotated[int | None, opt("With --generate: sample with this seed. Default: the likeliest symbols.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a network on tokens, numbers, an image or a graph; or generate tokens."""
@@ -136,8 +117,8 @@ def _after(answer: Answer, items: Sequence[T]) -> Iterator[tuple[str, T]]:
 
 
 def perplexity(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder of an n-gram model, or an ARPA file.")],
-    text: Annotated[Path, typer.Argument(metavar="TEXT", help="Plain text with one sentence per line.")],
+    model: Annotated[Path, arg("Model folder of an n-gram model, or an ARPA file.", "MODEL")],
+    text: Annotated[Path, arg("Plain text with one sentence per line.", "TEXT")],
     as_json: AsJson = False,
 ) -> None:
     """Compute the perplexity of a language model on a text, with and without out-of-vocabulary words."""

@@ -8,24 +8,18 @@ from typing import Annotated
 
 import typer
 
-from vitrify.cli.options import ATLAS, Open, StoreFolder, browse
+from vitrify.cli.options import ATLAS, Open, StoreFolder, browse, opt
 from vitrify.errors import InputError
 
 START_SECONDS = 1.0  # until the server accepts connections
 
 
 def serve(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8321,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on. Other machines need a token to use an address that they reach.")
-    ] = "127.0.0.1",
-    atlas: Annotated[
-        Path, typer.Option("--atlas", metavar="DIR", help="Folder of the site that `vitrify atlas` writes.")
-    ] = ATLAS,
+    port: Annotated[int, opt("Port to listen on.", min=0, max=65535)] = 8321,
+    host: Annotated[str, opt("Address to listen on; other machines need a token.")] = "127.0.0.1",
+    atlas: Annotated[Path, opt("Folder of the site that `vitrify atlas` writes.", "--atlas", metavar="DIR")] = ATLAS,
     store: StoreFolder = None,
-    token: Annotated[
-        str | None, typer.Option(help="Token that a request must carry. Default: a random one, where one is needed.")
-    ] = None,
+    token: Annotated[str | None, opt("Token of other machines. Default: a random one.")] = None,
     opens: Open = False,
 ) -> None:
     """Serve the atlas and the glass box to a browser on this machine, until interrupted."""

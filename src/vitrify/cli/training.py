@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, complete, entries
+from vitrify.cli.options import (
+    SANDBOX_NAMES,
+    AsJson,
+    AskParameters,
+    KeyValues,
+    StoreFolder,
+    arg,
+    complete,
+    entries,
+    opt,
+)
 from vitrify.cli.render import TextTable, console, json_line, parameters, show, tell
 from vitrify.errors import InputError
 
@@ -21,19 +31,17 @@ if TYPE_CHECKING:
     from vitrify.learn.sweep import Report, WorkerPool
     from vitrify.learn.trainer import TrainEvent
 
-Retry = Annotated[bool, typer.Option("--retry", help="Train failed runs again.")]
+Retry = Annotated[bool, opt("Train failed runs again.", "--retry")]
 FAMILY_NAMES = complete(lambda: entries("vitrify.learn.models"))
 MAX_COMBINATIONS = 24  # of a table
 
 
 def train(
-    sandbox: Annotated[
-        str, typer.Argument(help="Sandbox to draw data from; `vitrify data` lists all.", autocompletion=SANDBOX_NAMES)
-    ],
-    model: Annotated[str, typer.Argument(help="Model family, for example transformer.", autocompletion=FAMILY_NAMES)],
+    sandbox: Annotated[str, arg("Sandbox to draw data from; `vitrify data` lists all.", autocompletion=SANDBOX_NAMES)],
+    model: Annotated[str, arg("Model family, for example transformer.", autocompletion=FAMILY_NAMES)],
     words: KeyValues = None,
-    members: Annotated[int, typer.Option(min=1, help="Seeds of every combination of values.")] = 1,
-    devices: Annotated[int, typer.Option(min=1, help="Devices that share every batch of one large model.")] = 1,
+    members: Annotated[int, opt("Seeds of every combination of values.", min=1)] = 1,
+    devices: Annotated[int, opt("Devices that share every batch of one large model.", min=1)] = 1,
     store: StoreFolder = None,
     retry: Retry = False,
     ask_parameters: AskParameters = False,
@@ -51,21 +59,11 @@ def train(
 
 
 def sweep(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="TOML file with sandbox, model, members, set, axes, runs.")
-    ],
+    file: Annotated[Path, arg("TOML file with sandbox, model, members, set, axes, runs.", "FILE")],
     store: StoreFolder = None,
-    on: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHERE",
-            help="Train by workers: processes, local-ray, ray or ray://HOST:PORT. Default: in this process.",
-        ),
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="With --on: largest number of workers at a time.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print shards, operations and memory; train nothing.")
-    ] = False,
+    on: Annotated[str | None, opt("Workers: processes, local-ray, ray or ray://HOST:PORT.", metavar="WHERE")] = None,
+    workers: Annotated[int | None, opt("With --on: largest number of workers at a time.", min=1)] = None,
+    dry_run: Annotated[bool, opt("Print shards, operations and memory; train nothing.", "--dry-run")] = False,
     retry: Retry = False,
     as_json: AsJson = False,
 ) -> None:

@@ -42,24 +42,24 @@ def perplexity_of(
         raise InputError("the text has no sentences: every line that is not blank is one")
     if markers := {BEGIN, END} & {word for words in sentences for word in words}:
         raise InputError(f"the text must not contain {' and '.join(sorted(markers))}: they are added to each sentence")
-    if isinstance(model, NGramModel):
-        vocabulary, scored = set(model.readable), (model.log_probs_along([*words, END]) for words in sentences)
-    else:
-        vocabulary, scored = set(model.architecture.output.symbols), _scored(model, sentences)
+    words = model.predicted if isinstance(model, NGramModel) else model.architecture.output.symbols
     log_probs: list[Floats] = []
-    for each in scored:
+    for each in _scored(model, sentences):
         log_probs.append(each)
         progress(len(log_probs), len(sentences))
-    vocabulary = (vocabulary | {END}) - {*UNKNOWN}
-    known = np.array([word in vocabulary for words in sentences for word in (*words, END)])
+    vocabulary = {*words} - {*UNKNOWN}
+    known = np.array([word in vocabulary for sentence in sentences for word in (*sentence, END)])
     every = np.concatenate(log_probs)
     with np.errstate(over="ignore"):  # a token of probability 0
         both = [float(np.exp(-part.mean())) for part in (every, every[known])]
     return Perplexity(len(sentences), len(every), int((~known).sum()), float(every.sum() / np.log(10)), *both)
 
 
-def _scored(net: Weights[Architecture], sentences: Sequence[Sequence[str]]) -> Iterator[Floats]:
+def _scored(net: NGramModel | Weights[Architecture], sentences: Sequence[Sequence[str]]) -> Iterator[Floats]:
     """Yield the log-probabilities of the tokens of each sentence, the last of them `</s>`."""
+    if isinstance(net, NGramModel):
+        yield from (net.log_probs_along([*words, END]) for words in sentences)
+        return
     output = net.architecture.output
     if not has_positions(net) or output.kind != "lm" or END not in output.symbols:
         raise InputError(f"perplexity needs a network that predicts words and {END}, built from an n-gram model")

@@ -248,7 +248,7 @@ class NGramModel(Spec):
         return float(self.log_probs_along([*sentence, END] if end else list(sentence)).sum())
 
     def log_probs_along(self, words: list[str]) -> Float64[np.ndarray, " pos"]:
-        """Return the natural log-probability of each word after `<s>` and the words before it; the last may be `</s>`."""
+        """Return the natural log-probability of each word after `<s>` and those before it; the last may be `</s>`."""
         ids = self.ids(words)
         if BEGIN in words:
             raise InputError(f"{BEGIN} is put before every history automatically and is never predicted; leave it out")
