@@ -59,7 +59,7 @@ def make(
             rows.append((p.name, *sizes, p.circuit.faithfulness))
             tick(number + 1, len(chosen))
     keys = ("name", "nodes", "edges", "composed", "true", "kept")
-    columns = ("network", "nodes", "pairs", "of which compose", "true edges", "answers preserved")
+    columns = ("network", "nodes", "pairs", "of which compose", "true edges", "faithfulness")
     cells = [(*row, f"{share:.4g}") for *row, share in rows]
     show(
         as_json,
@@ -91,5 +91,5 @@ def score(
         asdict(scores),
         TextTable(("", "precision", "recall", "F1"), rows, scores.name),
         None if scores.auc is None else f"ROC AUC over edges: {scores.auc:.4g}",
-        None if faithfulness is None else f"answers preserved by the circuit alone: {faithfulness:.4g}",
+        None if faithfulness is None else f"faithfulness, answers of the circuit alone: {faithfulness:.4g}",
     )
