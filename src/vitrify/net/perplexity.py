@@ -58,6 +58,7 @@ def perplexity_of(
 def _scored(net: NGramModel | Weights[Architecture], sentences: Sequence[Sequence[str]]) -> Iterator[Floats]:
     """Yield the log-probabilities of the tokens of each sentence, the last of them `</s>`."""
     if isinstance(net, NGramModel):
+        net.ids(word for words in sentences for word in words)  # raises an error that names all unknown words
         yield from (net.log_probs_along([*words, END]) for words in sentences)
         return
     output = net.architecture.output
