@@ -86,18 +86,17 @@ def tell(*parts: Part) -> None:
 
 def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
     """Return a table, or its title and a paragraph for every row where the table does not fit."""
-    from rich.measure import Measurement
     from rich.padding import Padding
     from rich.table import Table
 
-    grid = Table(title=table.title, title_justify="left", show_header=any(table.columns))
     rows = [list(map(cell, row)) for row in table.rows]
-    for number, column in enumerate(table.columns):
-        grid.add_column(column, overflow="fold", no_wrap=number < table.unbroken)
-    for row in rows:
-        grid.add_row(*row)
-    unbounded = out.options.update(max_width=MAX_WIDTH)
-    if not any(table.columns) or Measurement.get(out, unbounded, grid).minimum <= out.width:
+    widths = _widths(table, rows, out)
+    if widths is not None:
+        grid = Table(title=table.title, title_justify="left", show_header=any(table.columns))
+        for name, width in zip(table.columns, widths, strict=True):
+            grid.add_column(name, overflow="fold", width=width)
+        for row in rows:
+            grid.add_row(*row)
         yield grid
         return
     yield from [f"[italic]{table.title}[/]"] if table.title else []
@@ -105,6 +104,25 @@ def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
         yield "  ".join(f"[bold]{key}[/]" for key in row[: table.keys])
         named = zip(table.columns[table.keys :], row[table.keys :], strict=True)
         yield Padding("; ".join(f"{name}: {text}".lstrip(": ") for name, text in named if text), (0, 0, 0, 2))
+
+
+def _widths(table: TextTable, rows: Sequence[Sequence[str]], out: Console) -> list[int] | None:
+    """Return widths of columns that break no word, with equal shares of the spare width; None where it is negative."""
+    from rich.measure import Measurement
+    from rich.text import Text
+
+    low, high = [], []
+    for number, cells in enumerate(zip(table.columns, *rows, strict=True)):
+        sizes = [Measurement.get(out, out.options.update(width=MAX_WIDTH), Text.from_markup(text)) for text in cells]
+        high.append(max(size.maximum for size in sizes))
+        low.append(high[-1] if number < table.unbroken else max(size.minimum for size in sizes))
+    spare = out.width - 3 * len(low) - 1 - sum(low)  # 3: a border and two blanks
+    if spare < 0 and any(table.columns):
+        return None
+    for taken, number in enumerate(sorted(range(len(low)), key=lambda number: high[number] - low[number])):
+        share = min(high[number] - low[number], spare // (len(low) - taken))
+        low[number], spare = low[number] + share, spare - share
+    return low
 
 
 def reflowed(text: str) -> str:

@@ -61,7 +61,8 @@ def test_verdicts_come_from_evidence_recorded_here_or_from_the_atlas(tmp_path: P
 
     def verdict() -> str | None:
         data = json.loads(vitrify("list", "R14", "--json", cwd=tmp_path).stdout)
-        return data["claims"][0]["verdict"]
+        recorded: str | None = data["claims"][0]["verdict"]
+        return recorded
 
     assert verdict() is None
     (store / f"{name}.quick.0123.json").write_text('{"evidence": {"verdict": "holds"}, "saboteur_rejected": false}')
@@ -142,11 +143,12 @@ def test_the_completion_script_is_printed() -> None:
 def test_atlas_and_serve_open_what_the_other_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from vitrify.cli import serving
     from vitrify.web import app
+    from vitrify.web.site import ServerSettings
 
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
     monkeypatch.setattr(serving, "START_SECONDS", 0.0)
-    served: list[app.ServerSettings] = []
+    served: list[ServerSettings] = []
     monkeypatch.setattr(app, "serve", served.append)
     done = vitrify("atlas", "--only", "the_sqrt", "--open", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -154,6 +156,7 @@ def test_atlas_and_serve_open_what_the_other_one_writes(tmp_path: Path, monkeypa
     assert page.exists()
     assert opened == [page.as_uri()]
     assert vitrify("serve", "--open", "--port", 8765, cwd=tmp_path).returncode == 0
+    assert served[0].atlas
     assert tmp_path / served[0].atlas == page.parent
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
