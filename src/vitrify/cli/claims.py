@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -114,7 +115,7 @@ def _lines(header: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> li
     from shutil import get_terminal_size
     from textwrap import wrap
 
-    width = get_terminal_size((0, 0)).columns  # 0: a pipe
+    width = get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 0  # 0: a pipe
     longest = max(len(name) for _, name, _, _ in rows)
     lines = []
     for key, name, state, text in [header, *rows]:
