@@ -73,8 +73,7 @@ def build(
 
 
 def analyze(
-    file: Annotated[Path, arg("Automaton: .automaton.json or .regex.", "FILE")],
-    as_json: AsJson = False,
+    file: Annotated[Path, arg("Automaton: .automaton.json or .regex.", "FILE")], as_json: AsJson = False
 ) -> None:
     """Analyze an automaton: its algebraic properties, and the depth of each construction."""
     from vitrify.spec import read_spec

@@ -70,7 +70,8 @@ def list_entries(
         fields = (each.fields["id"][0], each.fields["standing"], recorded or "none")
         if matches(each, words or ()) and all(w in (None, field) for w, field in zip(wanted, fields, strict=True)):
             claims.append({"name": each.name, "title": each.title, **_fields(each), "verdict": recorded})
-    built = [] if any(wanted) else [entry for entry in constructions() if _mentions(entry, words or ())]
+    texts = {entry: f"{entry.name} {entry.spec} {entry.summary}".lower() for entry in constructions()}
+    built = [e for e in texts if not any(wanted) and all(word.lower() in texts[e] for word in words or ())]
     if as_json:
         json_line({"claims": claims, "constructions": [_described(entry) for entry in built]})
         return
@@ -103,11 +104,6 @@ def _verdicts() -> dict[str, str]:
                 verdict = str(data["evidence"]["verdict"]) if data["saboteur_rejected"] else "undecided"
                 verdicts[path.name.partition(".")[0]] = verdict
     return verdicts
-
-
-def _mentions(entry: Construction, words: list[str] | tuple[()]) -> bool:
-    text = f"{entry.name} {entry.spec} {entry.summary}".lower()
-    return all(word.lower() in text for word in words)
 
 
 def _lines(header: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> list[str]:

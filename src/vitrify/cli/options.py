@@ -8,7 +8,7 @@ from functools import cached_property
 from inspect import Parameter as Argument
 from inspect import Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -79,37 +79,29 @@ SANDBOX_NAMES = complete(lambda: entries("vitrify.sandboxes"))
 CONSTRUCTIONS = complete(construction_names)
 
 
-def _unset(option: TyperOption | None) -> TyperOption | None:
-    """Give `--help` a default that is no None: to convert one takes the import of pydantic, half the time of a list."""
-    if option is not None:
-        option.default = False
-    return option
+P = TypeVar("P", bound="Parameter | None")
+
+
+def _unconverted(parameter: P) -> P:
+    """Skip the conversion of a value that is not given: it takes the import of pydantic, half the time of a list."""
+    if parameter is not None and not parameter.required:
+        convert = parameter.process_value
+        parameter.process_value = lambda ctx, value: None if value is None else convert(ctx, value)  # type: ignore[method-assign]
+    return parameter
 
 
 class Commands(TyperGroup):
     """All commands of `vitrify`, or of one of its groups."""
 
     def get_help_option(self, ctx: Context) -> TyperOption | None:
-        return _unset(super().get_help_option(ctx))
-
-
-def _leave_unset(parameter: Parameter) -> None:
-    """Skip the conversion of a value that is not given: it takes the import of pydantic, half the time of a list."""
-    convert = parameter.process_value
-    if not parameter.required and parameter.callback is None:
-        parameter.process_value = lambda ctx, value: None if value is None else convert(ctx, value)  # type: ignore[method-assign]
+        return _unconverted(super().get_help_option(ctx))
 
 
 class Command(TyperCommand):
     """A command."""
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        for parameter in self.params:
-            _leave_unset(parameter)
-
-    def get_help_option(self, ctx: Context) -> TyperOption | None:
-        return _unset(super().get_help_option(ctx))
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        return [_unconverted(parameter) for parameter in super().get_params(ctx)]
 
 
 class WithNumbers(Command):
