@@ -14,6 +14,7 @@ from vitrify.certification import certify
 from vitrify.certification.checking import with_proof
 from vitrify.certification.evidence import Evidence, JsonData, Method, combine
 from vitrify.certification.oracles.catalogue import oracle_for
+from vitrify.claims import evidence_folder, matches
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
 from vitrify.net.transformer import Transformer
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from vitrify.learn.store import RunStore
 
 PACKAGE = "vitrify.claims"
-CHECKOUT = Path(__file__).parents[3]
 Standing = Literal["theorem", "experiment", "conjecture"]  # of the statement in its source, not of the check here
 Scale = Literal["quick", "paper"]  # two CPU cores, a minute or so; one GPU, some minutes
 Progress = Callable[[str], None]
@@ -44,7 +44,7 @@ SECTIONS = {  # of a claim's docstring, with their titles on pages
 STRENGTH = (Method.PROVED, Method.EXHAUSTIVE, Method.SAMPLED)  # of certificates, the strongest first
 WORK = 1e4  # multiplications of a check where the claim's own check is none of this net
 HEADS, PAIRS = 20, 20_000  # of nets whose margins are worked out here: heads, and pairs of positions that they compare
-MAX_CANDIDATES = 12  # claims listed where words match several
+MAX_CANDIDATES = 10  # claims listed where words match several
 LEFT = "margins not tried here, the net is too large: 'vitrify certify' does it"
 
 
@@ -145,12 +145,6 @@ class ClaimPage(Headline):
         return read_outcome(self, Path(folder or evidence_folder() or "docs/evidence") / f"{self.name}.json")
 
 
-def evidence_folder() -> Path | None:
-    """Return `docs/evidence` of the working directory, or else of the checkout that this code runs from."""
-    folders = (root / "docs" / "evidence" for root in (Path.cwd(), CHECKOUT))
-    return next((folder for folder in folders if folder.is_dir()), None)
-
-
 def read_outcome(page: Headline, path: Path) -> Outcome:
     """Return the outcome of a claim that a file holds."""
     again = f"'vitrify check {page.name} --keep {path.parent}'"
@@ -172,27 +166,27 @@ def listing() -> list[ClaimPage]:
     return [ClaimPage(each.name, each.doc, each.fields) for each in headlines(PACKAGE, "CLAIM")]
 
 
-def find(name: str) -> ClaimPage:
-    """Return the claim of a name, a unique beginning of one, an id such as R14, or words of its name or title."""
+def matching(name: str) -> list[ClaimPage]:
+    """Return the claims of a name, an id such as R14, a beginning of a name, or words of names and titles."""
     pages = listing()
-    words = name.lower().replace("_", " ").split()
-    matches = (
+    return (
         [page for page in pages if page.name == name]
         or [page for page in pages if page.fields["id"] == name.upper()]
         or [page for page in pages if name and page.name.startswith(name)]
-        or [page for page in pages if words and all(word in _searched(page) for word in words)]
+        or [page for page in pages if name.strip() and matches(page, name.split())]
     )
-    if len(matches) != 1:
-        what = "no claim has the name, id or words" if not matches else f"{len(matches)} claims match"
-        lines = [f"  {page.fields['id']:<4} {page.name}" for page in matches[:MAX_CANDIDATES]]
-        more = [f"  and {len(matches) - MAX_CANDIDATES} more"] if len(matches) > MAX_CANDIDATES else []
-        hint = "" if matches else ": 'vitrify list' shows all"
+
+
+def find(name: str) -> ClaimPage:
+    """Return the one claim that matches; where there is none, or where there are several, an InputError lists them."""
+    pages = matching(name)
+    if len(pages) != 1:
+        what = "no claim has the name, id or words" if not pages else f"{len(pages)} claims match"
+        lines = [f"  {page.fields['id']:<4} {page.name}" for page in pages[:MAX_CANDIDATES]]
+        more = [f"  and {len(pages) - MAX_CANDIDATES} more: add words"] if len(pages) > MAX_CANDIDATES else []
+        hint = ": 'vitrify list' shows all" if not pages else ", name one of them:"
         raise InputError("\n".join([f"{what} {name!r}{hint}", *lines, *more]))
-    return matches[0]
-
-
-def _searched(page: ClaimPage) -> str:
-    return f"{page.name} {page.title}".lower().replace("_", " ")
+    return pages[0]
 
 
 def claim_of(headline: Headline) -> Claim:

@@ -28,7 +28,8 @@ def main() -> None:
 
 
 def _stop(message: str) -> None:
-    sys.stderr.write("".join(f"error: {line}\n" for line in message.splitlines()))
+    lines = (line if line.startswith("  ") else f"error: {line}" for line in message.splitlines())
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.exit(2)
 
 

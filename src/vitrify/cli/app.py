@@ -22,10 +22,14 @@ from vitrify.cli import (
     serving,
     training,
 )
-from vitrify.cli.options import Command, Commands, WithChoices, WithNumbers
+from vitrify.cli.options import Command, Commands, WithChoices, WithNumbers, opt
 
 HELPS = ("-h", "--help", "--install-completion", "--show-completion")
-MODULES = (building, running, certifying, bounds, claims, training, data, serving, exchange, diagnosing)
+PANELS = {
+    "Networks": (building, running, certifying, exchange),
+    "Claims and bounds": (claims, bounds, serving),
+    "Training": (data, training, diagnosing),
+}
 # Completion imports much that `vitrify list` does without: it is offered where it is used, and in the help.
 COMPLETES = "_VITRIFY_COMPLETE" in os.environ or any(word in HELPS for word in sys.argv) or len(sys.argv) == 1
 KINDS: dict[str, type[Command]] = {"build": WithChoices, "run": WithNumbers}
@@ -49,12 +53,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", callback=_version)] = False,
+    version: Annotated[bool, opt("Print the version and exit.", "--version", callback=_version)] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options before a command."""
 
 
-for command in (command for module in MODULES for command in module.COMMANDS):
+for panel, command in ((panel, each) for panel, some in PANELS.items() for module in some for each in module.COMMANDS):
     name = command.__name__.removesuffix("_entries")
-    app.command(name=name, cls=KINDS.get(name, Command))(command)
-app.add_typer(circuits.app)
+    app.command(name=name, cls=KINDS.get(name, Command), rich_help_panel=panel)(command)
+app.add_typer(circuits.app, rich_help_panel="Training")

@@ -6,24 +6,27 @@ from typing import Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, Folder, Seed
+from vitrify.cli.options import AsJson, Folder, Seed, arg, complete, entries, opt
 from vitrify.cli.render import Styled, TextTable, bold, parameters, show
+
+TASKS = ("induction", "copy")
+BOUND_NAMES = complete(lambda: [name.replace("_", "-") for name in entries("vitrify.bounds.calculators")])
 
 
 def bound(
-    name: Annotated[str | None, typer.Argument(help="a bound, or how its name begins; none: list them")] = None,
-    values: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="the sizes to ask about")] = None,
-    ask_parameters: Annotated[bool, typer.Option("--parameters", help="only list the sizes: ranges, meaning")] = False,
+    name: Annotated[str | None, arg("Name of a bound. Default: list all.", autocompletion=BOUND_NAMES)] = None,
+    values: Annotated[list[str] | None, arg("Sizes to evaluate it at.", "KEY=VALUE…")] = None,
+    ask_parameters: Annotated[bool, opt("List the sizes with ranges and meaning, and exit.", "--parameters")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a published bound: what it says about given sizes, what it assumes, where it comes from."""
+    """Evaluate a published lower bound at given sizes, with its assumptions and its source; or list all bounds."""
     from vitrify.bounds.calculators.catalogue import EXPLAINED, bound_of, find, listing, shown, values_of
     from vitrify.parameters import described
 
     if name is None:
         rows = [(shown(each), each.fields["status"], each.title) for each in listing()]
         data = [dict(zip(("name", "status", "title"), row, strict=True)) for row in rows]
-        show(as_json, data, TextTable(("bound", "status", "what it says"), rows))
+        show(as_json, data, TextTable(("bound", "status", "statement"), rows))
         return
     headline = find(name)
     published = bound_of(headline)
@@ -57,14 +60,16 @@ def bound(
 
 def refute(
     folder: Folder,
-    task: Annotated[str, typer.Option(help="what the net is to fail at: induction, or copy (recurrent nets)")],
-    bits: Annotated[int, typer.Option(min=1, help="bits of every number of the quantised net")] = 8,
-    size: Annotated[int | None, typer.Option(min=1, help="pairs or letters in a word; by default, what fits")] = None,
-    tries: Annotated[int, typer.Option(min=2, help="inputs to try")] = 1 << 16,
+    task: Annotated[
+        str, opt("Task to fail at: induction, or copy (recurrent nets).", autocompletion=complete(lambda: TASKS))
+    ],
+    bits: Annotated[int, opt("Bits of every number of the quantized net.", min=1)] = 8,
+    size: Annotated[int | None, opt("Pairs or letters in an input. Default: as many as fit.", min=1)] = None,
+    tries: Annotated[int, opt("Number of inputs to try.", min=2)] = 1 << 16,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Try to break a net of one attention layer, or a recurrent one: two inputs, one output, different answers."""
+    """Search for two inputs with the same output but different right answers (one attention layer, or recurrent)."""
     from vitrify.bounds.nets import refute_net
     from vitrify.net.folder import load
 

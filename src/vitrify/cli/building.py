@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import CHOICES, AsJson, Folder, ModelOut
+from vitrify.cli.options import CHOICES, CONSTRUCTIONS, AsJson, Folder, ModelOut, arg, opt
 from vitrify.cli.render import Part, Styled, TextTable, json_line, show, sizes_table, status
+from vitrify.errors import InputError
 from vitrify.spec.kinds import suffixes
 
 if TYPE_CHECKING:
@@ -21,28 +22,30 @@ if TYPE_CHECKING:
 
 def build(
     ctx: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help=f"a spec; the end of its name says what it is: {', '.join(suffixes())}"),
-    ],
+    file: Annotated[Path, arg(f"Spec, of a kind given by its suffix: {', '.join(suffixes())}.", "FILE")],
     out: ModelOut,
     construction: Annotated[
-        str | None, typer.Option(help="the construction, by name (`vitrify list` has them all)")
+        str | None, opt("Name of a construction (see `vitrify list`).", autocompletion=CONSTRUCTIONS)
     ] = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="grammars: drop derivations that are deeper")] = None,
-    certified: Annotated[
-        bool, typer.Option("--certify", help="also certify it; one that does not hold is not written (exit 1)")
-    ] = False,
+    depth: Annotated[int | None, opt("Grammars: drop derivations deeper than this.", min=1)] = None,
+    order: Annotated[
+        int | None, opt("Fit an n-gram model of this order to a text, one sentence per line.", min=1)
+    ] = None,
+    certified: Annotated[bool, opt("Certify the network; if it fails, write nothing (exit 1).", "--certify")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
     from vitrify.constructions.catalogue import build as build_network
     from vitrify.constructions.catalogue import chosen
     from vitrify.net.folder import save
-    from vitrify.spec import bounded, read_spec
+    from vitrify.spec import bounded, read_spec, unknown_suffix
+    from vitrify.spec.ngrams.text import fitted
 
     with status(f"reading {file}") as say:
-        spec = read_spec(file) if depth is None else bounded(read_spec(file), depth)
+        if file.suffix == ".txt" and not order:
+            raise InputError(f"{unknown_suffix(str(file))}; a plain text becomes an n-gram model with --order N")
+        spec = fitted(file, order) if order else read_spec(file)
+        spec = spec if depth is None else bounded(spec, depth)
         say("building")
         entry = chosen(spec, construction)
         weights = build_network(spec, entry.name, **entry.parse(ctx.meta[CHOICES]))
@@ -50,26 +53,29 @@ def build(
             from vitrify.certification import certify as check_against_spec
             from vitrify.certification.certificate import write_certificate
             from vitrify.cli.certifying import show_certificate
+            from vitrify.report import wording
 
             say("certifying")
             evidence = check_against_spec(weights, spec, prove=True)
             if evidence.verdict != "holds":
                 show_certificate(out, evidence, None, as_json)
                 raise typer.Exit(1)
+            verdict = f"[bold green]holds[/] ({wording.methods(evidence)}): {'; '.join(wording.domains(evidence))}"
         say(f"writing {out}")
         save(weights, out, spec)
         if certified:
             write_certificate(out, evidence)
     data = {"folder": str(out), "about": dict(weights.about)}
     data |= {"sizes": asdict(weights.sizes), "digest": weights.digest}
-    show(as_json, data, Styled(f"[bold]{weights.architecture.name}[/bold] → {out}"), sizes_table(weights))
+    data |= {"verdict": evidence.verdict, "methods": evidence.methods} if certified else {}
+    title = Styled(f"[bold]{weights.architecture.name}[/bold] → {out}")
+    show(as_json, data, title, sizes_table(weights), Styled(verdict) if certified else None)
 
 
 def analyze(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="an automaton: .automaton.json or .regex")],
-    as_json: AsJson = False,
+    file: Annotated[Path, arg("Automaton: .automaton.json or .regex.", "FILE")], as_json: AsJson = False
 ) -> None:
-    """Say what an automaton is, algebraically, and how deep each construction would be."""
+    """Analyze an automaton: its algebraic properties, and the depth of each construction."""
     from vitrify.spec import read_spec
     from vitrify.spec.automata import analysis
 
@@ -97,7 +103,7 @@ def analyze(
 
 
 def info(folder: Folder, as_json: AsJson = False) -> None:
-    """Show what is in a model folder: its sizes, heads, spaces and units."""
+    """Show the sizes, heads, spaces and units of a model folder."""
     from vitrify.net.folder import load
     from vitrify.net.labels import labels_to_json
 
@@ -143,13 +149,11 @@ def _moment(moment: int, first: str) -> str:
 
 def explain(
     folder: Folder,
-    everything: Annotated[bool, typer.Option("--all", help="do not shorten long tables")] = False,
-    formula: Annotated[
-        bool, typer.Option("--formula", help="the formula of past-time logic that a hard-attention net computes")
-    ] = False,
+    everything: Annotated[bool, opt("Do not shorten long tables.", "--all")] = False,
+    formula: Annotated[bool, opt("Print a hard-attention net as a formula of past-time logic.", "--formula")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what every space, head and hidden unit does, in words, from the weights."""
+    """Explain every space, head and hidden unit in words, from the weights."""
     from vitrify.net.explain import SHOWN_ROWS
     from vitrify.net.explain import explain as explained
     from vitrify.net.folder import load

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, Folder, Seed
+from vitrify.cli.options import AsJson, Folder, Seed, opt
 from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, json_line, progress, show, status, tell
 from vitrify.encoding import JsonMapping
 from vitrify.errors import InputError
@@ -20,24 +20,20 @@ if TYPE_CHECKING:
 
 def certify(
     folder: Folder,
-    max_length: Annotated[
-        int | None, typer.Option("--max-length", min=0, help="try all words up to this length; by default, by cost")
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="ask about every prefix of this many random words or sentences")
-    ] = None,
-    mutants: Annotated[int, typer.Option(min=0, help="also break the net this many times; count what is noticed")] = 0,
-    proof: Annotated[bool, typer.Option(help="prove the margins for all words up to the maximum length")] = True,
+    max_length: Annotated[int | None, opt("Test all words up to this length. Default: chosen by cost.", min=0)] = None,
+    samples: Annotated[int | None, opt("Test every prefix of this many random words or sentences.", min=1)] = None,
+    mutants: Annotated[int, opt("Also break the net in this many ways, and count how many are detected.", min=0)] = 0,
+    proof: Annotated[bool, opt("Prove the margins for all words up to the maximum length.")] = True,
     arithmetic: Annotated[
-        bool, typer.Option("--arithmetic", help="say to which length each floating-point format keeps the answers")
+        bool, opt("Find the length up to which each number format is exact.", "--arithmetic")
     ] = False,
-    reals: Annotated[bool, typer.Option("--reals", help="decide all short inputs in real arithmetic, too")] = False,
-    attack: Annotated[int, typer.Option(min=0, help="also search this many words for the weakest answer")] = 0,
-    write: Annotated[bool, typer.Option(help="write certificate.json into the folder")] = True,
+    reals: Annotated[bool, opt("Also test all short inputs in real arithmetic, without rounding.", "--reals")] = False,
+    attack: Annotated[int, opt("Also search this many words for the smallest margin.", min=0)] = 0,
+    write: Annotated[bool, opt("Write certificate.json into the folder.")] = True,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Check a network against its spec: all short inputs, random long ones, and margins that hold for every input."""
+    """Check a network against its spec: all short inputs, random long ones, and a proof of margins for every input."""
     from vitrify.certification import certify as check_against_spec
     from vitrify.certification import mutation_test
     from vitrify.certification.certificate import write_certificate
@@ -96,7 +92,7 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
 
 
 def _margins(proof: JsonMapping | None) -> Iterator[Part]:
-    """Return what was proved about every head and every space, and to which length each format keeps the answers."""
+    """Return tables of the proved margins of heads, the errors of spaces, and the lengths up to which formats agree."""
     if proof is None:
         return
     heads = [(h["name"], h["looks"], "-" if h["gap"] is None else h["gap"], h["leak"]) for h in proof["heads"]]
@@ -110,14 +106,14 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
         measured = "not tried" if each["kept"] is None else f"{each['kept']:,}"
         measured += ", then another answer" if each["broken"] else ""
         formats.append((each["name"], proved, "-" if each["error"] is None else each["error"], measured))
-    yield TextTable(("head", "looks", "lead (times β)", "lost weight"), heads) if heads else None
+    yield TextTable(("head", "attends to", "margin (times β)", "lost weight"), heads) if heads else None
     yield TextTable(("space", "kind", "values", "error"), spaces) if spaces else None
-    columns = ("arithmetic", "proved to length", "logits within", "measured to length")
+    columns = ("format", "proved to length", "logits within", "measured to length")
     yield TextTable(columns, formats) if formats else None
 
 
 def recheck(folder: Folder, as_json: AsJson = False) -> None:
-    """Check a folder against its certificate from scratch, by a small program that shares no code with the rest."""
+    """Check a folder against its certificate with a small separate program that shares no code with the builder."""
     from vitrify.rechecking import recheck as rechecked
 
     with status(f"rechecking {folder}"):
@@ -125,7 +121,7 @@ def recheck(folder: Folder, as_json: AsJson = False) -> None:
     verdict = "[bold yellow]not judged[/]" if opinion.unjudged else "[bold green]agrees[/]"
     verdict = "[bold red]does not agree[/]" if opinion.problem else verdict
     rows = [("problem", opinion.problem)] if opinion.problem else []
-    rows += [("not judged", f"answers are not asked for again: {opinion.unjudged}")] if opinion.unjudged else []
+    rows += [("not judged", f"answers are not computed again: {opinion.unjudged}")] if opinion.unjudged else []
     rows += [("done", line) for line in opinion.done]
     rows += [("not done here", line) for line in opinion.left if not opinion.problem]
     agrees = None if opinion.unjudged else opinion.problem is None

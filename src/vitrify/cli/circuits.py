@@ -8,16 +8,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from vitrify.cli.options import AsJson, Command, Commands
+from vitrify.cli.options import AsJson, Command, Commands, arg, opt
 from vitrify.cli.render import TextTable, progress, show
 
 Grain = Literal["units", "layers"]
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="networks of the zoo; all unless said")]
+Names = Annotated[list[str] | None, arg("Networks of the benchmark. Default: all.", "NAME…")]
 
 app = typer.Typer(
     name="benchmark-circuits",
     cls=Commands,
-    help="Networks whose circuits are known: list them, make puzzles of them, score what a method found.",
+    help="Benchmark circuit discovery on networks whose circuits are known.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -25,7 +25,7 @@ app = typer.Typer(
 
 @app.command(name="list", cls=Command)
 def list_entries(as_json: AsJson = False) -> None:
-    """List the networks of the zoo, by family."""
+    """List the networks of the benchmark, by family."""
     from vitrify.mechanisms.zoo import ZOO
 
     families: dict[str, list[str]] = {}
@@ -38,15 +38,15 @@ def list_entries(as_json: AsJson = False) -> None:
 
 @app.command(cls=Command)
 def make(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder to write networks and answers to")],
+    folder: Annotated[Path, arg("Folder to write networks and answers to.", "DIR")],
     names: Names = None,
     entangle: Annotated[
-        int | None, typer.Option(metavar="SEED", min=0, help="hide the circuit: the same function from other weights")
+        int | None, opt("Hide the circuit in other weights, same function.", metavar="SEED", min=0)
     ] = None,
-    grain: Annotated[Grain, typer.Option(help="what an MLP is: groups of units, or one layer")] = "units",
+    grain: Annotated[Grain, opt("Nodes of an MLP: groups of units, or the whole layer.")] = "units",
     as_json: AsJson = False,
 ) -> None:
-    """Write networks with their questions to DIR/NAME, and their circuits to DIR/answers/NAME.json."""
+    """Write networks with their test inputs to DIR/NAME, and their circuits to DIR/answers/NAME.json."""
     from vitrify.mechanisms.puzzle import puzzle, write
     from vitrify.mechanisms.zoo import ZOO, resident
 
@@ -59,7 +59,7 @@ def make(
             rows.append((p.name, *sizes, p.circuit.faithfulness))
             tick(number + 1, len(chosen))
     keys = ("name", "nodes", "edges", "composed", "true", "kept")
-    columns = ("network", "nodes", "pairs", "of which compose", "true edges", "answers kept")
+    columns = ("network", "nodes", "pairs", "of which compose", "true edges", "faithfulness")
     cells = [(*row, f"{share:.4g}") for *row, share in rows]
     show(
         as_json,
@@ -70,14 +70,12 @@ def make(
 
 @app.command(cls=Command)
 def score(
-    answer: Annotated[Path, typer.Argument(metavar="ANSWER", help="the answer, DIR/answers/NAME.json")],
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="the edges a method found, as JSON")],
-    net: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="the network's folder; by default beside the answers")
-    ] = None,
+    answer: Annotated[Path, arg("The true circuit, DIR/answers/NAME.json.", "ANSWER")],
+    result: Annotated[Path, arg("The edges that a method found, as JSON.", "RESULT")],
+    net: Annotated[Path | None, opt("Folder of the network. Default: beside the answers.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score a circuit that a method found: edges, nodes, and what the network still answers with it alone."""
+    """Score a discovered circuit: its edges, its nodes, and the answers that it preserves alone."""
     from vitrify.mechanisms.score import score_files
 
     scores = score_files(answer, result, net)
@@ -93,5 +91,5 @@ def score(
         asdict(scores),
         TextTable(("", "precision", "recall", "F1"), rows, scores.name),
         None if scores.auc is None else f"ROC AUC over edges: {scores.auc:.4g}",
-        None if faithfulness is None else f"answers kept by the circuit alone: {faithfulness:.4g}",
+        None if faithfulness is None else f"faithfulness, answers of the circuit alone: {faithfulness:.4g}",
     )

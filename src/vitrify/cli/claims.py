@@ -2,53 +2,126 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from vitrify.cli.options import AsJson, Scale
-from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, console, json_line, show, status, tell, work
+from vitrify.cli.options import ATLAS, AsJson, Open, Scale, arg, browse, complete, construction_names, entries, opt
+from vitrify.cli.render import (
+    VERDICT_COLORS,
+    Part,
+    Styled,
+    TextTable,
+    console,
+    json_line,
+    reflowed,
+    show,
+    status,
+    tell,
+    work,
+)
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 
 if TYPE_CHECKING:
-    from vitrify.claims.catalogue import Outcome
+    from vitrify.claims.catalogue import ClaimPage, Outcome
     from vitrify.constructions.catalogue import Construction
     from vitrify.registry import Headline
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="claims, or how their names begin")]
-Recorded = Annotated[Path, typer.Option("--evidence", metavar="DIR", help="where `vitrify check --keep` wrote")]
-EVIDENCE = Path("docs/evidence")
-MEANING = {  # what a certificate of a net of that construction says at least
-    "proved": "margins proved for every word up to the maximum length; all short inputs, and samples, asked about",
-    "exhaustive": "all short inputs, and samples of long ones, asked about",
-    "sampled": "samples asked about",
-    "trained": "networks are trained, several seeds of each, and what they reach is measured",
+CLAIM_NAMES = complete(lambda: entries("vitrify.claims"))
+ALL_NAMES = complete(lambda: [*entries("vitrify.claims"), *construction_names()])
+Names = Annotated[list[str] | None, arg("Claims, by name, id (R14) or words.", "NAME…", autocompletion=CLAIM_NAMES)]
+Recorded = Annotated[Path | None, opt("Recorded evidence. Default: docs/evidence.", "--evidence", metavar="DIR")]
+Section = Literal["represent", "limits", "learn", "generalize"]
+Standing = Literal["theorem", "experiment", "conjecture"]
+Verdict = Literal["holds", "fails", "undecided", "none"]
+PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
+MEANING = {  # the least that a certificate of a net of that construction says
+    "proved": "margins are proved for every word up to the maximum length; all short inputs and samples are tested",
+    "exhaustive": "all short inputs and samples of long ones are tested",
+    "sampled": "samples are tested",
+    "trained": "networks are trained with several seeds, and their scores are measured",
 }
 COVERED = "proofs of margins are for transformers that read tokens, without norms, experts, loops and recurrences"
 
 
-def list_entries(as_json: AsJson = False) -> None:
-    """List the claims that can be checked, and the constructions with how their networks are certified."""
+def list_entries(
+    words: Annotated[list[str] | None, arg("Show entries that contain all words. Default: all.", "WORDS…")] = None,
+    part: Annotated[Section | None, opt("Show claims of this part of the atlas.")] = None,
+    standing: Annotated[Standing | None, opt("Show claims of this standing in their source.")] = None,
+    verdict: Annotated[Verdict | None, opt("Show claims with this verdict; none: no evidence recorded.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List claims with standing and latest verdict, and constructions with how their networks are certified."""
+    from vitrify.claims import matches
     from vitrify.constructions.catalogue import constructions
     from vitrify.registry import headlines
 
-    claims, built = list(headlines("vitrify.claims", "CLAIM")), constructions()
+    wanted = (PARTS[part] if part else None, standing, verdict)
+    claims, verdicts = [], _verdicts()
+    for each in sorted(headlines("vitrify.claims", "CLAIM"), key=_order):
+        recorded = verdicts.get(each.name)
+        fields = (each.fields["id"][0], each.fields["standing"], recorded or "none")
+        if matches(each, words or ()) and all(w in (None, field) for w, field in zip(wanted, fields, strict=True)):
+            claims.append({"name": each.name, "title": each.title, **_fields(each), "verdict": recorded})
+    texts = {entry: f"{entry.name} {entry.spec} {entry.summary}".lower() for entry in constructions()}
+    built = [e for e in texts if not any(wanted) and all(word.lower() in texts[e] for word in words or ())]
     if as_json:
-        about = [{"name": each.name, "title": each.title, **_fields(each)} for each in claims]
-        json_line({"claims": about, "constructions": [_described(entry) for entry in built]})
+        json_line({"claims": claims, "constructions": [_described(entry) for entry in built]})
         return
-    lines = [f"{'id':<4} {'standing':<10} {'method':<10} claim"]
-    for each in claims:
-        claim_id, standing, method = _fields(each).values()
-        lines.append(f"{claim_id:<4} {standing:<10} {method or '-':<10} {each.name}")
-    lines += ["", f"{'method':<10} {'construction':<18} {'of':<22} builds"]
-    lines += [f"{entry.certified:<10} {entry.name:<18} {entry.spec:<22} {entry.summary}" for entry in built]
-    sys.stdout.write("\n".join(lines) + "\n")
+    rows = [
+        (f"{c['id']:<4} ", c["name"], f"{c['standing']:<10} {c['verdict'] or '–':<10} ", c["title"]) for c in claims
+    ]
+    lines = _lines(("id   ", "claim", "standing   verdict    ", "title"), rows) if rows else []
+    rows = [("", f"{e.certified:<10} {e.name:<18} {e.spec:<22}", "", e.summary) for e in built]
+    lines += ["", *_lines(("", f"{'method':<10} {'construction':<18} {'of':<22}", "", "builds"), rows)] if rows else []
+    sys.stdout.write("\n".join(lines or ["nothing matches: `vitrify list` shows all"]).lstrip("\n") + "\n")
+
+
+def _order(claim: Headline) -> tuple[int, int, str]:
+    """Return the position of a claim in the atlas: R1, R2 …, then B, L and G."""
+    claim_id = claim.fields["id"]
+    return [*PARTS.values()].index(claim_id[0]), int(claim_id[1:]), claim.name
+
+
+def _verdicts() -> dict[str, str]:
+    """Return the latest verdict of each claim that has evidence, in `docs/evidence` or else in the atlas."""
+    import json
+
+    from vitrify.claims import evidence_folder
+
+    verdicts = {}
+    for folder in filter(None, (ATLAS / "store", evidence_folder())):
+        for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime):
+            with suppress(ValueError, LookupError, TypeError):  # no evidence, or damaged
+                data = json.loads(path.read_bytes())
+                verdict = str(data["evidence"]["verdict"]) if data["saboteur_rejected"] else "undecided"
+                verdicts[path.name.partition(".")[0]] = verdict
+    return verdicts
+
+
+def _lines(header: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> list[str]:
+    """Return a line for every row or, in a terminal, the key and the name, and the other cells below them."""
+    from shutil import get_terminal_size
+    from textwrap import wrap
+
+    width = get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 0  # 0: a pipe
+    longest = max(len(name) for _, name, _, _ in rows)
+    lines = []
+    for key, name, state, text in [header, *rows]:
+        if width:
+            indent = " " * max(len(key), 2)
+            lines.append(f"{key}{name}".rstrip())
+            lines += wrap(state + text, width, initial_indent=indent, subsequent_indent=indent + " " * len(state))
+        else:
+            lines.append(f"{key}{state}{name:<{longest}} {text}")
+    return lines
 
 
 def _described(entry: Construction) -> JsonObject:
@@ -67,12 +140,11 @@ def _fields(claim: Headline) -> JsonObject:
 
 def show_entries(
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="WORDS…", help="name, id or words of a claim; or a construction"),
+        list[str], arg("Claim, by name, id (R14) or words; or construction.", "WORDS…", autocompletion=ALL_NAMES)
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show one claim: its statement, why, what is checked here and what is not, and its source; or one construction."""
+    """Show one claim (statement, reason, what is checked, source) or one construction (options, how it works)."""
     from vitrify.claims.catalogue import SECTIONS, find
     from vitrify.constructions.catalogue import constructions, option
 
@@ -87,7 +159,7 @@ def show_entries(
             as_json,
             _described(entry) | {"about": doc},
             TextTable(("", ""), rows, f"{entry.name}, of {entry.spec}"),
-            doc,
+            reflowed(doc),
         )
         return
     claim = find(name)
@@ -107,29 +179,22 @@ def show_entries(
 
 def check(
     names: Names = None,
-    every: Annotated[bool, typer.Option("--all", help="all claims")] = False,
+    every: Annotated[bool, opt("Check all claims.", "--all")] = False,
     trained: Annotated[
-        bool | None, typer.Option("--trained/--untrained", help="all claims that train networks; all that do not")
+        bool | None, opt("Check all that train networks, or all others.", "--trained/--untrained")
     ] = None,
-    scale: Annotated[
-        Scale, typer.Option(help="quick: two CPU cores, a minute or so each; paper: one GPU, some minutes")
-    ] = "quick",
-    keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="write the evidence of each claim, NAME.json, to a folder")
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="keep trainings in a folder, so that the same command goes on from there"),
-    ] = None,
+    scale: Annotated[Scale, opt("quick: two CPU cores, a minute each; paper: one GPU, some minutes each.")] = "quick",
+    keep: Annotated[Path | None, opt("Write the evidence of each claim to DIR/NAME.json.", metavar="DIR")] = None,
+    resume: Annotated[Path | None, opt("Save trainings here, so that the same command resumes.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check claims: run each on its subjects, and its saboteur too."""
-    from vitrify.claims.catalogue import find, listing, run_claim
+    """Check claims. Each check also runs on a deliberately broken network (its saboteur) and must fail there."""
+    from vitrify.claims.catalogue import listing, run_claim
     from vitrify.report.recorded import keep as keep_outcome
 
     if every + (trained is not None) + bool(names) != 1:
         raise InputError("name the claims to check, or say --all, --trained or --untrained; 'vitrify list' shows them")
-    chosen = listing() if not names else [find(name) for name in names]
+    chosen = listing() if not names else _named(names)
     if trained is not None:
         chosen = [headline for headline in chosen if headline.fields.get("learned", False) == trained]
     outcomes = []
@@ -147,8 +212,16 @@ def check(
     raise typer.Exit(0 if good == len(outcomes) else 1)
 
 
+def _named(names: list[str]) -> list[ClaimPage]:
+    """Return the one claim that all words together describe, or else one claim for each word."""
+    from vitrify.claims.catalogue import find, matching
+
+    together = " ".join(names)
+    return [find(together)] if len(names) == 1 or matching(together) else [find(name) for name in names]
+
+
 def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
-    """Return claims with their verdicts as a table, and what is to be said about them below it."""
+    """Return claims with their verdicts as a table, and the remarks about them below it."""
     from vitrify.report import wording
 
     rows = []
@@ -157,7 +230,7 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
         about = (wording.methods(o.evidence), f"{o.evidence.cases:,}", nets)
         rows.append((o.id, o.name, o.standing, _verdict(o), *about, _caught(o), f"{o.evidence.seconds:.1f} s"))
     columns = ("id", "claim", "standing", "verdict", "method", "cases", "nets certified", "saboteur", "time")
-    yield TextTable(columns, rows, "claims")
+    yield TextTable(columns, rows, "claims", keys=2)
     for o in outcomes:
         if o.evidence.witness:
             yield Styled(f"[red]{o.name}[/red]: {dict(o.evidence.witness)}")
@@ -174,70 +247,84 @@ def _caught(outcome: Outcome) -> str:
     return "rejected" if outcome.saboteur_rejected else "[red]passed[/red]"
 
 
-def evidence(names: Names = None, folder: Recorded = EVIDENCE, as_json: AsJson = False) -> None:
-    """Show the evidence that is kept: verdicts, at which scale, on which device."""
-    from vitrify.claims.catalogue import find
-    from vitrify.report.recorded import kept_names
-
-    outcomes = [find(name).recorded(folder) for name in names or kept_names(folder)]
+def evidence(names: Names = None, folder: Recorded = None, as_json: AsJson = False) -> None:
+    """Show recorded evidence: the verdict on each claim, the scale and the device of the run."""
+    outcomes = [page.recorded(folder) for page in _recorded_pages(names, folder)]
     rows = [
         (o.id, o.name, _verdict(o), o.scale, o.measured_on.get("device"), _caught(o), f"{o.evidence.seconds:.1f} s")
         for o in outcomes
     ]
     columns = ("id", "claim", "verdict", "scale", "device", "saboteur", "time")
-    show(as_json, outcomes, TextTable(columns, rows, "evidence"))
+    show(as_json, outcomes, TextTable(columns, rows, "evidence", keys=2))
+
+
+def _recorded_pages(names: list[str] | None, folder: Path | None) -> list[ClaimPage]:
+    """Return the named claims, or all that have evidence in a folder."""
+    from vitrify.claims.catalogue import find
+    from vitrify.report.recorded import kept_names
+
+    return _named(names) if names else [find(name) for name in kept_names(_folder(folder))]
+
+
+def _folder(given: Path | None) -> Path:
+    """Return the folder of recorded evidence."""
+    from vitrify.claims import evidence_folder
+
+    return given or evidence_folder() or Path("docs/evidence")
 
 
 def figure(
     names: Names = None,
-    folder: Recorded = EVIDENCE,
+    folder: Recorded = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="where to; by default, beside the evidence")
+        Path | None, opt("Folder to write. Default: with the evidence.", "--out", "-o", metavar="DIR")
     ] = None,
-    kind: Annotated[str, typer.Option(help="svg, png or pdf")] = "svg",
+    kind: Annotated[Literal["svg", "png", "pdf"], opt("Format of the figures.")] = "svg",
+    as_json: AsJson = False,
 ) -> None:
-    """Draw the figures of claims from their kept evidence; without a name, of all that have one."""
-    from vitrify.claims.catalogue import find
+    """Draw the figures of claims from their recorded evidence; without a name, of all claims that have a figure."""
     from vitrify.report.recorded import figure as drawn
-    from vitrify.report.recorded import kept_names
 
-    into = out or folder
+    into = out or _folder(folder)
     into.mkdir(parents=True, exist_ok=True)
-    for headline in [find(name) for name in names or kept_names(folder)]:
-        outcome = headline.recorded(folder)
+    files = []
+    for page in _recorded_pages(names, folder):
+        outcome = page.recorded(folder)
         if names or outcome.evidence.figures:
-            drawn(headline, outcome, into / f"{headline.name}.{kind}")
-            tell(Styled(into / f"{headline.name}.{kind}"))
+            files.append(str(into / f"{page.name}.{kind}"))
+            drawn(page, outcome, Path(files[-1]))
+    show(as_json, {"files": files}, *files)
 
 
 def atlas(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the folder of the site")] = Path("atlas"),
-    scale: Annotated[Scale, typer.Option(help="of what is checked live; paper is for one GPU")] = "quick",
+    out: Annotated[Path, opt("Write the site here.", "--out", "-o", metavar="DIR")] = ATLAS,
+    scale: Annotated[Scale, opt("Scale of the checks that run now; paper needs one GPU.")] = "quick",
     only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="a claim, or how its name begins; may be said several times"),
+        list[str] | None, opt("Only this claim; repeatable.", metavar="NAME", autocompletion=CLAIM_NAMES)
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="also train for the claims that take longer than seconds")
-    ] = False,
-    evidence: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="recorded evidence; by default docs/evidence here, or of the checkout"),
-    ] = None,
+    every: Annotated[bool, opt("Also train networks, instead of showing recorded evidence.", "--all")] = False,
+    folder: Recorded = None,
+    opens: Open = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check the claims and write a site about them, to be opened in a browser; it goes on where it was interrupted.
+    """Check the claims and write a site about them; the same command resumes after an interruption.
 
-    The exit code is about what was checked, not about what is recorded.
+    The exit code is about the checks that ran, not about recorded evidence.
     """
-    from vitrify.claims.catalogue import evidence_folder
+    from vitrify.claims import evidence_folder
     from vitrify.report.atlas import build
 
     page = (out / "index.html").resolve()
     if not as_json:
-        console(stderr=True).print(f"open {page}: it fills in", soft_wrap=True)
+        console(stderr=True).print(f"writing {page}: it can be opened now, and fills in", soft_wrap=True)
     with work("checking") as tick:
-        rows = build(out, scale, only or (), every, evidence or evidence_folder(), tick)
+
+        def progress(done: float, total: float, what: str) -> None:
+            if opens and not done:  # the first call: the index has been written
+                browse(page.as_uri())
+            tick(done, total, what)
+
+        rows = build(out, scale, only or (), every, folder or evidence_folder(), progress)
     if as_json:
         about = [{"name": row.name, "id": row.id, "verdict": row.verdict, "origin": row.origin} for row in rows]
         json_line({"open": str(page), "claims": about})

@@ -1,4 +1,4 @@
-"""The commands about data and about what a store holds: rows of sandboxes, curves and tables of runs."""
+"""The commands about data and run stores: sequences of sandboxes, curves and tables of runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from vitrify.cli.options import AsJson, AskParameters, KeyValues, StoreFolder
+from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
 from vitrify.cli.render import Part, TextTable, parameters, progress, show, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
@@ -19,30 +17,26 @@ if TYPE_CHECKING:
     from vitrify.learn.records import Record
 
 Layout = Literal["parquet", "datasets"]
-MAX_EXAMPLES = 1000  # that are shown
-MAX_QUESTIONS = 24  # of a row
+MAX_EXAMPLES = 1000  # sequences shown
+MAX_QUERIES = 24  # of a sequence
 STATE_COLORS = {"finished": "green", "failed": "red", "running": "cyan"}
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
 def data(
-    sandbox: Annotated[str | None, typer.Argument(help="a sandbox; without one, all are listed")] = None,
+    sandbox: Annotated[str | None, arg("Name of a sandbox. Default: list all.", autocompletion=SANDBOX_NAMES)] = None,
     words: KeyValues = None,
-    rows: Annotated[int, typer.Option(min=1, help="rows to show, or to write of each split")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="data seed")] = 0,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="write rows to this folder instead")
-    ] = None,
-    layout: Annotated[
-        Layout, typer.Option("--format", help="parquet: files; datasets: a folder that `load_dataset` takes")
-    ] = "parquet",
+    rows: Annotated[int, opt("Sequences to show, or to write per split.", min=1)] = 3,
+    seed: Annotated[int, opt("Seed of the data.", min=0)] = 0,
+    out: Annotated[Path | None, opt("Write the sequences to this folder.", "--out", "-o", metavar="DIR")] = None,
+    layout: Annotated[Layout, opt("parquet: files; datasets: a folder for `load_dataset`.", "--format")] = "parquet",
     split: Annotated[
-        list[str] | None, typer.Option(metavar="NAME[=ROWS]", help="with --out: train (by default), test, probe")
+        list[str] | None, opt("train (default), test or probe; repeatable.", metavar="NAME[=ROWS]")
     ] = None,
     ask_parameters: AskParameters = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show rows of a sandbox with their states, the optimal answers and the entropy rate; write them; or list all."""
+    """Show or write sequences of a sandbox with hidden states, exact optimal predictions and the entropy rate."""
     if sandbox is None:
         from vitrify.registry import headlines
 
@@ -57,15 +51,17 @@ def data(
         from vitrify.sandboxes.catalogue import in_words
 
         source = in_words(sandbox, words or [])
-        with progress("writing rows") as tick:
+        with progress("writing sequences") as tick:
             splits = in_splits(split or ["train"], rows)
             files = write_data(source, out, splits, seed=seed, layout=layout, progress=tick)
         names = [path.relative_to(files.folder).as_posix() for path in files.files]
-        counts = ", ".join(f"{count:,} rows of {name}" for name, count in files.rows.items())
+        counts = ", ".join(f"{count:,} {name} sequences" for name, count in files.rows.items())
         about = {"folder": str(out), "rows": dict(files.rows), "files": names, "bytes": files.bytes}
         show(as_json, about, f"{counts} → {out} ({len(names)} files)")
     elif split or rows > MAX_EXAMPLES:
-        raise InputError(f"at most {MAX_EXAMPLES:,} rows of the training split are shown: --out DIR writes any number")
+        raise InputError(
+            f"at most {MAX_EXAMPLES:,} sequences of the training split are shown: --out DIR writes any number"
+        )
     else:
         from vitrify.learn.glimpse import glimpse
 
@@ -74,65 +70,51 @@ def data(
 
 
 def _rows(seen: JsonObject) -> Iterator[Part]:
-    """Return some rows of a sandbox: tokens, right answers, the optimal distribution, and what is hidden."""
+    """Return sequences of a sandbox as text: tokens, targets, optimal predictions, and hidden states."""
     yield f"{seen['sandbox']}: {seen['title']}"
     yield "  ".join(f"{key}={value}" for key, value in seen["parameters"].items())
     rate = "" if seen["rate"] is None else f"; entropy rate {seen['rate']:.4f} nats per symbol"
-    yield f"mean optimal loss of these rows {seen['floor']:.4f} nats per answer{rate}"
+    yield f"mean optimal loss of these sequences: {seen['floor']:.4f} nats per prediction{rate}"
     for row in seen["rows"]:
-        yield f"\nrow {row['row']}: {' '.join(row['tokens'])}"
+        yield f"\nsequence {row['row']}: {' '.join(row['tokens'])}"
         queries = [line for line in row["questions"] if line["weight"] > 0]
         cells = []
-        for line in queries[:MAX_QUESTIONS]:
+        for line in queries[:MAX_QUERIES]:
             best = "  ".join(f"{answer} {p:.3f}" for answer, p in line["optimal"])
             numbers = (f"{line['weight']:g}", best, f"{line['loss']:.4f}")
             cells.append((line["after"], line["token"], line["answer"], *numbers))
-        yield TextTable(
-            ("after", "last token", "right answer", "weight", "optimal: the likeliest answers", "loss"), cells
-        )
-        if len(queries) > MAX_QUESTIONS:
-            yield f"… {len(queries) - MAX_QUESTIONS} more questions (--json has them all)"
+        yield TextTable(("after", "last token", "target", "weight", "optimal prediction", "loss"), cells)
+        if len(queries) > MAX_QUERIES:
+            yield f"… {len(queries) - MAX_QUERIES} more predictions (--json has them all)"
         yield from (f"{key}: {value}" for key, value in row["latent"].items())
 
 
 def plot(
-    query: Annotated[
-        list[str] | None, typer.Argument(metavar="QUERY…", help="which runs, as in `vitrify runs`")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="the figure: .svg, .png or .pdf")] = Path(
-        "curves.svg"
-    ),
-    quantity: Annotated[str, typer.Option(help="what is drawn: loss, excess, kl, accuracy …")] = "loss",
+    query: Annotated[list[str] | None, arg("Runs to draw, as in `vitrify runs`.", "QUERY…")] = None,
+    out: Annotated[Path, opt("Figure: .svg, .png or .pdf.", "--out", "-o", metavar="FILE")] = Path("curves.svg"),
+    quantity: Annotated[str, opt("Quantity to draw: loss, excess, kl, accuracy, …")] = "loss",
     store: StoreFolder = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Draw curves of runs against steps, with the floor and the known predictors as lines, seeds as a band."""
+    """Draw training curves of runs, with the optimal loss and known predictors as lines, and seeds as a band."""
     from vitrify.learn.figures import curves
     from vitrify.learn.store import RunStore
 
     opened = RunStore(store)
     records = opened.runs(" ".join(query or []))
     curves(opened, records, quantity, out)
-    tell(f"{len(records)} runs → {out}")
+    show(as_json, {"runs": [record.id for record in records], "file": str(out)}, f"{len(records)} runs → {out}")
 
 
 def runs(
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="QUERY…", help="words, or key=value, key<value … (=, !=, <, <=, >, >=): all must hold"),
-    ] = None,
+    query: Annotated[list[str] | None, arg("Words and comparisons (key=value, key<value, …).", "QUERY…")] = None,
     store: StoreFolder = None,
-    export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write a table, a row for every run: .parquet or .csv")
-    ] = None,
-    curves: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write a table, a row for every line logged: .parquet or .csv")
-    ] = None,
-    tensorboard: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="write the curves as event files, a folder for every run")
-    ] = None,
+    export: Annotated[Path | None, opt("Write a table of all runs: .parquet or .csv.", metavar="FILE")] = None,
+    curves: Annotated[Path | None, opt("Write a table of all measurements: .parquet or .csv.", metavar="FILE")] = None,
+    tensorboard: Annotated[Path | None, opt("Write the curves as TensorBoard event files.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the runs of a store: what differs between them, how far they are, and how near to the best possible."""
+    """List the training runs of a store: parameters that differ, progress, and distance to the optimal loss."""
     from vitrify.learn import exports
     from vitrify.learn.store import RunStore
 

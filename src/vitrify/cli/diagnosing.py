@@ -1,15 +1,14 @@
-"""The command that puts other people's models to our tests."""
+"""The command that benchmarks other people's models on tasks with exact optima."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from vitrify.cli.options import AsJson
-from vitrify.cli.render import Part, TextTable, json_line, status, tell
+from vitrify.cli.options import AsJson, arg, opt
+from vitrify.cli.render import Part, TextTable, console, json_line, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 
@@ -20,33 +19,25 @@ MAX_COLUMNS = 3  # recorded references in a table; the report has all
 
 def diagnose(
     target: Annotated[
-        str | None,
-        typer.Argument(help="module:factory, file.py:factory or a Hugging Face folder; none: list the battery"),
+        str | None, arg("module:factory, file.py:factory or Hugging Face folder. Default: list tasks.")
     ] = None,
-    tasks: Annotated[str | None, typer.Option(metavar="NAME,…", help="only these tasks")] = None,
-    steps: Annotated[int, typer.Option(min=1, help="steps of each training")] = 2000,
-    batch: Annotated[int, typer.Option(min=1, help="rows of a step")] = 32,
-    seeds: Annotated[int, typer.Option(min=1, help="how many seeds, from 0 on")] = 3,
-    lr: Annotated[str, typer.Option(metavar="RATE,…", help="learning rates: the first seed chooses")] = "0.002,0.01",
-    budget: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="end all training after so long, each after its share")
-    ] = None,
-    rows: Annotated[int, typer.Option(min=1, help="rows of each test")] = 256,
-    kind: Annotated[
-        str | None, typer.Option(help="what it is: transformer, 'one layer', looped, LSTM, positive, signed, …")
-    ] = None,
-    references: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="train these architectures of ours beside it: transformer …")
-    ] = None,
-    evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="recorded evidence; by default, docs/evidence of a checkout")
-    ] = None,
-    device: Annotated[str, typer.Option(help="where torch modules run")] = "cpu",
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write a report, one file")] = None,
+    tasks: Annotated[str | None, opt("Run only these tasks. Default: all.", metavar="NAME,…")] = None,
+    steps: Annotated[int, opt("Steps of each training.", min=1)] = 2000,
+    batch: Annotated[int, opt("Sequences per step.", min=1)] = 32,
+    seeds: Annotated[int, opt("Number of seeds: 0, 1, …", min=1)] = 3,
+    lr: Annotated[str, opt("Learning rates; the first seed selects the best.", metavar="RATE,…")] = "0.002,0.01",
+    budget: Annotated[float | None, opt("Time for all trainings together, in equal shares.", metavar="SECONDS")] = None,
+    rows: Annotated[int, opt("Sequences per test.", min=1)] = 256,
+    kind: Annotated[str | None, opt("Kind whose theorems apply: transformer, 'one layer', looped, LSTM, …")] = None,
+    references: Annotated[str | None, opt("Also train these architectures: transformer, …", metavar="NAME,…")] = None,
+    evidence: Annotated[Path | None, opt("Folder of recorded evidence. Default: docs/evidence.", metavar="DIR")] = None,
+    device: Annotated[str, opt("Device of torch modules.")] = "cpu",
+    threads: Annotated[int, opt("CPU threads of torch.", min=1)] = 1,
+    html: Annotated[Path | None, opt("Write a report in one HTML file.", metavar="FILE")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put a model to stress tests with exact optima: train it, or ask it, and compare with theorems and references."""
-    from vitrify.claims.catalogue import evidence_folder
+    """Benchmark your model on tasks with exact optima: train or evaluate it, and compare with theorems."""
+    from vitrify.claims import evidence_folder
     from vitrify.interop.diagnose.battery import Budget
     from vitrify.interop.diagnose.battery import diagnose as diagnosed
     from vitrify.interop.diagnose.tasks import chosen, listing
@@ -56,9 +47,10 @@ def diagnose(
     if target is None:
         _battery(listing(chosen(names)), as_json)
         return
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # torch reads it when the target imports it
     remember_programs()
     declared = Budget(steps, batch, tuple(range(seeds)), _rates(lr), rows, budget)
-    with status("reading") as say:
+    with console(stderr=True).status("reading") as spinner:
         diagnosis = diagnosed(
             target,
             tasks=names,
@@ -67,7 +59,8 @@ def diagnose(
             references=references.split(",") if references else (),
             evidence=evidence or evidence_folder(),
             device=device,
-            say=say,
+            say=spinner.update,
+            announce=lambda text: spinner.console.print(text, markup=False),
         ).to_json()
     if html:
         from vitrify.files import write_text
@@ -88,7 +81,7 @@ def _rates(text: str) -> tuple[float, ...]:
 
 
 def _battery(tasks: Sequence[JsonObject], as_json: bool) -> None:
-    """Print the tasks: what is asked, how long rows are, and which tokens there are."""
+    """Print the tasks: their targets, the lengths of their sequences, and the size of their vocabulary."""
     if as_json:
         for task in tasks:
             json_line(task)
@@ -98,18 +91,18 @@ def _battery(tasks: Sequence[JsonObject], as_json: bool) -> None:
         lengths = ", ".join(f"{name} {length}" for name, length in task["tests"].items())
         rows.append((task["task"], task["asks for"], lengths, len(task["vocabulary"])))
     tell(
-        TextTable(("task", "asks for", "tokens of a row", "vocabulary"), rows, f"{len(tasks)} tasks"),
-        "--json says which number each token has; docs/how-to/benchmark-your-model.md how a model is given",
+        TextTable(("task", "target", "tokens of a sequence", "vocabulary"), rows, f"{len(tasks)} tasks"),
+        "--json lists the vocabularies; docs/how-to/benchmark-your-model.md describes the interface of a model",
     )
 
 
 def _diagnosis(diagnosis: JsonObject) -> Iterator[Part]:
-    """Return a row for every test: the score, the best possible, chance, what the atlas says, references beside it."""
+    """Return a row for every test: score, optimum, chance, references, and the prediction of the atlas."""
     kind = diagnosis["kind"]
     yield f"{diagnosis['target']}" + (f", {kind}" if kind else "") + f": {diagnosis['measured']}"
     beside = _beside(diagnosis["references"])
     labels = [one["name"] if one["name"] not in RECORDED else f"{one['name']}*" for one in beside]  # * is recorded
-    rows, last = [], ""
+    rows = []
     for cell in diagnosis["cells"]:
         low, high = cell["interval"]
         score = f"{cell['mean']:.3f} [{low:.2f}, {high:.2f}]" + (" ◂" if cell["judged"] else "")
@@ -117,10 +110,11 @@ def _diagnosis(diagnosis: JsonObject) -> Iterator[Part]:
         numbers = [None if one is None else f"{one:.2f}" for one in (cell["optimum"], cell["chance"], *others)]
         prediction, verdict = _said(cell, kind)
         colored = f"[{COLORS[verdict]}]{verdict}[/]" if verdict in COLORS else verdict
-        rows.append((cell["task"] if cell["task"] != last else "", cell["test"], score, *numbers, prediction, colored))
-        last = cell["task"]
-    columns = ("task", "test", "score", "best", "chance", *labels, "atlas", "verdict" if kind else "agrees with")
-    yield TextTable(columns, rows, "accuracy [95 % interval]; ◂ where theorems speak", unbroken=len(columns) - 2)
+        rows.append((cell["task"], cell["test"], score, *numbers, prediction, colored))
+    columns = ("task", "test", "score", "optimum", "chance", *labels, "atlas", "verdict" if kind else "agrees with")
+    yield TextTable(
+        columns, rows, "accuracy [95 % interval]; ◂ where theorems apply", keys=2, unbroken=len(columns) - 2
+    )
     if diagnosis["like"] and not kind:
         yield f"the kinds whose theorems agree best with this: {', '.join(diagnosis['like'])}"
     measured: dict[str, list[str]] = {}
@@ -139,7 +133,7 @@ def _beside(references: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def _said(cell: JsonObject, kind: str | None) -> tuple[str, str]:
-    """Return what the atlas says about a cell, and what follows."""
+    """Return the prediction of the atlas for a cell, and the verdict on it."""
     if not cell["judged"]:
         return "", ""
     if kind:

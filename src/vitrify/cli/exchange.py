@@ -6,9 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from vitrify.cli.options import AsJson, ModelOut
+from vitrify.cli.options import AsJson, ModelOut, arg, opt
 from vitrify.cli.render import TextTable, show, status
 
 if TYPE_CHECKING:
@@ -16,21 +14,20 @@ if TYPE_CHECKING:
 
 Library = Literal["torch", "hf", "transformer-lens", "onnx"]
 Precision = Literal["float32", "float64"]
-Seed = Annotated[int, typer.Option(help="seed of the random inputs on which answers are compared")]
+Seed = Annotated[int, opt("Seed of the random inputs on which outputs are compared.")]
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a model folder, or the folder of a run in a store")],
-    to: Annotated[Library, typer.Option(help="the library")],
+    folder: Annotated[Path, arg("Model folder, or folder of a run in a store.", "DIR")],
+    to: Annotated[Library, opt("Library to export to.")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="the folder to write; DIR-LIBRARY here, unless said"),
+        Path | None, opt("Folder to write. Default: DIR-LIBRARY here.", "--out", "-o", metavar="DIR")
     ] = None,
-    dtype: Annotated[Precision, typer.Option(help="the precision of the weights")] = "float32",
+    dtype: Annotated[Precision, opt("Precision of the weights.")] = "float32",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Write a network for another library, load it there, and compare its answers with ours; or refuse, and say why."""
+    """Export a network to another library, load it there, and compare its outputs; refuse if they differ."""
     from vitrify.interop.export import export as exported
 
     place = out or Path(f"{folder.resolve().name}-{to}")
@@ -47,12 +44,12 @@ def export(
 
 
 def import_entries(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that `vitrify export` wrote, or a GPT-2")],
+    folder: Annotated[Path, arg("Folder that `vitrify export` wrote, or a GPT-2 with ReLU units.", "DIR")],
     out: ModelOut,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Read a network back from another library's format, trained further or not, into a model folder."""
+    """Import a network from another library's format into a model folder, also after further training there."""
     from vitrify.interop.imports import import_folder
 
     with status(f"reading {folder}"):
@@ -64,7 +61,7 @@ def import_entries(
         {"folder": str(out), **about, "difference": None if net.row is None else asdict(net.row)},
         f"{net.format} in {net.stored}: {what} → {out}",
         net.note or None,
-        None if net.row is None else _differences((net.row,), "our answers and the library's"),
+        None if net.row is None else _differences((net.row,), "our outputs and the library's"),
     )
 
 

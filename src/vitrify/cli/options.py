@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from inspect import Parameter as Argument
 from inspect import Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,43 +21,87 @@ if TYPE_CHECKING:
     from vitrify.constructions.catalogue import Construction
     from vitrify.parameters import Parameter as Choice
 
-AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a model folder that `vitrify build` wrote")]
-ModelOut = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="the model folder to write")]
-Seed = Annotated[int, typer.Option(help="seed of everything random")]
-AskParameters = Annotated[bool, typer.Option("--parameters", help="only list the parameters: ranges, defaults")]
+
+def opt(text: str, *names: str, **settings: Any) -> Any:
+    """Return an option with a help text."""
+    return typer.Option(*names, help=text, **settings)
+
+
+def arg(text: str, metavar: str | None = None, **settings: Any) -> Any:
+    """Return an argument with a help text."""
+    return typer.Argument(metavar=metavar, help=text, **settings)
+
+
+AsJson = Annotated[bool, opt("Print JSON instead of text.", "--json")]
+Folder = Annotated[Path, arg("Model folder, as written by `vitrify build`.", "DIR")]
+ModelOut = Annotated[Path, opt("Write the model folder here.", "--out", "-o", metavar="DIR")]
+Seed = Annotated[int, opt("Seed of all random choices.")]
+AskParameters = Annotated[bool, opt("List the parameters with ranges and defaults, and exit.", "--parameters")]
 KeyValues = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="KEY=VALUE…", help="parameters; several values (lr=1e-3,3e-3 or seed=0..7) make an axis"),
+    list[str] | None, arg("Parameters; for `train` also lists: lr=1e-3,3e-3, seed=0..7.", "KEY=VALUE…")
 ]
-StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="the run store; by default, VITRIFY_STORE or ./runs")
-]
-
+StoreFolder = Annotated[Path | None, opt("Run store. Default: VITRIFY_STORE, or ./runs.", "--store", metavar="DIR")]
+Open = Annotated[bool, opt("Open it in a browser.", "--open")]
 Scale = Literal["quick", "paper"]
-CHOICES = "vitrify.choices"  # where the context of the command holds them
-FEW_CONSTRUCTIONS = 4  # so many are named in the help of an option
+ATLAS = Path("build/atlas")  # written by `atlas`, served by `serve`
+CHOICES = "vitrify.choices"  # key in the metadata of the command's context
+MAX_NAMED = 4  # constructions in the help of an option
 
 
-def _unset(option: TyperOption | None) -> TyperOption | None:
-    """Give `--help` a default that is no None: to convert one takes the import of pydantic, half the time of a list."""
-    if option is not None:
-        option.default = False
-    return option
+def browse(address: str) -> None:
+    """Open an address in the user's browser."""
+    import webbrowser
+
+    webbrowser.open(address)
+
+
+def complete(values: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return the completion of a word by values that are computed when they are needed."""
+    return lambda incomplete: [value for value in dict.fromkeys(values()) if value.startswith(incomplete)]
+
+
+def entries(package: str) -> list[str]:
+    """Return the names of the files of a catalogue; none of them is imported."""
+    from vitrify.registry import names
+
+    return names(package)
+
+
+def construction_names() -> list[str]:
+    """Return the names of all constructions."""
+    from vitrify.constructions.catalogue import constructions
+
+    return [each.name for each in constructions()]
+
+
+SANDBOX_NAMES = complete(lambda: entries("vitrify.sandboxes"))
+
+CONSTRUCTIONS = complete(construction_names)
+
+
+P = TypeVar("P", bound="Parameter | None")
+
+
+def _unconverted(parameter: P) -> P:
+    """Skip the conversion of a value that is not given: it takes the import of pydantic, half the time of a list."""
+    if parameter is not None and not parameter.required:
+        convert = parameter.process_value
+        parameter.process_value = lambda ctx, value: None if value is None else convert(ctx, value)  # type: ignore[method-assign]
+    return parameter
 
 
 class Commands(TyperGroup):
     """All commands of `vitrify`, or of one of its groups."""
 
     def get_help_option(self, ctx: Context) -> TyperOption | None:
-        return _unset(super().get_help_option(ctx))
+        return _unconverted(super().get_help_option(ctx))
 
 
 class Command(TyperCommand):
     """A command."""
 
-    def get_help_option(self, ctx: Context) -> TyperOption | None:
-        return _unset(super().get_help_option(ctx))
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        return [_unconverted(parameter) for parameter in super().get_params(ctx)]
 
 
 class WithNumbers(Command):
@@ -79,9 +123,14 @@ class WithChoices(Command):
 
         def command() -> None: ...
 
-        about = {name: (option(name), _metavar(offers[0][1]), _help(offers)) for name, offers in offered().items()}
-        kinds = {n: Annotated[str | None, typer.Option(o, metavar=m, help=h)] for n, (o, m, h) in about.items()}
-        arguments = [Argument(n, Argument.KEYWORD_ONLY, default=None, annotation=kind) for n, kind in kinds.items()]
+        arguments = []
+        for name, offers in offered().items():
+            values = [*map(str, offers[0][1].choices)]
+            metavar = "|".join(values) or {int: "INTEGER", float: "NUMBER"}.get(offers[0][1].type, "TEXT")
+            completion = complete(values.copy)
+            about = typer.Option(option(name), metavar=metavar, help=_help(offers), autocompletion=completion)
+            kind = Annotated[str | None, about]
+            arguments.append(Argument(name, Argument.KEYWORD_ONLY, default=None, annotation=kind))
         vars(command)["__signature__"] = Signature(arguments)
         app = typer.Typer(add_completion=False)
         app.command()(command)
@@ -97,14 +146,11 @@ class WithChoices(Command):
         return super().invoke(ctx)
 
 
-def _metavar(parameter: Choice) -> str:
-    return "|".join(map(str, parameter.choices)) or {int: "INTEGER", float: "NUMBER"}.get(parameter.type, "TEXT")
-
-
 def _help(offers: Sequence[tuple[Construction, Choice]]) -> str:
-    """Return what a choice means, the range of a number, and the constructions, where they are few."""
+    """Return the meaning of a choice, the range of a number, and the constructions, where they are few."""
     texts = "; or: ".join(dict.fromkeys(filter(None, (parameter.help for _, parameter in offers))))
     names = [entry.name for entry, _ in offers]
-    few = [f"of {', '.join(names)}"] if len(names) <= FEW_CONSTRUCTIONS else []
+    few = [f"of {', '.join(names)}"] if len(names) <= MAX_NAMED else []
     about = [str(offers[0][1].within or ""), *few]
-    return f"{texts} ({'; '.join(filter(None, about))})" if any(about) else texts
+    text = f"{texts} ({'; '.join(filter(None, about))})" if any(about) else texts
+    return f"{text[0].upper()}{text[1:]}."

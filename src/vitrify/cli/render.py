@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,12 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from vitrify.encoding import encoded
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from vitrify.net.architecture import Architecture
     from vitrify.net.weights import Weights
 
 VERDICT_COLORS = {"holds": "green", "fails": "red", "undecided": "yellow"}
+MAX_WIDTH = 10_000  # columns of a table that is measured
 MAX_SYMBOLS = 12  # of an answer that are printed
 
 
@@ -32,11 +35,16 @@ def bold(text: str) -> Styled:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table: columns by name (none has a header if all are empty), rows of cells, a title."""
+    """A table: columns by name (none has a header if all are empty), rows of cells, a title.
+
+    Where the terminal is too narrow for the longest word of each column, every row becomes a paragraph: the cells of
+    the first `keys` columns, then the others with the names of their columns.
+    """
 
     columns: Sequence[str]
     rows: Iterable[Sequence[object]]
     title: str | None = None
+    keys: int = 1
     unbroken: int = 0  # first columns whose cells stay on one line
 
 
@@ -44,11 +52,12 @@ Part: TypeAlias = str | TextTable | None
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console as wide as the terminal, or wide enough for the tables when there is none."""
+    """Return a console as wide as the terminal; where there is none, of `COLUMNS` or 140 columns."""
     from rich.console import Console
 
     made = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=140)
+    known = made.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    return made if known else Console(stderr=stderr, highlight=False, width=140)
 
 
 def json_line(data: object) -> None:
@@ -66,19 +75,59 @@ def show(as_json: bool, data: object, *parts: Part) -> None:
 
 def tell(*parts: Part) -> None:
     """Print texts and tables in turn; None is left out."""
-    from rich.table import Table
-
     out = console()
     for part in parts:
         if isinstance(part, TextTable):
-            table = Table(title=part.title, title_justify="left", show_header=any(part.columns))
-            for number, column in enumerate(part.columns):
-                table.add_column(column, overflow="fold", no_wrap=number < part.unbroken)
-            for row in part.rows:
-                table.add_row(*map(cell, row))
-            out.print(table)
+            for each in _laid_out(part, out):
+                out.print(each)
         elif part is not None:
             out.print(part, markup=isinstance(part, Styled))
+
+
+def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
+    """Return a table, or its title and a paragraph for every row where the table does not fit."""
+    from rich.padding import Padding
+    from rich.table import Table
+
+    rows = [list(map(cell, row)) for row in table.rows]
+    widths = _widths(table, rows, out)
+    if widths is not None:
+        grid = Table(title=table.title, title_justify="left", show_header=any(table.columns))
+        for name, width in zip(table.columns, widths, strict=True):
+            grid.add_column(name, overflow="fold", width=width)
+        for row in rows:
+            grid.add_row(*row)
+        yield grid
+        return
+    yield from [f"[italic]{table.title}[/]"] if table.title else []
+    for row in rows:
+        yield "  ".join(f"[bold]{key}[/]" for key in row[: table.keys])
+        named = zip(table.columns[table.keys :], row[table.keys :], strict=True)
+        yield Padding("; ".join(f"{name}: {text}".lstrip(": ") for name, text in named if text), (0, 0, 0, 2))
+
+
+def _widths(table: TextTable, rows: Sequence[Sequence[str]], out: Console) -> list[int] | None:
+    """Return widths of columns that break no word, with equal shares of the spare width; None where it is negative."""
+    from rich.measure import Measurement
+    from rich.text import Text
+
+    low, high = [], []
+    for number, cells in enumerate(zip(table.columns, *rows, strict=True)):
+        sizes = [Measurement.get(out, out.options.update(width=MAX_WIDTH), Text.from_markup(text)) for text in cells]
+        high.append(max(size.maximum for size in sizes))
+        low.append(high[-1] if number < table.unbroken else max(size.minimum for size in sizes))
+    spare = out.width - 3 * len(low) - 1 - sum(low)  # 3: a border and two blanks
+    if spare < 0 and any(table.columns):
+        return None
+    for taken, number in enumerate(sorted(range(len(low)), key=lambda number: high[number] - low[number])):
+        share = min(high[number] - low[number], spare // (len(low) - taken))
+        low[number], spare = low[number] + share, spare - share
+    return low
+
+
+def reflowed(text: str) -> str:
+    """Return a docstring with one line for each paragraph, list item and table row."""
+    return re.sub(r"(?<=[^\n])\n *(?=[^\s|-])", " ", text)
 
 
 def cell(value: object) -> str:

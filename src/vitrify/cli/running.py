@@ -1,16 +1,15 @@
-"""The command that runs a network, and how answers are printed."""
+"""The commands that run a network, and how answers are printed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
-from vitrify.cli.options import AsJson, Folder
-from vitrify.cli.render import MAX_SYMBOLS, Part, Styled, TextTable, json_line, tell
+from vitrify.cli.options import AsJson, Folder, arg, opt
+from vitrify.cli.render import MAX_SYMBOLS, Part, Styled, TextTable, json_line, progress, show, tell
 from vitrify.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,27 +20,19 @@ T = TypeVar("T")
 
 def run(
     folder: Folder,
-    tokens: Annotated[list[str] | None, typer.Argument(metavar="TOKEN…", help="the input: symbols, or numbers")] = None,
-    image: Annotated[
-        Path | None,
-        typer.Option("--input", metavar="FILE", help="an image, .npy or .csv, or a .graph, instead of tokens"),
-    ] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="also print every head's attention and every space")] = False,
-    everywhere: Annotated[bool, typer.Option("--all", help="answer at every position, not only at the last")] = False,
-    stdin: Annotated[bool, typer.Option("--stdin", help="one sequence per line in, one JSON line each out")] = False,
-    top: Annotated[int | None, typer.Option(min=1, help="only the most probable next tokens")] = None,
+    tokens: Annotated[list[str] | None, arg("Input symbols, or numbers.", "TOKEN…")] = None,
+    image: Annotated[Path | None, opt("Input image (.npy, .csv) or graph (.graph).", "--input", metavar="FILE")] = None,
+    trace: Annotated[bool, opt("Also print the attention of every head and every space.", "--trace")] = False,
+    everywhere: Annotated[bool, opt("Answer at every position, not only at the last.", "--all")] = False,
+    stdin: Annotated[bool, opt("Read a sequence per line; print a JSON line for each.", "--stdin")] = False,
+    top: Annotated[int | None, opt("Show only this many of the most probable next tokens.", min=1)] = None,
     steps: Annotated[
-        int | None,
-        typer.Option(
-            "--generate", metavar="N", min=0, help="generate up to N symbols after the tokens; stops at an end symbol"
-        ),
+        int | None, opt("Generate up to N symbols after the tokens.", "--generate", metavar="N", min=0)
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="with --generate: sample with this seed, instead of the likeliest symbols")
-    ] = None,
+    seed: Annotated[int | None, opt("With --generate: sample with this seed. Default: the likeliest symbols.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a network on a sequence of tokens, on numbers, on an image or a graph; or let it write."""
+    """Run a network on tokens, numbers, an image or a graph; or generate tokens."""
     from vitrify.net import answers
     from vitrify.net.folder import load, spec_path
     from vitrify.net.inference import trace as traced
@@ -54,7 +45,7 @@ def run(
     if steps is not None and (image or trace or stdin or everywhere or top):
         raise InputError("--generate takes one prompt: leave --input, --trace, --all, --stdin and --top out")
     if seed is not None and steps is None:
-        raise InputError("--seed is for --generate: say how many symbols to write")
+        raise InputError("--seed is for --generate: say how many symbols to generate")
     weights = load(folder)
     if trace and weights.architecture.reads in ("image", "rows"):
         raise InputError(
@@ -125,4 +116,26 @@ def _after(answer: Answer, items: Sequence[T]) -> Iterator[tuple[str, T]]:
         yield " ".join(answer.tokens[:length]) or "nothing", item
 
 
-COMMANDS = (run,)
+def perplexity(
+    model: Annotated[Path, arg("Model folder of an n-gram model, or an ARPA file.", "MODEL")],
+    text: Annotated[Path, arg("Plain text with one sentence per line.", "TEXT")],
+    as_json: AsJson = False,
+) -> None:
+    """Compute the perplexity of a language model on a text, with and without out-of-vocabulary words."""
+    from vitrify.net.folder import load
+    from vitrify.net.perplexity import perplexity_of
+    from vitrify.spec.ngrams.model import NGramModel
+    from vitrify.spec.ngrams.text import sentences
+
+    with progress("reading sentences") as tick:
+        source = load(model) if model.is_dir() else NGramModel.read(model)
+        result = perplexity_of(source, sentences(text), tick)
+    data = asdict(result)
+    rows = [
+        (name.replace("_", " ").replace("oov", "OOV words"), f"{value:,}" if isinstance(value, int) else value)
+        for name, value in data.items()
+    ]
+    show(as_json, data, TextTable(("", ""), rows, f"{model} on {text}"))
+
+
+COMMANDS = (run, perplexity)

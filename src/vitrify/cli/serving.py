@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Timer
 from typing import Annotated
 
 import typer
 
-from vitrify.cli.options import StoreFolder
+from vitrify.cli.options import ATLAS, Open, StoreFolder, browse, opt
 from vitrify.errors import InputError
+
+START_SECONDS = 1.0  # until the server accepts connections
 
 
 def serve(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="where to listen")] = 8321,
-    host: Annotated[
-        str, typer.Option(help="the address to listen at; one that other machines can reach requires a token")
-    ] = "127.0.0.1",
-    atlas: Annotated[
-        Path, typer.Option("--atlas", metavar="DIR", help="the folder that `vitrify atlas` writes")
-    ] = Path("atlas"),
+    port: Annotated[int, opt("Port to listen on.", min=0, max=65535)] = 8321,
+    host: Annotated[str, opt("Address to listen on; other machines need a token.")] = "127.0.0.1",
+    atlas: Annotated[Path, opt("Folder of the site that `vitrify atlas` writes.", "--atlas", metavar="DIR")] = ATLAS,
     store: StoreFolder = None,
-    token: Annotated[
-        str | None, typer.Option(help="what visitors must know; made up and printed where one is needed")
-    ] = None,
+    token: Annotated[str | None, opt("Token of other machines. Default: a random one.")] = None,
+    opens: Open = False,
 ) -> None:
-    """Serve the atlas and the glass box to a browser, on this machine."""
+    """Serve the atlas and the glass box to a browser on this machine, until interrupted."""
     try:
         from vitrify.web.app import address, guarded
         from vitrify.web.app import serve as served
@@ -33,6 +31,10 @@ def serve(
         raise InputError(f"the app needs {error.name}: install vitrify[web]") from None
     settings = guarded(ServerSettings(host=host, port=port, atlas=atlas, store=store, token=token))
     typer.echo(f"open {address(settings)} (Ctrl+C ends)", err=True)
+    if opens:
+        timer = Timer(START_SECONDS, browse, [address(settings)])
+        timer.daemon = True
+        timer.start()
     served(settings)
 
 

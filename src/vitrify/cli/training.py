@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, AskParameters, KeyValues, StoreFolder
-from vitrify.cli.render import TextTable, console, json_line, parameters, tell
+from vitrify.cli.options import (
+    SANDBOX_NAMES,
+    AsJson,
+    AskParameters,
+    KeyValues,
+    StoreFolder,
+    arg,
+    complete,
+    entries,
+    opt,
+)
+from vitrify.cli.render import TextTable, console, json_line, parameters, show, tell
 from vitrify.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,22 +31,23 @@ if TYPE_CHECKING:
     from vitrify.learn.sweep import Report, WorkerPool
     from vitrify.learn.trainer import TrainEvent
 
-Retry = Annotated[bool, typer.Option("--retry", help="train again what has failed")]
+Retry = Annotated[bool, opt("Train failed runs again.", "--retry")]
+FAMILY_NAMES = complete(lambda: entries("vitrify.learn.models"))
 MAX_COMBINATIONS = 24  # of a table
 
 
 def train(
-    sandbox: Annotated[str, typer.Argument(help="a sandbox: `vitrify data` lists them")],
-    model: Annotated[str, typer.Argument(help="a model family, for example transformer")],
+    sandbox: Annotated[str, arg("Sandbox to draw data from; `vitrify data` lists all.", autocompletion=SANDBOX_NAMES)],
+    model: Annotated[str, arg("Model family, for example transformer.", autocompletion=FAMILY_NAMES)],
     words: KeyValues = None,
-    members: Annotated[int, typer.Option(min=1, help="seeds of every combination")] = 1,
-    devices: Annotated[int, typer.Option(min=1, help="devices that share every batch, for one large model")] = 1,
+    members: Annotated[int, opt("Seeds of every combination of values.", min=1)] = 1,
+    devices: Annotated[int, opt("Devices that share every batch of one large model.", min=1)] = 1,
     store: StoreFolder = None,
     retry: Retry = False,
     ask_parameters: AskParameters = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train many members at once on a sandbox, against its exact optimum; what a store holds is not trained again."""
+    """Train an ensemble on a sandbox, against its exact optimum. Runs that the store has are not trained again."""
     from vitrify.learn.experiment import in_words, kinds_of
     from vitrify.learn.store import RunStore
 
@@ -48,28 +59,23 @@ def train(
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file: sandbox, model, members, set, axes, runs")],
+    file: Annotated[Path, arg("TOML file with sandbox, model, members, set, axes, runs.", "FILE")],
     store: StoreFolder = None,
-    on: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHERE", help="who trains: processes, local-ray, ray or ray://HOST:PORT; without it, this process"
-        ),
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="with --on: at most so many at a time")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only print shards, operations and memory")] = False,
+    on: Annotated[str | None, opt("Workers: processes, local-ray, ray or ray://HOST:PORT.", metavar="WHERE")] = None,
+    workers: Annotated[int | None, opt("With --on: largest number of workers at a time.", min=1)] = None,
+    dry_run: Annotated[bool, opt("Print shards, operations and memory; train nothing.", "--dry-run")] = False,
     retry: Retry = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train what a file describes, here or elsewhere; a sweep that was interrupted goes on where it was."""
+    """Train the runs that a file describes, here or on workers; the same command resumes after an interruption."""
     from vitrify.learn.experiment import read_sweep
     from vitrify.learn.store import RunStore
 
     if workers is not None and on is None:
-        raise InputError("--workers is for --on: say who they are, for example --on processes")
+        raise InputError("--workers is for --on: choose the workers, for example --on processes")
     groups = [group for experiment in read_sweep(file) for group in experiment.groups()]
     if dry_run:
-        _plan(groups, RunStore(store), retry, on, workers)
+        _plan(groups, RunStore(store), retry, on, workers, as_json)
     elif on is None:
         _train_here(groups, RunStore(store), retry, as_json)
     else:
@@ -100,13 +106,15 @@ def _train_on_workers(
             records = train_on_workers(groups, store, pool, callback=callback, retry=retry)
     except KeyboardInterrupt:
         err = console(stderr=True)
-        err.print(f"interrupted; what was reached is in {store.path}, and the same command goes on from there")
+        err.print(f"interrupted; progress is saved in {store.path}, and the same command resumes")
         raise typer.Exit(1) from None
     _show_records(records, store, as_json)
 
 
-def _plan(groups: Sequence[MemberGroup], store: RunStore, retry: bool, on: str | None, workers: int | None) -> None:
-    """Print the shards that a sweep would have, and what each costs; nothing is trained."""
+def _plan(
+    groups: Sequence[MemberGroup], store: RunStore, retry: bool, on: str | None, workers: int | None, as_json: bool
+) -> None:
+    """Print the shards of a sweep and the cost of each; nothing is trained."""
     from vitrify.interop.pools import stay_off_gpus, worker_pool
     from vitrify.learn.sweep import shards_in_words, to_do
 
@@ -114,12 +122,14 @@ def _plan(groups: Sequence[MemberGroup], store: RunStore, retry: bool, on: str |
     with worker_pool(on, workers) if on else nullcontext() as pool:
         left = to_do(groups, store, retry)
         counts = [sum(len(group.members) for group in some) for some in (left, groups)]
-        tell(f"{counts[0]} of {counts[1]} runs are to be trained", *shards_in_words(left, pool))
+        plan = list(shards_in_words(left, pool))
+        data = {"untrained": counts[0], "runs": counts[1], "plan": plan}
+        show(as_json, data, f"{counts[0]} of {counts[1]} runs are to be trained", *plan)
 
 
 @contextmanager
 def _training_progress(groups: Sequence[MemberGroup], silent: bool) -> Iterator[Callable[[TrainEvent], None]]:
-    """Print what the training of some groups costs, and yield a callback that shows its events.
+    """Print the cost of training, and yield a callback that shows its events.
 
     On a terminal it is one line that changes: step, loss and floor, speed, time left; elsewhere a line per measurement.
     """
@@ -146,7 +156,7 @@ def _training_progress(groups: Sequence[MemberGroup], silent: bool) -> Iterator[
 def _sweep_progress(
     groups: Sequence[MemberGroup], pool: WorkerPool, silent: bool
 ) -> Iterator[Callable[[Report], None]]:
-    """Print what a sweep costs, and yield a callback that shows its reports.
+    """Print the cost of a sweep, and yield a callback that shows its reports.
 
     On a terminal there is a line for each shard that changes; elsewhere a new line for each measurement.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,9 @@ def test_a_model_gets_a_table_json_and_a_report_in_one_file(file: Path, tmp_path
     assert "LSTM*" in done.stdout
     assert "recorded, G4: the table: 1176 training runs" in done.stdout
     assert "seeds: 8" in done.stdout
+    assert re.match(
+        r"training takes about .+ s: 1 tasks × 3 trainings × 3 steps, .+ s for a step of parity", done.stderr
+    )
     text = page.read_text()
     assert "http" not in text
     assert "<script" not in text

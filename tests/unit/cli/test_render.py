@@ -37,3 +37,12 @@ def test_a_table_without_names_of_columns_has_no_header(capsys: pytest.CaptureFi
 
 def test_cells() -> None:
     assert [cell(value) for value in (None, 2, 0.1234567, "text")] == ["–", "2", "0.123457", "text"]
+
+
+def test_a_table_that_is_too_wide_becomes_a_paragraph_for_each_row(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    table = TextTable(("id", "claim", "verdict"), [("R1", "a" * 33, "holds"), ("R2", "b", "")], "claims", keys=2)
+    show(False, {}, table)
+    assert capsys.readouterr().out.split() == ["claims", "R1", "a" * 33, "verdict:", "holds", "R2", "b"]

@@ -58,7 +58,7 @@ def test_data_shows_rows_states_and_the_optimum(tmp_path: Path) -> None:
     done = vitrify("data", "flip_flop", "--rows", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mean optimal loss" in done.stdout
-    assert "optimal: the likeliest answers" in done.stdout
+    assert "optimal prediction" in done.stdout
     seen = json.loads(vitrify("data", "markov", "p=0.4", "--rows", "2", "--json").stdout)
     assert seen["parameters"]["p"] == 0.4
     assert len(seen["rows"]) == 2
@@ -146,7 +146,7 @@ def test_a_sweep_by_processes_is_interrupted_and_leaves_nobody_behind(tmp_path: 
                 workers = subprocess.run(["pgrep", "-P", str(sweep.pid)], capture_output=True, text=True, check=True)
                 sweep.send_signal(signal.SIGINT)
                 break
-        assert "the same command goes on from there" in sweep.stderr.read()
+        assert "the same command resumes" in sweep.stderr.read()
     assert sweep.returncode == 1
     assert len(workers.stdout.split()) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers.stdout.split())

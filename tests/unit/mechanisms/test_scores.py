@@ -156,7 +156,7 @@ def test_files_and_commands(tmp_path: Path) -> None:
     result.write_text(json.dumps(result_json("bigram", edges[:-1])))
     done = vitrify("benchmark-circuits", "score", tmp_path / "answers" / "bigram.json", result)
     assert "0.6667" in done.stdout
-    assert "answers kept by the circuit alone" in done.stdout
+    assert "answers of the circuit alone" in done.stdout
     result.write_text("{}")
     done = vitrify("benchmark-circuits", "score", tmp_path / "answers" / "bigram.json", result)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from atlas_rows import AUTOMATA, DEPTH, HEADLINES, MAP, RECORDED
-from vitrify.claims import catalogue
-from vitrify.claims.catalogue import evidence_folder
+from vitrify import claims
+from vitrify.claims import evidence_folder
 from vitrify.files import keep_only, put
 from vitrify.report import evidence
 from vitrify.report.evidence import SOURCES, EvidenceStore, digest, in_order, recorded
@@ -94,7 +94,7 @@ def test_recorded_evidence_is_found_in_a_checkout_and_missed_elsewhere(
     monkeypatch.chdir(tmp_path)
     assert evidence_folder() == tmp_path / "docs" / "evidence"
     monkeypatch.chdir(tmp_path / "docs")
-    monkeypatch.setattr(catalogue, "CHECKOUT", tmp_path / "lib")
+    monkeypatch.setattr(claims, "CHECKOUT", tmp_path / "lib")
     assert evidence_folder() is None
     assert recorded(HEADLINES[DEPTH], None) is None
     assert recorded(HEADLINES[DEPTH], tmp_path) is None

@@ -31,6 +31,7 @@ from vitrify.intervals import mean_interval, rate_interval
 from vitrify.learn.agreement import SOLVED
 from vitrify.parameters import Count, Parameterized, Positive, Within
 from vitrify.report.frame import environment
+from vitrify.report.wording import duration
 
 AHEAD = 16  # steps whose rows are drawn at once
 DIGITS = 5  # significant digits of the result
@@ -185,10 +186,12 @@ def diagnose(
     evidence: Path | None = None,
     device: str = "cpu",
     say: Callable[[str], None] = lambda _: None,
+    announce: Callable[[str], None] = lambda _: None,
 ) -> Diagnosis:
-    """Put a model to the battery: a factory, a function of tokens, `module:factory`, or a Hugging Face folder.
+    """Benchmark a model: a factory, a function of tokens, `module:factory`, or a Hugging Face folder.
 
     `references` names architectures of ours to train under the same budget; recorded ones come from `evidence`.
+    `say` receives progress, `announce` an estimate of the training time, from a measured step.
     """
     start, budget = time.perf_counter(), budget or Budget()
     ours.known(references)
@@ -199,8 +202,10 @@ def diagnose(
     say("probing")
     probed = probe(source, found, budget.batch, budget.seeds, budget.rates[0], budget.rows)
     if probed.learns and probed.step:
-        total = probed.step * budget.steps * budget.trainings * len(found)
-        say(f"training: about {min(total, budget.seconds or total):,.0f} s")
+        steps = budget.steps * budget.trainings * sum(task.length for task in found) / found[0].length  # of one length
+        took = duration(min(probed.step * steps, budget.seconds or np.inf))
+        much = f"{len(found)} tasks × {budget.trainings} trainings × {budget.steps:,} steps"
+        announce(f"training takes about {took}: {much}, {probed.step:.2g} s for a step of {found[0].name}")
     cells, trainings = [], {}
     deadlines = _deadlines(budget, len(found))
     for task in found:

@@ -241,13 +241,14 @@ class NGramModel(Spec):
 
     def log_prob(self, history: Sequence[str], word: str) -> float:
         """Return the natural log-probability of a word after `<s>` and the words of a history."""
-        return float(self._log_probs_along([*history, word])[-1])
+        return float(self.log_probs_along([*history, word])[-1])
 
     def log_prob_of(self, sentence: Sequence[str], end: bool = True) -> float:
         """Return the natural log-probability of a sentence, with its `</s>` unless `end` is false."""
-        return float(self._log_probs_along([*sentence, END] if end else list(sentence)).sum())
+        return float(self.log_probs_along([*sentence, END] if end else list(sentence)).sum())
 
-    def _log_probs_along(self, words: list[str]) -> Float64[np.ndarray, " pos"]:
+    def log_probs_along(self, words: list[str]) -> Float64[np.ndarray, " pos"]:
+        """Return the natural log-probability of each word after `<s>` and those before it; the last may be `</s>`."""
         ids = self.ids(words)
         if BEGIN in words:
             raise InputError(f"{BEGIN} is put before every history automatically and is never predicted; leave it out")
