@@ -26,14 +26,14 @@ app = typer.Typer(
 @app.command(name="list", cls=Command)
 def list_entries(as_json: AsJson = False) -> None:
     """List the networks of the zoo, by family."""
-    from vitrify.mechanisms.zoo import ZOO
+    from vitrify.mechanisms.zoo import residents
 
     families: dict[str, list[str]] = {}
-    for name, resident in ZOO.items():
+    for name, resident in residents().items():
         families.setdefault(resident.family, []).append(name)
     rows = [(family, ", ".join(names)) for family, names in families.items()]
-    data = [{"name": name, "family": each.family, "construction": each.construction} for name, each in ZOO.items()]
-    show(as_json, data, TextTable(("family", "networks"), rows, f"{len(ZOO)} networks"))
+    data = [{"name": n, "family": each.family, "construction": each.construction} for n, each in residents().items()]
+    show(as_json, data, TextTable(("family", "networks"), rows, f"{len(data)} networks"))
 
 
 @app.command(cls=Command)
@@ -48,9 +48,9 @@ def make(
 ) -> None:
     """Write networks with their questions to DIR/NAME, and their circuits to DIR/answers/NAME.json."""
     from vitrify.mechanisms.puzzle import puzzle, write
-    from vitrify.mechanisms.zoo import ZOO, resident
+    from vitrify.mechanisms.zoo import resident, residents
 
-    chosen, rows = [name for name in names or ZOO if resident(name)], []
+    chosen, rows = [name for name in names or residents() if resident(name)], []
     with progress("making puzzles") as tick:
         for number, name in enumerate(chosen):
             p = puzzle(name, seed=entangle, grain=grain)
@@ -87,11 +87,10 @@ def score(
         for name, each in agreements.items()
         if each is not None
     ]
-    faithfulness = scores.faithfulness
     show(
         as_json,
         asdict(scores),
         TextTable(("", "precision", "recall", "F1"), rows, scores.name),
         None if scores.auc is None else f"ROC AUC over edges: {scores.auc:.4g}",
-        None if faithfulness is None else f"answers kept by the circuit alone: {faithfulness:.4g}",
+        None if scores.faithfulness is None else f"answers kept by the circuit alone: {scores.faithfulness:.4g}",
     )

@@ -79,21 +79,15 @@ def question_json(puzzle: Puzzle) -> JsonObject:
 def metric(output: Output) -> JsonObject:
     """Describe when an answer counts as changed, in words and numbers."""
     if output.kind == "lm":
-        sentence = "a probability moves by more than the tolerance"
-        return {
-            "kind": "probabilities",
-            "scores": output.scores,
-            "tolerance": TOLERANCE,
-            "tie": TIE,
-            "changed": sentence,
-        }
+        text = "a probability moves by more than the tolerance"
+        return {"kind": "probabilities", "scores": output.scores, "tolerance": TOLERANCE, "tie": TIE, "changed": text}
     if output.kind == "values":
         wide = max(TOLERANCE, 2 * output.error)
         return {"kind": "values", "tolerance": wide, "changed": "a number moves by more than the tolerance"}
     if output.kind == "next":
         return {"kind": "signs", "tolerance": TIE, "changed": "another set of logits is above the tolerance"}
-    sentence = "another set of logits is within the tolerance of the largest"
-    return {"kind": "largest", "tolerance": TIE, "changed": sentence}
+    text = "another set of logits is within the tolerance of the largest"
+    return {"kind": "largest", "tolerance": TIE, "changed": text}
 
 
 def answer_json(puzzle: Puzzle) -> JsonObject:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 
 from vitrify.constructions.catalogue import chosen
 from vitrify.errors import InputError
 from vitrify.kit import assemble
 from vitrify.net.transformer import AttentionKind, Transformer
 from vitrify.net.weights import Weights, has_architecture
+from vitrify.registry import declared
 from vitrify.spec.automata import families as automata
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.probabilistic import random_pfsa
@@ -61,10 +64,7 @@ def _text(kind: type[Formula | Crasp], text: str) -> Callable[[], object]:
     return lambda: kind.from_text(f"alphabet: a b\nlength: 8\n{text}")
 
 
-def _klein() -> Automaton:
-    return automata.product(automata.cyclic(2), automata.cyclic(2))
-
-
+KLEIN = partial(automata.product, automata.cyclic(2), automata.cyclic(2))  # the group of Klein
 ZOO: dict[str, Resident] = {
     "bigram": Resident("n-gram", lambda: random_ngram(3, 2, seed=0), "heads", 6),
     "trigram-heads": Resident("n-gram", lambda: random_ngram(2, 3, seed=1), "heads", 6),
@@ -76,8 +76,8 @@ ZOO: dict[str, Resident] = {
     "mod3-log-depth": Resident("automaton", lambda: automata.cyclic(3), "log-depth", 8),
     "parity-log-depth": Resident("automaton", lambda: automata.cyclic(2), "log-depth", 8),
     "parity-two-layers": Resident("automaton", lambda: automata.cyclic(2), "parity", 8),
-    "klein-cascade": Resident("automaton", _klein, "cascade", 6),
-    "klein-one-layer": Resident("automaton", _klein, "commutative", 6),
+    "klein-cascade": Resident("automaton", KLEIN, "cascade", 6),
+    "klein-one-layer": Resident("automaton", KLEIN, "commutative", 6),
     "flip-flop-cascade": Resident("automaton", automata.flip_flop, "cascade", 8),
     "flip-flop-log-depth": Resident("automaton", automata.flip_flop, "log-depth", 8),
     "divisible-by-3": Resident("automaton", lambda: automata.divisibility(3), "cascade", 8),
@@ -137,8 +137,17 @@ ZOO: dict[str, Resident] = {
 }
 
 
+def residents() -> dict[str, Resident]:
+    """Return all networks by name: the table `ZOO`, and `CIRCUIT = Resident(…)` of a file in a folder `mechanisms`."""
+    modules = [import_module(each.module) for each in declared("vitrify.mechanisms", "CIRCUIT = ")]
+    added: dict[str, Resident] = {module.__name__.rpartition(".")[2]: module.CIRCUIT for module in modules}
+    if taken := sorted(ZOO.keys() & added.keys()):
+        raise InputError(f"the zoo already has a network {', '.join(taken)}: rename the file")
+    return ZOO | added
+
+
 def resident(name: str) -> Resident:
-    """The network of that name."""
-    if name not in ZOO:
-        raise InputError(f"no network of the zoo is called {name!r}; there are {', '.join(ZOO)}")
-    return ZOO[name]
+    """Return the network of that name."""
+    if name not in residents():
+        raise InputError(f"no network of the zoo is called {name!r}; there are {', '.join(residents())}")
+    return residents()[name]
