@@ -13,6 +13,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -214,15 +215,39 @@ class Reader:
             parse(words)
 
 
-def parse(words: list[str]) -> None:
-    """Parse the words of a vitrify command as the command line does, and stop before anything runs."""
-    command: Any = get_command(app)
-    name = "vitrify"
-    while hasattr(command, "commands"):
+@cache
+def the_command_line() -> Any:
+    """Return the group of all commands."""
+    return get_command(app)
+
+
+def command_of(words: list[str]) -> tuple[Any, list[str]]:
+    """Return the command that the words after `vitrify` name, and the words behind its name."""
+    command = the_command_line()
+    while hasattr(command, "commands") and words:
         name, *words = words
         assert name in command.commands, f"there is no command {name!r}"
         command = command.commands[name]
-    command.make_context(name, words)
+    return command, words
+
+
+def parse(words: list[str]) -> None:
+    """Parse the words of a vitrify command as the command line does, and stop before anything runs."""
+    command, rest = command_of(words)
+    command.make_context(words[0], rest)
+
+
+@cache
+def options(command: Any) -> set[str]:
+    """Return the options of a command."""
+    context = command.make_context("command", [], resilient_parsing=True)
+    return {option for parameter in command.get_params(context) for option in parameter.opts}
+
+
+def mentioned(text: str) -> Iterator[list[str]]:
+    """Yield the words of the vitrify commands that stand in a page's sentences, between backticks."""
+    for span in re.findall(r"`vitrify ([a-z][^`]*)`", FENCE.sub("", text)):
+        yield re.split(r"[\s|\[\]=\\]+", span)
 
 
 def lacks_a_library(done: subprocess.CompletedProcess[str]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cases import each
-from documents import PAGES, ROOT, Block, Reader, blocks, sessions
+from documents import PAGES, ROOT, Block, Reader, blocks, command_of, mentioned, options, sessions
 from readme_table import PAGES as PAGES_WITH_TABLES
 from readme_table import written
 from vitrify.cli.app import app
@@ -49,6 +49,24 @@ def test_every_fence_opens_or_closes_a_block(page: Path) -> None:
     )
     for block in (block for block in blocks(page) if block.language.startswith("{")):
         assert block.language[1:].split("}")[0] in DIRECTIVES, block.language
+
+
+@each("page", PAGES, ids=page_id)
+def test_every_command_in_a_sentence_exists_with_its_options(page: Path) -> None:
+    for words in mentioned(page.read_text(encoding="utf-8")):
+        command, rest = command_of(words)
+        named = {word for word in rest if re.fullmatch("--?[a-z][a-z-]*", word)}
+        assert named <= options(command), f"vitrify {' '.join(words)}: no option {named - options(command)}"
+
+
+def test_commands_in_sentences_are_taken_apart() -> None:
+    text = "Run `vitrify bench`, `vitrify build FILE -o DIR --to=hf\\|onnx [--all]` and\n```sh\nvitrify list\n```\n"
+    assert list(mentioned(text)) == [["bench"], ["build", "FILE", "-o", "DIR", "--to", "hf", "onnx", "--all", ""]]
+    with pytest.raises(AssertionError, match="there is no command 'bench'"):
+        command_of(["bench"])
+    command, rest = command_of(["benchmark-circuits", "make", "DIR"])
+    assert {"--entangle", "--json"} <= options(command)
+    assert rest == ["DIR"]
 
 
 def test_few_blocks_are_not_run_and_each_says_why() -> None:
