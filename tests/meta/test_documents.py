@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cases import each
-from documents import PAGES, ROOT, Block, Reader, blocks, command_of, mentioned, options, sessions
+from documents import FENCE, PAGES, ROOT, Block, Reader, blocks, command_of, mentioned, options, sessions
 from readme_table import PAGES as PAGES_WITH_TABLES
 from readme_table import written
 from vitrify.cli.app import app
@@ -67,6 +67,13 @@ def test_commands_in_sentences_are_taken_apart() -> None:
     command, rest = command_of(["benchmark-circuits", "make", "DIR"])
     assert {"--entangle", "--json"} <= options(command)
     assert rest == ["DIR"]
+
+
+@each("page", PAGES, ids=page_id)
+def test_every_module_that_a_page_names_with_its_folder_exists(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for path in re.findall(r"`((?:[\w-]+/)+[\w-]+\.py)`", text):
+        assert any((ROOT / folder / path).is_file() for folder in ("", "src/vitrify")), path
 
 
 def test_few_blocks_are_not_run_and_each_says_why() -> None:
