@@ -44,11 +44,7 @@ class Claims(SphinxDirective):
         self.env.note_dependency(str(EVIDENCE))
         chosen = [h for h in in_order(listing()) if str(h.fields["id"]).startswith(self.arguments[0])]
         text = "\n\n".join(line for headline in chosen for line in claim(headline))
-        page = self.state_machine.node
-        end = len(page)
-        label = self.parse_text_to_nodes(text, allow_section_headings=True)  # sections are appended to the page itself
-        page.insert(end, label)  # the label in front of the first section
-        return []
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
 def claim(headline: Headline) -> Iterator[str]:

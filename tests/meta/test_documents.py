@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from readme_table import written
 from vitrify.cli.app import app
 
 README = ROOT / "README.md"
+SLOW_PAGES = {"induction-head.md"}  # take more than ten seconds
 MAX_NOT_RUN = 6  # blocks with a comment `<!-- not run: reason -->`
 DIRECTIVES = {"toctree", "include", "claims", "modules", "door"}  # the build of the site executes them
 
@@ -27,8 +29,13 @@ def code(page: Path) -> list[Block]:
     return [block for block in blocks(page) if not block.language.startswith("{")]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("page", [page for page in PAGES if code(page)], ids=page_id)
+def marked(page: Path) -> Any:
+    """Return a page as a parameter of a test; those that train many seeds are left to `make test-all`."""
+    slow = [pytest.mark.slow, pytest.mark.timeout(900)]
+    return pytest.param(page, marks=slow if page.name in SLOW_PAGES else pytest.mark.long)
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES if code(page)], ids=page_id)
 def test_every_block_of_a_page_runs_and_prints_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

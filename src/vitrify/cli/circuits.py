@@ -26,13 +26,12 @@ app = typer.Typer(
 @app.command(name="list", cls=Command)
 def list_entries(as_json: AsJson = False) -> None:
     """List the networks of the zoo, by family."""
-    from vitrify.mechanisms.zoo import residents
+    from vitrify.mechanisms.zoo import networks
 
-    families: dict[str, list[str]] = {}
-    for name, resident in residents().items():
-        families.setdefault(resident.family, []).append(name)
-    rows = [(family, ", ".join(names)) for family, names in families.items()]
-    data = [{"name": n, "family": each.family, "construction": each.construction} for n, each in residents().items()]
+    zoo = networks()
+    families = dict.fromkeys(each.family for each in zoo.values())
+    rows = [(family, ", ".join(name for name in zoo if zoo[name].family == family)) for family in families]
+    data = [{"name": name, "family": each.family, "construction": each.construction} for name, each in zoo.items()]
     show(as_json, data, TextTable(("family", "networks"), rows, f"{len(data)} networks"))
 
 
@@ -48,9 +47,9 @@ def make(
 ) -> None:
     """Write networks with their questions to DIR/NAME, and their circuits to DIR/answers/NAME.json."""
     from vitrify.mechanisms.puzzle import puzzle, write
-    from vitrify.mechanisms.zoo import resident, residents
+    from vitrify.mechanisms.zoo import network, networks
 
-    chosen, rows = [name for name in names or residents() if resident(name)], []
+    chosen, rows = [name for name in names or networks() if network(name)], []
     with progress("making puzzles") as tick:
         for number, name in enumerate(chosen):
             p = puzzle(name, seed=entangle, grain=grain)

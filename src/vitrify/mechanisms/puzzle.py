@@ -17,7 +17,7 @@ from vitrify.mechanisms.circuit import Judge, TrueCircuit, judged, true_circuit
 from vitrify.mechanisms.domain import TIE, TOLERANCE, PatchDomain
 from vitrify.mechanisms.entangle import entangle
 from vitrify.mechanisms.parts import Edge, Grain, NetWiring, wiring
-from vitrify.mechanisms.zoo import resident
+from vitrify.mechanisms.zoo import network
 from vitrify.net.architecture import Output
 from vitrify.net.folder import load, save
 
@@ -43,7 +43,7 @@ class Puzzle:
 
 def puzzle(name: str, *, seed: int | None = None, grain: Grain = "units") -> Puzzle:
     """Return the network of the zoo with that name as a puzzle, entangled if a seed is given."""
-    entry = resident(name)
+    entry = network(name)
     wired = wiring(entry.build(), grain)
     judge = judged(wired, entry.spec())
     circuit = true_circuit(judge)
