@@ -26,7 +26,7 @@ from vitrify.spec import read_spec
 from vitrify.spec.kinds import suffixes
 
 ROOT = Path(__file__).parents[1]
-WRITTEN = (path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "modules")  # others are generated
+WRITTEN = (path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "modules")  # the rest is made
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *WRITTEN]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 SHELL = {"echo", "printf", "cat", "mkdir", "ls", "cp", "mv", "head"}  # programs that lines of `sh` blocks may start
