@@ -190,9 +190,9 @@ class Reader:
         shell = bool(OPERATORS & set(words)) or program != "vitrify"
         if not (shell or self.processes or self.exported):
             return vitrify(*words, cwd=self.folder)
-        alias = f'vitrify() {{ {shlex.quote(sys.executable)} -m vitrify "$@"; }}\n'
-        path = os.pathsep.join([str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": path, **self.exported}
+        alias = f'vitrify() {{ {shlex.quote(sys.executable)} -P -m vitrify "$@"; }}\n'  # the folder is on no path
+        path = os.pathsep.join(filter(None, [self.exported.get("PYTHONPATH"), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, **self.exported, "PYTHONPATH": path}
         return subprocess.run(
             ["sh", "-c", alias + command],
             cwd=self.folder,
