@@ -38,5 +38,5 @@ toc_object_entries = False
 # Names of other libraries, whose pages are elsewhere; machinery and variables for types, which have none.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!vitrify\.).*"),
-    ("py:.*", r"vitrify\.([a-z]\w*\.)*(_.*|[A-Z]|Choice|Node|Shape|Maker)"),
+    ("py:.*", r"vitrify\.([a-z]\w*\.)*(_.*|[A-Z]|Choice|Node|Schema|Shape|Maker)"),
 ]

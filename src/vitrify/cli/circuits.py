@@ -26,14 +26,13 @@ app = typer.Typer(
 @app.command(name="list", cls=Command)
 def list_entries(as_json: AsJson = False) -> None:
     """List the networks of the benchmark, by family."""
-    from vitrify.mechanisms.zoo import ZOO
+    from vitrify.mechanisms.zoo import networks
 
-    families: dict[str, list[str]] = {}
-    for name, resident in ZOO.items():
-        families.setdefault(resident.family, []).append(name)
-    rows = [(family, ", ".join(names)) for family, names in families.items()]
-    data = [{"name": name, "family": each.family, "construction": each.construction} for name, each in ZOO.items()]
-    show(as_json, data, TextTable(("family", "networks"), rows, f"{len(ZOO)} networks"))
+    zoo = networks()
+    families = dict.fromkeys(each.family for each in zoo.values())
+    rows = [(family, ", ".join(name for name in zoo if zoo[name].family == family)) for family in families]
+    data = [{"name": name, "family": each.family, "construction": each.construction} for name, each in zoo.items()]
+    show(as_json, data, TextTable(("family", "networks"), rows, f"{len(data)} networks"))
 
 
 @app.command(cls=Command)
@@ -48,9 +47,9 @@ def make(
 ) -> None:
     """Write networks with their test inputs to DIR/NAME, and their circuits to DIR/answers/NAME.json."""
     from vitrify.mechanisms.puzzle import puzzle, write
-    from vitrify.mechanisms.zoo import ZOO, resident
+    from vitrify.mechanisms.zoo import network, networks
 
-    chosen, rows = [name for name in names or ZOO if resident(name)], []
+    chosen, rows = [name for name in names or networks() if network(name)], []
     with progress("making puzzles") as tick:
         for number, name in enumerate(chosen):
             p = puzzle(name, seed=entangle, grain=grain)
@@ -85,7 +84,6 @@ def score(
         for name, each in agreements.items()
         if each is not None
     ]
-    faithfulness = scores.faithfulness
     show(
         as_json,
         asdict(scores),

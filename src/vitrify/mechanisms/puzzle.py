@@ -17,7 +17,7 @@ from vitrify.mechanisms.circuit import Judge, TrueCircuit, judged, true_circuit
 from vitrify.mechanisms.domain import TIE, TOLERANCE, PatchDomain
 from vitrify.mechanisms.entangle import entangle
 from vitrify.mechanisms.parts import Edge, Grain, NetWiring, wiring
-from vitrify.mechanisms.zoo import resident
+from vitrify.mechanisms.zoo import network
 from vitrify.net.architecture import Output
 from vitrify.net.folder import load, save
 
@@ -43,7 +43,7 @@ class Puzzle:
 
 def puzzle(name: str, *, seed: int | None = None, grain: Grain = "units") -> Puzzle:
     """Return the network of the zoo with that name as a puzzle, entangled if a seed is given."""
-    entry = resident(name)
+    entry = network(name)
     wired = wiring(entry.build(), grain)
     judge = judged(wired, entry.spec())
     circuit = true_circuit(judge)
@@ -79,21 +79,15 @@ def question_json(puzzle: Puzzle) -> JsonObject:
 def metric(output: Output) -> JsonObject:
     """Describe when an answer counts as changed, in words and numbers."""
     if output.kind == "lm":
-        sentence = "a probability moves by more than the tolerance"
-        return {
-            "kind": "probabilities",
-            "scores": output.scores,
-            "tolerance": TOLERANCE,
-            "tie": TIE,
-            "changed": sentence,
-        }
+        text = "a probability moves by more than the tolerance"
+        return {"kind": "probabilities", "scores": output.scores, "tolerance": TOLERANCE, "tie": TIE, "changed": text}
     if output.kind == "values":
         wide = max(TOLERANCE, 2 * output.error)
         return {"kind": "values", "tolerance": wide, "changed": "a number moves by more than the tolerance"}
     if output.kind == "next":
         return {"kind": "signs", "tolerance": TIE, "changed": "another set of logits is above the tolerance"}
-    sentence = "another set of logits is within the tolerance of the largest"
-    return {"kind": "largest", "tolerance": TIE, "changed": sentence}
+    text = "another set of logits is within the tolerance of the largest"
+    return {"kind": "largest", "tolerance": TIE, "changed": text}
 
 
 def answer_json(puzzle: Puzzle) -> JsonObject:

@@ -1,51 +1,26 @@
-"""The construction of docs/add-a-construction.md, in a package of its own: one file, and nothing else is edited."""
+"""The construction of CONTRIBUTING.md, in a package of its own: one file, and nothing else is edited.
+
+The commands of the page (show, build, certify, recheck) are run by `tests/meta/test_documents.py`.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "add-a-construction.md"
+from contributed import run, write_files
+from documents import ROOT
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    folder = tmp_path / "mine" / "constructions"
-    folder.mkdir(parents=True)
-    for path in (folder.parent, folder):
-        (path / "__init__.py").touch()
-    (folder / "resets.py").write_text(code, encoding="utf-8")
-    (tmp_path / "last.regex").write_text("(a|b)*a\n")
-    (tmp_path / "even.regex").write_text("((a|b)(a|b))*\n")
-    return tmp_path
-
-
-def run(package: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join((str(package), os.environ["PYTHONPATH"]))
-    environment = {**os.environ, "VITRIFY_PLUGINS": "mine", "PYTHONPATH": paths, "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, *words], cwd=package, env=environment, capture_output=True, text=True, check=False
-    )
-
-
-@pytest.mark.long
-def test_the_commands_of_the_page(package: Path) -> None:
-    (commands,) = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    for command in commands.splitlines()[1:]:
-        program, *words = command.split()
-        assert program == "vitrify"
-        done = run(package, "-m", "vitrify", *words)
-        assert done.returncode == 0, done.stderr
-    certificate = json.loads((package / "last" / "certificate.json").read_text(encoding="utf-8"))
-    assert "holds" in json.dumps(certificate)
-    assert run(package, "-m", "vitrify", "recheck", "last").returncode == 0
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package `mine` and two specs."""
+    home = write_files(ROOT / "CONTRIBUTING.md", tmp_path_factory.mktemp("home"))
+    (home / "last.regex").write_text("(a|b)*a\n")
+    (home / "even.regex").write_text("((a|b)(a|b))*\n")
+    return home
 
 
 def test_its_choice_is_an_option_of_the_command_line_and_of_the_app(package: Path) -> None:

@@ -15,7 +15,7 @@ from vitrify.mechanisms.domain import PatchDomain, differs, joined
 from vitrify.mechanisms.entangle import entangle
 from vitrify.mechanisms.parts import NetWiring, wiring
 from vitrify.mechanisms.puzzle import puzzle
-from vitrify.mechanisms.zoo import ZOO, resident
+from vitrify.mechanisms.zoo import ZOO, network
 from vitrify.net.architecture import Output
 from vitrify.net.inference import batch_logits
 
@@ -43,7 +43,7 @@ def test_the_zoo_is_large_and_has_every_family() -> None:
     assert wanted <= {entry.family for entry in ZOO.values()}
     assert len({wired_of(name).weights.digest for name in ZOO}) == len(ZOO)
     with pytest.raises(InputError, match="no network of the zoo is called 'lion'"):
-        resident("lion")
+        network("lion")
 
 
 @pytest.mark.long
