@@ -25,7 +25,7 @@ html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
-html_split_index = True
+html_use_index = False  # the search finds names; an index of all of them on one page has 800 kB
 html_show_sphinx = html_show_copyright = False
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
@@ -38,5 +38,5 @@ toc_object_entries = False
 # Names of other libraries, whose pages are elsewhere; machinery and variables for types, which have none.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!vitrify\.).*"),
-    ("py:.*", r"vitrify\.([a-z]\w*\.)*(_.*|[A-Z]|Choice|Node|Shape|Maker)"),
+    ("py:.*", r"vitrify\.([a-z]\w*\.)*(_.*|[A-Z]|Choice|Node|Schema|Shape|Maker)"),
 ]

@@ -39,7 +39,7 @@ def test_every_formula_of_the_claims_and_the_docs_can_be_drawn(part: ModuleType)
     assert "border-top" in part.mathml(r"\bar p + \overline{pp^\top}")
 
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "modules"]
 DOCSTRING = r"""A sum $a_{ij}$ of `x_` and *all* of y_, |Q| in one.
 
 $$s = \sum_i
@@ -48,6 +48,10 @@ $$s = \sum_i
 - one `item`
   on two lines
 - another
+
+| sign | of |
+| --- | --- |
+| $\|v\|$ in all | length |
 
     a   drawing
 
@@ -62,6 +66,14 @@ CONVERTED = r"""A sum \ :math:`a_{ij}`\  of \ ``x_``\  and \ *all*\  of y\_, \|Q
 
 - one \ ``item``\  on two lines
 - another
+
+.. list-table::
+    :header-rows: 1
+
+    * - sign
+      - of
+    * - \ :math:`|v|`\  in all
+      - length
 
 ::
 
