@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from matplotlib import colormaps
 from matplotlib import pyplot as plt
@@ -28,7 +29,7 @@ import vitrify as v
 from vitrify.learn.flow import Slice, portrait
 from vitrify.learn.landscape import strings
 from vitrify.learn.probes import attention_on, induction, previous_token
-from vitrify.sandboxes.catalogue import Example
+from vitrify.sandboxes.catalogue import Example, Predictor
 from vitrify.sandboxes.markov import Markov
 from vitrify.spec.geometry.maxout import random_maxout
 from vitrify.spec.geometry.regions import regions
@@ -37,7 +38,8 @@ from vitrify.spec.tasks.k_hop import KHop
 OUT = Path(__file__).parents[1] / "docs" / "pictures"
 INK, SOFT = "#1d2733", "#8a97a6"
 DPI = 110
-MEMBERS, STEPS, LENGTH = 32, 320, 32  # of the tutorial about the induction head
+MEMBERS, STEPS, LENGTH = 32, 256, 32  # of the tutorial about the induction head
+CHAIN = {"states": 4, "alpha": 0.3, "length": LENGTH}
 
 
 def main(names: Sequence[str]) -> None:
@@ -86,6 +88,7 @@ def brackets() -> Figure:
     axes[0].step(range(len(depth)), depth, where="mid", color="C0")
     axes[0].plot(range(len(depth)), depth, "o", color="C0")
     axes[0].set_xticks(range(len(depth)), trace.tokens)
+    axes[0].set_yticks(range(max(depth) + 1))
     axes[0].set(title="layer 1: depth, decoded from the residual stream", xlabel="position", ylabel="open brackets")
     pattern(axes[1], trace["blocks.1.attn.hook_pattern"][0], trace.tokens, "layer 2: the bracket to close next")
     return figure
@@ -95,7 +98,9 @@ def residual_stream() -> Figure:
     """Which named space each dimension holds, at every moment of a run."""
     net = v.build(v.Automaton.from_regex("(ab|ba)*"), max_length=8)
     moments = ["embedding"] + [f"{part} {layer + 1}" for layer in range(3) for part in ("attention", "MLP")]
-    figure, (axes,) = sheet(1, 9, 4.6, "Residual stream of the network for (ab|ba)*: dimensions and the spaces they hold")
+    figure, (axes,) = sheet(
+        1, 9, 4.6, "Residual stream of the network for (ab|ba)*: dimensions and the spaces they hold"
+    )
     for number, space in enumerate(net.labels.spaces):
         start, count, end = space.born, len(space.dims), space.dies + 1
         color = colormaps["Set3"](number % 12)
@@ -136,30 +141,36 @@ def gaps() -> Figure:
 
 def optimum() -> Figure:
     """Loss of the exact Bayes predictor and of simpler ones, position by position."""
-    sandbox = v.sandbox("in_context_markov", states=3, length=LENGTH)
+    sandbox = v.sandbox("in_context_markov", **CHAIN)
     batch = v.examples(sandbox, seed=0, split="test", start=0, count=4000)
     figure, (axes,) = sheet(1, 7.5, 4)
-    names = {"optimal": "Bayes predictor: counts of pairs (optimal)", "unigram": "counts of single symbols"}
-    for name, label in names.items():
-        losses = jax.vmap(lambda one, name=name: nats(getattr(sandbox, name)(one), one))(batch)
+    predictors = {
+        "counts of single symbols": sandbox.predictors()["unigram"],
+        "counts of pairs: the exact Bayes predictor": sandbox.optimal,
+    }
+    for label, predict in predictors.items():
+        losses = jax.vmap(partial(nats, predict))(batch)
         axes.plot(range(LENGTH), np.asarray(losses).mean(axis=0), label=label)
-    axes.axhline(np.log(3), color=SOFT, linestyle=":", label="uniform: ln 3")
-    axes.set(title="in_context_markov, 3 states: loss after t tokens", xlabel="t", ylabel="nats per symbol", ylim=(0, 1.2))
-    axes.legend(fontsize=9, loc="lower left")
+    axes.axhline(np.log(4), color=SOFT, linestyle=":", label="uniform: ln 4")
+    axes.set(
+        title="in_context_markov, 4 states, α = 0.3: loss after t tokens",
+        xlabel="t",
+        ylabel="nats per symbol",
+        ylim=(0.7, 1.6),
+    )
+    axes.legend(fontsize=9, loc="upper right")
     return figure
 
 
-def nats(log_probs: Any, example: Example) -> Any:
-    """Return the loss of predictions at every position."""
-    return -np.take_along_axis(log_probs, example.targets[:, None], axis=1)[:, 0] if isinstance(
-        log_probs, np.ndarray
-    ) else -jax.numpy.take_along_axis(log_probs, example.targets[:, None], axis=1)[:, 0]
+def nats(predict: Predictor, example: Example) -> Any:
+    """Return the loss of a predictor at every position of an example."""
+    return -jnp.take_along_axis(predict(example), example.targets[:, None], axis=1)[:, 0]
 
 
 @cache
 def trained(steps: int, members: int) -> list[v.Run]:
     """Return the members that the tutorial about the induction head trains."""
-    sandbox = v.sandbox("in_context_markov", states=3, length=LENGTH)
+    sandbox = v.sandbox("in_context_markov", **CHAIN)
     model = v.model("transformer", layers=2, heads=1, d_model=32, units=0, pads=0)
     recipe = v.Recipe(steps=steps, batch=32, lr=0.005, test_examples=128, evals_per_doubling=3)
     probes = {"back": attention_on(previous_token), "match": attention_on(induction)}
@@ -177,7 +188,7 @@ def induction_learned() -> Figure:
     unigram = last["floor.unigram"] - last["floor"]
     axes[0].axhline(unigram, color="C3", linestyle="--", label="predictor that counts single symbols")
     axes[0].axhline(0, color=INK, label="exact optimum")
-    axes[0].set(title=f"excess loss, {len(runs)} seeds", ylabel="nats per symbol", ylim=(-0.01, 0.3))
+    axes[0].set(title=f"excess loss, {len(runs)} seeds", ylabel="nats per symbol", ylim=(-0.02, 0.8))
     for name, layer, color, label in (
         ("match", 1, "C1", "layer 2: positions after earlier occurrences"),
         ("back", 0, "C2", "layer 1: the previous position"),
@@ -187,19 +198,24 @@ def induction_learned() -> Figure:
         axes[1].fill_between(steps, curves.min(axis=0), curves.max(axis=0), color=color, alpha=0.2, linewidth=0)
     axes[1].set(title="attention weight on …", ylim=(0, 1))
     for each in axes:
-        each.set_xscale("symlog", linthresh=1)
-        each.set_xlabel("training step")
+        each.set(
+            xlabel="training step",
+            xscale="log",
+            xlim=(1, STEPS),
+            xticks=(1, 4, 16, 64, 256),
+            xticklabels=(1, 4, 16, 64, 256),
+        )
         each.legend(fontsize=9)
     return figure
 
 
 def induction_formed() -> Figure:
     """Attention patterns of one seed before, during and after the transition."""
-    sandbox = v.sandbox("in_context_markov", states=3, length=LENGTH)
+    sandbox = v.sandbox("in_context_markov", **CHAIN)
     example = v.examples(sandbox, seed=0, split="test", start=0, count=1)
     tokens = [sandbox.symbols[token] for token in np.asarray(example.tokens)[0][:14]]
     figure, grid = plt.subplots(2, 3, figsize=(10, 6.8), layout="constrained")
-    for column, steps in enumerate((32, 128, STEPS)):
+    for column, steps in enumerate((32, 64, STEPS)):
         trace = v.trace(trained(steps, 1)[0].weights, tokens)
         for layer, name in enumerate(("layer 1", "layer 2")):
             weights = trace[f"blocks.{layer}.attn.hook_pattern"][0]
@@ -238,7 +254,7 @@ def linear_regions() -> Figure:
     """Exact linear regions of maxout networks of one, two and three layers on a square."""
     figure, axes = sheet(3, 10, 3.9)
     for depth, each in enumerate(axes, 1):
-        found = regions(random_maxout((2, *[5] * depth, 1), 2, seed=3))
+        found = regions(random_maxout((2, *[4] * depth, 1), 3, seed=3))
         corners = [[[float(c) for c in corner] for corner in cell.corners] for cell in found.cells]
         heights = [sum(float(form[-1]) for form in cell.forms) for cell in found.cells]
         order = np.argsort(np.argsort(heights)) / max(len(heights) - 1, 1)
