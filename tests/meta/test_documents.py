@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from vitrify.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SLOW_PAGES = ["induction-head.md"]
 
 
 def page_id(page: Path) -> str:
@@ -29,8 +31,13 @@ def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "pycon")], ids=page_id)
+def marked(page: Path) -> Any:
+    """Return a page as a parameter of a test; those that train many seeds are left to `make test-all`."""
+    slow = [pytest.mark.slow, pytest.mark.timeout(900)]
+    return pytest.param(page, marks=slow if page.name in SLOW_PAGES else pytest.mark.long)
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES if blocks(page, "pycon")], ids=page_id)
 def test_python_blocks_print_what_they_say(page: Path) -> None:
     text = "\n".join(blocks(page, "pycon"))
     test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
