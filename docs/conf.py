@@ -23,6 +23,7 @@ html_theme = "furo"
 html_title = "vitrify"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
+html_search_scorer = "_site/scorer.js"
 html_math_renderer = "mathml"
 html_copy_source = False
 html_use_index = False  # the search finds names; an index of all of them on one page has 800 kB
