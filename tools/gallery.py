@@ -81,7 +81,7 @@ def induction_net() -> Figure:
 def brackets() -> Figure:
     """Depth and matching bracket in the compiled Dyck network."""
     net = v.build(v.Dyck((("(", ")"), ("[", "]")), depth=4, length=32))
-    word = "( [ ( ) ] [ ] ) [ ( ) ]".split()
+    word = list("([()][])[()]")
     trace = v.trace(net, word)
     figure, axes = sheet(2, 9.5, 4.7)
     depth = trace.read("depth")
@@ -193,7 +193,7 @@ def induction_learned() -> Figure:
         ("match", 1, "C1", "layer 2: positions after earlier occurrences"),
         ("back", 0, "C2", "layer 1: the previous position"),
     ):
-        curves = np.array([[float(point[name][layer]) for point in run.curve] for run in runs])
+        curves = np.array([[point[name] for point in run.curve] for run in runs])[:, :, layer]
         axes[1].plot(steps, curves.mean(axis=0), color=color, label=label)
         axes[1].fill_between(steps, curves.min(axis=0), curves.max(axis=0), color=color, alpha=0.2, linewidth=0)
     axes[1].set(title="attention weight on …", ylim=(0, 1))

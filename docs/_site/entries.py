@@ -53,7 +53,9 @@ class Claims(SphinxDirective):
 def overview(chosen: list[Headline]) -> Iterator[str]:
     """Return a section with a table of the claims of a page, each with a link to its section."""
     yield "## All claims of this part"
-    lines = [f"| {each.fields['id']} | {{ref}}`{each.name}` | {each.fields['standing']} |" for each in chosen]
+    links = [f"[{each.title}](#{each.name})".replace("|", r"\|") for each in chosen]
+    pairs = zip(chosen, links, strict=True)
+    lines = [f"| {each.fields['id']} | {link} | {each.fields['standing']} |" for each, link in pairs]
     yield "\n".join(["| id | claim | source gives |", "| --- | --- | --- |", *lines])
 
 
