@@ -56,9 +56,10 @@ types: setup
 readme: setup
 	$(BIN)/python tools/readme_table.py
 
-# The picture of the README, computed from a compiled network.
+# The pictures of the README and the docs, computed from compiled and trained networks; about two minutes.
 picture: setup
 	$(BIN)/python tools/picture.py
+	$(BIN)/python tools/gallery.py
 
 # The site: every warning is an error. It works from disk, without a network.
 docs: setup

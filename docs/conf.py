@@ -23,9 +23,10 @@ html_theme = "furo"
 html_title = "vitrify"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "_site" / "scorer.js")
 html_math_renderer = "mathml"
 html_copy_source = False
-html_split_index = True
+html_use_index = False  # the search finds names; an index of all of them on one page has 800 kB
 html_show_sphinx = html_show_copyright = False
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}

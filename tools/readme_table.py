@@ -53,7 +53,8 @@ def all_claims(evidence: Path) -> str:
     for claim in in_order(listing()):
         name, scale = verdict(claim, evidence)
         result = f"{{download}}`{name}, {scale} scale </evidence/{claim.name}.json>`" if scale else name
-        lines.append(f"| {claim.fields['id']} | {{ref}}`{claim.name}` | {claim.fields['standing']} | {result} |")
+        link = f"[{claim.title}](#{claim.name})".replace("|", r"\|")
+        lines.append(f"| {claim.fields['id']} | {link} | {claim.fields['standing']} | {result} |")
     return "\n".join(lines)
 
 

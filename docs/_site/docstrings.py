@@ -1,7 +1,7 @@
 r"""Our docstrings are Markdown with $mathematics$; autodoc expects reStructuredText: this turns the one into the other.
 
-Code in backticks, formulas between dollars, emphasis, lists, doctests and indented drawings are kept; every other
-character stands for itself.
+Code in backticks, formulas between dollars, emphasis, lists, tables, doctests and indented drawings are kept; every
+other character stands for itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 
 SPAN = re.compile(r"`([^`]+)`|\$([^$]+)\$|(?<![\w*])\*([^*\s][^*]*[^*\s]|[^*\s])\*(?![\w*])")
 ITEM = re.compile(r"(- |\d+\. )")
+SEPARATOR = re.compile(r"\|( *:?-+:? *\|)+")  # the second line of a table
 
 
 def inline(text: str) -> str:
@@ -62,6 +63,8 @@ def converted(lines: list[str]) -> list[str]:
             found.append("::\n\n" + indent(dedent(text), "    "))
         elif ITEM.match(run[0]):
             found.append(items(run))
+        elif len(run) > 1 and SEPARATOR.fullmatch(run[1].strip()):
+            found.append(table([run[0], *run[2:]]))
         else:
             for number, piece in enumerate(text.split("$$")):
                 if number % 2:
@@ -80,6 +83,14 @@ def items(run: list[str]) -> str:
         else:
             grouped[-1].append(line.strip())
     return "\n".join(f"- {inline(' '.join(group)[2:].lstrip('. '))}" for group in grouped)
+
+
+def table(lines: list[str]) -> str:
+    """Return the lines of a Markdown table, its head first, as a list-table."""
+    split = [re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in lines]
+    cells = [[inline(cell.replace(r"\|", "|").strip()) for cell in row] for row in split]
+    rows = ["    * - " + "\n      - ".join(row) for row in cells]
+    return "\n".join([".. list-table::", "    :header-rows: 1", "", *rows])
 
 
 def process(_app: Sphinx, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:

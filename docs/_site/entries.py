@@ -28,6 +28,9 @@ orphan: true
 ---
 # {name}
 
+```{{members}} {name}
+```
+
 ```{{eval-rst}}
 .. automodule:: {name}
    :ignore-module-all:
@@ -43,8 +46,17 @@ class Claims(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(EVIDENCE))
         chosen = [h for h in in_order(listing()) if str(h.fields["id"]).startswith(self.arguments[0])]
-        text = "\n\n".join(line for headline in chosen for line in claim(headline))
+        text = "\n\n".join([*overview(chosen), *(line for headline in chosen for line in claim(headline))])
         return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+
+def overview(chosen: list[Headline]) -> Iterator[str]:
+    """Return a section with a table of the claims of a page, each with a link to its section."""
+    yield "## All claims of this part"
+    links = [f"[{each.title}](#{each.name})".replace("|", r"\|") for each in chosen]
+    pairs = zip(chosen, links, strict=True)
+    lines = [f"| {each.fields['id']} | {link} | {each.fields['standing']} |" for each, link in pairs]
+    yield "\n".join(["| id | claim | source gives |", "| --- | --- | --- |", *lines])
 
 
 def claim(headline: Headline) -> Iterator[str]:
@@ -98,6 +110,20 @@ class Modules(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(lines))
 
 
+class Members(SphinxDirective):
+    """`{members} vitrify.kit.norm`: a table of the public functions and classes of a module, with links to them."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        lines = ["| name | what it does |", "| --- | --- |"]
+        for node in ast.parse(source(name).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_" and ast.get_docstring(node):
+                lines.append(f"| {{py:obj}}`{node.name} <{name}.{node.name}>` | {cell(ast.get_docstring(node))} |")
+        return self.parse_text_to_nodes("\n".join(lines)) if len(lines) > 2 else []
+
+
 def modules(package: str) -> list[str]:
     """Return the names of the public modules of a package, or of a file."""
     files = sorted((SOURCES / package).rglob("*.py")) if (SOURCES / package).is_dir() else [SOURCES / f"{package}.py"]
@@ -112,9 +138,18 @@ def docstring(path: Path) -> str:
 
 def summary(name: str) -> str:
     """Return the first line of a module's docstring, as a cell of a table."""
+    return cell(docstring(source(name)))
+
+
+def source(name: str) -> Path:
+    """Return the file of a module."""
     path = SOURCES.parent.joinpath(*name.split("."))
-    text = docstring(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
-    return text.splitlines()[0].replace("|", r"\|")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def cell(text: str | None) -> str:
+    """Return the first line of a docstring as a cell of a table."""
+    return (text or "").splitlines()[0].replace("|", r"\|")
 
 
 def write_pages(_app: Sphinx) -> None:
@@ -144,8 +179,7 @@ class Door(SphinxDirective):
         public = {name: getattr(vitrify, name) for name in vitrify.PUBLIC}
         lines = ["| name | does |", "| --- | --- |"]
         for name, it in public.items():
-            said = str(it.__doc__).splitlines()[0].replace("|", r"\|")
-            lines.append(f"| {{py:obj}}`v.{name} <{it.__module__}.{it.__qualname__}>` | {said} |")
+            lines.append(f"| {{py:obj}}`v.{name} <{it.__module__}.{it.__qualname__}>` | {cell(it.__doc__)} |")
         return self.parse_text_to_nodes("\n".join(lines))
 
 
@@ -171,6 +205,7 @@ def shorten(_app: Sphinx, doctree: nodes.document) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     directives: dict[str, type[Directive]] = {
         "claims": Claims,
+        "members": Members,
         "modules": Modules,
         "door": Door,
         "catalogue": Catalogue,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
@@ -39,7 +41,7 @@ def test_every_formula_of_the_claims_and_the_docs_can_be_drawn(part: ModuleType)
     assert "border-top" in part.mathml(r"\bar p + \overline{pp^\top}")
 
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "modules"]
 DOCSTRING = r"""A sum $a_{ij}$ of `x_` and *all* of y_, |Q| in one.
 
 $$s = \sum_i
@@ -48,6 +50,10 @@ $$s = \sum_i
 - one `item`
   on two lines
 - another
+
+| sign | of |
+| --- | --- |
+| $\|v\|$ in all | length |
 
     a   drawing
 
@@ -62,6 +68,14 @@ CONVERTED = r"""A sum \ :math:`a_{ij}`\  of \ ``x_``\  and \ *all*\  of y\_, \|Q
 
 - one \ ``item``\  on two lines
 - another
+
+.. list-table::
+    :header-rows: 1
+
+    * - sign
+      - of
+    * - \ :math:`|v|`\  in all
+      - length
 
 ::
 
@@ -94,6 +108,24 @@ class Page(HTMLParser):
         self.loaded |= {given[name] for name in ("src", "href") if name in given and tag != "a"}
 
 
+PICTURES = ROOT / "docs" / "pictures"
+
+
+def test_the_gallery_has_small_pictures_with_captions_and_all_are_drawn_by_a_tool() -> None:
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    figures = re.findall(r"^```\{figure\} (\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    sizes = [(ROOT / "docs" / name).stat().st_size for name, _ in figures]
+    assert 8 <= len(figures) <= 12
+    assert max(sizes) < 300_000
+    assert sum(sizes) < 2_000_000
+    assert all(re.search(r"^:alt: .+\n\n\w.{20}", body, re.MULTILINE) for _, body in figures)
+    tree = ast.parse((ROOT / "tools" / "gallery.py").read_text(encoding="utf-8"))
+    (table,) = [node.value for node in tree.body if isinstance(node, ast.AnnAssign)]
+    assert isinstance(table, ast.Dict)
+    names = {f"{ast.literal_eval(key)}.png" for key in table.keys if key}
+    assert names | {"overview.png"} == {path.name for path in PICTURES.iterdir()}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_strict_build_has_no_warning_no_dead_link_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -116,6 +148,36 @@ def test_a_strict_build_has_no_warning_no_dead_link_and_loads_nothing_from_elsew
     assert learned.count('class="evidence') >= 10
     assert "<math" in learned
     assert len([headline for headline in listing() if headline.name.replace("_", "-") in learned]) >= 15
+    large = {path.name: path.stat().st_size for path in pages if path.stat().st_size > MAX_PAGE_BYTES}
+    assert not large
+    cells = (site / "reference" / "modules" / "vitrify.net.cells.html").read_text(encoding="utf-8")
+    assert cells.count("<table") == 2  # of its names, and of its docstring
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip("the search of the site is not tried: no chromium is installed")
+    for query, expected in SEARCHES.items():
+        first = searched(program, site, query)[:MAX_RANK]
+        assert expected <= set(first), (query, first)
+
+
+MAX_PAGE_BYTES = 300_000
+MAX_RANK = 10  # of a page that a search must find
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SEARCHES = {
+    "attention pattern": {"tutorials/regex-to-transformerlens.html", "tutorials/induction-head.html", "gallery.html"},
+    "parity": {"claims/represent.html", "claims/generalise.html", "how-to/automata.html"},
+    "Dyck": {"how-to/brackets.html", "claims/represent.html", "gallery.html"},
+    "scaling law": {"explanation/scaling-laws.html"},
+}
+
+
+def searched(program: str, site: Path, query: str) -> list[str]:
+    """Return the pages that the site's search shows for a query, the best first."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"]
+    command = [program, *options, f"{(site / 'search.html').as_uri()}?q={quote(query)}"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    links = re.findall(r'<li class="kind-\w+"><a href="([^"#?]+)', text)
+    return list(dict.fromkeys(links))
 
 
 def reached(path: Path, link: str, pages: dict[Path, Page]) -> bool:

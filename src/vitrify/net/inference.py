@@ -74,7 +74,7 @@ def batch_of(
 
 
 def logits(weights: Weights[SequenceArchitecture], sequences: Sequence[Sequence[int]]) -> Iterator[Floats]:
-    """Return the logits [1 + tokens, out] of each sequence in turn: row t is the output after t tokens."""
+    """Return the logits of each sequence: after 0, 1, … tokens, or after 1, 2, … where no pad precedes the first."""
     net = weights.architecture
     order = sorted(range(len(sequences)), key=lambda place: len(sequences[place]))
     ready: dict[int, Floats] = {}
@@ -84,7 +84,7 @@ def logits(weights: Weights[SequenceArchitecture], sequences: Sequence[Sequence[
         tokens, lengths = batch_of(net, [sequences[member] for member in members])
         out = batch_logits(weights, tokens, lengths)
         for row, member in enumerate(members):
-            ready[member] = out[row, net.pads - 1 : lengths[row]]
+            ready[member] = out[row, max(net.pads - 1, 0) : lengths[row]]
         while next_index in ready:
             yield ready.pop(next_index)
             next_index += 1

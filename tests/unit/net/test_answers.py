@@ -11,7 +11,9 @@ import pytest
 
 import vitrify as v
 from vitrify.net import answers
+from vitrify.net.architecture import Output
 from vitrify.net.inference import log_probabilities
+from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -70,3 +72,11 @@ def test_a_batch_of_sequences_of_different_lengths() -> None:
     assert np.allclose(net([])[0], long[0])
     log_probs = log_probabilities(net.architecture.output, long)
     assert np.exp(log_probs[-1]).sum() == pytest.approx(1.0)
+
+
+def test_a_net_without_pads_answers_after_the_first_token() -> None:
+    net = Transformer(("<s>", "a", "b"), Output("lm", ("a", "b")), 4, 2, pads=0)
+    arrays = {name: np.random.default_rng(0).normal(size=shape) for name, shape in net.shapes().items()}
+    answer = v.run(Weights(net, arrays), "abb", all_positions=True)
+    assert len(answer.distributions) == 3
+    assert answer.log_probs == pytest.approx([np.log(answer.distributions[t]["b"]) for t in (0, 1)])
