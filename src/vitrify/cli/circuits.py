@@ -84,10 +84,11 @@ def score(
         for name, each in agreements.items()
         if each is not None
     ]
+    alone = scores.faithfulness
     show(
         as_json,
         asdict(scores),
         TextTable(("", "precision", "recall", "F1"), rows, scores.name),
         None if scores.auc is None else f"ROC AUC over edges: {scores.auc:.4g}",
-        None if faithfulness is None else f"faithfulness, answers of the circuit alone: {faithfulness:.4g}",
+        None if alone is None else f"faithfulness, answers of the circuit alone: {alone:.4g}",
     )
