@@ -163,7 +163,8 @@ def _read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
                 raise ValueError("only matrices of a transformer may be sparse")
             if tuple(shape) != shapes.get(name) or len(shape) not in (2, 3):
                 raise ValueError(f"it must have shape {shapes.get(name)}, has {shape}")
-            arrays[name] = _csr(*(flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr")), tuple(shape))
+            data, indices, indptr = (flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
+            arrays[name] = _csr(data, indices, indptr, tuple(shape))
         except (KeyError, TypeError, ValueError) as error:
             raise FolderError(f"{path}: the sparse array {name} is damaged: {error}") from None
     arrays |= flat
