@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, product
@@ -25,6 +26,7 @@ STATED, MAY = {"verdict", "cases", "domains", "quantities"}, {"witness", "seed",
 ALL, PART = {"words", "prefixes of sentences"}, ("kind", "count", "shortest", "longest")  # kinds and parts of domains
 SOME = {"words that exercise the listed parts", "first words", "random words", "random sentences"}  # kinds, sampled
 TIE, TOLERANCE = 1e-6, 1e-9  # a margin that rounding could decide; error of a probability or a number
+MAX_BYTES = 1 << 32  # of a file
 MAX_WORDS, MAX_ENTRIES, MAX_SCORES = 1 << 22, 1 << 27, 1 << 22  # words tried; of a dense array; of one batch
 SEEN = {"none": (-np.inf, np.inf), "causal": (0, np.inf), "strict": (1, np.inf), "after": (-np.inf, -1)}  # offsets
 DAMAGE = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)  # of files
@@ -69,9 +71,17 @@ def _need(holds: object, sentence: str) -> None:
         raise Disagreement(sentence)
 
 
+def _content(folder: Path, name: str) -> bytes:
+    """Return the bytes of a file of the folder, which no link and no path may lead out of."""
+    path = folder / name
+    plain = Path(name).name == name and stat.S_ISREG(path.lstat().st_mode) and path.lstat().st_size <= MAX_BYTES
+    _need(plain, f"{name!r} is not a regular file of the folder of at most {MAX_BYTES:,} bytes")
+    return path.read_bytes()
+
+
 def _recheck(folder: Path, report: Recheck) -> None:
     data = _certificate(folder)
-    files = {name: (folder / name).read_bytes() for name in data["sha256"]}
+    files = {name: _content(folder, name) for name in data["sha256"]}
     changed = [name for name in files if hashlib.sha256(files[name]).hexdigest() != data["sha256"][name]]
     _need(not changed, f"{', '.join(changed)} changed since the certificate was written")
     config, labels, evidence = json.loads(files["config.json"]), json.loads(files["labels.json"]), data["evidence"]
@@ -113,10 +123,11 @@ def _certificate(folder: Path) -> JsonObject:
     path = folder / "certificate.json"
     if not path.is_file():
         raise FolderError(f"{folder} has no certificate.json: 'vitrify certify {folder}' writes one")
-    data: JsonObject = json.loads(path.read_bytes().decode())
+    content = _content(folder, path.name)
+    data: JsonObject = json.loads(content.decode())
     rest = {key: data[key] for key in data if key != "digest"}
     text, part = (json.dumps(d, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n" for d in (data, rest))
-    same = text == path.read_bytes() and data.get("digest") == hashlib.sha256(part).hexdigest()
+    same = text == content and data.get("digest") == hashlib.sha256(part).hexdigest()
     _need(same, "certificate.json changed since it was written")
     if data.get("schema") != SCHEMA:
         raise FolderError(f"{path} has schema {data.get('schema')}, not {SCHEMA}: 'vitrify certify {folder}' renews it")
@@ -147,8 +158,11 @@ def _arrays(content: bytes, net: JsonObject) -> dict[str, Array]:
             raise NotImplementedError(f"{name} is too large to be run here")
         values, columns, starts = (flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
         flat[name], rows = np.zeros(shape), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        np.add.at(flat[name].reshape(-1, shape[-1]), (rows, columns), values)
-    _need(all(np.isfinite(array).all() for array in flat.values()), "some weight is not a finite number")
+        once = len({*zip(rows.tolist(), columns.tolist(), strict=True)}) == len(rows)
+        _need(once and values.dtype == float, f"{name} has an entry twice, or numbers that are not float64")
+        flat[name].reshape(-1, shape[-1])[rows, columns] = values
+    finite = all(array.dtype == float and np.isfinite(array).all() for array in flat.values())
+    _need(finite, "some weight is not a finite number of type float64")
     _need(len(flat["pos_embed.W_pos"]) == net["max_length"] + net["pads"], "the positions are not the network's")
     for start in [f"blocks.{index}." for index in range(len(net["blocks"]))]:
         flat[start] = {key.removeprefix(start): array for key, array in flat.items() if key.startswith(start)}

@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from typing_extensions import TypedDict, Unpack
 
 from vitrify.arrays import Array, Arrays, Float, Int, Num
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
-from vitrify.parameters import Fault, convert, sentences
+from vitrify.parameters import Fault, NonNegative, Within, convert, sentences
 
 Reads = Literal["tokens", "vector", "rows", "image"]
 OutputKind = Literal["lm", "recogniser", "transducer", "next", "class", "values"]
 Scores = Literal["softmax", "log", "linear"]
 Record = Callable[[str, Array], None]
 Edit = Callable[[str, Array], Array]  # (name, input of a part) -> the value to use instead
+
+Size = Annotated[int, Within(0, 1 << 40)]  # a count in an architecture, which may come from a file
 
 # The tag of an architecture in config.json: the file and the value that describe it (imported when one is read).
 ARCHITECTURES = {
@@ -47,7 +49,7 @@ class Output:
     symbols: tuple[str, ...]
     scores: Scores = "softmax"
     accepting: tuple[str, ...] = ()
-    error: float = 0.0
+    error: NonNegative = 0.0
 
 
 class Options(TypedDict, total=False):

@@ -32,6 +32,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Float, Matrix, namespace
 from vitrify.errors import FolderError
+from vitrify.net.architecture import Size
 from vitrify.net.sparse import matmul
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class Cell:
     """
 
     kind: CellKind
-    state: int
-    factors: int = 0
+    state: Size
+    factors: Size = 0
     parallel: bool = False
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vitrify.arrays import Array, Arrays, Float, Floats, Int, Namespace, Num, namespace
 from vitrify.errors import InputError
-from vitrify.net.architecture import Output, Reads, Record
+from vitrify.net.architecture import Output, Reads, Record, Size
 from vitrify.net.sparse import affine
 
 Pixels = Literal["numbers", "bits", "symbols"]
@@ -30,7 +30,7 @@ CACHED = 256  # a batch of some megabytes runs twice as fast as one of hundreds
 class Convolution:
     """One convolution: its output channels, kernel and stride; `pad` zeros are put on every side."""
 
-    channels: int
+    channels: Size
     kernel: Pair
     stride: Pair = (1, 1)
     pad: Pair = (0, 0)
@@ -56,9 +56,9 @@ class Convolutional:
     reads: ClassVar[Reads] = "image"
     d_head: ClassVar[int] = 0
 
-    planes: int
-    rows: int
-    columns: int
+    planes: Size
+    rows: Size
+    columns: Size
     output: Output
     convolutions: tuple[Convolution, ...] = ()
     dense: tuple[int, ...] = ()

@@ -24,6 +24,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Float, Residual, namespace
 from vitrify.errors import FolderError
+from vitrify.net.architecture import Size
 from vitrify.net.sparse import affine
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Expert:
     """One expert: the dimensions that it reads, its hidden units, the dimensions that it writes."""
 
     reads: tuple[int, ...]
-    units: int
+    units: Size
     writes: tuple[int, ...]
 
 
@@ -46,7 +47,7 @@ class Gate:
     With `by="expert"`, experts choose sequences: `top` are active at a position on average, and `over` must be "all".
     """
 
-    top: int = 1
+    top: Size = 1
     over: Literal["all", "chosen"] = "all"
     by: Literal["token", "expert"] = "token"
 

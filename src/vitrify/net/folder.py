@@ -1,13 +1,17 @@
 """A saved model is a folder: `config.json`, `model.safetensors`, `labels.json`, the spec, and a README card.
 
 It is replaced in one step (`files.py`): a reader finds the complete old or the complete new folder. The same net
-gives the same bytes. Nothing in it is executable: no pickle.
+gives the same bytes. Nothing in it is executable: no pickle. A folder may come from anywhere: `load` reads plain files
+of the folder only, never through a link, and refuses whatever is not a network with one message.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,11 +23,13 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
 from vitrify.files import recover, whole_folder, write_text
 from vitrify.net.architecture import Architecture, from_json, to_json
-from vitrify.net.labels import labels_from_json, labels_to_json
+from vitrify.net.labels import MAX_PROBLEMS, label_problems, labels_from_json, labels_to_json
 from vitrify.net.sparse import Stack, is_sparse
 from vitrify.net.weights import Weights, has_positions
 
 FORMAT = 1
+DENSE_ONLY = ("conv.", "dense.")  # layers of convolutional nets
+MAX_JSON_BYTES = 1 << 28  # of config.json or labels.json; the largest that were built take 50 MB
 
 
 class SpecFile(Protocol):
@@ -49,23 +55,47 @@ def load(folder: Path | str, *, verify: bool = True) -> Weights[Any]:
     folder = Path(folder)
     config = _read_config(folder)
     if verify:
-        changed = [name for name, digest in config["sha256"].items() if _sha256(folder / name) != digest]
+        changed = [name for name, digest in config["sha256"].items() if _sha256(file_of(folder, name)) != digest]
         if changed:
             raise FolderError(
                 f"{folder}: {', '.join(changed)} changed since the model was built: build it again, or ask "
                 f"'vitrify certify {folder}' whether what is there now is still right"
             )
-    net = from_json(config["net"])
+    try:
+        net = from_json(config["net"])
+        shapes = net.shapes()
+    except (ArithmeticError, ValueError, MemoryError) as error:
+        raise FolderError(f"config.json describes a network that can't exist: {error!r}") from None
     labels = labels_from_json(_read_json(folder / "labels.json"))
-    return Weights(net, _read_arrays(folder / "model.safetensors"), labels, config["about"])
+    weights = Weights(net, _read_arrays(file_of(folder, "model.safetensors"), shapes), labels, config["about"])
+    if problems := label_problems(labels, net):
+        raise FolderError(f"{folder / 'labels.json'} does not fit the network: {'; '.join(problems[:MAX_PROBLEMS])}")
+    return weights
+
+
+def file_of(folder: Path, name: object) -> Path:
+    """Return the path of a file of a folder; refuses a name that leads elsewhere, and all but regular files."""
+    plain = isinstance(name, str) and "/" not in name and name not in ("", ".", "..")
+    if not plain or not str(name).isprintable():
+        raise FolderError(f"{folder}: a file of a model folder is named without folders, not {str(name)[:80]!r}")
+    path = folder / str(name)
+    try:
+        regular = stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        raise FolderError(f"{folder} is not a complete model folder: {name} is missing") from None
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} can't be read: {error}") from None
+    if not regular:
+        raise FolderError(f"{path} is not a regular file")
+    return path
 
 
 def spec_path(folder: Path) -> Path:
     """Return the file that holds the spec of a model folder."""
     name = _read_config(folder).get("spec")
-    if name is None or not (folder / name).is_file():
+    if name is None:
         raise FolderError(f"{folder} holds no spec to check the network against")
-    return folder / str(name)
+    return file_of(folder, name)
 
 
 def _is_ours(folder: Path) -> bool:
@@ -112,37 +142,58 @@ def _flat(arrays: Arrays) -> dict[str, Array]:
                 f"{name}.{part}": np.ascontiguousarray(getattr(array, part)) for part in ("data", "indices", "indptr")
             }
         else:
-            flat[name] = np.ascontiguousarray(array)
+            flat[name] = np.ascontiguousarray(array, dtype=np.float64)  # also of a net that was trained in float32
     return flat
 
 
-def _read_arrays(path: Path) -> dict[str, Matrix]:
+def _read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
+    """Return the arrays of an architecture, by name: float64, finite, sparse ones in canonical form."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
-            shapes = dict(json.loads((file.metadata() or {})["vitrify"])["sparse"])
+            sparse = dict(json.loads((file.metadata() or {})["vitrify"])["sparse"])
             flat = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise FolderError(f"{path} can't be read as weights of vitrify: {error}") from None
     arrays: dict[str, Matrix] = {}
-    if shapes:
-        from scipy.sparse import csr_array
-
-        for name, shape in shapes.items():
-            try:
-                parts = [flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr")]
-                csr = csr_array(tuple(parts), shape=(int(np.prod(shape[:-1])), shape[-1]))
-                csr.check_format(full_check=True)
-                arrays[name] = csr if len(shape) == 2 else Stack(shape[0], csr)
-            except (KeyError, TypeError, ValueError) as error:
-                raise FolderError(f"{path}: the sparse array {name} is damaged: {error}") from None
+    for name, shape in sparse.items():
+        try:
+            if name.startswith(DENSE_ONLY) or not name.split(".")[-1].startswith("W_"):
+                raise ValueError("only matrices of a transformer may be sparse")
+            if tuple(shape) != shapes.get(name) or len(shape) not in (2, 3):
+                raise ValueError(f"it must have shape {shapes.get(name)}, has {shape}")
+            data, indices, indptr = (flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
+            arrays[name] = _csr(data, indices, indptr, tuple(shape))
+        except (KeyError, TypeError, ValueError) as error:
+            raise FolderError(f"{path}: the sparse array {name} is damaged: {error}") from None
     arrays |= flat
     for name, array in arrays.items():
         values = array.data if is_sparse(array) else array
+        if values.dtype != np.float64:
+            raise FolderError(f"{path}: {name} holds numbers of type {values.dtype}, not float64")
         if not np.isfinite(values).all():
             raise FolderError(f"{path}: {name} holds a number that is not finite")
     return arrays
+
+
+def _csr(data: Array, indices: Array, indptr: Array, shape: tuple[int, ...]) -> Matrix:
+    """Return a sparse array of its three parts; ValueError unless they are in canonical form."""
+    from scipy.sparse import csr_array
+
+    rows, columns = math.prod(shape[:-1]), shape[-1]
+    if any(part.ndim != 1 for part in (data, indices, indptr)) or {indices.dtype.kind, indptr.dtype.kind} != {"i"}:
+        raise ValueError("its parts must be lists of numbers and of whole numbers")
+    if len(indptr) != rows + 1 or len(data) != len(indices) or indptr[0] != 0 or indptr[-1] != len(indices):
+        raise ValueError("its parts do not fit each other")
+    if (np.diff(indptr) < 0).any() or (len(indices) and not 0 <= indices.min() <= indices.max() < columns):
+        raise ValueError("its indices are out of range")
+    first = np.zeros(len(indices) + 1, dtype=bool)
+    first[indptr] = True  # of a row: only here may an index be no larger than the one before
+    if (~first[1:-1] & (np.diff(indices) <= 0)).any():
+        raise ValueError("its indices are not sorted, or some entry stands there twice")
+    csr = csr_array((data, indices, indptr), shape=(rows, columns))
+    return csr if len(shape) == 2 else Stack(shape[0], csr)
 
 
 def _read_config(folder: Path) -> JsonObject:
@@ -164,13 +215,21 @@ def _read_config(folder: Path) -> JsonObject:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        size = path.lstat().st_size
     except FileNotFoundError:
         raise FolderError(f"{path.parent} is not a model folder: {path.name} is missing") from None
+    except OSError as error:
+        raise FolderError(f"{path} can't be read: {error}") from None
+    if size > MAX_JSON_BYTES:
+        raise FolderError(f"{path} has {size:,} bytes; at most {MAX_JSON_BYTES:,} are read")
+    try:
+        return json.loads(file_of(path.parent, path.name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise FolderError(f"{path} can't be read: {error}") from None
     except json.JSONDecodeError as error:
         raise FolderError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:  # integers of thousands of digits; nesting thousands deep
+        raise FolderError(f"{path} can't be read: {error}") from None
 
 
 def _write_json(path: Path, data: object) -> None:
@@ -181,8 +240,6 @@ def _sha256(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise FolderError(f"{path.parent} is not a complete model folder: {path.name} is missing") from None
     except OSError as error:
         raise FolderError(f"{path} can't be read: {error}") from None
 

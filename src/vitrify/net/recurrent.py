@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from vitrify.arrays import Array, Arrays, Int, Logits, Tokens
-from vitrify.net.architecture import Output, Reads, Record
+from vitrify.net.architecture import Output, Reads, Record, Size
 from vitrify.net.cells import Cell, states
 from vitrify.net.sparse import affine, rows
 from vitrify.net.transformer_forward import Cache, Part, mlp
@@ -35,12 +35,12 @@ class Recurrent:
 
     inputs: tuple[str, ...]
     output: Output
-    max_length: int
-    d_embed: int
+    max_length: Size
+    d_embed: Size
     cell: Cell
-    units: int = 0
-    d_out: int = 0
-    pads: int = 1
+    units: Size = 0
+    d_out: Size = 0
+    pads: Size = 1
     name: str = field(default="recurrent", compare=False)
 
     @cached_property
@@ -52,6 +52,11 @@ class Recurrent:
     def moments(self) -> tuple[str, ...]:
         """The activations that pass from layer to layer: embedding, state, output of the hidden units."""
         return ("hook_embed", "blocks.0.hook_state", *(["blocks.0.hook_mlp_out"] if self.units else []))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The width of each of the `moments`."""
+        return (self.d_embed, self.cell.memory, *([self.d_out] if self.units else []))
 
     @property
     def width(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from vitrify.arrays import Floats
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
+from vitrify.parameters import Fault, convert, sentences
 
 
 @dataclass(frozen=True)
@@ -237,10 +238,15 @@ def kind_to_json(kind: Kind) -> JsonObject:
     return {"kind": kind.tag} | asdict(kind)
 
 
-def kind_from_json(data: JsonObject) -> Kind:
+def kind_from_json(data: object) -> Kind:
     """Return the kind that `kind_to_json` wrote."""
-    try:
-        fields: JsonObject = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "kind"}
-        return KINDS[data["kind"]](**fields)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FolderError(f"labels.json describes a space that this version does not know: {data!r}") from error
+    faults: list[Fault] = []
+    kind = KINDS.get(str(data.get("kind"))) if isinstance(data, dict) else None
+    if kind is None or not isinstance(data, dict):
+        raise FolderError(f"must be one of {', '.join(KINDS)}, not {str(data)[:80]}")
+    made: Kind = convert(kind, {key: value for key, value in data.items() if key != "kind"}, (), faults)
+    if not faults and isinstance(made, _Numbers) and not -np.inf < made.low <= made.high < np.inf:
+        faults.append(((), f"numbers lie between two finite ones, not {made.low} and {made.high}"))
+    if faults or not made.size:
+        raise FolderError(f"is no {kind.tag}: " + ("; ".join(sentences(faults)[:3]) or "it has no dimension"))
+    return made

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from typing_extensions import Unpack
 
 from vitrify.arrays import Array, Arrays, Int, Logits, Num
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Edit, Options, Output, Reads
+from vitrify.net.architecture import Edit, Options, Output, Reads, Size
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, Gate, expert_shapes
+from vitrify.parameters import NonNegative, Within
 
 if TYPE_CHECKING:
     from vitrify.net.transformer_forward import Cache
@@ -23,6 +24,7 @@ Mask = Literal["none", "causal", "strict", "after"]
 Residual = Literal["add", "concatenate"]
 Groups = tuple[tuple[int, ...], ...]  # of dimensions
 
+MAX_LOOPS = 1 << 16
 QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
 
 
@@ -40,10 +42,10 @@ class Head:
 
     attention: AttentionKind = "softmax"
     mask: Mask = "causal"
-    window: int | None = None
+    window: Size | None = None
     ties: Ties = "average"
-    resolution: float = 0.0
-    rotary: float = 0.0
+    resolution: NonNegative = 0.0
+    rotary: NonNegative = 0.0
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,12 @@ class Block:
     """
 
     heads: tuple[Head, ...] = ()
-    d_head: int = 0
-    d_value: int = 0
-    units: int = 0
-    d_out: int = 0  # concatenating residual only: width that each head, the MLP and the experts append
+    d_head: Size = 0
+    d_value: Size = 0
+    units: Size = 0
+    d_out: Size = 0  # concatenating residual only: width that each head, the MLP and the experts append
     experts: tuple[Expert, ...] = ()
-    router: int = 0  # hidden units that choose the expert; without any the choice is linear
+    router: Size = 0  # hidden units that choose the expert; without any the choice is linear
     cell: Cell | None = None
     gate: Gate | None = None  # of the experts
 
@@ -120,17 +122,17 @@ class Transformer:
 
     inputs: tuple[str, ...]
     output: Output
-    max_length: int
-    d_model: int
+    max_length: Size
+    d_model: Size
     blocks: tuple[Block, ...] = ()
-    pads: int = 1
+    pads: Size = 1
     residual: Residual = "add"
     norm: bool = False
-    eps: float = 0.0
+    eps: NonNegative = 0.0
     groups: tuple[Groups, ...] = ()
     reads: Reads = "tokens"
-    min_length: int = 0
-    loops: int = 1
+    min_length: Size = 0
+    loops: Annotated[int, Within(1, MAX_LOOPS)] = 1
     name: str = field(default="transformer", compare=False)
 
     def __post_init__(self) -> None:

@@ -102,7 +102,9 @@ def test_it_survives_json_and_a_folder(tmp_path: Path) -> None:
     again = load(tmp_path / "net")
     assert again.digest == weights.digest
     assert "--input" in (tmp_path / "net" / "README.md").read_text()
-    with pytest.raises(FolderError, match=r'convolutional: net.planes must be a whole number, not "x"'):
+    with pytest.raises(
+        FolderError, match=r'convolutional: net.planes must be a whole number from 0 to 1,099,511,627,776, not "x"'
+    ):
         from_json(to_json(NET) | {"planes": "x"})
 
 

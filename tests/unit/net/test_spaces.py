@@ -182,8 +182,8 @@ def test_json_round_trip(kind: Kind) -> None:
     [{}, {"kind": "colour"}, {"kind": "onehot"}, {"kind": "flag", "size": 2}, {"kind": ["flag"]}, "flag", 3, None],
 )
 def test_an_unknown_kind_is_refused(data: object) -> None:
-    with pytest.raises(FolderError, match=r"labels\.json describes a space that this version does not know"):
-        kind_from_json(data)  # type: ignore[arg-type]
+    with pytest.raises(FolderError, match=r"must be one of flag, onehot, .*, not|is no (onehot|flag): "):
+        kind_from_json(data)
 
 
 @each("count", [1, 2, 3, 4, 5, 8, 32])
