@@ -15,6 +15,7 @@ from vitrify.certification.checking import with_proof
 from vitrify.certification.evidence import Evidence, JsonData, Method, combine
 from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.errors import InputError
+from vitrify.files import bundled
 from vitrify.net.architecture import Architecture
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights, has_architecture
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from vitrify.learn.store import RunStore
 
 PACKAGE = "vitrify.claims"
-CHECKOUT = Path(__file__).parents[3]
 Standing = Literal["theorem", "experiment", "conjecture"]  # of the statement in its source, not of the check here
 Scale = Literal["quick", "paper"]  # two CPU cores, a minute or so; one GPU, some minutes
 Progress = Callable[[str], None]
@@ -141,14 +141,14 @@ class ClaimPage(Headline):
     """The name, docstring and literal fields of a claim, read without importing it; `claim_of` imports it."""
 
     def recorded(self, folder: Path | str | None = None) -> Outcome:
-        """Return the outcome that `vitrify check --keep` recorded in a folder, by default `docs/evidence`."""
-        return read_outcome(self, Path(folder or evidence_folder() or "docs/evidence") / f"{self.name}.json")
+        """Return the outcome that `vitrify check --keep` recorded in a folder, by default `evidence_folder()`."""
+        return read_outcome(self, Path(folder or evidence_folder()) / f"{self.name}.json")
 
 
-def evidence_folder() -> Path | None:
-    """Return `docs/evidence` of the working directory, or else of the checkout that this code runs from."""
-    folders = (root / "docs" / "evidence" for root in (Path.cwd(), CHECKOUT))
-    return next((folder for folder in folders if folder.is_dir()), None)
+def evidence_folder() -> Path:
+    """Return `docs/evidence` of the working directory, or else the evidence that comes with vitrify."""
+    here = Path.cwd() / "docs" / "evidence"
+    return here if here.is_dir() else bundled("docs/evidence") or here
 
 
 def read_outcome(page: Headline, path: Path) -> Outcome:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, Scale
+from vitrify.cli.options import AsJson, EvidenceFolder, Scale
 from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, console, json_line, show, status, tell, work
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
+from vitrify.optional import need
 
 if TYPE_CHECKING:
     from vitrify.claims.catalogue import Outcome
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from vitrify.registry import Headline
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="claims, or how their names begin")]
-Recorded = Annotated[Path, typer.Option("--evidence", metavar="DIR", help="where `vitrify check --keep` wrote")]
-EVIDENCE = Path("docs/evidence")
 MEANING = {  # what a certificate of a net of that construction says at least
     "proved": "margins proved for every word up to the maximum length; all short inputs, and samples, asked about",
     "exhaustive": "all short inputs, and samples of long ones, asked about",
@@ -174,11 +173,12 @@ def _caught(outcome: Outcome) -> str:
     return "rejected" if outcome.saboteur_rejected else "[red]passed[/red]"
 
 
-def evidence(names: Names = None, folder: Recorded = EVIDENCE, as_json: AsJson = False) -> None:
+def evidence(names: Names = None, folder: EvidenceFolder = None, as_json: AsJson = False) -> None:
     """Show the evidence that is kept: verdicts, at which scale, on which device."""
-    from vitrify.claims.catalogue import find
+    from vitrify.claims.catalogue import evidence_folder, find
     from vitrify.report.recorded import kept_names
 
+    folder = folder or evidence_folder()
     outcomes = [find(name).recorded(folder) for name in names or kept_names(folder)]
     rows = [
         (o.id, o.name, _verdict(o), o.scale, o.measured_on.get("device"), _caught(o), f"{o.evidence.seconds:.1f} s")
@@ -190,18 +190,18 @@ def evidence(names: Names = None, folder: Recorded = EVIDENCE, as_json: AsJson =
 
 def figure(
     names: Names = None,
-    folder: Recorded = EVIDENCE,
+    folder: EvidenceFolder = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="where to; by default, beside the evidence")
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="where to; by default, --evidence DIR or here")
     ] = None,
     kind: Annotated[str, typer.Option(help="svg, png or pdf")] = "svg",
 ) -> None:
     """Draw the figures of claims from their kept evidence; without a name, of all that have one."""
-    from vitrify.claims.catalogue import find
+    from vitrify.claims.catalogue import evidence_folder, find
     from vitrify.report.recorded import figure as drawn
     from vitrify.report.recorded import kept_names
 
-    into = out or folder
+    into, folder = out or folder or Path(), folder or evidence_folder()
     into.mkdir(parents=True, exist_ok=True)
     for headline in [find(name) for name in names or kept_names(folder)]:
         outcome = headline.recorded(folder)
@@ -220,10 +220,7 @@ def atlas(
     every: Annotated[
         bool, typer.Option("--all", help="also train for the claims that take longer than seconds")
     ] = False,
-    evidence: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="recorded evidence; by default docs/evidence here, or of the checkout"),
-    ] = None,
+    evidence: EvidenceFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the claims and write a site about them, to be opened in a browser; it goes on where it was interrupted.
@@ -233,6 +230,8 @@ def atlas(
     from vitrify.claims.catalogue import evidence_folder
     from vitrify.report.atlas import build
 
+    for module in ("jinja2", "latex2mathml", "matplotlib"):
+        need(module, "report")
     page = (out / "index.html").resolve()
     if not as_json:
         console(stderr=True).print(f"open {page}: it fills in", soft_wrap=True)

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson
+from vitrify.cli.options import AsJson, EvidenceFolder
 from vitrify.cli.render import Part, TextTable, json_line, status, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
+from vitrify.optional import need
 
 COLORS = {"as predicted": "green", "allowed, not found": "yellow", "found against a theorem": "red"}
 RECORDED = ("transformer", "LSTM", "positive", "signed", "reflections", "hybrid", "looped")
@@ -38,9 +39,7 @@ def diagnose(
     references: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="train these architectures of ours beside it: transformer …")
     ] = None,
-    evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="recorded evidence; by default, docs/evidence of a checkout")
-    ] = None,
+    evidence: EvidenceFolder = None,
     device: Annotated[str, typer.Option(help="where torch modules run")] = "cpu",
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write a report, one file")] = None,
     as_json: AsJson = False,
@@ -56,6 +55,8 @@ def diagnose(
     if target is None:
         _battery(listing(chosen(names)), as_json)
         return
+    if html:
+        need("jinja2", "report")
     remember_programs()
     declared = Budget(steps, batch, tuple(range(seeds)), _rates(lr), rows, budget)
     with status("reading") as say:

@@ -33,6 +33,12 @@ KeyValues = Annotated[
 StoreFolder = Annotated[
     Path | None, typer.Option("--store", metavar="DIR", help="the run store; by default, VITRIFY_STORE or ./runs")
 ]
+EvidenceFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--evidence", metavar="DIR", help="recorded evidence; by default docs/evidence here, or what comes with vitrify"
+    ),
+]
 
 Scale = Literal["quick", "paper"]
 CHOICES = "vitrify.choices"  # where the context of the command holds them
