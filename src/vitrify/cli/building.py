@@ -29,7 +29,9 @@ def build(
     construction: Annotated[
         str | None, typer.Option(help="the construction, by name (`vitrify list` has them all)")
     ] = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="grammars: drop derivations that are deeper")] = None,
+    depth: Annotated[
+        int | None, typer.Option(min=1, help="grammars: drop deeper derivations, rescale probabilities")
+    ] = None,
     certified: Annotated[
         bool, typer.Option("--certify", help="also certify it; one that does not hold is not written (exit 1)")
     ] = False,

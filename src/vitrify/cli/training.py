@@ -61,7 +61,7 @@ def sweep(
     retry: Retry = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train what a file describes, here or elsewhere; a sweep that was interrupted goes on where it was."""
+    """Train what a file describes, here or elsewhere; one that was interrupted resumes from its checkpoints."""
     from vitrify.learn.experiment import read_sweep
     from vitrify.learn.store import RunStore
 
@@ -100,7 +100,7 @@ def _train_on_workers(
             records = train_on_workers(groups, store, pool, callback=callback, retry=retry)
     except KeyboardInterrupt:
         err = console(stderr=True)
-        err.print(f"interrupted; what was reached is in {store.path}, and the same command goes on from there")
+        err.print(f"interrupted; the same command resumes from the last checkpoints in {store.path}")
         raise typer.Exit(1) from None
     _show_records(records, store, as_json)
 

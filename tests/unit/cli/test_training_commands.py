@@ -146,7 +146,7 @@ def test_a_sweep_by_processes_is_interrupted_and_leaves_nobody_behind(tmp_path: 
                 workers = subprocess.run(["pgrep", "-P", str(sweep.pid)], capture_output=True, text=True, check=True)
                 sweep.send_signal(signal.SIGINT)
                 break
-        assert "the same command goes on from there" in sweep.stderr.read()
+        assert "the same command resumes from the last checkpoints" in sweep.stderr.read()
     assert sweep.returncode == 1
     assert len(workers.stdout.split()) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers.stdout.split())
