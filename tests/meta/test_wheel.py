@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from bare_commands import CASES, ROOT, extras, names, prepare, problem
+from vitrify import __version__
 from vitrify.cli.app import app
 
 SRC = ROOT / "src" / "vitrify"
@@ -69,6 +72,24 @@ def needs() -> list[tuple[str, str, str]]:
 def test_an_extra_that_is_named_brings_the_library() -> None:
     assert [call for call in needs() if call[1] not in extras()[call[2]]] == []
     assert len(needs()) > 20
+
+
+def test_every_extra_is_in_the_docs_and_no_other() -> None:
+    _, _, section = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").partition("## Extras\n")
+    firsts = [line.split("|")[1] for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    assert {name for cell in firsts[1:] for name in re.findall(r"`([\w-]+)`", cell)} == set(extras())
+
+
+def test_package_readme_and_citation_describe_the_same() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    _, first, *_ = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")
+    assert project["description"] == " ".join(first.split())
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in citation
+    assert project["description"] in " ".join(citation.split())
+    assert f"\nrepository-code: {project['urls']['Repository']}\n" in citation
+    assert re.findall(r"^  - (?!name)(.+)$", citation, re.MULTILINE) == project["keywords"]
 
 
 @pytest.fixture(scope="module")
