@@ -28,6 +28,7 @@ from typing import Self
 
 from vitrify.errors import FolderError
 
+PACKAGE = Path(__file__).parent
 EXCHANGE = 2  # RENAME_EXCHANGE of Linux
 HERE = -100  # AT_FDCWD of Linux: paths are relative to the current folder
 NO_LOCKS = {errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS}  # of disks on which no file can be locked
@@ -44,6 +45,11 @@ REMEDIES = {
     errno.ENOTDIR: "a part of its path is a file: name another place",
     errno.EEXIST: "a file stands in its place: name another place",
 }
+
+
+def bundled(folder: str) -> Path | None:
+    """Return a folder that comes with the code: in an installed wheel inside the package, else in the checkout."""
+    return next((root / folder for root in (PACKAGE, PACKAGE.parents[1]) if (root / folder).is_dir()), None)
 
 
 def put(path: Path, content: str | bytes) -> bool:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vitrify.files import bundled
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vitrify.registry import Headline
 
-CHECKOUT = Path(__file__).parents[3]
 
-
-def evidence_folder() -> Path | None:
-    """Return `docs/evidence` of the working directory, or else of the checkout that this code runs from."""
-    folders = (root / "docs" / "evidence" for root in (Path.cwd(), CHECKOUT))
-    return next((folder for folder in folders if folder.is_dir()), None)
+def evidence_folder() -> Path:
+    """Return `docs/evidence` of the working directory, or else the evidence that comes with vitrify."""
+    here = Path.cwd() / "docs" / "evidence"
+    return here if here.is_dir() else bundled("docs/evidence") or here
 
 
 def matches(page: Headline, words: Sequence[str]) -> bool:

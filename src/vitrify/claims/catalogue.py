@@ -141,8 +141,8 @@ class ClaimPage(Headline):
     """The name, docstring and literal fields of a claim, read without importing it; `claim_of` imports it."""
 
     def recorded(self, folder: Path | str | None = None) -> Outcome:
-        """Return the outcome that `vitrify check --keep` recorded in a folder, by default `docs/evidence`."""
-        return read_outcome(self, Path(folder or evidence_folder() or "docs/evidence") / f"{self.name}.json")
+        """Return the outcome that `vitrify check --keep` recorded in a folder, by default `evidence_folder()`."""
+        return read_outcome(self, Path(folder or evidence_folder()) / f"{self.name}.json")
 
 
 def read_outcome(page: Headline, path: Path) -> Outcome:

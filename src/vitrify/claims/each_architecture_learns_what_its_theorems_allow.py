@@ -40,6 +40,7 @@ from vitrify.learn.agreement import PREDICTED, WORDS, agreement
 from vitrify.learn.cost import parameters
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.recipe import Recipe
+from vitrify.optional import need
 from vitrify.sandboxes.medley import Medley
 
 MARGIN, MIN_SEEDS = 0.1, 0.8  # least difference of accuracy in a published separation; share of the seeds
@@ -115,10 +116,9 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from matplotlib.patches import Patch, Rectangle
-
     from vitrify.learn.figures import heat, sheet
 
+    patches = need("matplotlib.patches", "report")
     (data,) = figures.values()
     names, tasks, table = data["architectures"], data["tasks"], np.array(data["accuracy"])
     title = f"Accuracy after {data['budget']}: median [min, max] of {data['seeds']} seeds"
@@ -134,14 +134,15 @@ def draw(figures: Figures) -> Figure:
         text = "\n".join([*lines, f"{can}   lr {data['rates'][row][column]:g}"])
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if median > 0.6 else "black")
         if edge := EDGES.get(agreement(float(median), predicted)):
-            axes.add_patch(Rectangle((column - 0.47, row - 0.45), 0.94, 0.9, fill=False, edgecolor=edge, linewidth=2.5))
+            corner = column - 0.47, row - 0.45
+            axes.add_patch(patches.Rectangle(corner, 0.94, 0.9, fill=False, edgecolor=edge, linewidth=2.5))
     heads = [f"{task}\n{short} → {long} tokens" for task, (short, long) in zip(tasks, data["lengths"], strict=True)]
     axes.set_xticks(range(len(tasks)), heads, fontsize=8)
     axes.set_yticks(
         range(len(names)), [f"{name}\n{data['parameters'][name]:,} parameters" for name in names], fontsize=8
     )
     axes.spines[:].set_visible(False)
-    marks = [Patch(fill=False, edgecolor=edge, linewidth=2.5, label=label) for label, edge in EDGES.items()]
+    marks = [patches.Patch(fill=False, edgecolor=edge, linewidth=2.5, label=label) for label, edge in EDGES.items()]
     axes.legend(handles=marks, loc="upper left", bbox_to_anchor=(0, -0.12), ncols=2, fontsize=8, frameon=False)
     return figure
 

@@ -27,7 +27,7 @@ def build(
     construction: Annotated[
         str | None, opt("Name of a construction (see `vitrify list`).", autocompletion=CONSTRUCTIONS)
     ] = None,
-    depth: Annotated[int | None, opt("Grammars: drop derivations deeper than this.", min=1)] = None,
+    depth: Annotated[int | None, opt("Grammars: drop deeper derivations, rescale probabilities.", min=1)] = None,
     order: Annotated[
         int | None, opt("Fit an n-gram model of this order to a text, one sentence per line.", min=1)
     ] = None,

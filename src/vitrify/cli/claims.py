@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from vitrify.cli.options import ATLAS, AsJson, Open, Scale, arg, browse, complete, construction_names, entries, opt
+from vitrify.cli.options import (
+    ATLAS,
+    AsJson,
+    EvidenceFolder,
+    Open,
+    Scale,
+    arg,
+    browse,
+    complete,
+    construction_names,
+    entries,
+    opt,
+)
 from vitrify.cli.render import (
     VERDICT_COLORS,
     Part,
@@ -28,6 +40,7 @@ from vitrify.cli.render import (
 )
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
+from vitrify.optional import need
 
 if TYPE_CHECKING:
     from vitrify.claims.catalogue import ClaimPage, Outcome
@@ -37,7 +50,6 @@ if TYPE_CHECKING:
 CLAIM_NAMES = complete(lambda: entries("vitrify.claims"))
 ALL_NAMES = complete(lambda: [*entries("vitrify.claims"), *construction_names()])
 Names = Annotated[list[str] | None, arg("Claims, by name, id (R14) or words.", "NAME…", autocompletion=CLAIM_NAMES)]
-Recorded = Annotated[Path | None, opt("Recorded evidence. Default: docs/evidence.", "--evidence", metavar="DIR")]
 Section = Literal["represent", "limits", "learn", "generalize"]
 Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "undecided", "none"]
@@ -247,7 +259,7 @@ def _caught(outcome: Outcome) -> str:
     return "rejected" if outcome.saboteur_rejected else "[red]passed[/red]"
 
 
-def evidence(names: Names = None, folder: Recorded = None, as_json: AsJson = False) -> None:
+def evidence(names: Names = None, folder: EvidenceFolder = None, as_json: AsJson = False) -> None:
     """Show recorded evidence: the verdict on each claim, the scale and the device of the run."""
     outcomes = [page.recorded(folder) for page in _recorded_pages(names, folder)]
     rows = [
@@ -260,24 +272,18 @@ def evidence(names: Names = None, folder: Recorded = None, as_json: AsJson = Fal
 
 def _recorded_pages(names: list[str] | None, folder: Path | None) -> list[ClaimPage]:
     """Return the named claims, or all that have evidence in a folder."""
+    from vitrify.claims import evidence_folder
     from vitrify.claims.catalogue import find
     from vitrify.report.recorded import kept_names
 
-    return _named(names) if names else [find(name) for name in kept_names(_folder(folder))]
-
-
-def _folder(given: Path | None) -> Path:
-    """Return the folder of recorded evidence."""
-    from vitrify.claims import evidence_folder
-
-    return given or evidence_folder() or Path("docs/evidence")
+    return _named(names) if names else [find(name) for name in kept_names(folder or evidence_folder())]
 
 
 def figure(
     names: Names = None,
-    folder: Recorded = None,
+    folder: EvidenceFolder = None,
     out: Annotated[
-        Path | None, opt("Folder to write. Default: with the evidence.", "--out", "-o", metavar="DIR")
+        Path | None, opt("Folder to write. Default: --evidence DIR, or here.", "--out", "-o", metavar="DIR")
     ] = None,
     kind: Annotated[Literal["svg", "png", "pdf"], opt("Format of the figures.")] = "svg",
     as_json: AsJson = False,
@@ -285,7 +291,7 @@ def figure(
     """Draw the figures of claims from their recorded evidence; without a name, of all claims that have a figure."""
     from vitrify.report.recorded import figure as drawn
 
-    into = out or _folder(folder)
+    into = out or folder or Path()
     into.mkdir(parents=True, exist_ok=True)
     files = []
     for page in _recorded_pages(names, folder):
@@ -303,7 +309,7 @@ def atlas(
         list[str] | None, opt("Only this claim; repeatable.", metavar="NAME", autocompletion=CLAIM_NAMES)
     ] = None,
     every: Annotated[bool, opt("Also train networks, instead of showing recorded evidence.", "--all")] = False,
-    folder: Recorded = None,
+    folder: EvidenceFolder = None,
     opens: Open = False,
     as_json: AsJson = False,
 ) -> None:
@@ -314,6 +320,8 @@ def atlas(
     from vitrify.claims import evidence_folder
     from vitrify.report.atlas import build
 
+    for module in ("jinja2", "latex2mathml", "matplotlib"):
+        need(module, "report")
     page = (out / "index.html").resolve()
     if not as_json:
         console(stderr=True).print(f"writing {page}: it can be opened now, and fills in", soft_wrap=True)

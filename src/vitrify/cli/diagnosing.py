@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from vitrify.cli.options import AsJson, arg, opt
+from vitrify.cli.options import AsJson, EvidenceFolder, arg, opt
 from vitrify.cli.render import Part, TextTable, console, json_line, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
+from vitrify.optional import need
 
 COLORS = {"as predicted": "green", "allowed, not found": "yellow", "found against a theorem": "red"}
 RECORDED = ("transformer", "LSTM", "positive", "signed", "reflections", "hybrid", "looped")
@@ -30,7 +31,7 @@ def diagnose(
     rows: Annotated[int, opt("Sequences per test.", min=1)] = 256,
     kind: Annotated[str | None, opt("Kind whose theorems apply: transformer, 'one layer', looped, LSTM, …")] = None,
     references: Annotated[str | None, opt("Also train these architectures: transformer, …", metavar="NAME,…")] = None,
-    evidence: Annotated[Path | None, opt("Folder of recorded evidence. Default: docs/evidence.", metavar="DIR")] = None,
+    evidence: EvidenceFolder = None,
     device: Annotated[str, opt("Device of torch modules.")] = "cpu",
     threads: Annotated[int, opt("CPU threads of torch.", min=1)] = 1,
     html: Annotated[Path | None, opt("Write a report in one HTML file.", metavar="FILE")] = None,
@@ -47,6 +48,8 @@ def diagnose(
     if target is None:
         _battery(listing(chosen(names)), as_json)
         return
+    if html:
+        need("jinja2", "report")
     os.environ["OMP_NUM_THREADS"] = str(threads)  # torch reads it when the target imports it
     remember_programs()
     declared = Budget(steps, batch, tuple(range(seeds)), _rates(lr), rows, budget)

@@ -42,6 +42,10 @@ KeyValues = Annotated[
 ]
 StoreFolder = Annotated[Path | None, opt("Run store. Default: VITRIFY_STORE, or ./runs.", "--store", metavar="DIR")]
 Open = Annotated[bool, opt("Open it in a browser.", "--open")]
+EvidenceFolder = Annotated[
+    Path | None, opt("Recorded evidence. Default: ./docs/evidence, or vitrify's own.", "--evidence", metavar="DIR")
+]
+
 Scale = Literal["quick", "paper"]
 ATLAS = Path("build/atlas")  # written by `atlas`, served by `serve`
 CHOICES = "vitrify.choices"  # key in the metadata of the command's context

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vitrify.cli.options import ATLAS, Open, StoreFolder, browse, opt
-from vitrify.errors import InputError
+from vitrify.optional import need
 
 START_SECONDS = 1.0  # until the server accepts connections
 
@@ -23,12 +23,12 @@ def serve(
     opens: Open = False,
 ) -> None:
     """Serve the atlas and the glass box to a browser on this machine, until interrupted."""
-    try:
-        from vitrify.web.app import address, guarded
-        from vitrify.web.app import serve as served
-        from vitrify.web.site import ServerSettings
-    except ImportError as error:
-        raise InputError(f"the app needs {error.name}: install vitrify[web]") from None
+    for module in ("fastapi", "jinja2", "uvicorn"):
+        need(module, "web")
+    from vitrify.web.app import address, guarded
+    from vitrify.web.app import serve as served
+    from vitrify.web.site import ServerSettings
+
     settings = guarded(ServerSettings(host=host, port=port, atlas=atlas, store=store, token=token))
     typer.echo(f"open {address(settings)} (Ctrl+C ends)", err=True)
     if opens:

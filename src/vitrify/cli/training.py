@@ -106,7 +106,7 @@ def _train_on_workers(
             records = train_on_workers(groups, store, pool, callback=callback, retry=retry)
     except KeyboardInterrupt:
         err = console(stderr=True)
-        err.print(f"interrupted; progress is saved in {store.path}, and the same command resumes")
+        err.print(f"interrupted; the same command resumes from the last checkpoints in {store.path}")
         raise typer.Exit(1) from None
     _show_records(records, store, as_json)
 

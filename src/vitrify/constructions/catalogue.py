@@ -52,8 +52,8 @@ ToleranceOfMeans: TypeAlias = Annotated[
 Mode: TypeAlias = Annotated[
     Literal["bounded", "layernorm"], Help("how counts are compared; the weights of layernorm know no length")
 ]
-Dimension: TypeAlias = Annotated[int, Within(1), Help("dimensions of a word's code; by default, enough for all")]
-Units: TypeAlias = Annotated[int, Within(1), Help("hidden units; by default, enough for all")]
+Dimension: TypeAlias = Annotated[int, Within(1), Help("dimensions of a word's code; the default may fail for a seed")]
+Units: TypeAlias = Annotated[int, Within(1), Help("hidden units; the default may fail for a seed")]
 Seed: TypeAlias = Annotated[int, Within(0), Help("seed of the random codes")]
 
 

@@ -160,9 +160,7 @@ def runner(folder: Path, precision: Precision) -> Run:
 
 def loaded(kind: type[PreTrainedModel], folder: Path, precision: Precision) -> Run:
     """A model of Hugging Face, loaded from a folder and nowhere else; answers in the order of our output symbols."""
-    torch = need("torch", EXTRA)
-    from transformers.utils import logging
-
+    torch, logging = need("torch", EXTRA), need("transformers.utils.logging", EXTRA)
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:

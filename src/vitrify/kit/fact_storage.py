@@ -132,7 +132,7 @@ def fact_heads(codes: FactCodes) -> tuple[Memory, Floats, Floats]:
 
 
 def hebbian_dimension(associations: int) -> int:
-    """Return the least dimension in which a Hebbian memory is likely to recall all associations."""
+    """Return the default dimension of a Hebbian memory; it seldom suffices where many words share an answer."""
     dimension = MIN_DIMENSION
     while dimension**2 / (HEBBIAN_LOAD * math.log(dimension)) < associations:
         dimension += 1
@@ -140,7 +140,7 @@ def hebbian_dimension(associations: int) -> int:
 
 
 def fitted_dimension(associations: int, outputs: int) -> int:
-    """Return the least dimension in which a fitted memory is likely to recall all associations."""
+    """Return the default dimension of a fitted memory: it has at least 12.5 parameters per association."""
     dimension = MIN_DIMENSION
     while max(dimension, FITTED_LOAD * dimension * min(dimension, outputs - 1)) < associations:
         dimension += 1
@@ -148,14 +148,14 @@ def fitted_dimension(associations: int, outputs: int) -> int:
 
 
 def layered_sizes(questions: int, outputs: int, dimension: int | None, units: int | None) -> tuple[int, int]:
-    """Return a dimension and the least number of units likely to recall all questions, about five per dimension."""
+    """Return the dimension and the units of a memory, by default with 12.5 parameters per question or more."""
     size = dimension or max(MIN_DIMENSION, math.isqrt(5 * questions // 2))
     needed = max(MIN_DIMENSION, math.ceil(questions / max(1.0, FITTED_LOAD * min(size, outputs - 1))))
     return size, units or needed
 
 
 def heads_dimension(spec: Facts) -> int:
-    """Return the dimension in which attention alone is likely to recall all facts."""
+    """Return the default dimension of a memory of facts in attention alone."""
     most_answers = max(map(len, answers_by_relation(spec).values()))
     return max(
         MIN_DIMENSION,

@@ -34,8 +34,7 @@ STYLE: Any = {"svg.hashsalt": "vitrify", "font.size": 10, "axes.spines.top": Fal
 def made(make: Callable[[], Figure]) -> Iterator[Figure]:
     """Make a figure in the house's style, to be saved inside."""
     need("matplotlib", "report").use("agg")
-    from matplotlib import pyplot as plt
-
+    plt = need("matplotlib.pyplot", "report")
     with plt.rc_context(STYLE):
         figure = make()
         try:
@@ -54,9 +53,7 @@ def saved(make: Callable[[], Figure], out: Path) -> None:
 
 def sheet(rows: int, columns: int, title: str = "", width: float = 4.2, height: float = 3.4) -> tuple[Figure, Array]:
     """A figure of `rows` times `columns` planes, each of that size in inches; the planes as an array [row, column]."""
-    from matplotlib import pyplot as plt
-
-    figure, planes = plt.subplots(
+    figure, planes = need("matplotlib.pyplot", "report").subplots(
         rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
     )
     if title:

@@ -99,8 +99,7 @@ def _known(headline: Headline, store: EvidenceStore, scale: Scale, every: bool, 
         )
     if outcome:
         return AtlasEntry(headline, "recorded", outcome)
-    where = f"in {evidence}" if evidence else "here: it comes with a checkout of the code, in docs/evidence"
-    why = f"This claim trains networks, and its evidence is not {where}; the command below measures it."
+    why = f"This claim trains networks, and its evidence is not in {evidence}; the command below measures it."
     return AtlasEntry(headline, "absent", why=why)
 
 

@@ -2,7 +2,7 @@
 
 A check of the same code gives the same evidence, so what was found is kept under a digest of the code: every file of
 the package but those that only show things, and but other claims, unless this one imports them or looks at all.
-Claims that train networks take what is recorded in a checkout, `docs/evidence`, unless they are quick or asked for.
+Claims that train networks take recorded evidence, unless they are quick or asked for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vitrify.report.recorded import place, written
 
 Origin = Literal["live", "recorded", "waiting", "absent", "broken"]
 SOURCES = Path(vitrify.__file__).parent
-SHOWING = ("report", "interop", "web", "cli")  # rooms that no check depends on
+SHOWING = ("report", "interop", "web", "cli", "examples", "docs")  # folders that no check depends on
 PARTS = {
     "R": ("Represent", "what networks can be: weights that are built and certified"),
     "B": ("Limits", "what no network of a size can do: protocols, refuters and circuits that run"),

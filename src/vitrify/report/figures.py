@@ -24,6 +24,7 @@ from vitrify.claims.catalogue import Outcome, claim_of
 from vitrify.encoding import JsonObject, canonical
 from vitrify.files import put
 from vitrify.learn.figures import made, sheet
+from vitrify.optional import need
 from vitrify.registry import Headline
 from vitrify.report.evidence import SOURCES
 
@@ -189,8 +190,7 @@ def _label(artist: Artist, entries: Sequence[Entry]) -> str:
 
 def _look(artist: Artist) -> tuple[str, str]:
     """The colour of an artist, and how its lines are broken; bands go with whole lines."""
-    from matplotlib.colors import to_hex
-
+    to_hex = need("matplotlib.colors", "report").to_hex
     style = artist.get_linestyle() if hasattr(artist, "get_linestyle") else "-"
     for source in ("get_color", "get_facecolor", "get_edgecolor"):
         value: Artist = getattr(artist, source)() if hasattr(artist, source) else None
@@ -204,10 +204,9 @@ def _look(artist: Artist) -> tuple[str, str]:
 
 def _axis(axis: Artist) -> JsonObject:
     """Return the label of an axis, and its tick labels where they are names."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter
-
-    named = {}
-    if isinstance(axis.get_major_locator(), FixedLocator) and isinstance(axis.get_major_formatter(), FuncFormatter):
+    ticker, named = need("matplotlib.ticker", "report"), {}
+    fixed = isinstance(axis.get_major_locator(), ticker.FixedLocator)
+    if fixed and isinstance(axis.get_major_formatter(), ticker.FuncFormatter):
         ticks = zip(axis.get_majorticklocs().tolist(), axis.get_ticklabels(), strict=False)
         named = {f"{place:g}": " ".join(label.get_text().split()) for place, label in ticks}
     return {"label": " ".join(axis.get_label_text().split()), "names": named}

@@ -34,8 +34,6 @@ BEFORE = re.compile(rf"(?<=[\w}}])\s*(?={NAMES})")
 
 def markup(text: str, claims: Container[str] = (), root: str = "") -> Markup:
     """A sentence as HTML; names in `claims` become links; `root` is the relative path to the site's top."""
-    from markupsafe import Markup
-
     pieces, end = [], 0
     for match in PARTS.finditer(text):
         pieces.append(escape(text[end : match.start()]))
@@ -52,7 +50,8 @@ def markup(text: str, claims: Container[str] = (), root: str = "") -> Markup:
         else:
             pieces.append(f'<abbr title="{READ[tag]}">[{tag}]</abbr>')
         end = match.end()
-    return Markup("".join([*pieces, escape(text[end:])]))
+    html: Markup = need("markupsafe", "report").Markup("".join([*pieces, escape(text[end:])]))
+    return html
 
 
 @cache

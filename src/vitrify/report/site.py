@@ -16,6 +16,7 @@ from vitrify.claims.catalogue import SECTIONS
 from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.files import keep_only, put
 from vitrify.learn.agreement import WORDS, agreement
+from vitrify.optional import need
 from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
 from vitrify.report.figures import Drawing, Drawings
 from vitrify.report.frame import STATIC, page
@@ -159,11 +160,10 @@ class Site:
 
 def _labelled(drawing: Drawing, name: str) -> JsonObject:
     """A drawing to stand in a page, with words for those who can't see it."""
-    from markupsafe import Markup, escape
-
-    label = escape(f"{name}: the figure of its evidence")
+    markupsafe = need("markupsafe", "report")
+    label = markupsafe.escape(f"{name}: the figure of its evidence")
     svg = drawing.svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    return {"svg": Markup(svg), "points": Markup(drawing.points)}
+    return {"svg": markupsafe.Markup(svg), "points": markupsafe.Markup(drawing.points)}
 
 
 def _provenance(row: AtlasEntry) -> str:

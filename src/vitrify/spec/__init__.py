@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from vitrify.errors import InputError, SpecError
+from vitrify.files import bundled
 from vitrify.spec.kinds import Spec, suffix_of, suffixes
 
 
@@ -25,6 +26,9 @@ def read_spec(path: Path) -> Spec:
     suffix = suffix_of(path.name)
     if suffix is None:
         raise SpecError([unknown_suffix(str(path))])
+    example = (bundled("examples") or path.parent) / path.name
+    if example.exists() and not path.exists():
+        raise SpecError([f"{path}: no such file; vitrify comes with {example}"])
     _, module, name = suffixes()[suffix]
     spec: Spec = getattr(import_module(module), name).read(path)
     return spec

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from vitrify.errors import InputError
+from vitrify.optional import need
 from vitrify.report.frame import STATIC
 from vitrify.web.guard import Guard
 from vitrify.web.site import HERE, ServerSettings, WebApp
@@ -90,9 +91,7 @@ def address(settings: ServerSettings) -> str:
 
 def serve(settings: ServerSettings) -> None:
     """Serve the app until it is interrupted."""
-    import uvicorn
-
-    uvicorn.run(
+    need("uvicorn", "web").run(
         application(settings),
         host=settings.host,
         port=settings.port,

@@ -1,21 +1,18 @@
-"""The specs that come with vitrify: those in `examples/` of a checkout, which a wheel carries in the package."""
+"""The example specs that come with vitrify."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
 
-import vitrify
+from vitrify.files import bundled
 from vitrify.spec.kinds import suffix_of, suffixes
-
-PACKAGE = Path(vitrify.__file__).parent
-FOLDERS = (PACKAGE / "examples", PACKAGE.parents[1] / "examples")
 
 
 @cache
 def examples() -> dict[str, Path]:
-    """Example files by name, simple ones first within a kind; an install without them has none."""
-    folder = next((folder for folder in FOLDERS if folder.is_dir()), None)
+    """Return the example files by name, in alphabetical order."""
+    folder = bundled("examples")
     files = sorted(folder.iterdir()) if folder else []
     return {path.name: path for path in files if suffix_of(path.name)}
 

@@ -40,6 +40,24 @@ def test_words_may_share_answers(shape: str, count: int, outputs: int) -> None:
     assert said(build(spec, shape), spec) == [answer for _, answer in spec.pairs]
 
 
+def refusals(shape: str, spec: Associations, seeds: int) -> int:
+    """Count the seeds with which the default dimension does not suffice."""
+    count = 0
+    for seed in range(seeds):
+        try:
+            build(spec, shape, seed=seed)
+        except BuildRefused:
+            count += 1
+    return count
+
+
+def test_the_default_dimension_suffices_for_most_seeds_but_not_for_shared_answers_of_a_sum() -> None:
+    different, shared = random_associations(30, seed=0), random_associations(30, seed=0, outputs=10)
+    fitted, hebbian, least_squares, mlp = (refusals(shape, different, 120) for shape in SHAPES)
+    assert fitted == least_squares == mlp == 0 < hebbian < 6
+    assert refusals("hebbian", shared, 40) > 20 > refusals("fitted", shared, 40) == 0
+
+
 def test_the_value_matrix_is_the_sum_of_associations() -> None:
     spec = random_associations(50, seed=2)
     weights = assemble(linear_memory(spec, rule="hebbian", dimension=60, seed=5))

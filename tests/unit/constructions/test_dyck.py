@@ -29,6 +29,16 @@ def said(weights: Weights, text: str) -> list[frozenset[str]]:
     return [frozenset(s for s, x in zip(symbols, row, strict=True) if x > 0) for row in found]
 
 
+def test_after_an_illegal_prefix_nets_still_name_brackets() -> None:
+    language = Dyck.of("( ) [ ]", depth=2, length=8)
+    nets = [build(language, name) for name in ("dyck", "dyck-elman", "dyck-lstm")]
+    illegal = [text for text in all_texts("()[]", 3) if language.stack(text) is None]
+    assert len(illegal) > 50
+    assert not language.next_words(")(")
+    assert all(said(net, text)[-1] for net in nets for text in illegal)
+    assert [said(net, ")(")[-1] for net in nets] == [{"(", ")", "[", "</s>"}, {"(", ")", "["}, {"(", ")", "["}]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @pytest.mark.parametrize(("kinds", "depth", "longest"), [(1, 2, 7), (2, 1, 4), (2, 3, 5), (3, 2, 4)])

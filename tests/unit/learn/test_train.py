@@ -186,6 +186,21 @@ def test_what_a_store_holds_is_not_trained_again(tmp_path: Path, four: list[Run]
         assert store.curve(record) == list(run.curve)
 
 
+def test_training_that_was_stopped_before_its_first_checkpoint_starts_again(tmp_path: Path) -> None:
+    store, steps = RunStore(tmp_path / "runs"), list[int]()
+
+    def stop(event: TrainEvent) -> None:
+        steps.append(event.step)
+        if event.step == 6:
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            train(TINY, MARKOV, members=4, recipe=SHORT, store=store, callback=stop)
+        assert {record.state for record in store.runs()} == {"new"}
+    assert steps.count(0) == 2
+
+
 def test_training_that_was_stopped_resumes_from_its_store(tmp_path: Path, four: list[Run]) -> None:
     steps: list[int] = []
 

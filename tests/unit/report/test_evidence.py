@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from atlas_rows import AUTOMATA, DEPTH, HEADLINES, MAP, RECORDED
-from vitrify import claims
+from vitrify import files
 from vitrify.claims import evidence_folder
 from vitrify.files import keep_only, put
 from vitrify.report import evidence
@@ -86,7 +86,7 @@ def test_what_is_kept_is_json_whatever_its_keys_are() -> None:
     }
 
 
-def test_recorded_evidence_is_found_in_a_checkout_and_missed_elsewhere(
+def test_recorded_evidence_comes_with_a_checkout_and_with_an_installed_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert evidence_folder() == RECORDED
@@ -94,8 +94,12 @@ def test_recorded_evidence_is_found_in_a_checkout_and_missed_elsewhere(
     monkeypatch.chdir(tmp_path)
     assert evidence_folder() == tmp_path / "docs" / "evidence"
     monkeypatch.chdir(tmp_path / "docs")
-    monkeypatch.setattr(claims, "CHECKOUT", tmp_path / "lib")
-    assert evidence_folder() is None
+    assert evidence_folder() == RECORDED
+    package = tmp_path / "lib" / "site" / "package"
+    monkeypatch.setattr(files, "PACKAGE", package)
+    assert evidence_folder() == tmp_path / "docs" / "docs" / "evidence"
+    (package / "docs" / "evidence").mkdir(parents=True)
+    assert evidence_folder() == package / "docs" / "evidence"
     assert recorded(HEADLINES[DEPTH], None) is None
     assert recorded(HEADLINES[DEPTH], tmp_path) is None
     (tmp_path / f"{DEPTH}.json").write_text("{half of")

@@ -50,6 +50,13 @@ def test_the_parts_have_no_question_in_common_and_together_all() -> None:
     assert (targets[:, -1] == tokens[:, ::2].sum(axis=1) % 5).all()
 
 
+def test_where_nothing_is_held_out_test_questions_repeat_training_questions() -> None:
+    train, test = (
+        {tuple(tokens) for tokens in drawn(Modular(5), 200, split).tokens.tolist()} for split in ("train", "test")
+    )
+    assert len(train & test) > 20  # of 25 questions
+
+
 def test_unigrams_of_products_are_their_frequencies() -> None:
     sandbox = Modular(6, "*", 3)
     guess = np.exp(jax.jit(sandbox.unigram)(jax.tree.map(lambda x: x[0], drawn(sandbox, 1))))

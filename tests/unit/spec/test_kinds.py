@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitrify.errors import InputError
+from vitrify.errors import InputError, SpecError
 from vitrify.registry import Declaration
 from vitrify.spec import find_spec, kinds, read_spec
 from vitrify.spec.automata.families import cyclic
@@ -167,3 +167,8 @@ def test_a_name_is_a_file_or_a_family(tmp_path: Path) -> None:
     assert find_spec("cyclic:3") == cyclic(3)
     (tmp_path / "a.regex").write_text("a*")
     assert find_spec(tmp_path / "a.regex") == find_spec(str(tmp_path / "a.regex"))
+
+
+def test_a_missing_file_with_the_name_of_an_example_names_the_example(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"no such file; vitrify comes with .*examples/weather\.arpa"):
+        find_spec(tmp_path / "weather.arpa")

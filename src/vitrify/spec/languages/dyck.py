@@ -119,7 +119,8 @@ class Dyck(Spec):
         """Return the brackets that may come next, with `</s>` where a word may end; empty after an illegal prefix.
 
         A prefix is illegal if no word of the language begins with it: a bracket closes out of order, or more than
-        `depth` are open. Certificates do not cover what a network outputs after such a prefix.
+        `depth` are open. Networks do not detect this, and certificates do not cover it: they then output a set that
+        means nothing.
         """
         waiting = self.stack(history)
         return frozenset() if waiting is None else self._following(waiting)
