@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class Claims(SphinxDirective):
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
-def overview(chosen: list[Headline]) -> Iterator[str]:
+def overview(chosen: Sequence[Headline]) -> Iterator[str]:
     """Return a section with a table of the claims of a page, each with a link to its section."""
     yield "## All claims of this part"
     links = [f"[{each.title}](#{each.name})".replace("|", r"\|") for each in chosen]
