@@ -50,6 +50,8 @@ CASES = (
     Case("explain net"),
     Case("run net a b b a"),
     Case("run ngram sun --generate 3"),
+    Case("build {examples}/weather.txt --order 2 -o text"),
+    Case("perplexity text {examples}/week.txt"),
     Case("certify net --mutants 3"),
     Case("recheck net"),
     Case("bound"),

@@ -20,7 +20,7 @@ EMPTY = f"before\n{BEGIN}\n{END}\nafter\n"
 @pytest.mark.long
 def test_every_claim_has_a_line_and_nothing_else_changes() -> None:
     text = written(EMPTY, EVIDENCE, all_claims)
-    lines = re.findall(r"^\| ([A-Z]\d+) \| \{ref\}`(\w+)` \| (\w+) \| (.+) \|$", text, re.MULTILINE)
+    lines = re.findall(r"^\| ([A-Z]\d+) \| \[.+\]\(#(\w+)\) \| (\w+) \| (.+) \|$", text, re.MULTILINE)
     known = {headline.name: headline for headline in listing()}
     assert sorted(name for _, name, _, _ in lines) == sorted(known)
     assert all(known[name].fields["id"] == row and known[name].fields["standing"] == s for row, name, s, _ in lines)
