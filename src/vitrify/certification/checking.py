@@ -32,7 +32,6 @@ class NetCheck(Protocol):
         self, weights: Weights[Architecture], progress: Progress | None = None, *, hardest_first: bool = False
     ) -> Evidence:
         """Check a net; stops at the first wrong answer, which becomes the witness."""
-        ...
 
 
 def net_check(

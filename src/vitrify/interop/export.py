@@ -63,15 +63,12 @@ class ExportLayout(Protocol):
 
     def refusal(self, weights: Weights[Architecture]) -> list[str]:
         """The features of a network that it can't represent."""
-        ...
 
     def write(self, weights: Weights[Architecture], folder: Path, precision: Precision) -> str:
         """Write the network; the name of the layout."""
-        ...
 
     def runner(self, folder: Path, precision: Precision) -> Run:
         """Load an export by the library itself, as a function of inputs."""
-        ...
 
 
 @dataclass(frozen=True)

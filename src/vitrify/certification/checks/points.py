@@ -40,23 +40,18 @@ class PointOracle(Protocol):
 
     def cases(self, rng: np.random.Generator) -> list[PointBatch]:
         """Return the inputs to check, the easiest to understand first."""
-        ...
 
     def errors(self, inputs: Floats, outputs: Floats) -> Floats:
         """Distance of each answer from the right one, [case]."""
-        ...
 
     def right(self, point: Floats) -> Floats:
         """The right answer to one input: numbers, or 1 for the right symbol and 0 for the rest."""
-        ...
 
     def tolerance(self) -> float:
         """The largest distance that still counts as right."""
-        ...
 
     def witness(self, point: Floats, output: Floats) -> dict[str, object]:
         """One wrong answer in words a person understands."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,11 +39,9 @@ class InputLanguage(Protocol):
 
     def beginnings(self) -> Iterator[list[int]]:
         """Yield every prefix once, short ones first, up to the maximum length of the network."""
-        ...
 
     def draw(self, rng: np.random.Generator) -> list[int]:
         """Draw a random sentence, cut to the maximum length of the network."""
-        ...
 
 
 class Oracle(Protocol):
@@ -54,26 +52,21 @@ class Oracle(Protocol):
 
     def errors(self, words: Ints, logits: Floats) -> Floats:
         """Distance of the answers from the right ones, [word, prefix]; words are input ids [word, length]."""
-        ...
 
     def right(self, word: Ints) -> Floats:
         """Return the right answers [prefix, symbol]: probabilities, 1 for right symbols and 0 for others, or numbers.
 
         NaN where there is no right answer.
         """
-        ...
 
     def witness(self, word: Ints, logits: Floats) -> dict[str, object]:
         """Describe one wrong answer: the prefix, the expected answer, and the answer of the network."""
-        ...
 
     def tolerance(self) -> float:
         """The largest distance that still counts as right."""
-        ...
 
     def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Input words, at most `count`, that exercise every listed part of the spec."""
-        ...
 
 
 @runtime_checkable
@@ -82,7 +75,6 @@ class PartialOracle(Protocol):
 
     def has_answer(self, words: Ints) -> Bools:
         """Return where there is a right answer, [word, prefix]."""
-        ...
 
 
 @runtime_checkable
@@ -91,7 +83,6 @@ class SpaceOracle(Protocol):
 
     def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:
         """Return the largest distance of a space [word, prefix, coordinate] from its right value; None if unknown."""
-        ...
 
 
 @runtime_checkable
@@ -102,7 +93,6 @@ class InternalOracle(Protocol):
         self, weights: Weights[SequenceArchitecture], seed: int
     ) -> tuple[dict[str, object], dict[str, object] | None]:
         """Return what was measured inside, by name, and a witness if something is wrong."""
-        ...
 
 
 def oracle(*specs: type, output: OutputKind | None = None, reads: Reads = "tokens") -> Callable[[Maker], Maker]:
