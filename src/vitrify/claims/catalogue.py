@@ -128,17 +128,21 @@ class Outcome(JsonData):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the outcome that `to_json` was called on."""
-        trees = {name: _evidence(data.get(name, {})) for name in ("certificates", "saboteurs")}
+        trees = {
+            name: {subject: Evidence.from_json(each) for subject, each in data.get(name, {}).items()}
+            for name in ("certificates", "saboteurs")
+        }
         return super().from_json({**data, "evidence": Evidence.from_json(data.get("evidence", {})), **trees})
-
-
-def _evidence(data: Mapping[str, Any]) -> dict[str, Evidence]:
-    return {name: Evidence.from_json(each) for name, each in data.items()}
 
 
 @dataclass(frozen=True)
 class ClaimPage(Headline):
     """The name, docstring and literal fields of a claim, read without importing it; `claim_of` imports it."""
+
+    @property
+    def searched(self) -> str:
+        """The name and the title, as words are matched with them."""
+        return f"{self.name} {self.title}".lower().replace("_", " ")
 
     def recorded(self, folder: Path | str | None = None) -> Outcome:
         """Return the outcome that `vitrify check --keep` recorded in a folder, by default `docs/evidence`."""
@@ -180,7 +184,7 @@ def find(name: str) -> ClaimPage:
         [page for page in pages if page.name == name]
         or [page for page in pages if page.fields["id"] == name.upper()]
         or [page for page in pages if name and page.name.startswith(name)]
-        or [page for page in pages if words and all(word in _searched(page) for word in words)]
+        or [page for page in pages if words and all(word in page.searched for word in words)]
     )
     if len(matches) != 1:
         what = "no claim has the name, id or words" if not matches else f"{len(matches)} claims match"
@@ -189,10 +193,6 @@ def find(name: str) -> ClaimPage:
         hint = "" if matches else ": 'vitrify list' shows all"
         raise InputError("\n".join([f"{what} {name!r}{hint}", *lines, *more]))
     return matches[0]
-
-
-def _searched(page: ClaimPage) -> str:
-    return f"{page.name} {page.title}".lower().replace("_", " ")
 
 
 def claim_of(headline: Headline) -> Claim:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 from vitrify.arrays import Array, Bool, Float, Num, Tree
 from vitrify.errors import InputError
 from vitrify.learn.landscape import Loss, doubled, float64
+from vitrify.optional import need
 
 Quantity = Callable[[Tree], Array]  # of the parameters: a number, or several
 
@@ -73,7 +74,7 @@ def flow(
     gradient is at most `rest`, and in any case at the time `until`. It is kept at 0 and at `saves` later times, evenly
     spaced on a logarithmic scale from `until`/10⁶, and at its end.
     """
-    diffrax = _diffrax()
+    diffrax = need("diffrax", "flow")
     with float64():
         starts, data = doubled(starts), doubled(data)
         moments = jnp.concatenate([jnp.zeros(1), until * jnp.logspace(-6, 0, saves)])
@@ -188,13 +189,3 @@ def portrait(
             paths = np.asarray(jax.vmap(jax.vmap(plane.coordinates))(jax.tree.map(jnp.asarray, followed.points)))
             ends = followed.losses[:, -1]
     return Portrait(np.asarray(x), np.asarray(y), height, field, leaving, paths, ends)
-
-
-def _diffrax() -> ModuleType:
-    try:
-        import diffrax
-    except ModuleNotFoundError as error:
-        if error.name != "diffrax":  # it is there, but something of its own is not
-            raise
-        raise InputError("gradient flow needs diffrax: install it with `pip install 'vitrify[flow]'`") from None
-    return diffrax

@@ -30,7 +30,7 @@ from vitrify.certification.margins.values import (
     distinct,
     reads,
 )
-from vitrify.certification.oracles.catalogue import Oracle
+from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.formats import Format
 from vitrify.certification.precision.rounding import bounded_stream
 from vitrify.net.architecture import Architecture, Output

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.certification.checks.points import PointBatch
+from vitrify.certification.checks.points import PointBatch, PointOracle
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Architecture
@@ -23,16 +23,13 @@ MAX_PARAMETERS = 2000  # breakpoints of larger networks are not computed
 
 
 @oracle(Maxout, reads="vector")
-class MaxoutOracle:
+class MaxoutOracle(PointOracle):
     """Outputs of a maxout network; the error is the largest difference of two outputs."""
 
     def __init__(self, spec: Maxout, net: Architecture) -> None:
         if net.shapes()["embed.W_E"][0] != spec.inputs or len(net.output.symbols) != spec.outputs:
             raise FolderError("the network and its spec do not have the same number of inputs and outputs")
         self.spec, self.net = spec, net
-
-    def tolerance(self) -> float:
-        return self.net.output.error
 
     def errors(self, inputs: Floats, outputs: Floats) -> Floats:
         far: Floats = np.abs(outputs - self.spec(inputs)).max(axis=1)
