@@ -86,8 +86,7 @@ def dyck_elman(language: Dyck, *, max_length: MaxLength | None = None) -> Weight
 
 def bits_of_kinds(kinds: int) -> Floats:
     """The numbers of the kinds in binary [kind, bit]; one kind needs no bit."""
-    bits: Floats = (np.arange(kinds)[:, None] >> np.arange((kinds - 1).bit_length()) & 1).astype(np.float64)
-    return bits
+    return np.asarray((np.arange(kinds)[:, None] >> np.arange((kinds - 1).bit_length()) & 1).astype(np.float64))
 
 
 def closing(signs: Floats) -> tuple[Floats, float]:

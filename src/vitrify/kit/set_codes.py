@@ -222,8 +222,7 @@ def _least_squares(keys: Floats, sets: Sets) -> Floats:
     if (np.linalg.matrix_rank(gram) < sets.shape[1]).any():
         return np.zeros((len(sets), keys.shape[1]))  # no query will do, and `exact_scores` shows it
     combined: Floats = chosen * np.linalg.solve(gram, np.ones((*sets.shape, 1)))
-    queries: Floats = combined.sum(axis=1)
-    return queries
+    return np.asarray(combined.sum(axis=1))
 
 
 def _programmed(keys: Floats, sets: Sets) -> Floats:

@@ -32,12 +32,10 @@ class MaxoutOracle(PointOracle):
         self.spec, self.net = spec, net
 
     def errors(self, inputs: Floats, outputs: Floats) -> Floats:
-        far: Floats = np.abs(outputs - self.spec(inputs)).max(axis=1)
-        return far
+        return np.asarray(np.abs(outputs - self.spec(inputs)).max(axis=1))
 
     def right(self, point: Floats) -> Floats:
-        outputs: Floats = self.spec(point[None])[0]
-        return outputs
+        return np.asarray(self.spec(point[None])[0])
 
     def witness(self, point: Floats, output: Floats) -> dict[str, object]:
         return {"point": point.tolist(), "expected": self.spec(point[None])[0].tolist(), "found": output.tolist()}

@@ -47,8 +47,7 @@ def decided(
     low = np.take_along_axis(logits - error, best, axis=-1)[..., 0]
     others = logits + error
     np.put_along_axis(others, best, -np.inf, axis=-1)
-    ahead: Bools = low > others.max(axis=-1)
-    return ahead
+    return np.asarray(low > others.max(axis=-1))
 
 
 def bounded_logits(
@@ -189,8 +188,7 @@ def _moved_weight(
 def _margin(scores: Floats, allowed: Bools, best: Floats, resolution: float) -> Floats:
     """Return the margin over the best key that is not a winner (within the resolution of the best)."""
     behind = np.where(allowed & (scores < best - resolution), best - scores, np.inf)
-    margin: Floats = behind.min(axis=-1, keepdims=True)
-    return margin
+    return np.asarray(behind.min(axis=-1, keepdims=True))
 
 
 def supports(net: Architecture) -> bool:

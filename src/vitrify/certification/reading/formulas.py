@@ -101,8 +101,7 @@ def _key(x: Floats) -> bytes:
 
 def _value(part: Part, place: int, x: Floats) -> Floats:
     """Return what a head copies from a position."""
-    value: Floats = (x @ part["attn.W_V"][place] + part["attn.b_V"][place]) @ part["attn.W_O"][place]
-    return value
+    return np.asarray((x @ part["attn.W_V"][place] + part["attn.b_V"][place]) @ part["attn.W_O"][place])
 
 
 def _brought(world: World, head: Head, part: Part, place: int, cases: list[Case], bos: Floats) -> list[Case]:
