@@ -32,6 +32,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
+from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import value_at_sink
 from vitrify.net.transformer import Transformer
@@ -113,8 +114,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import band, panel, sheet
-
     (data,) = figures.values()
     figure, ((sink, copy, drain, loss),) = sheet(1, 4, "Attention sinks on bigrams with back-copying", 3.9, 3.5)
     bos, before = ({"at ordinary tokens": data["dormant"][at], "at triggers": data["active"][at]} for at in (0, 1))

@@ -29,6 +29,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.learn.figures import band, level, panel, sheet
 from vitrify.learn.measure import divergence, log_probabilities
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
@@ -104,8 +105,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import band, level, panel, sheet
-
     (data,) = figures.values()
     figure, ((axes,),) = sheet(1, 1, "Which lag does this sequence follow?", width=6.4, height=4.2)
     for layers, color in (("1", "C3"), ("3", "C0")):

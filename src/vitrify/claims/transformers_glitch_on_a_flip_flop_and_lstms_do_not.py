@@ -39,6 +39,7 @@ from vitrify.claims.trials.flip_flop import (
     flip_flop_subject,
 )
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Recipe, Subject, evidence, trained
+from vitrify.learn.figures import interval, level, sheet
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.ssm import StateSpaceFamily
 from vitrify.learn.models.transformer import TransformerFamily
@@ -124,8 +125,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import interval, level, sheet
-
     title = "Flip-flop: reading the bit written last (bars: mean and 95 % interval; numbers: reads of each seed)"
     figure, axes = sheet(len(figures), len(TAILS), title, width=4.4, height=3.8)
     for row, (subject, data) in zip(axes, figures.items(), strict=True):

@@ -13,6 +13,7 @@ from vitrify.claims.trials.problems import BuiltProblem
 from vitrify.claims.trials.trial import Trained, Trial
 from vitrify.encoding import JsonObject
 from vitrify.learn import alike, distance
+from vitrify.learn.figures import by_step, level
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.learn.recipe import Recipe
 
@@ -130,8 +131,6 @@ def quantiles(curves: Mapping[str, Array]) -> dict[str, Array]:
 
 def draw_column(column: Array, name: str, data: JsonObject) -> None:
     """Draw one problem: excess, angle and difference in kind by step, and the last against the first at the end."""
-    from vitrify.learn.figures import by_step, level
-
     excess, turn, kind, ends = column
     column[0].set_title(f"{name}\n{_caption(data['summary'])}", fontsize=9)
     for start, (color, style) in _styles(data).items():
