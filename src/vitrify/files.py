@@ -134,7 +134,8 @@ def whole_folder(target: Path, kind: str, ours: Callable[[Path], bool]) -> Itera
     with ExitStack() as locks:
         locks.enter_context(_held(partial, make))
         try:
-            _clear(partial)  # of what a writer left that was killed
+            for path in partial.iterdir():  # what a writer left that was killed
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             yield partial
             with suppress(FileNotFoundError):  # the old folder is ours until its last file is gone
                 locks.enter_context(_held(target, lambda: os.open(target, os.O_RDONLY | os.O_CLOEXEC)))
@@ -144,11 +145,6 @@ def whole_folder(target: Path, kind: str, ours: Callable[[Path], bool]) -> Itera
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-
-
-def _clear(folder: Path) -> None:
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _put_in_place(partial: Path, target: Path, previous: Path) -> None:

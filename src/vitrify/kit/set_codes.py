@@ -161,7 +161,9 @@ def set_code(
         raise BuildRefused(f"the codes of sets are {', '.join(get_args(CodeOfSets))}, not {name!r}")
     sparsity = sets.shape[1]
     if name == "moments":
-        return SetCode(name, _moment_keys(length, sparsity), sets, _moment_queries(length, sets))
+        angles = 2 * np.pi * np.outer(np.arange(length), np.arange(1, sparsity + 1)) / length
+        keys = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+        return SetCode(name, keys, sets, _moment_queries(length, sets))
     if name == "coherent":
         keys = _reed_solomon(length, *reed_solomon(length, sparsity))
     else:
@@ -244,11 +246,6 @@ def _programmed(keys: Floats, sets: Sets) -> Floats:
         if solution.x is not None:
             queries[number] = solution.x[:-1]
     return queries
-
-
-def _moment_keys(length: int, sparsity: int) -> Floats:
-    angles = 2 * np.pi * np.outer(np.arange(length), np.arange(1, sparsity + 1)) / length
-    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _moment_queries(length: int, sets: Sets) -> Floats:

@@ -234,7 +234,8 @@ class _Bank:
             for head in heads
             if head.window is None
         )
-        rounding = UNIT_ROUNDOFF * (scores + (self.positions + 8) * (rise + 2) + 4 * _size(writes))
+        largest = max(abs(writes.kind.low), abs(writes.kind.high))
+        rounding = UNIT_ROUNDOFF * (scores + (self.positions + 8) * (rise + 2) + 4 * largest)
         return self.net.add(
             Bank(
                 name=f"log of sums: {writes.name}",
@@ -246,7 +247,3 @@ class _Bank:
                 margin=margin,
             )
         )
-
-
-def _size(space: Space) -> float:
-    return max(abs(space.kind.low), abs(space.kind.high))
