@@ -20,16 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.arrays import Ints
-from vitrify.bounds.activations import (
-    Answer,
-    BlockContests,
-    Contest,
-    ExactNet,
-    QueryKey,
-    outcomes,
-    possible,
-    read_answer,
-)
+from vitrify.bounds.activations import BlockContests, Contest, ExactNet, QueryKey, outcomes, possible, read_answer
 from vitrify.bounds.gates import TRUE, Bits, GateWiring, NetCircuit, WideCircuit, answering, letters_wired, merged
 from vitrify.bounds.supported import refuse_length
 from vitrify.errors import BuildRefused
@@ -115,7 +106,7 @@ def difference(weights: Weights[SequenceArchitecture], circuit: NetCircuit, word
     return None
 
 
-def _same(left: Answer, right: Answer) -> bool:
+def _same(left: object, right: object) -> bool:
     """Return True for the same symbols, or for logits that differ by no more than rounding."""
     if isinstance(left, tuple) and isinstance(right, tuple):
         return bool(np.allclose(left, right, rtol=LOGIT_TOLERANCE, atol=LOGIT_TOLERANCE))

@@ -29,17 +29,9 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.constructions.catalogue import DeclaredSizes, Dimension, Seed, Units, construction
+from vitrify.kit import fact_storage
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.fact_storage import (
-    Memory,
-    check_score_count,
-    fitted_dimension,
-    hebbian_dimension,
-    layered_sizes,
-    linear,
-    mlp,
-    require_perfect_recall,
-)
+from vitrify.kit.fact_storage import Memory, fitted_dimension, hebbian_dimension, layered_sizes, linear, mlp
 from vitrify.kit.gadgets.features import features
 from vitrify.kit.heads.shift import itself
 from vitrify.kit.memory import Rule
@@ -73,11 +65,11 @@ def mlp_memory(
 ) -> Network:
     """Return a transformer whose one layer of units maps the code of a word to that of its answer."""
     words, answers = len(spec.vocabulary), len(spec.answers)
-    check_score_count(words, answers)
+    fact_storage.check_score_count(words, answers)
     size, count = layered_sizes(words, answers, dimension, units)
     memory = mlp(right_answers(spec), answers, size, count, np.random.default_rng(seed), "fitted")
     change = "choose more --units, a larger --dimension or another --seed"
-    margin = require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
+    margin = fact_storage.require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
     net = _builder(f"memory of {words} associations in {count} units", spec)
     code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
     recalled = add_units(net, code, memory)
@@ -143,9 +135,9 @@ def linear_memory(spec: Associations, *, dimension: Dimension | None = None, see
     default = fitted_dimension(words, answers) if rule == "fitted" else hebbian_dimension(words)
     size = dimension or default
     if rule == "fitted":
-        check_score_count(words, answers)
+        fact_storage.check_score_count(words, answers)
     memory = linear(right_answers(spec), answers, size, np.random.default_rng(seed), rule)
-    margin = require_perfect_recall(memory, f"dimension {size} and seed {seed}", _change(spec, rule))
+    margin = fact_storage.require_perfect_recall(memory, f"dimension {size} and seed {seed}", _change(spec, rule))
     net = _builder(f"{rule} memory of {words} associations", spec)
     code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
     read = Affine.of({code: memory.readout})

@@ -230,7 +230,7 @@ class Construction:
 
     def sizes(self, spec: object, **choices: object) -> DeclaredSizes:
         """Return the sizes of the network that `make` returns for the same arguments."""
-        values = {p.name: p.default for p in described(self.function) if not p.required} | choices | self.fixed
+        values = {p.name: p.default for p in described(self.function) if not p.required} | choices | dict(self.fixed)
         formula = _SIZES[self.declaration.module, self.name]
         needed = [p.name for p in signature(formula).parameters.values() if p.kind is p.KEYWORD_ONLY]
         return formula(spec, **{choice: values[choice] for choice in needed})

@@ -24,17 +24,10 @@ from math import ceil, log
 import numpy as np
 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, ToleranceOfMeans, construction
+from vitrify.kit import set_codes
 from vitrify.kit.heads.sets import set_attend
 from vitrify.kit.network import Builder, Network, Output, Readout, Reals, Space
-from vitrify.kit.set_codes import (
-    MAX_OFF_SCORE,
-    CodeOfSets,
-    SetCode,
-    coherence,
-    max_score_off_any_set,
-    set_code,
-    width_of,
-)
+from vitrify.kit.set_codes import MAX_OFF_SCORE, CodeOfSets, SetCode, max_score_off_any_set, set_code, width_of
 from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging
 
@@ -86,7 +79,7 @@ def _every_set(code: SetCode, task: SparseAveraging, eps: float) -> dict[str, ob
     """Return the code's bound for sets that the task does not name, rounding of queries included."""
     if code.name != "coherent":
         return {}
-    off = max_score_off_any_set(coherence(code.keys), task.sparsity)
+    off = max_score_off_any_set(set_codes.coherence(code.keys), task.sparsity)
     return {} if off is None else {"largest score off any set": float(off) + accuracy(task.length, eps)}
 
 

@@ -69,8 +69,9 @@ class Trial:
     @property
     def trained_seeds(self) -> tuple[int, ...]:
         """The different seeds, in order, also where they are part of an axis."""
-        values = [dict(together(axis, value)) for axis, each in self.all_axes.items() for value in each]
-        return tuple(dict.fromkeys(value["seed"] for value in values if "seed" in value))
+        pairs = [pair for axis, values in self.all_axes.items() for value in values for pair in together(axis, value)]
+        seeds: dict[Any, None] = dict.fromkeys(value for name, value in pairs if name == "seed")
+        return tuple(seeds)
 
     def _key(self) -> tuple[object, ...]:
         axes = tuple((axis, tuple(values)) for axis, values in self.axes.items())

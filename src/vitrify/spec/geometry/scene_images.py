@@ -118,7 +118,7 @@ def near_misses(scene: Scene, rng: np.random.Generator, most: int, *, bits: bool
     """
     off = (scene.eps + scene.gamma) * (1 + ROUNDING_MARGIN)
     cases = [
-        (number, pixel, wrong)
+        (number, pixel, float(wrong))
         for number, (_, grid) in enumerate(scene.templates)
         for pixel in np.ndindex(grid.shape)
         for wrong in ((1.0 - grid[pixel],) if bits else (grid[pixel] + off, grid[pixel] - off))
