@@ -40,16 +40,11 @@ def hard_attention_circuit(exact: ExactNet, length: int) -> NetCircuit:
     letters = len(net.inputs) - 1
     layers, stands = possible(exact, [(0,)] * net.pads + [tuple(range(1, letters + 1))] * length)
     wiring, first = letters_wired(net.inputs[1:], length, net.pads)
-    bits = merged(
-        wiring,
-        [
-            [(exact.embedded(token, position), bit) for token, bit in here.items()]
-            for position, here in enumerate(first)
-        ],
-    )
+    kinds = [[(exact.embedded(token, at), bit) for token, bit in here.items()] for at, here in enumerate(first)]
+    bits = merged(wiring, kinds)
     for index, layer in enumerate(layers):
         bits = _block(exact, wiring, layer, index, bits)
-    max_types = max(len(kinds) for before in (*(layer.before for layer in layers), stands) for kinds in before)
+    max_types = max(len(types) for before in (*(layer.before for layer in layers), stands) for types in before)
     return answering(wiring, ((exact.answer(kind), bits[-1][kind]) for kind in stands[-1]), letters, max_types)
 
 

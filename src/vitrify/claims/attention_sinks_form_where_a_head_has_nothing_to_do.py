@@ -59,10 +59,8 @@ def paper() -> Iterator[Subject]:
 
 
 def _subject(sandbox: BackCopy, d_model: int, recipe: Recipe) -> Subject:
-    family, probes = (
-        TransformerFamily(layers=1, heads=1, d_model=d_model),
-        {"by_token": by_token, "drain": value_at_sink},
-    )
+    family = TransformerFamily(layers=1, heads=1, d_model=d_model)
+    probes = {"by_token": by_token, "drain": value_at_sink}
     data = {"vocabulary": sandbox.vocabulary, "length": sandbox.length, "d_model": d_model, "misnamed": False}
     return Subject("back-copying", data=data, trials={"sinks": Trial(sandbox, family, recipe, SEEDS, probes=probes)})
 

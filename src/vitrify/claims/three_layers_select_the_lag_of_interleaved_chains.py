@@ -90,9 +90,8 @@ def check(subject: Subject) -> Evidence:
     curves = {layers: each.curves("late") for layers, each in nets.items()}
     three, one, trial = curves["3"][:, -1], curves["1"][:, -1], nets["1"].trial
     steps = {layers: each.steps for layers, each in nets.items()}
-    third = (
-        int(np.searchsorted(steps["1"], 2 * steps["1"][-1] / 3, side="right")) - 1
-    )  # last mark before the last third
+    # last mark before the last third
+    third = int(np.searchsorted(steps["1"], 2 * steps["1"][-1] / 3, side="right")) - 1
     criteria = [
         Criterion.judged("KL of three layers", three, at_most=MAX_DEEP),
         Criterion.judged("KL of three layers over the mean KL of one layer", three / one.mean(), at_most=MAX_RATIO),

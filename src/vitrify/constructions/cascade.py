@@ -122,12 +122,8 @@ def _context_spaces(plan: Cascade, index: int) -> tuple[Space, np.ndarray, Space
         return context, np.eye(context.size), None, np.zeros(0)
     moves = _moves(level)
     codes = np.array([[float(move == other) for other in moves] for move in level.moves])
-    return (
-        context,
-        np.eye(context.size),
-        Space(f"move {level.number}", OneHot(tuple(map(_move_name, moves)), void=True)),
-        codes,
-    )
+    move = Space(f"move {level.number}", OneHot(tuple(map(_move_name, moves)), void=True))
+    return context, np.eye(context.size), move, codes
 
 
 def _first(net: Builder, plan: Cascade) -> tuple[Space, Space | None]:

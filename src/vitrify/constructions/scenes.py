@@ -99,12 +99,8 @@ def _clipped_intensities(scene: Scene) -> Layer:
     kernel = np.tile([1.0, -1.0], q).reshape(2 * q, 1, 1, 1)
     bias = np.stack([-(t + scene.eps), t - scene.eps], axis=1).ravel()
     rows = tuple(f"{side} {value:g}" for value in scene.intensities for side in ("above", "below"))
-    return (
-        Convolution(2 * q, (1, 1)),
-        kernel,
-        bias,
-        UnitsLabel("clipped intensities", 0, 0, 2 * q, ("templates",), rows),
-    )
+    label = UnitsLabel("clipped intensities", 0, 0, 2 * q, ("templates",), rows)
+    return Convolution(2 * q, (1, 1)), kernel, bias, label
 
 
 def _templates(scene: Scene) -> Layer:

@@ -275,9 +275,8 @@ def to_integers(array: Floats) -> tuple[IntegerArray, int]:
     zeros = np.where(digits == 0, MANTISSA_BITS, np.frexp(lowest.astype(np.float64))[1] - 1)
     needed = MANTISSA_BITS - exponent - zeros  # fractional bits of each number
     bits = max(0, int(np.where(digits == 0, 0, needed).max(initial=0)))
-    up = (
-        exponent.astype(np.int64) - MANTISSA_BITS + bits
-    )  # n = digits · 2^up, and where up < 0 the zeros make up for it
+    # n = digits · 2^up, and where up < 0 the zeros make up for it
+    up = exponent.astype(np.int64) - MANTISSA_BITS + bits
     if int((exponent + bits).max(initial=0)) <= INT64_BITS:
         return np.where(up >= 0, digits << np.maximum(up, 0), digits >> np.minimum(-np.minimum(up, 0), 63)), bits
     shifted = [d << u if u >= 0 else d >> -u for d, u in zip(digits.ravel().tolist(), up.ravel().tolist(), strict=True)]

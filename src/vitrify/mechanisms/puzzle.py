@@ -79,14 +79,8 @@ def question_json(puzzle: Puzzle) -> JsonObject:
 def metric(output: Output) -> JsonObject:
     """Describe when an answer counts as changed, in words and numbers."""
     if output.kind == "lm":
-        sentence = "a probability moves by more than the tolerance"
-        return {
-            "kind": "probabilities",
-            "scores": output.scores,
-            "tolerance": TOLERANCE,
-            "tie": TIE,
-            "changed": sentence,
-        }
+        limits = {"kind": "probabilities", "scores": output.scores, "tolerance": TOLERANCE, "tie": TIE}
+        return limits | {"changed": "a probability moves by more than the tolerance"}
     if output.kind == "values":
         wide = max(TOLERANCE, 2 * output.error)
         return {"kind": "values", "tolerance": wide, "changed": "a number moves by more than the tolerance"}

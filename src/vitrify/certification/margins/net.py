@@ -217,10 +217,9 @@ class _MarginRun:
                 check_looks(name, label.looks, scores, selection)
             written, attends = selected(name, scores, selection, value, bias, dims, path), looks(scores, selection)
         if stretch.name == "tokens":
-            gap = (
-                None if selection is None or not np.isfinite(selection.gap) else selection.gap
-            )  # no other key is ever there
-            kappa = None if selection is None or not np.isfinite(selection.gap) else scores.largest / selection.gap
+            alone = selection is None or not np.isfinite(selection.gap)  # no other key is ever there
+            gap = None if selection is None or alone else selection.gap
+            kappa = None if gap is None else scores.largest / gap
             self.heads.append(HeadMargin(name, index, place, attends, gap, kappa, scores.delta, written.leak))
         return dims, written
 

@@ -82,12 +82,7 @@ class MaxoutOracle(PointOracle):
         for start, end in lines:
             cells = regions_on_line(self.spec, start.tolist(), end.tolist()).cells
             ends = np.array(sorted({float(corner[0]) for cell in cells for corner in cell.corners}))
-            shares = np.concatenate(
-                [
-                    ends,
-                    *(ends + step for step in (*BREAKPOINT_OFFSETS, *-BREAKPOINT_OFFSETS)),
-                    (ends[1:] + ends[:-1]) / 2,
-                ]
-            )
+            beside = [ends + step for step in (*BREAKPOINT_OFFSETS, *-BREAKPOINT_OFFSETS)]
+            shares = np.concatenate([ends, *beside, (ends[1:] + ends[:-1]) / 2])
             points.append(start + np.clip(shares, 0, 1)[:, None] * (end - start))
         return np.concatenate(points)

@@ -293,11 +293,9 @@ def pooled(
         height, width = layer.places(height, width)
         x = maps.T
     total = ones(x.shape[1]).T @ x.T
-    return (
-        rounded.widened(total, ones(x.shape[1]).T.as_balls() * sizes(x.T.as_balls()), x.shape[1])
-        if rounded.u
-        else total
-    )
+    if not rounded.u:
+        return total
+    return rounded.widened(total, ones(x.shape[1]).T.as_balls() * sizes(x.T.as_balls()), x.shape[1])
 
 
 def _windows(layer: Convolution, x: RealMatrix, height: int, width: int) -> RealMatrix:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -63,14 +63,8 @@ class StartSettings:
     def trial(self, problem: BuiltProblem) -> Trial:
         """Return the trial [start, seed] of one problem: all starts are members of one program."""
         family = BuiltFamily(start=problem.built)
-        recipe = Recipe(
-            steps=self.steps,
-            batch=self.batch,
-            schedule="linear",
-            test_examples=256,
-            evals_per_doubling=1,
-            weight_decay=0.0,
-        )
+        recipe = Recipe(steps=self.steps, batch=self.batch, schedule="linear", weight_decay=0.0)
+        recipe = replace(recipe, test_examples=256, evals_per_doubling=1)
         kind = alike.probe(problem.built, family, problem.sandbox)
         probes = {"turn": distance.probe(problem.built, turned=True), "kind": kind}
         axes = {"noise,scratch,lr": list(self.starts.values())}

@@ -103,9 +103,8 @@ def _sigmoid(x: Floats) -> Floats:
 
 def first_error() -> float:
     """Return a bound on the error of the first guess."""
-    waves = (
-        2 * math.pi / math.sinh(2 * math.pi**2 * m / THRESHOLD_SPACING) for m in range(1, 9)
-    )  # the ninth is below 1e-18
+    # the ninth is below 1e-18
+    waves = (2 * math.pi / math.sinh(2 * math.pi**2 * m / THRESHOLD_SPACING) for m in range(1, 9))
     ends = 2 * THRESHOLD_SPACING * math.exp(-LADDER_OVERHANG) / math.expm1(THRESHOLD_SPACING)
     return sum(waves) + ends + JUMP_ERROR
 

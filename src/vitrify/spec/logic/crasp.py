@@ -103,9 +103,8 @@ class Crasp(Headed):
         expressions: list[Expr] = []
         for step in self.steps:
             expressions.append(_expression(str(step[0]), step[1:], [expressions[i] for i in references(step)]))
-        lines = dict(
-            reversed([*zip(expressions, self.lines, strict=False)])
-        )  # the line of equal expressions is the first one
+        # the line of equal expressions is the first one
+        lines = dict(reversed([*zip(expressions, self.lines, strict=False)]))
         return Program(expressions[-1], self.alphabet, self.length, causal=True, name=self.name, lines=lines)
 
 
