@@ -9,7 +9,7 @@ import numpy as np
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.attacks.words import answer_margins
 from vitrify.certification.mutation_test import Mutant
-from vitrify.certification.oracles.catalogue import Oracle
+from vitrify.certification.oracles.right import Oracle
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import log_probabilities, with_pads
 from vitrify.net.transformer import Transformer

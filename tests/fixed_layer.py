@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitrify.arrays import Ints
-from vitrify.bounds.fixed_point import FixedNet, mean
+from vitrify.bounds.fixed_point import FixedNet
+from vitrify.bounds.quantized import rounded
 from vitrify.errors import InputError
 from vitrify.net.attention import allowed_keys
 
@@ -54,7 +55,7 @@ class FixedLayer:
 
     def mix(self, sums: Ints) -> Ints:
         """The one rounding."""
-        return mean(sums[..., :-1], sums[..., -1:])
+        return rounded(sums[..., :-1], sums[..., -1:])
 
     def read(self, symbol: int, mixed: Ints) -> Ints:
         """Logits, in whole numbers."""

@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from vitrify.errors import FolderError
@@ -141,7 +140,8 @@ def whole_folder(target: Path, kind: str, ours: Callable[[Path], bool]) -> Itera
     with ExitStack() as locks:
         locks.enter_context(_held(partial, make))
         try:
-            _clear(partial)  # of what a writer left that was killed
+            for path in partial.iterdir():  # what a writer left that was killed
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             yield partial
             with suppress(FileNotFoundError):  # the old folder is ours until its last file is gone
                 locks.enter_context(_held(target, lambda: os.open(target, os.O_RDONLY | os.O_CLOEXEC)))
@@ -151,11 +151,6 @@ def whole_folder(target: Path, kind: str, ours: Callable[[Path], bool]) -> Itera
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-
-
-def _clear(folder: Path) -> None:
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _put_in_place(partial: Path, target: Path, previous: Path) -> None:
@@ -296,9 +291,7 @@ class Lock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
     def release(self) -> None:

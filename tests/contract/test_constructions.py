@@ -17,7 +17,7 @@ from vitrify.errors import BuildRefused
 from vitrify.net.explain import explain
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
-from vitrify.parameters import described
+from vitrify.parameters import convert, described
 
 EXACT, WHOLE = 1e-9, 0.5  # what rounding may do to an answer; numbers that are rounded to whole ones
 APPROXIMATE = {  # not exact by design, and why; everything else is, up to rounding. Their certificates state the error
@@ -71,7 +71,10 @@ def test_at_least_15_shapes_are_proved_and_the_rest_certified() -> None:
 
 @each_entry
 def test_what_is_read_without_importing_is_what_is_imported(entry: Construction) -> None:
-    assert entry.parameters == described(entry.function)
+    options = {parameter.name: parameter for parameter in described(entry.function)}
+    fixed = {name: options.pop(name) for name in entry.fixed}  # parameters of the function that are no options
+    assert entry.parameters == tuple(options.values())
+    assert all(value == convert(fixed[name].hint, value, (), []) for name, value in entry.fixed.items())
     assert entry.declaration.origin(entry.spec) == (entry.kind.__module__, entry.kind.__name__)
     assert get_type_hints(entry.function)[next(iter(signature(entry.function).parameters))] is entry.kind
     assert all(parameter.help for parameter in entry.parameters)

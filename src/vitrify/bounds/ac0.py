@@ -20,16 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.arrays import Ints
-from vitrify.bounds.activations import (
-    Answer,
-    BlockContests,
-    Contest,
-    ExactNet,
-    QueryKey,
-    outcomes,
-    possible,
-    read_answer,
-)
+from vitrify.bounds.activations import BlockContests, Contest, ExactNet, QueryKey, outcomes, possible, read_answer
 from vitrify.bounds.gates import TRUE, Bits, GateWiring, NetCircuit, WideCircuit, answering, letters_wired, merged
 from vitrify.bounds.supported import refuse_length
 from vitrify.errors import BuildRefused
@@ -49,16 +40,11 @@ def hard_attention_circuit(exact: ExactNet, length: int) -> NetCircuit:
     letters = len(net.inputs) - 1
     layers, stands = possible(exact, [(0,)] * net.pads + [tuple(range(1, letters + 1))] * length)
     wiring, first = letters_wired(net.inputs[1:], length, net.pads)
-    bits = merged(
-        wiring,
-        [
-            [(exact.embedded(token, position), bit) for token, bit in here.items()]
-            for position, here in enumerate(first)
-        ],
-    )
+    kinds = [[(exact.embedded(token, at), bit) for token, bit in here.items()] for at, here in enumerate(first)]
+    bits = merged(wiring, kinds)
     for index, layer in enumerate(layers):
         bits = _block(exact, wiring, layer, index, bits)
-    max_types = max(len(kinds) for before in (*(layer.before for layer in layers), stands) for kinds in before)
+    max_types = max(len(types) for before in (*(layer.before for layer in layers), stands) for types in before)
     return answering(wiring, ((exact.answer(kind), bits[-1][kind]) for kind in stands[-1]), letters, max_types)
 
 
@@ -115,7 +101,7 @@ def difference(weights: Weights[SequenceArchitecture], circuit: NetCircuit, word
     return None
 
 
-def _same(left: Answer, right: Answer) -> bool:
+def _same(left: object, right: object) -> bool:
     """Return True for the same symbols, or for logits that differ by no more than rounding."""
     if isinstance(left, tuple) and isinstance(right, tuple):
         return bool(np.allclose(left, right, rtol=LOGIT_TOLERANCE, atol=LOGIT_TOLERANCE))

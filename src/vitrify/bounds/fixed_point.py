@@ -22,6 +22,7 @@ from types import EllipsisType
 import numpy as np
 
 from vitrify.arrays import Ints, Matrix
+from vitrify.bounds.quantized import rounded
 from vitrify.bounds.supported import plain_arrays
 from vitrify.errors import BuildRefused, InputError
 from vitrify.net.attention import allowed_keys
@@ -138,11 +139,6 @@ class FixedNet:
                 q, k, v = self.query_key_value(index, number, x)
                 scores = self.scores(index, number, q, k, positions[:, None] - positions)
                 weights = self.powers(scores) * allowed_keys(head, positions, positions)
-                outputs.append(mean(weights @ v, weights.sum(axis=-1, keepdims=True)))
+                outputs.append(rounded(weights @ v, weights.sum(axis=-1, keepdims=True)))
             x = self.after(index, x, outputs)
         return self.logits(x)
-
-
-def mean(sums: Ints, totals: Ints) -> Ints:
-    """Return the quotients rounded to integers, halves upwards; 0 where the divisor is 0."""
-    return np.where(totals > 0, (2 * sums + totals) // np.maximum(2 * totals, 1), 0)

@@ -85,8 +85,7 @@ class WideCircuit:
 
         def read(wires: tuple[int, ...]) -> NDArray[np.uint8]:
             literals = np.array(wires, dtype=np.int64)
-            rows: NDArray[np.uint8] = packed[literals >> 1] ^ (255 * (literals & 1)).astype(np.uint8)[:, None]
-            return rows
+            return np.asarray(packed[literals >> 1] ^ (255 * (literals & 1)).astype(np.uint8)[:, None])
 
         variable = first
         for (kind, wires), run in groupby(self.gates, key=lambda gate: (gate.kind, gate.wires)):
@@ -250,8 +249,7 @@ def answering(wiring: GateWiring, answers: Iterable[tuple[Hashable, int]], lette
 
 def input_bits(words: Ints, letters: int) -> Bools:
     """Return the input bits [word, position × letter] of words of tokens from 1 to `letters`."""
-    bits: Bools = (words[:, :, None] == np.arange(1, letters + 1)).reshape(len(words), -1)
-    return bits
+    return np.asarray((words[:, :, None] == np.arange(1, letters + 1)).reshape(len(words), -1))
 
 
 def all_words(letters: int, length: int) -> Ints:

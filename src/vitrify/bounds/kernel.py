@@ -62,11 +62,7 @@ def refute_averaging(net: Maxout, places: int, width: int, pointers: int) -> Ker
         )
     first = net.layers[0].weights.reshape(-1, net.inputs)[:, :size]
     _, singular_values, directions = np.linalg.svd(first, full_matrices=True)
-    rank = (
-        int((singular_values > RANK_TOLERANCE * singular_values.max(initial=0.0)).sum())
-        if singular_values.max(initial=0.0) > 0
-        else 0
-    )
+    rank = int((singular_values > RANK_TOLERANCE * singular_values.max(initial=0.0)).sum())
     allowed = 1 / (2 * pointers)
     if rank == size:
         return KernelSearch(rank, size, allowed)

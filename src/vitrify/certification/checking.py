@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from vitrify.certification.checks.points import PointCheck
 from vitrify.certification.checks.words import WORK, WordCheck
 from vitrify.certification.evidence import Evidence, Progress, Quantity
 from vitrify.certification.margins.net import proof_of
-from vitrify.certification.oracles.catalogue import Oracle, PartialOracle
+from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.rounding import supports
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture, SequenceArchitecture
@@ -25,16 +24,6 @@ IMAGES = 64  # whose robustness radius is worked out
 FLOAT32 = "share of answers that float32 must give too"
 
 
-class NetCheck(Protocol):
-    """Questions for one architecture and spec, prepared once and put to any number of variants of the net."""
-
-    def run(
-        self, weights: Weights[Architecture], progress: Progress | None = None, *, hardest_first: bool = False
-    ) -> Evidence:
-        """Check a net; stops at the first wrong answer, which becomes the witness."""
-        ...
-
-
 def net_check(
     net: Architecture,
     spec: object,
@@ -43,7 +32,7 @@ def net_check(
     seed: int = 0,
     work: float = WORK,
     samples: int | None = None,
-) -> NetCheck:
+) -> WordCheck | PointCheck:
     """Return the check of a net against the spec that it was built from."""
     if any(getattr(block, "crowded", False) for block in getattr(net, "blocks", ())):
         raise InputError("experts that choose tokens answer a word by the rest of its batch: nothing can be certified")
@@ -104,7 +93,7 @@ def certify(
 
 
 def _in_reals(
-    evidence: Evidence, weights: Weights[Architecture], check: NetCheck, progress: Progress | None
+    evidence: Evidence, weights: Weights[Architecture], check: WordCheck | PointCheck, progress: Progress | None
 ) -> Evidence:
     """Return the evidence merged with that of a check in real arithmetic."""
     from vitrify.certification.reals.decide import in_reals
@@ -134,13 +123,12 @@ def with_proof(
     if in_formats:
         from vitrify.certification.precision.arithmetic import arithmetic_report
 
-        has_answer = oracle.has_answer if isinstance(oracle, PartialOracle) else None
         report = arithmetic_report(
             weights,
             in_formats.batches[-1].words,
             language=oracle.language is not None,
             longest=weights.about.get("longest sentence"),
-            has_answer=has_answer,
+            has_answer=oracle.has_answer,
             unproved=proof.reason,
         )
         data |= {"arithmetic": report.to_json()}

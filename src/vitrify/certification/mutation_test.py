@@ -50,16 +50,19 @@ def mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
     for name in sorted(weights.arrays):
         if not name.endswith(".beta"):
             targets += [(name, row) for row in _nonzero_rows(weights, name).tolist()]
-    soft = [
-        h for h in weights.labels.heads if h.beta_min is not None and _beta(weights, h.block)[h.place] / 2 < h.beta_min
-    ]
-    targets += [(f"blocks.{head.block}.attn.beta", head.place) for head in soft]
+    for head in weights.labels.heads:
+        name = f"blocks.{head.block}.attn.beta"
+        if head.beta_min is not None and weights.arrays[name][head.place] / 2 < head.beta_min:
+            targets.append((name, head.place))
     for _ in range(count if targets else 0):
         name, row = targets[int(rng.integers(len(targets)))]
         if name.endswith(".beta"):
-            yield Mutant(f"{name}[{row}] halved", weights.with_array(name, _halved(weights, name, row)), "temperature")
+            halved = weights.arrays[name].copy()
+            halved[row] /= 2
+            yield Mutant(f"{name}[{row}] halved", weights.with_array(name, halved), "temperature")
         else:
-            index = _index(weights, name, row)
+            shape = weights.arrays[name].shape
+            index = ", ".join(str(int(i)) for i in np.unravel_index(row, shape[:-1] if len(shape) > 1 else shape))
             yield Mutant(f"{name}[{index}] zeroed", weights.with_array(name, _zeroed(weights, name, row)), "zeroed")
 
 
@@ -85,10 +88,6 @@ def mutation_test(
     return MutationTest(tried, tried - len(survivors), tuple(survivors), seed)
 
 
-def _beta(weights: Weights[Architecture], block: int) -> np.ndarray:
-    return np.asarray(weights.arrays[f"blocks.{block}.attn.beta"])
-
-
 def _nonzero_rows(weights: Weights[Architecture], name: str) -> np.ndarray:
     array = weights.arrays[name]
     if is_sparse(array):
@@ -96,22 +95,11 @@ def _nonzero_rows(weights: Weights[Architecture], name: str) -> np.ndarray:
     return np.flatnonzero(np.asarray(array).reshape(-1, array.shape[-1] if array.ndim > 1 else 1).any(axis=1))
 
 
-def _index(weights: Weights[Architecture], name: str, row: int) -> str:
-    shape = weights.arrays[name].shape
-    return ", ".join(str(int(i)) for i in np.unravel_index(row, shape[:-1] if len(shape) > 1 else shape))
-
-
 def _zeroed(weights: Weights[Architecture], name: str, row: int) -> np.ndarray:
     array = weights.arrays[name].copy()
     if is_sparse(array):
         array.data[array.indptr[row] : array.indptr[row + 1]] = 0.0
         array.eliminate_zeros()
-        return array  # type: ignore[no-any-return]
-    array.reshape(-1, array.shape[-1] if array.ndim > 1 else 1)[row] = 0.0
+    else:
+        array.reshape(-1, array.shape[-1] if array.ndim > 1 else 1)[row] = 0.0
     return array  # type: ignore[no-any-return]
-
-
-def _halved(weights: Weights[Architecture], name: str, index: int) -> np.ndarray:
-    array: np.ndarray = weights.arrays[name].copy()
-    array[index] /= 2
-    return array

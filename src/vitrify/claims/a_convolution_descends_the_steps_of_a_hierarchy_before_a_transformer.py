@@ -38,6 +38,7 @@ from vitrify.claims.trials import hierarchies
 from vitrify.claims.trials.hierarchies import Learner
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
 from vitrify.intervals import mean_interval
+from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.sandboxes.hierarchy import HierarchySandbox
@@ -121,8 +122,6 @@ def check(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """Draw the loss over the training sequences with the stairs, and those at each step beside the expected ones."""
-    from vitrify.learn.figures import band, panel, sheet
-
     figure, axes = sheet(len(figures), 2, "A random hierarchy's last leaf: sequences, steps and stairs", 5.6, 4.0)
     for (subject, data), (curves, steps) in zip(figures.items(), axes, strict=True):
         for name, color in COLORS.items():

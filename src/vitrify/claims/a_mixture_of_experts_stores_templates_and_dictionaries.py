@@ -42,12 +42,8 @@ MAX_ISOLATION_QUERIES = 1_000  # worlds with more skip the tests of every expert
 def subjects() -> Iterator[Subject]:
     """20 random worlds under every attention, half of them with linear routers; the XOR world; a large one."""
     for seed in range(20):
-        spec = random_world(
-            seed,
-            anchored=seed % 4 == 0,
-            long_keys=0.4 if seed % 5 == 0 else 0.0,
-            shared_words=0.3 if seed % 3 == 0 else 0.0,
-        )
+        long_keys, shared = 0.4 if seed % 5 == 0 else 0.0, 0.3 if seed % 3 == 0 else 0.0
+        spec = random_world(seed, anchored=seed % 4 == 0, long_keys=long_keys, shared_words=shared)
         router, attention = ("hidden", "linear")[seed % 2], ATTENTIONS[seed % 3]
         weights = build(spec, router, attention=attention)
         data = {"router": router, "linear": True if seed % 4 == 0 else None}
@@ -105,13 +101,8 @@ def _answered(spec: Knowledge, weights: Weights) -> tuple[int, int, float, dict[
         if wrong or lost:
             first = (wrong or [0])[0]
             words = [net.inputs[i] for i in queries[first]]
-            witness = {
-                "query": words,
-                "expected": str(values[first]),
-                "found": str(answers[first]),
-                "wrong routes": lost,
-            }
-            return len(wrong), lost, least, witness
+            both = {"expected": str(values[first]), "found": str(answers[first])}
+            return len(wrong), lost, least, {"query": words, **both, "wrong routes": lost}
     return 0, 0, least, None
 
 

@@ -30,6 +30,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
 from vitrify.encoding import JsonObject
+from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.frozen_memories import FrozenMemoriesFamily, recalled
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import attention_on, induction_of, previous_token
@@ -119,8 +120,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import band, panel, sheet
-
     (data,) = figures.values()
     figure, ((recall, times, heads),) = sheet(1, 3, "An induction head: the previous token is learned last", width=4.6)
     count, colors = len(data["recall"]["places"]), ("C0", "C1", "C2", "0.3")

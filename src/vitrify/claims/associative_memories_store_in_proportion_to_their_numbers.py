@@ -26,15 +26,8 @@ from functools import partial
 import numpy as np
 
 from vitrify.certification.evidence import Evidence
-from vitrify.claims._memories import (
-    SEEDS,
-    answers_shifted,
-    beyond,
-    memories,
-    recalls_everything,
-    recalls_too_little,
-    storing,
-)
+from vitrify.claims import _memories
+from vitrify.claims._memories import SEEDS, beyond, memories, recalls_everything, recalls_too_little, storing
 from vitrify.claims.catalogue import Claim, Subject
 from vitrify.constructions.associations import linear_memory, linear_sizes, mlp_memory, mlp_sizes
 from vitrify.kit import assemble
@@ -127,7 +120,7 @@ def check(subject: Subject) -> Evidence:
 
 def sabotage(subject: Subject) -> Subject:
     """Output codes are shifted by one; or so little is stored that it is recalled."""
-    return storing(subject, 0.25) if subject.weights is None else answers_shifted(subject)
+    return storing(subject, 0.25) if subject.weights is None else _memories.answers_shifted(subject)
 
 
 CLAIM = Claim(subjects, check, sabotage, id="R29", standing="experiment", certified="exhaustive", budget_seconds=60)

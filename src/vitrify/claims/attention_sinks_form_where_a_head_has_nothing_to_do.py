@@ -32,6 +32,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
+from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import value_at_sink
 from vitrify.net.transformer import Transformer
@@ -58,10 +59,8 @@ def paper() -> Iterator[Subject]:
 
 
 def _subject(sandbox: BackCopy, d_model: int, recipe: Recipe) -> Subject:
-    family, probes = (
-        TransformerFamily(layers=1, heads=1, d_model=d_model),
-        {"by_token": by_token, "drain": value_at_sink},
-    )
+    family = TransformerFamily(layers=1, heads=1, d_model=d_model)
+    probes = {"by_token": by_token, "drain": value_at_sink}
     data = {"vocabulary": sandbox.vocabulary, "length": sandbox.length, "d_model": d_model, "misnamed": False}
     return Subject("back-copying", data=data, trials={"sinks": Trial(sandbox, family, recipe, SEEDS, probes=probes)})
 
@@ -113,8 +112,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import band, panel, sheet
-
     (data,) = figures.values()
     figure, ((sink, copy, drain, loss),) = sheet(1, 4, "Attention sinks on bigrams with back-copying", 3.9, 3.5)
     bos, before = ({"at ordinary tokens": data["dormant"][at], "at triggers": data["active"][at]} for at in (0, 1))

@@ -23,18 +23,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vitrify.certification.checking import net_check
-from vitrify.claims._nets import (
-    ATTENTIONS,
-    Claim,
-    Evidence,
-    Quantity,
-    Subject,
-    Weights,
-    built,
-    check_net,
-    sized,
-    zeroed,
-)
+from vitrify.claims._nets import ATTENTIONS, Evidence, Quantity, Subject, Weights, built, check_net, sized, zeroed
+from vitrify.claims.catalogue import Claim
 from vitrify.constructions import grammar_spans
 from vitrify.constructions.grammar_shapes import most_conjunctions
 from vitrify.spec.grammars.families import english, random_grammar, random_hierarchy

@@ -128,12 +128,11 @@ class Outcome(JsonData):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the outcome that `to_json` was called on."""
-        trees = {name: _evidence(data.get(name, {})) for name in ("certificates", "saboteurs")}
+        trees = {
+            name: {subject: Evidence.from_json(each) for subject, each in data.get(name, {}).items()}
+            for name in ("certificates", "saboteurs")
+        }
         return super().from_json({**data, "evidence": Evidence.from_json(data.get("evidence", {})), **trees})
-
-
-def _evidence(data: Mapping[str, Any]) -> dict[str, Evidence]:
-    return {name: Evidence.from_json(each) for name, each in data.items()}
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
+from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.disentangled import DisentangledFamily
 from vitrify.learn.stages import plateau_and_transition
 from vitrify.sandboxes.catalogue import Example
@@ -111,8 +112,6 @@ def check(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """Loss and accuracy of each depth over the steps, all seeds, with chance and thresholds; where they attend."""
-    from vitrify.learn.figures import panel, sheet
-
     figure, axes = sheet(len(figures), 3, "Chains of facts: guessed, then followed", 4.8, 3.8)
     for (subject, data), (losses, accuracies, attention) in zip(figures.items(), axes, strict=True):
         depths, chance = data["depths"], 1 / data["chains"]

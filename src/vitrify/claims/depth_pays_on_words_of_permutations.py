@@ -29,6 +29,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.learn.figures import dots, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.net.transformer import Transformer
@@ -105,8 +106,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import dots, panel, sheet
-
     (data,) = figures.values()
     right, late, names = np.array(data["right"]), np.array(data["late"]), data["names"]
     figure, ((curve, ends),) = sheet(1, 2, "Where do swaps of five points take a point?", width=5.2, height=4.0)

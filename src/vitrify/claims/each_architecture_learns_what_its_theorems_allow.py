@@ -38,6 +38,7 @@ from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figu
 from vitrify.encoding import JsonObject
 from vitrify.learn.agreement import PREDICTED, WORDS, agreement
 from vitrify.learn.cost import parameters
+from vitrify.learn.figures import heat, sheet
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.recipe import Recipe
 from vitrify.optional import need
@@ -116,8 +117,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import heat, sheet
-
     patches = need("matplotlib.patches", "report")
     (data,) = figures.values()
     names, tasks, table = data["architectures"], data["tasks"], np.array(data["accuracy"])

@@ -32,6 +32,7 @@ from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials.facts import PLATEAU_NATS, flow_curves, head, passed, probes
 from vitrify.claims.trials.trial import Criterion, Domain, Evidence, Method, Recipe, Trial, evidence, trained
 from vitrify.encoding import JsonObject
+from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.stages import Curve
 from vitrify.sandboxes.facts import FactRecall
 
@@ -124,8 +125,6 @@ def _figure(curves: Sequence[Curve], box: FactRecall, kind: str) -> JsonObject:
 
 def draw(figures: Figures) -> Figure:
     """Draw the loss and its parts over time, and the distance from p(a | r) below."""
-    from vitrify.learn.figures import band, panel, sheet
-
     title = "Facts: p(a|r) is learned before the right answer"
     figure, axes = sheet(2, len(figures), title, 5.4, 3.4)
     for (name, data), (above, below) in zip(figures.items(), axes.T, strict=True):

@@ -35,6 +35,7 @@ import numpy as np
 
 from vitrify.claims.trials import causal
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.learn.figures import heat, panel, sheet
 from vitrify.learn.models.disentangled import DisentangledFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.causal_graph import CausalGraph
@@ -126,8 +127,6 @@ def check(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """A graph beside what was learned, the first gradient against two predictions, and errors on other kernels."""
-    from vitrify.learn.figures import heat, panel, sheet
-
     (data,) = figures.values()
     title = "Gradient descent makes the first attention the causal graph"
     figure, ((graph, learned, training), (*scattered, errors)) = sheet(2, 3, title)

@@ -34,6 +34,7 @@ from vitrify.claims.trials.problems import LARGE, SMALL, exchanged
 from vitrify.claims.trials.starts import MAX_DISTANCE, MAX_EXCESS, MIN_LEFT, MIN_SEEDS, StartSettings
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, evidence, trained
 from vitrify.intervals import rate_interval
+from vitrify.learn.figures import sheet
 
 FOUND_FROM_SCRATCH = ("induction",)  # problems that are solved in the built way
 MIN_REACHED = 0.5  # share of the seeds that must reach the loss from scratch, for their kind to say something
@@ -112,8 +113,6 @@ def _quantity(name: str, value: Array) -> Quantity:
 
 def draw(figures: Figures) -> Figure:
     """A column for each problem: excess, angle of the weights and difference in kind by step, and where all ended."""
-    from vitrify.learn.figures import sheet
-
     problems = next(iter(figures.values()))
     title = "Gradient descent that starts at a construction, near it, and at random"
     figure, axes = sheet(4, len(problems), title, 4.0, 3.0)

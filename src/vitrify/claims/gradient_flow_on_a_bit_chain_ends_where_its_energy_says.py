@@ -35,6 +35,7 @@ from vitrify.claims.trials import flows
 from vitrify.claims.trials.flows import CHAINS, StartCounts
 from vitrify.claims.trials.trial import Claim, Criterion, Domain, Evidence, Figure, Figures, Method, Subject, evidence
 from vitrify.learn import bit_chain
+from vitrify.learn.figures import sheet
 
 MAX_DRIFT = 1e-6  # of conserved quantities
 MIN_RIGHT = 58 / 60  # of the starts must end where they should: some lie on the border within what rounding tells
@@ -86,8 +87,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import sheet
-
     data = figures["flows"]
     figure, ((*portraits, shares),) = sheet(
         1, 3, "Gradient flow of the low-rank transformer: which starts learn to read?", 4.6, 4.2

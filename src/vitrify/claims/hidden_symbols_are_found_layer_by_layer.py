@@ -34,6 +34,7 @@ from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials.hierarchies import built_moves, diagonal, learner, synonym_moves
 from vitrify.claims.trials.ladders import reached
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
+from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 from vitrify.sandboxes.hierarchy import HierarchySandbox
 
@@ -118,8 +119,6 @@ def _all(values: Mapping[str, Array], at: int) -> list[float]:
 
 def draw(figures: Figures) -> Figure:
     """Draw errors over training sequences in units of P* for all models, and the sensitivity of layers for each."""
-    from vitrify.learn.figures import band, panel, sheet
-
     models = [(name, one) for data in figures.values() for name, one in data.items()]
     title = "Classes of a random hierarchy: training sequences, errors and hidden symbols"
     figure, ((errors, *layers),) = sheet(1, 1 + len(models), title)

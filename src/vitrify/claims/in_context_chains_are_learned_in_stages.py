@@ -31,6 +31,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import attention_on, previous_token
 from vitrify.learn.recipe import Recipe
@@ -115,8 +116,6 @@ def _rise(steps: list[int], weight: Array) -> float:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import panel, sheet
-
     figure, axes = sheet(len(figures), 3, "In-context chains are learned in stages")
     for (name, data), (losses, distances, weights) in zip(figures.items(), axes, strict=True):
         draw = partial(panel, x=data["steps"], steps=True)

@@ -30,6 +30,7 @@ from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials import ngrams
 from vitrify.claims.trials.ngrams import EFFECTS, SEEDS, design
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
+from vitrify.learn.figures import level, panel, sheet
 
 FAMILIES = {"general": "independent contexts", "shared": "shared parameters"}
 MAX_GENERAL, MAX_SHARED, MAX_MEAN = 0.6, 0.9, 0.7  # ratios of the winner's KL to the other's
@@ -109,8 +110,6 @@ def _check_counts(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """The KL over each factor with the fitted effects, and both families against counts."""
-    from vitrify.learn.figures import level, panel, sheet
-
     figure, axes = sheet(2, 3, "Random n-gram models: what makes them hard to learn, and for whom", 4.4, 3.6)
     ngrams.draw_effects(axes[0], figures["grid"])
     contest = figures["counts"]

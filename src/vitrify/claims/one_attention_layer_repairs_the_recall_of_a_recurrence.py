@@ -28,6 +28,7 @@ import numpy as np
 
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
 from vitrify.encoding import JsonObject
+from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.hybrid import HybridFamily
 from vitrify.learn.models.ssm import StateSpaceFamily
@@ -100,8 +101,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import panel, sheet
-
     figure, axes = sheet(1, len(figures), "Recall of pairs, with and without a layer of attention", 6.2, 4.2)
     for own, (name, data) in zip(axes[0], figures.items(), strict=True):
         pairs = np.array(data["pairs"])

@@ -67,7 +67,7 @@ def subjects() -> Iterator[Subject]:
 
 def _subject(name: str, task: SparseAveraging, code: CodeOfSets, seed: int = 0) -> Subject:
     net = assemble(sparse_averaging(task, code=code, seed=seed))
-    return Subject(name, task, net, {"code": code, "sizes": sizes(task, code)})
+    return Subject(name, task, net, {"code": code, "sizes": sizes(task, code=code)})
 
 
 def check(subject: Subject) -> Evidence:

@@ -28,18 +28,10 @@ from functools import partial
 import numpy as np
 
 from vitrify.arrays import Ints
+from vitrify.bounds import composition
 from vitrify.bounds.calculators.composition import by_fano, published
 from vitrify.bounds.chain import ChainOfThought
-from vitrify.bounds.composition import (
-    answers_of,
-    best_reader_of,
-    climbed,
-    every_message,
-    layer_bits,
-    measured,
-    storing_layer,
-    table_strategy,
-)
+from vitrify.bounds.composition import layer_bits, measured
 from vitrify.bounds.quantize import quantize
 from vitrify.bounds.quantized import OneLayer, random_layer
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, quantities, witnessed, zeroed
@@ -69,19 +61,19 @@ def subjects() -> Iterator[Subject]:
         bits = layer_bits(model, n)
         cases = None if n == 4 else CASES
         yield contestant(name, n, bits, partial(_of_layer, model, n, cases), n > 4)
-        yield contestant(f"best reader of {name}", n, bits, partial(_exact, best_reader_of, model, n))
+        yield contestant(f"best reader of {name}", n, bits, partial(_exact, composition.best_reader_of, model, n))
     things = tuple(map(str, range(N)))
     drawn = random_layer(things, 2 * N + 1, bits=P, value_size=D, query_size=D, answers=N, seed=64)
-    for name, model in (("layer that stores", storing_layer(N, D, P)), ("random layer", drawn)):
+    for name, model in (("layer that stores", composition.storing_layer(N, D, P)), ("random layer", drawn)):
         yield contestant(name, N, layer_bits(model, N), partial(_of_layer, model, N, CASES), sampled=True)
     for bits in (0, 1):
-        yield contestant(f"every message of {bits} bits", 2, bits, partial(_exact, every_message, 2, bits))
+        yield contestant(f"every message of {bits} bits", 2, bits, partial(_exact, composition.every_message, 2, bits))
     for bits in (1, 3):
-        yield contestant(f"improved messages of {bits} bits", 3, bits, partial(_exact, climbed, 3, bits))
+        yield contestant(f"improved messages of {bits} bits", 3, bits, partial(_exact, composition.climbed, 3, bits))
     for n in (4, 16, N):
         for share in (0.25, 0.75):
             bits = int(share * n * np.log2(n))
-            yield contestant(f"entries in {bits} bits", n, bits, partial(_exact, table_strategy, n, bits))
+            yield contestant(f"entries in {bits} bits", n, bits, partial(_exact, composition.table_strategy, n, bits))
     yield Subject(f"two layers, n = {N}", weights=build(Composition(N)), data={"two": True})
     chain = a_chain(8, 6)
     yield Subject("chain of thought, n = 8, 6 steps", data={"chain": chain, "alone": chain})
@@ -115,7 +107,7 @@ def a_chain(n: int, steps: int) -> ChainOfThought:
 
 
 def _of_layer(model: OneLayer, n: int, cases: int | None) -> tuple[float, int]:
-    wrong, total = measured(answers_of(model), n, cases)
+    wrong, total = measured(composition.answers_of(model), n, cases)
     return wrong / total, total
 
 

@@ -34,6 +34,7 @@ from vitrify.claims.trials import experts
 from vitrify.claims.trials.experts import CHOICE, COMPARED, LOSSES, ROUTER
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
 from vitrify.intervals import mean_interval
+from vitrify.learn.figures import dots, heat, level, panel, sheet
 from vitrify.learn.models.experts import ExpertsFamily
 from vitrify.sandboxes.knowledge import KnowledgeSandbox
 
@@ -111,8 +112,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import dots, heat, level, panel, sheet
-
     (data,) = figures.values()
     figure, axes = sheet(2, 4, "One expert per task? Losses and routers of mixtures of experts", 4.3, 3.7)
     tells, held, balance, grid = axes[0]

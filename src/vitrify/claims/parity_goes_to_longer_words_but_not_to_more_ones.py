@@ -30,6 +30,7 @@ from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
 from vitrify.encoding import JsonObject
 from vitrify.learn.elsewhere import elsewhere
+from vitrify.learn.figures import heat, panel, sheet
 from vitrify.learn.models.transformer import Positions, TransformerFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.parity import Parity
@@ -108,8 +109,6 @@ def check(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """Draw, for each position encoding, accuracy over lengths and numbers of ones, and the two compared cuts."""
-    from vitrify.learn.figures import heat, panel, sheet
-
     (data,) = figures.values()
     k, top, lengths = data["ones"], data["longest"], data["lengths"]
     figure, axes = sheet(len(data["codes"]), 3, "Parity: is a word hard by its length or by its ones?", 4.6, 3.6)

@@ -34,6 +34,7 @@ from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials import hierarchies
 from vitrify.claims.trials.hierarchies import last_leaf, next_leaf, reader
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
+from vitrify.learn.figures import band, dots, level, panel, sheet
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 from vitrify.learn.models.transformer import TransformerFamily
 
@@ -90,8 +91,8 @@ def check(subject: Subject) -> Evidence:
     for name, own in losses.items():
         levels = hierarchies.stair_levels(box, own, subject.data["missing"])
         for window, (exact, learned) in own.items():
-            level, of = levels.get(window), f"{name}, seeing {window} leaves"
-            what, aim = (f"stair {level}", stair[:, level]) if level else ("the exact one", exact)
+            number, of = levels.get(window), f"{name}, seeing {window} leaves"
+            what, aim = (f"stair {number}", stair[:, number]) if number else ("the exact one", exact)
             criteria.append(near(f"{of}: loss over {what}", learned / aim))
             quantities.append(Quantity(f"{of}: mean distance from the exact loss", np.mean(learned / exact) - 1))
     if following:
@@ -109,8 +110,6 @@ def check(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """Draw losses with the stairs, their distance from the exact ones, and the loss at every next leaf."""
-    from vitrify.learn.figures import band, dots, level, panel, sheet
-
     figure, axes = sheet(len(figures), 3, "Limited views of a random hierarchy: exact and learned losses", 5.2, 4.0)
     for (subject, data), (losses, far, leaves) in zip(figures.items(), axes, strict=True):
         windows = sorted({int(window) for each in data["nets"].values() for window in each})

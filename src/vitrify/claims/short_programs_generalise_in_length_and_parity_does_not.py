@@ -34,6 +34,7 @@ from vitrify.claims.trials import lengths
 from vitrify.claims.trials.lengths import TIMES, between, length, shortest_program, thirds
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
 from vitrify.encoding import JsonObject
+from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.transformer import TransformerFamily
 
@@ -124,8 +125,6 @@ def _shown(name: str, kind: str, n: int, shares: Array) -> JsonObject:
 
 def draw(figures: Figures) -> Figure:
     """Draw the accuracy by word length for every task, with the length of its program, and other position encodings."""
-    from vitrify.learn.figures import band, panel, sheet
-
     (data,) = figures.values()
     title = "Trained on short words, tested on longer ones"
     figure, ((*axes,),) = sheet(1, 3 if data["others"] else 2, title, 5.6, 5.4)

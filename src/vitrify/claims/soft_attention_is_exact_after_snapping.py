@@ -73,8 +73,7 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def _probabilities(weights: Weights, tokens: np.ndarray) -> np.ndarray:
-    probabilities: np.ndarray = np.exp(log_probabilities(weights.architecture.output, batch_logits(weights, tokens)))
-    return probabilities
+    return np.asarray(np.exp(log_probabilities(weights.architecture.output, batch_logits(weights, tokens))))
 
 
 def _largest_beta(weights: Weights) -> float:

@@ -34,6 +34,7 @@ import numpy as np
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials import points
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
+from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import attention_on, back
 from vitrify.learn.stages import distances, gap, levels, nearest, plateau_share
@@ -115,8 +116,6 @@ def _check_points(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import panel, sheet
-
     figure, ((losses, far, attention, slopes),) = sheet(1, 4, "Sub-n-gram plateaus before one head per parent")
     name, data = next((name, data) for name, data in figures.items() if "pairs" not in data)
     draw = partial(panel, x=data["steps"], steps=True)

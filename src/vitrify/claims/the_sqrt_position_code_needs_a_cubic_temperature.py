@@ -57,8 +57,7 @@ def _scores(weights: Weights, precision: type) -> np.ndarray:
         + weights.arrays[f"blocks.0.attn.b_{x}"][1].astype(precision)
         for x in "QK"
     )
-    scores: np.ndarray = query @ key.T
-    return scores
+    return np.asarray(query @ key.T)
 
 
 def first_wrong_choice(weights: Weights) -> int | None:

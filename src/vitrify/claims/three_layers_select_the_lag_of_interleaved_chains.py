@@ -29,6 +29,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.learn.figures import band, level, panel, sheet
 from vitrify.learn.measure import divergence, log_probabilities
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
@@ -89,9 +90,8 @@ def check(subject: Subject) -> Evidence:
     curves = {layers: each.curves("late") for layers, each in nets.items()}
     three, one, trial = curves["3"][:, -1], curves["1"][:, -1], nets["1"].trial
     steps = {layers: each.steps for layers, each in nets.items()}
-    third = (
-        int(np.searchsorted(steps["1"], 2 * steps["1"][-1] / 3, side="right")) - 1
-    )  # last mark before the last third
+    # last mark before the last third
+    third = int(np.searchsorted(steps["1"], 2 * steps["1"][-1] / 3, side="right")) - 1
     criteria = [
         Criterion.judged("KL of three layers", three, at_most=MAX_DEEP),
         Criterion.judged("KL of three layers over the mean KL of one layer", three / one.mean(), at_most=MAX_RATIO),
@@ -104,8 +104,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import band, level, panel, sheet
-
     (data,) = figures.values()
     figure, ((axes,),) = sheet(1, 1, "Which lag does this sequence follow?", width=6.4, height=4.2)
     for layers, color in (("1", "C3"), ("3", "C0")):

@@ -33,6 +33,7 @@ from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.intervals import rate_interval
+from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.scalar import ScalarFamily
 from vitrify.sandboxes.catalogue import Example
 from vitrify.sandboxes.markov import Markov
@@ -124,8 +125,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import panel, sheet
-
     data = figures["chains"]
     figure, axes = sheet(2, 2, "Where does training get stuck? One-layer transformers on chains of bits", 4.8, 4.2)
     for own, (kind, cells) in zip(axes.flat, data["cells"].items(), strict=False):

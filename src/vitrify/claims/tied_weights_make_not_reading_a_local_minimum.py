@@ -33,6 +33,7 @@ import numpy as np
 
 from vitrify.claims.trials import minima
 from vitrify.claims.trials.trial import Claim, Criterion, Domain, Evidence, Figure, Figures, Method, Subject, evidence
+from vitrify.learn.figures import level, sheet
 
 MAX_ERROR, MAX_HESSIAN_ERROR = 1e-12, 1e-10  # of losses and gradients; of the Hessian
 MIN_CURVE = 1e-3  # how far below zero an eigenvalue must be to be called negative
@@ -97,8 +98,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import level, sheet
-
     figure, ((left, right),) = sheet(1, 2, "Ignoring the input: minimum or saddle?", 5.2, 3.8)
     line = np.linspace(0.05, 1.95, 100)
     left.plot(line, np.minimum(2 * (line - 1), 0), color="C0", linewidth=1, label="theory, tied: min(2(p+q−1), 0)")

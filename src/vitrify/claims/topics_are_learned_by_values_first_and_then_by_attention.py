@@ -32,6 +32,7 @@ from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials import topics
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, evidence, trained
 from vitrify.encoding import JsonObject
+from vitrify.learn.figures import dots, heat, panel, sheet
 from vitrify.sandboxes.corpus import Corpus
 from vitrify.sandboxes.kit.masking import Masked
 from vitrify.sandboxes.lda import LDA
@@ -115,8 +116,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import dots, heat, panel, sheet
-
     model, real, title = figures["topics"], figures["corpus"], "Topics: values first, then attention"
     figure, ((values, gaps, learns), (norms, together, corpus)) = sheet(2, 3, title, 4.6, 3.7)
     for own, matrix in ((values, model["values"]["halves"]), (corpus, real["values"]["blocks"])):

@@ -31,6 +31,7 @@ from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials.ladders import ANSWERS, MIN_ACCURACY, TEST_ROWS, bits_of, crossing, facts_of
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.intervals import mean_interval
+from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.memory import MemoryFamily
 from vitrify.sandboxes.associations import AssociationSandbox
 from vitrify.sandboxes.catalogue import Sandbox
@@ -112,8 +113,6 @@ def check(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """Bits stored over parameters with the fitted lines, and the accuracy along the ladders."""
-    from vitrify.learn.figures import panel, sheet
-
     figure, ((left, right),) = sheet(1, 2, "What trained memories store", 5.6, 4.6)
     every = [size for data in figures.values() for size in data["sizes"]]
     ends = np.array([min(every), max(every)])

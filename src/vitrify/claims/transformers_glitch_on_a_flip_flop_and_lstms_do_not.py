@@ -28,17 +28,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims.trials.flip_flop import (
-    DENSE_TAIL,
-    SEEDS,
-    SPARSE_TAIL,
-    TAILS,
-    TRAINING,
-    Net,
-    counted,
-    flip_flop_subject,
-)
+from vitrify.claims.trials import flip_flop
+from vitrify.claims.trials.flip_flop import DENSE_TAIL, SPARSE_TAIL, TAILS, TRAINING, Net, counted, flip_flop_subject
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Recipe, Subject, evidence, trained
+from vitrify.learn.figures import interval, level, sheet
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.ssm import StateSpaceFamily
 from vitrify.learn.models.transformer import TransformerFamily
@@ -83,7 +76,7 @@ def sabotage(subject: Subject) -> Subject:
 def check(subject: Subject) -> Evidence:
     data, judged = subject.data, Criterion.judged
     reads = {net: counted(nets, *data["tests"][net]) for net, nets in trained(subject).items()}
-    alone, mended = slice(len(SEEDS)), slice(len(SEEDS), None)
+    alone, mended = slice(len(flip_flop.SEEDS)), slice(len(flip_flop.SEEDS), None)
     plain, repaired = (
         {name: {what: values[part] for what, values in one.items()} for name, one in reads["transformer"].items()}
         for part in ((mended, alone) if data["misnamed"] else (alone, mended))
@@ -124,8 +117,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import interval, level, sheet
-
     title = "Flip-flop: reading the bit written last (bars: mean and 95 % interval; numbers: reads of each seed)"
     figure, axes = sheet(len(figures), len(TAILS), title, width=4.4, height=3.8)
     for row, (subject, data) in zip(axes, figures.items(), strict=True):

@@ -25,6 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.learn.figures import dots, level, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.stages import OPTIMAL, levels
@@ -85,8 +86,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import dots, level, panel, sheet
-
     figure, axes = sheet(len(figures), 2, "One head per layer: how deep a net learns chains of an order")
     for (name, data), (curves, ends) in zip(figures.items(), axes, strict=True):
         excess = {depth: np.maximum(np.array(each, dtype=float), 1e-4) for depth, each in data["excess"].items()}

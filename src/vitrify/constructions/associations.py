@@ -29,17 +29,9 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.constructions.catalogue import DeclaredSizes, Dimension, Seed, Units, construction
+from vitrify.kit import fact_storage
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.fact_storage import (
-    Memory,
-    check_score_count,
-    fitted_dimension,
-    hebbian_dimension,
-    layered_sizes,
-    linear,
-    mlp,
-    require_perfect_recall,
-)
+from vitrify.kit.fact_storage import Memory, fitted_dimension, hebbian_dimension, layered_sizes, linear, mlp
 from vitrify.kit.gadgets.features import features
 from vitrify.kit.heads.shift import itself
 from vitrify.kit.memory import Rule
@@ -48,24 +40,6 @@ from vitrify.spec.memory.associations import Associations
 from vitrify.spec.ngrams.model import BEGIN
 
 SOURCE = "in the spirit of Nichani, Lee & Bietti 2025, arXiv 2412.06538"
-
-
-def linear_memory(spec: Associations, *, rule: Rule, dimension: int | None = None, seed: int = 0) -> Network:
-    """Return a transformer whose one head maps the code of a word to that of its answer."""
-    words, answers = len(spec.vocabulary), len(spec.answers)
-    default = fitted_dimension(words, answers) if rule == "fitted" else hebbian_dimension(words)
-    size = dimension or default
-    if rule == "fitted":
-        check_score_count(words, answers)
-    memory = linear(right_answers(spec), answers, size, np.random.default_rng(seed), rule)
-    margin = require_perfect_recall(memory, f"dimension {size} and seed {seed}", _change(spec, rule))
-    net = _builder(f"{rule} memory of {words} associations", spec)
-    code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
-    read = Affine.of({code: memory.readout})
-    recalled = Space("recalled", numbers(size, float(read.bound.max())))
-    itself(net, read, recalled, error=UNIT_ROUNDOFF * (size + 4) * recalled.kind.high)
-    facts: dict[str, object] = {"variant": rule.replace(" ", "-"), "dimension": size, "seed": seed}
-    return _network(net, spec, memory, recalled, margin, facts)
 
 
 def linear_sizes(spec: Associations, *, dimension: int | None) -> DeclaredSizes:
@@ -91,11 +65,11 @@ def mlp_memory(
 ) -> Network:
     """Return a transformer whose one layer of units maps the code of a word to that of its answer."""
     words, answers = len(spec.vocabulary), len(spec.answers)
-    check_score_count(words, answers)
+    fact_storage.check_score_count(words, answers)
     size, count = layered_sizes(words, answers, dimension, units)
     memory = mlp(right_answers(spec), answers, size, count, np.random.default_rng(seed), "fitted")
     change = "choose more --units, a larger --dimension or another --seed"
-    margin = require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
+    margin = fact_storage.require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
     net = _builder(f"memory of {words} associations in {count} units", spec)
     code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
     recalled = add_units(net, code, memory)
@@ -148,19 +122,26 @@ def _network(
     return net.network(Output("class", spec.answers), readout, "associative memory", facts, source=SOURCE, reuse=False)
 
 
-@construction("fitted", "a matrix fitted until every answer leads", fitted_sizes, default=True, certified="proved")
-def fitted(spec: Associations, *, dimension: Dimension | None = None, seed: Seed = 0) -> Network:
-    """Return a linear memory that is fitted until every margin is positive."""
-    return linear_memory(spec, rule="fitted", dimension=dimension, seed=seed)
-
-
-@construction("hebbian", "a matrix, the sum of all associations", linear_sizes, certified="proved")
-def hebbian(spec: Associations, *, dimension: Dimension | None = None, seed: Seed = 0) -> Network:
-    """Return a linear memory that is the sum of all associations."""
-    return linear_memory(spec, rule="hebbian", dimension=dimension, seed=seed)
-
-
-@construction("least-squares", "a matrix with the least squared error", linear_sizes, certified="proved")
-def least_squares(spec: Associations, *, dimension: Dimension | None = None, seed: Seed = 0) -> Network:
-    """Return the linear memory with the least squared error."""
-    return linear_memory(spec, rule="least squares", dimension=dimension, seed=seed)
+@construction(
+    "fitted", "a matrix fitted until every answer leads", fitted_sizes, default=True, certified="proved", rule="fitted"
+)
+@construction("hebbian", "a matrix, the sum of all associations", linear_sizes, certified="proved", rule="hebbian")
+@construction(
+    "least-squares", "a matrix with the least squared error", linear_sizes, certified="proved", rule="least squares"
+)
+def linear_memory(spec: Associations, *, dimension: Dimension | None = None, seed: Seed = 0, rule: Rule) -> Network:
+    """Return a transformer whose one head maps the code of a word to that of its answer."""
+    words, answers = len(spec.vocabulary), len(spec.answers)
+    default = fitted_dimension(words, answers) if rule == "fitted" else hebbian_dimension(words)
+    size = dimension or default
+    if rule == "fitted":
+        fact_storage.check_score_count(words, answers)
+    memory = linear(right_answers(spec), answers, size, np.random.default_rng(seed), rule)
+    margin = fact_storage.require_perfect_recall(memory, f"dimension {size} and seed {seed}", _change(spec, rule))
+    net = _builder(f"{rule} memory of {words} associations", spec)
+    code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
+    read = Affine.of({code: memory.readout})
+    recalled = Space("recalled", numbers(size, float(read.bound.max())))
+    itself(net, read, recalled, error=UNIT_ROUNDOFF * (size + 4) * recalled.kind.high)
+    facts: dict[str, object] = {"variant": rule.replace(" ", "-"), "dimension": size, "seed": seed}
+    return _network(net, spec, memory, recalled, margin, facts)

@@ -29,7 +29,7 @@ from itertools import chain
 
 import numpy as np
 
-from vitrify.constructions._cascade_reach import Exponents, Reach, product_of, reach, seen_below
+from vitrify.constructions._cascade_reach import Reach, product_of, reach, seen_below
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.log_depth import begin_symbol
 from vitrify.kit.gadgets.steps import steps
@@ -87,17 +87,14 @@ def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_lengt
     names = machine.states
     matrix = np.array([[float(name == other) for other in names] for name in plan.states]).reshape(-1, len(names))
     bias = np.where(np.arange(len(names)) == machine.initial, 0.5, 0.0)  # nothing says another state: the initial one
+    levels = [f"{each.size} tiles, {each.group.name}{', resets' * bool(each.resets)}" for each in plan.levels]
     return net.network(
         Output("recogniser", names, accepting=machine.accepting_states),
         Readout(((contexts[0], matrix),) if plan.states else (), bias, {contexts[0]: 0.25}),
         "cascade of an automaton",
-        {"states": len(names), "levels": "; ".join(_described(level) for level in plan.levels) or "none"},
+        {"states": len(names), "levels": "; ".join(levels) or "none"},
         source="in the spirit of Liu et al. 2023, arXiv 2210.10749",
     )
-
-
-def _described(level: CascadeLevel) -> str:
-    return f"{level.size} tiles, {level.group.name}" + (", resets" if level.resets else "")
 
 
 def _check(plan: Cascade) -> None:
@@ -125,12 +122,8 @@ def _context_spaces(plan: Cascade, index: int) -> tuple[Space, np.ndarray, Space
         return context, np.eye(context.size), None, np.zeros(0)
     moves = _moves(level)
     codes = np.array([[float(move == other) for other in moves] for move in level.moves])
-    return (
-        context,
-        np.eye(context.size),
-        Space(f"move {level.number}", OneHot(tuple(map(_move_name, moves)), void=True)),
-        codes,
-    )
+    move = Space(f"move {level.number}", OneHot(tuple(map(_move_name, moves)), void=True))
+    return context, np.eye(context.size), move, codes
 
 
 def _first(net: Builder, plan: Cascade) -> tuple[Space, Space | None]:
@@ -198,7 +191,8 @@ class _Level:
         reached = reach(self.plan, level, self.net.max_length)
         remainders = self._remainders(reached)
         made, patterns = Space(name, self.kind), [tuple(chain(*e)) for _, e in reached.looked_at]
-        codes = self._codes([self._product(e)[since] for since, e in reached.looked_at])
+        factors, identity = level.group.factors, level.group.identity
+        codes = self._codes([product_of(factors, e, identity)[since] for since, e in reached.looked_at])
         if not level.resets:
             return table(self.net, remainders, np.array(patterns), made, codes), False
         since = self._moved_back(reached, remainders)
@@ -265,9 +259,6 @@ class _Level:
             name_of_units = f"remainder: {written.name}"
             remainders += steps(self.net, counted, points.astype(float), outputs, name=name_of_units, coordinate=part)
         return remainders
-
-    def _product(self, exponents: Exponents) -> Permutation:
-        return product_of(self.level.group.factors, exponents, self.level.group.identity)
 
     def _codes(self, coordinates: Sequence[int | None]) -> np.ndarray:
         """Return codes of coordinates, zeros for those that are not used."""

@@ -90,7 +90,7 @@ def _below(size: Size, bound: Size) -> bool:
     return isinstance(size, int) and isinstance(bound, int) and size <= bound
 
 
-_SIZES: dict[tuple[str, str], Callable[..., DeclaredSizes]] = {}  # by module and function
+_SIZES: dict[tuple[str, str], Callable[..., DeclaredSizes]] = {}  # by module and name
 
 
 def construction(
@@ -101,17 +101,21 @@ def construction(
     default: bool = False,
     certified: Method = "exhaustive",
     unproved: str = "",
+    **fixed: object,
 ) -> Callable[[Callable[P, N]], Callable[P, N]]:
     """Register a function as a construction; all arguments but `sizes` are literals, which the catalogue parses.
 
     `certified` is the weakest method by which its nets are certified under soft attention: margins proved for all
     words, all short inputs tried, or samples only. `unproved` is the reason that a failing proof of margins gives.
-    `sizes` takes the spec, and by keyword the options that its formulas need. Contract tests check all three.
+    `sizes` takes the spec, and by keyword the options that its formulas need. Contract tests check all three. Any other
+    keyword fixes a parameter of the function, which is then no option: one function may be several constructions.
     """
-    del summary, default, certified, unproved
+    del summary, default, certified, unproved, fixed
 
     def register(function: Callable[P, N]) -> Callable[P, N]:
-        _SIZES[function.__module__, function.__name__] = sizes
+        _SIZES[function.__module__, name] = sizes
+        if hasattr(function, "__wrapped__"):
+            return function  # another construction, which checks already
         positional = {p.name for p in signature(function).parameters.values() if p.kind is not p.KEYWORD_ONLY}
 
         @wraps(function)
@@ -157,6 +161,7 @@ class Construction:
     default: bool = False
     certified: Method = "exhaustive"
     unproved: str = ""
+    fixed: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False, kw_only=True)
     declaration: Declaration = field(repr=False, kw_only=True)
 
     @property
@@ -167,7 +172,7 @@ class Construction:
     @property
     def choices(self) -> tuple[str, ...]:
         """The names of its options."""
-        return tuple(argument.arg for argument in self._node.args.kwonlyargs)
+        return tuple(arg.arg for arg in self._node.args.kwonlyargs if arg.arg not in self.fixed)
 
     @cached_property
     def _origin(self) -> tuple[str, str]:
@@ -193,6 +198,7 @@ class Construction:
                 REQUIRED if default is None else evaluated(default),
             )
             for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            if argument.arg not in self.fixed
         )
 
     @cached_property
@@ -207,7 +213,12 @@ class Construction:
 
         An option that is None has the construction's default.
         """
-        return self.function(spec, **{name: value for name, value in choices.items() if value is not None})
+        given = {name: value for name, value in choices.items() if value is not None}
+        faults: list[Fault] = []
+        read(self.parameters, given, faults)
+        if faults:
+            raise _refusal(self.name, self.parameters, faults)
+        return self.function(spec, **given, **self.fixed)
 
     def parse(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of options given as text on the command line; refuse with all faults at once."""
@@ -219,8 +230,8 @@ class Construction:
 
     def sizes(self, spec: object, **choices: object) -> DeclaredSizes:
         """Return the sizes of the network that `make` returns for the same arguments."""
-        values = {p.name: p.default for p in described(self.function) if not p.required} | choices
-        formula = _SIZES[self.declaration.module, self._node.name]
+        values = {p.name: p.default for p in described(self.function) if not p.required} | choices | dict(self.fixed)
+        formula = _SIZES[self.declaration.module, self.name]
         needed = [p.name for p in signature(formula).parameters.values() if p.kind is p.KEYWORD_ONLY]
         return formula(spec, **{choice: values[choice] for choice in needed})
 
@@ -248,12 +259,11 @@ def _read(declaration: Declaration) -> Construction:
     node = declaration.node
     assert isinstance(node, ast.FunctionDef)
     call = next(each for each in node.decorator_list if isinstance(each, ast.Call))
-    arguments = dict(zip(("name", "summary", "sizes"), call.args, strict=False)) | {
-        k.arg: k.value for k in call.keywords
-    }
-    literals = {key: ast.literal_eval(value) for key, value in arguments.items() if key and key != "sizes"}
-    (spec, *_) = node.args.args
-    return Construction(spec=ast.unparse(spec.annotation), declaration=declaration, **literals)  # type: ignore[arg-type]
+    words = dict(zip(("name", "summary", "sizes"), call.args, strict=False)) | {k.arg: k.value for k in call.keywords}
+    literals = {key: ast.literal_eval(value) for key, value in words.items() if key and key != "sizes"}
+    fixed = {arg.arg: literals.pop(arg.arg) for arg in node.args.kwonlyargs if arg.arg in literals}
+    spec = ast.unparse(node.args.args[0].annotation)  # type: ignore[arg-type]
+    return Construction(spec=spec, fixed=fixed, declaration=declaration, **literals)
 
 
 def offered() -> dict[str, list[tuple[Construction, Parameter]]]:

@@ -39,14 +39,8 @@ NUMBERS = ("+", "-", "neg", "*", "min", "max", "if")
 # A connective is a function of how many of its two arguments are true; the first of an implication is negated.
 CONNECTIVES = {"and": (0, 0, 1), "or": (0, 1, 1), "implies": (0, 1, 1), "iff": (1, 0, 1)}
 # A comparison reads one sign or both, of l ≥ r and of r ≥ l; `<` is the negation of `>=`.
-COMPARISONS = {
-    ">=": ((1, 0),),
-    "<": ((1, 0),),
-    "<=": ((0, 1),),
-    ">": ((0, 1),),
-    "=": ((1, 0), (0, 1)),
-    "!=": ((1, 0), (0, 1)),
-}
+COMPARISONS: dict[str, tuple[tuple[int, int], ...]] = dict.fromkeys((">=", "<"), ((1, 0),))
+COMPARISONS |= dict.fromkeys(("<=", ">"), ((0, 1),)) | dict.fromkeys(("=", "!="), ((1, 0), (0, 1)))
 NEGATED = ("<", ">", "!=")
 
 

@@ -45,9 +45,8 @@ def diagonal(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Re
     machine = automaton.reachable()
     bits_and_effects = _separating_bits(machine)
     sides = np.array([bit for bit, _ in bits_and_effects], dtype=float).T
-    effects = np.array(
-        [[(0, 0), *effect] for _, effect in bits_and_effects], dtype=float
-    )  # [bit, input, scale and set]
+    # [bit, input, scale and set]
+    effects = np.array([[(0, 0), *effect] for _, effect in bits_and_effects], dtype=float)
     effects[:, 0, 1] = sides[machine.initial]
     arrays = {"blocks.0.rec.W_A": effects[:, :, 0].T, "blocks.0.rec.W_B": effects[:, :, 1].T, "unembed.W_U": sides.T}
     bits = Integers(tuple(f"bit {number}" for number in range(len(bits_and_effects))), -1.0, 1.0)

@@ -124,16 +124,8 @@ def estimate_norm(task: Estimate, *, attention: Attention = "softmax") -> Networ
     key = unit(net, back, shortest, name="direction one back", positive=True)
     half = np.vstack([np.eye(size), np.zeros((size, size))]) / math.sqrt(size)
     value = Affine.of({symbol: np.vstack([np.full(task.symbols, 1 / task.symbols), np.eye(task.symbols)])})
-    shares = cosine_match(
-        net,
-        Affine.of({query: half}),
-        Affine.of({key: half}),
-        value,
-        Space("shares", _kind(task)),
-        gap=gap,
-        noise=NOISE,
-        leak=LEAK,
-    )
+    asked, held, written = Affine.of({query: half}), Affine.of({key: half}), Space("shares", _kind(task))
+    shares = cosine_match(net, asked, held, value, written, gap=gap, noise=NOISE, leak=LEAK)
     _, error = cosine_sharpness(net, gap, NOISE, LEAK, float(value.bound.max()))
     return _network(net, task, shares, error + MAX_EXACT_ERROR)
 

@@ -32,15 +32,8 @@ from vitrify.arrays import Floats
 from vitrify.constructions.associations import SOURCE, add_units, compared, numbers
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, Dimension, MaxLength, Seed, Units, construction
 from vitrify.errors import BuildRefused
-from vitrify.kit.fact_storage import (
-    FactCodes,
-    check_score_count,
-    fact_heads,
-    fact_units,
-    heads_dimension,
-    layered_sizes,
-    require_perfect_recall,
-)
+from vitrify.kit import fact_storage
+from vitrify.kit.fact_storage import FactCodes, fact_heads, fact_units, heads_dimension, layered_sizes
 from vitrify.kit.heads.recall import Store, recall
 from vitrify.kit.heads.select import Test, select
 from vitrify.kit.memory import random_codes
@@ -82,13 +75,13 @@ def facts(
 ) -> Network:
     """Return a transformer of one head and one layer of units that answers every query of the spec."""
     questions, answers = len(spec.facts), len(spec.answers)
-    check_score_count(questions, answers)
+    fact_storage.check_score_count(questions, answers)
     size, count = layered_sizes(questions, answers, dimension, units)
     rng = np.random.default_rng(seed)
     codes = FactCodes.draw(spec, size, rng)
     memory = fact_units(codes, count, rng)
     change = "choose more --units, a larger --dimension or another --seed"
-    margin = require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
+    margin = fact_storage.require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
     name = f"{questions} facts in {count} units, {attention}"
     net = Builder(name, (BEGIN, *spec.vocabulary), _length(spec, max_length), attention)
     code = _embedded(net, spec, codes, rng)
@@ -123,7 +116,7 @@ def facts_in_heads(
     rng = np.random.default_rng(seed)
     codes = FactCodes.draw(spec, size, rng)
     memory, by_subject, by_relation = fact_heads(codes)
-    margin = require_perfect_recall(
+    margin = fact_storage.require_perfect_recall(
         memory, f"dimension {size} and seed {seed}", "choose a larger --dimension or another --seed"
     )
     name = f"{len(spec.facts)} facts in heads, {attention}"

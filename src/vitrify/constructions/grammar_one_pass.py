@@ -25,7 +25,6 @@ Equal and idle rows are left out there as here (`_programs.py`): all sizes are b
 from __future__ import annotations
 
 from vitrify.constructions._parses import ANSWERS, MAX_SHAPES, Parses, next_words_net, one_pass_program
-from vitrify.constructions._programs import BitProgram
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.grammar_shapes import bounds, most_conjunctions
 from vitrify.kit.network import Network
@@ -45,8 +44,5 @@ def one_pass(
 ) -> Network:
     """A transformer of at most $2d - 1$ layers whose output is the set of words that may come next."""
     parses = Parses.of(grammar, limit)
-    return next_words_net(grammar, parses, _program(parses), "one-pass grammar", "in one pass", attention, max_length)
-
-
-def _program(parses: Parses) -> BitProgram:
-    return one_pass_program(parses).smaller(ANSWERS)
+    program = one_pass_program(parses).smaller(ANSWERS)
+    return next_words_net(grammar, parses, program, "one-pass grammar", "in one pass", attention, max_length)

@@ -26,17 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vitrify.constructions import grammar_spans
-from vitrify.constructions._parses import (
-    ANSWERS,
-    MAX_SHAPES,
-    Dotted,
-    Parses,
-    answer,
-    next_words_net,
-    recognised,
-    words_read,
-)
+from vitrify.constructions import _parses, grammar_spans
+from vitrify.constructions._parses import ANSWERS, Dotted, Parses, answer, next_words_net, recognised, words_read
 from vitrify.constructions._programs import Bit, BitGroup, BitProgram, Literal
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
 from vitrify.kit.network import Network
@@ -72,7 +63,11 @@ def bounds(shapes: Shapes, conjunctions: int, layers: int) -> DeclaredSizes:
 
 @construction("shapes", "bounded-depth grammars, one state per shape of a tree", sizes, certified="proved")
 def grammar_shapes(
-    grammar: Grammar, limit: int = MAX_SHAPES, *, attention: Attention = "softmax", max_length: MaxLength | None = None
+    grammar: Grammar,
+    limit: int = _parses.MAX_SHAPES,
+    *,
+    attention: Attention = "softmax",
+    max_length: MaxLength | None = None,
 ) -> Network:
     """A transformer whose output after every beginning of a sentence is the set of words that may come next."""
     parses = Parses.of(grammar, limit)

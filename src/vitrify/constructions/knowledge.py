@@ -39,7 +39,7 @@ import numpy as np
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
 from vitrify.kit.gadgets.indicators import Indicator, indicators
 from vitrify.kit.heads.shift import shift
-from vitrify.kit.network import Affine, AttentionKind, Builder, Experts, Network, Output, Readout, Space, Units
+from vitrify.kit.network import Affine, Builder, Experts, Network, Output, Readout, Space, Units
 from vitrify.kit.positions import CodeName, dimensions, position_code
 from vitrify.net.spaces import OneHot, Reals
 from vitrify.spec.memory.knowledge import NONE, Knowledge, KnowledgeTask
@@ -62,47 +62,6 @@ class WordTest:
     words: Sets
     writes: Mapping[str, float]
     count: bool = False
-
-
-def knowledge(
-    spec: Knowledge,
-    *,
-    router: Router = "hidden",
-    attention: AttentionKind = "softmax",
-    max_length: int | None = None,
-    positions: CodeName = "dyadic",
-) -> Network:
-    """Return a transformer of one block that answers every query of the spec, and *none* to anything else."""
-    length = max_length or 2 * spec.longest
-    if length < spec.longest:
-        raise BuildRefused(f"the longest query has {spec.longest} words: --max-length must be at least that")
-    experts = [expert(task) for task in spec.tasks]
-    routed = _routed(spec)
-    route = _linear(spec, must=router == "linear")
-    net = Builder(f"knowledge, {router} router, {attention}", (BEGIN, *spec.vocabulary), length, attention)
-    voting = list(route.features) if route is not None and router == "linear" else []
-    asked = [row.words for rows in (*experts, *([] if voting else routed)) for row in rows]
-    slots = _slots(net, asked + [{offset: frozenset([word])} for offset, word in voting], positions)
-    answer = Space("answer", Reals((NONE, *spec.values), -float(len(spec.vocabulary)), float(len(spec.vocabulary))))
-    place = {value: number for number, value in enumerate((NONE, *spec.values))}
-    chosen = _votes(route, slots) if voting and route is not None else _template_votes(spec, routed, slots)
-    units = tuple(_units(task, rows, slots, answer, place) for task, rows in zip(spec.tasks, experts, strict=True))
-    net.add(Experts("tasks", chosen, units, router_margin=1.0 if route is None or not voting else route.margin))
-    return net.network(
-        Output("class", (NONE, *spec.values)),
-        Readout(((answer, np.eye(answer.size)),), np.zeros(answer.size), {answer: LOGIT_ERROR}),
-        "knowledge",
-        {
-            "variant": router,
-            "positions": positions,
-            "tasks": len(spec.tasks),
-            "templates": sum(len(task.templates) for task in spec.tasks),
-            "facts": sum(len(task.facts) for task in spec.tasks),
-            "linear router": _described(spec, route),
-        },
-        source="in the spirit of Nandakumar, Xiang, Yao, Li & Liu 2026, arXiv 2606.14398",
-        reuse=False,  # no units but the experts' and the router's
-    )
 
 
 def expert(task: KnowledgeTask) -> list[WordTest]:
@@ -288,25 +247,50 @@ def _sizes(spec: Knowledge, router: int, max_length: int | None, positions: Code
     return DeclaredSizes({"layers": 1, "heads": reach, "units": units}, at_most={"d_model": width})
 
 
-@construction("hidden", "an expert for each task, chosen by one hidden unit per template", hidden_sizes, default=True)
-def hidden(
+@construction(
+    "hidden",
+    "an expert for each task, chosen by one hidden unit per template",
+    hidden_sizes,
+    default=True,
+    router="hidden",
+)
+@construction("linear", "an expert for each task, chosen by votes of single words", linear_sizes, router="linear")
+def knowledge(
     spec: Knowledge,
     *,
     attention: Attention = "softmax",
     max_length: MaxLength | None = None,
     positions: Positions = "dyadic",
+    router: Router = "hidden",
 ) -> Network:
-    """Return a network whose router has one hidden unit per template."""
-    return knowledge(spec, router="hidden", attention=attention, max_length=max_length, positions=positions)
-
-
-@construction("linear", "an expert for each task, chosen by votes of single words", linear_sizes)
-def linear(
-    spec: Knowledge,
-    *,
-    attention: Attention = "softmax",
-    max_length: MaxLength | None = None,
-    positions: Positions = "dyadic",
-) -> Network:
-    """Return a network whose router adds up votes of single words."""
-    return knowledge(spec, router="linear", attention=attention, max_length=max_length, positions=positions)
+    """Return a transformer of one block that answers every query of the spec, and *none* to anything else."""
+    length = max_length or 2 * spec.longest
+    if length < spec.longest:
+        raise BuildRefused(f"the longest query has {spec.longest} words: --max-length must be at least that")
+    experts = [expert(task) for task in spec.tasks]
+    routed = _routed(spec)
+    route = _linear(spec, must=router == "linear")
+    net = Builder(f"knowledge, {router} router, {attention}", (BEGIN, *spec.vocabulary), length, attention)
+    voting = list(route.features) if route is not None and router == "linear" else []
+    asked = [row.words for rows in (*experts, *([] if voting else routed)) for row in rows]
+    slots = _slots(net, asked + [{offset: frozenset([word])} for offset, word in voting], positions)
+    answer = Space("answer", Reals((NONE, *spec.values), -float(len(spec.vocabulary)), float(len(spec.vocabulary))))
+    place = {value: number for number, value in enumerate((NONE, *spec.values))}
+    chosen = _votes(route, slots) if voting and route is not None else _template_votes(spec, routed, slots)
+    units = tuple(_units(task, rows, slots, answer, place) for task, rows in zip(spec.tasks, experts, strict=True))
+    net.add(Experts("tasks", chosen, units, router_margin=1.0 if route is None or not voting else route.margin))
+    return net.network(
+        Output("class", (NONE, *spec.values)),
+        Readout(((answer, np.eye(answer.size)),), np.zeros(answer.size), {answer: LOGIT_ERROR}),
+        "knowledge",
+        {
+            "variant": router,
+            "positions": positions,
+            "tasks": len(spec.tasks),
+            "templates": sum(len(task.templates) for task in spec.tasks),
+            "facts": sum(len(task.facts) for task in spec.tasks),
+            "linear router": _described(spec, route),
+        },
+        source="in the spirit of Nandakumar, Xiang, Yao, Li & Liu 2026, arXiv 2606.14398",
+        reuse=False,  # no units but the experts' and the router's
+    )

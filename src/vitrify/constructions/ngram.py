@@ -25,19 +25,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.arrays import Floats, Ints, Matrix
-from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, construction
 from vitrify.kit.gadgets.gate import Case, choose
 from vitrify.kit.gadgets.steps import digits
 from vitrify.kit.gadgets.table import ANY, table
 from vitrify.kit.heads.average import window
 from vitrify.kit.heads.shift import shift
-from vitrify.kit.network import AttentionKind, Builder, Network, Output, Readout, Space
+from vitrify.kit.network import Builder, Network, Output, Readout, Space
 from vitrify.kit.positions import CodeName, dimensions, position_code
 from vitrify.net.spaces import Bits, Categorical, OneHot, Reals
 from vitrify.spec.ngrams.model import BEGIN, LN10, NGramModel
@@ -50,69 +50,6 @@ LOGIT_ERROR = 1e-10  # by soft attention: a tenth of the 1e-9 promised for proba
 MAX_SUM_DEFECT = 1e-10  # a model whose sums are further from 1 is reproduced without a softmax
 ONEHOT_WORDS = 64  # larger vocabularies are coded in bits: one-hot slots would dominate the width
 BASE = 3.0  # of the single head's mixture: with 2, lower digits add up to almost one unit
-
-
-def ngram(
-    model: NGramModel,
-    *,
-    variant: Variant = "heads",
-    attention: AttentionKind = "softmax",
-    max_length: int = 1024,
-    code: Code = "auto",
-    positions: CodeName = "dyadic",
-    snap: bool = False,
-) -> Network:
-    """Return a transformer that gives every next symbol the probability that the model gives it.
-
-    `snap` spends a second unit per context to remove the noise of soft attention altogether, instead of making it
-    small.
-    """
-    if variant not in get_args(Variant):
-        raise BuildRefused(f"the variants of an n-gram model are {', '.join(get_args(Variant))}, not {variant!r}")
-    if max_length < 1:
-        raise BuildRefused(f"--max-length must be at least 1, got {max_length}")
-    slots = model.order - 1
-    inputs = (BEGIN, *model.readable)
-    net = Builder(
-        name=f"{model.order}-gram model, {variant}, {attention}",
-        inputs=inputs,
-        max_length=max_length,
-        attention=attention,
-        pads=max(slots, 1) if variant == "single" else 1,
-    )
-    kind: Categorical = (
-        Bits(inputs) if code == "bits" or (code == "auto" and len(inputs) > ONEHOT_WORDS) else OneHot(inputs)
-    )
-    token = net.embed("token", kind, kind.codes)
-    makers = {"heads": _by_heads, "layers": _by_layers, "single": _by_one_head}
-    rows = listed_rows(model)
-    history = makers[variant](net, token, rows.patterns, positions) if slots else []
-    literal = model.normalization_defect()[0] > MAX_SUM_DEFECT
-    logits = Space("logits", Reals(model.predicted, -1e4, 1e4))
-    parts: list[tuple[Space, Matrix]] = []
-    if len(rows.patterns):
-        written = Space("logits", Reals((*model.predicted, "back-off"), -1e4, 1e4)) if literal else logits
-        names = [" ".join(inputs[i] for i in reversed(row) if i != ANY) for row in rows.patterns.tolist()]
-        outputs = _beside(rows.deltas, rows.backoffs) if literal else rows.deltas
-        table(
-            net, history, rows.patterns, written, outputs, snap=snap, matches=slots, name="listed contexts", rows=names
-        )
-        parts = [(written, _spread(len(model.predicted), literal))]
-    return net.network(
-        Output("lm", model.predicted, scores="log" if literal else "softmax"),
-        Readout(tuple(parts), rows.unigram, {space: LOGIT_ERROR for space, _ in parts}),
-        "n-gram model",
-        {
-            "variant": variant,
-            "positions": positions if variant != "single" else "relative",
-            "code": kind.tag,
-            "order": model.order,
-            "listed n-grams": sum(len(level) for level in model.levels),
-            "listed contexts": len(rows.patterns),
-        },
-        source="in the spirit of Svete & Cotterell 2024, arXiv 2404.14994",
-        reuse=False,  # the published constructions have no units but the table's
-    )
 
 
 def _by_heads(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
@@ -312,39 +249,88 @@ def sizes_of_one_head(model: NGramModel, *, attention: Attention) -> DeclaredSiz
     return DeclaredSizes({"layers": 3, "heads": 1}, at_most=bounds)
 
 
-@construction("heads", "n-1 heads in one layer", sizes_of_heads, default=True, certified="proved")
-def heads(
-    model: NGramModel,
-    *,
-    attention: Attention = "softmax",
-    max_length: MaxLength = 1024,
-    positions: Positions = "dyadic",
-) -> Network:
-    """Return a network of n-1 heads in one layer."""
-    return ngram(model, variant="heads", attention=attention, max_length=max_length, positions=positions)
-
-
-@construction("layers", "one head in each of n-1 layers", sizes_of_layers, certified="proved")
-def layers(
-    model: NGramModel,
-    *,
-    attention: Attention = "softmax",
-    max_length: MaxLength = 1024,
-    positions: Positions = "dyadic",
-) -> Network:
-    """Return a network of n-1 layers with one head each."""
-    return ngram(model, variant="layers", attention=attention, max_length=max_length, positions=positions)
-
-
 @construction(
-    "single", "one head in one layer, and MLPs that take its mixture apart", sizes_of_one_head, certified="proved"
+    "heads",
+    "n-1 heads in one layer",
+    sizes_of_heads,
+    default=True,
+    certified="proved",
+    variant="heads",
+    code="auto",
+    snap=False,
 )
-def single(
+@construction(
+    "layers",
+    "one head in each of n-1 layers",
+    sizes_of_layers,
+    certified="proved",
+    variant="layers",
+    code="auto",
+    snap=False,
+)
+@construction(
+    "single",
+    "one head in one layer, and MLPs that take its mixture apart",
+    sizes_of_one_head,
+    certified="proved",
+    variant="single",
+    code="auto",
+    snap=False,
+)
+def ngram(
     model: NGramModel,
     *,
     attention: Attention = "softmax",
     max_length: MaxLength = 1024,
     positions: Positions = "dyadic",
+    variant: Variant = "heads",
+    code: Code = "auto",
+    snap: bool = False,
 ) -> Network:
-    """Return a network of one head, whose mixture MLPs take apart."""
-    return ngram(model, variant="single", attention=attention, max_length=max_length, positions=positions)
+    """Return a transformer that gives every next symbol the probability that the model gives it.
+
+    `snap` spends a second unit per context to remove the noise of soft attention altogether, instead of making it
+    small.
+    """
+    slots = model.order - 1
+    inputs = (BEGIN, *model.readable)
+    net = Builder(
+        name=f"{model.order}-gram model, {variant}, {attention}",
+        inputs=inputs,
+        max_length=max_length,
+        attention=attention,
+        pads=max(slots, 1) if variant == "single" else 1,
+    )
+    kind: Categorical = (
+        Bits(inputs) if code == "bits" or (code == "auto" and len(inputs) > ONEHOT_WORDS) else OneHot(inputs)
+    )
+    token = net.embed("token", kind, kind.codes)
+    makers = {"heads": _by_heads, "layers": _by_layers, "single": _by_one_head}
+    rows = listed_rows(model)
+    history = makers[variant](net, token, rows.patterns, positions) if slots else []
+    literal = model.normalization_defect()[0] > MAX_SUM_DEFECT
+    logits = Space("logits", Reals(model.predicted, -1e4, 1e4))
+    parts: list[tuple[Space, Matrix]] = []
+    if len(rows.patterns):
+        written = Space("logits", Reals((*model.predicted, "back-off"), -1e4, 1e4)) if literal else logits
+        names = [" ".join(inputs[i] for i in reversed(row) if i != ANY) for row in rows.patterns.tolist()]
+        outputs = _beside(rows.deltas, rows.backoffs) if literal else rows.deltas
+        table(
+            net, history, rows.patterns, written, outputs, snap=snap, matches=slots, name="listed contexts", rows=names
+        )
+        parts = [(written, _spread(len(model.predicted), literal))]
+    return net.network(
+        Output("lm", model.predicted, scores="log" if literal else "softmax"),
+        Readout(tuple(parts), rows.unigram, {space: LOGIT_ERROR for space, _ in parts}),
+        "n-gram model",
+        {
+            "variant": variant,
+            "positions": positions if variant != "single" else "relative",
+            "code": kind.tag,
+            "order": model.order,
+            "listed n-grams": sum(len(level) for level in model.levels),
+            "listed contexts": len(rows.patterns),
+        },
+        source="in the spirit of Svete & Cotterell 2024, arXiv 2404.14994",
+        reuse=False,  # the published constructions have no units but the table's
+    )

@@ -28,20 +28,8 @@ from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSiz
 from vitrify.kit.gadgets.steps import steps
 from vitrify.kit.heads.average import count
 from vitrify.kit.heads.select import Test, select
-from vitrify.kit.network import (
-    Affine,
-    AttentionKind,
-    Bits,
-    Flag,
-    Integers,
-    Network,
-    OneHot,
-    Output,
-    Readout,
-    Reals,
-    Space,
-)
-from vitrify.net.transformer import Mask
+from vitrify.kit.network import Affine, Bits, Flag, Integers, Network, OneHot, Output, Readout, Reals, Space
+from vitrify.net.transformer import AttentionKind, Mask
 from vitrify.spec.programs.expression import Expr, parts
 from vitrify.spec.programs.program import Program
 from vitrify.spec.programs.selectors import Atom, conjunctions

@@ -75,19 +75,14 @@ def dyck_elman(language: Dyck, *, max_length: MaxLength | None = None) -> Weight
     embedded[1::2, 1:] = codes
     embedded[2::2, 0] = float(depth > 1)  # where there is one slot, whatever does not open empties it
     arrays = {"embed.W_E": embedded, "blocks.0.rec.W_A": moves, "blocks.0.rec.W_B": drives} | _readout(codes, depth)
-    about = {
-        "construction": "stack of brackets",
-        "kinds": kinds,
-        "depth": depth,
-        "source": "in the spirit of Hewitt et al. 2020, arXiv 2010.07515",
-    }
+    about = {"construction": "stack of brackets", "kinds": kinds, "depth": depth}
+    about["source"] = "in the spirit of Hewitt et al. 2020, arXiv 2010.07515"
     return Weights(net, arrays, _labels(size, pushed, popped), about)
 
 
 def bits_of_kinds(kinds: int) -> Floats:
     """The numbers of the kinds in binary [kind, bit]; one kind needs no bit."""
-    bits: Floats = (np.arange(kinds)[:, None] >> np.arange((kinds - 1).bit_length()) & 1).astype(np.float64)
-    return bits
+    return np.asarray((np.arange(kinds)[:, None] >> np.arange((kinds - 1).bit_length()) & 1).astype(np.float64))
 
 
 def closing(signs: Floats) -> tuple[Floats, float]:

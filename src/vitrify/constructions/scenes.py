@@ -88,7 +88,9 @@ def binary_cnn(scene: Scene) -> Weights[Convolutional]:
             "the construction 'binary' needs a scene of zeros and ones: intensities and background 0 or 1, no noise, "
             "and eps + gamma at most 1; the construction 'features' builds any scene"
         )
-    return _network(scene, [_bitmaps(scene)], "bits", "binary")
+    grids = np.array([grid for _, grid in scene.templates])
+    bitmaps = _detectors(scene, 2.0 * grids[:, None] - 1.0, 1.0 - grids.sum(axis=(1, 2)))
+    return _network(scene, [bitmaps], "bits", "binary")
 
 
 def _clipped_intensities(scene: Scene) -> Layer:
@@ -97,12 +99,8 @@ def _clipped_intensities(scene: Scene) -> Layer:
     kernel = np.tile([1.0, -1.0], q).reshape(2 * q, 1, 1, 1)
     bias = np.stack([-(t + scene.eps), t - scene.eps], axis=1).ravel()
     rows = tuple(f"{side} {value:g}" for value in scene.intensities for side in ("above", "below"))
-    return (
-        Convolution(2 * q, (1, 1)),
-        kernel,
-        bias,
-        UnitsLabel("clipped intensities", 0, 0, 2 * q, ("templates",), rows),
-    )
+    label = UnitsLabel("clipped intensities", 0, 0, 2 * q, ("templates",), rows)
+    return Convolution(2 * q, (1, 1)), kernel, bias, label
 
 
 def _templates(scene: Scene) -> Layer:
@@ -113,11 +111,6 @@ def _templates(scene: Scene) -> Layer:
             detector[index[float(grid[pixel])], :, *pixel] = -1.0 / scene.gamma
     kernel = kernel.reshape(len(scene.templates), -1, *scene.size)
     return _detectors(scene, kernel, np.ones(len(scene.templates)))
-
-
-def _bitmaps(scene: Scene) -> Layer:
-    grids = np.array([grid for _, grid in scene.templates])
-    return _detectors(scene, 2.0 * grids[:, None] - 1.0, 1.0 - grids.sum(axis=(1, 2)))
 
 
 def _detectors(scene: Scene, kernel: Floats, bias: Floats) -> Layer:

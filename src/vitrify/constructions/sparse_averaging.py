@@ -24,67 +24,15 @@ from math import ceil, log
 import numpy as np
 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, ToleranceOfMeans, construction
+from vitrify.kit import set_codes
 from vitrify.kit.heads.sets import set_attend
-from vitrify.kit.network import AttentionKind, Builder, Network, Output, Readout, Reals, Space
-from vitrify.kit.set_codes import (
-    MAX_OFF_SCORE,
-    CodeOfSets,
-    SetCode,
-    coherence,
-    max_score_off_any_set,
-    set_code,
-    width_of,
-)
+from vitrify.kit.network import Builder, Network, Output, Readout, Reals, Space
+from vitrify.kit.set_codes import MAX_OFF_SCORE, CodeOfSets, SetCode, max_score_off_any_set, set_code, width_of
 from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging
 
 TOLERANCE = 0.05
 MAX_DRAWS = 8  # random codes that are tried if no seed is given
-
-
-def sparse_averaging(
-    task: SparseAveraging,
-    *,
-    code: CodeOfSets = "units",
-    attention: AttentionKind = "softmax",
-    tolerance: float | None = None,
-    width: int | None = None,
-    seed: int | None = None,
-) -> Network:
-    """Return a transformer that outputs, at every position, the mean of the vectors it points at, within the tolerance.
-
-    `width` and `seed` are those of a random code; without a seed, the first of `MAX_DRAWS` draws that is certified.
-    """
-    eps = TOLERANCE if tolerance is None else tolerance
-    chosen, beta = _certified(task, code, eps, width, seed)
-    net = Builder(
-        name=f"means of {task.sparsity} of {task.length} positions, {code}, {attention}",
-        inputs=(BEGIN, *task.alphabet),
-        max_length=task.length,
-        attention=attention,
-    )
-    labels = tuple(f"e{k + 1}" for k in range(task.dimensions))
-    sets, vectors = len(task.pointers), len(task.vectors)
-    held = np.vstack([np.zeros(task.dimensions), np.repeat(task.vectors, sets, axis=0)])
-    queries = np.vstack([np.zeros(chosen.keys.shape[1]), np.tile(chosen.queries, (vectors, 1))])
-    vector = net.embed("vector", Reals(labels, -1.0, 1.0), held)
-    query = net.embed("set", _numbers(chosen.queries), queries)
-    key = net.embed_position("position", _numbers(chosen.keys), chosen.keys)
-    answer = Space("mean", Reals(labels, -1.0, 1.0))
-    set_attend(net, query, key, vector, answer, scores=chosen.exact_scores, beta=beta)
-    scores = chosen.exact_scores
-    return net.network(
-        Output("values", task.outputs, error=eps),
-        Readout(((answer, np.eye(task.dimensions)),), np.zeros(task.dimensions), {answer: eps}),
-        f"sparse averaging, {code}",
-        {
-            "dimensions of a key": scores.dimensions,
-            "largest score off a set": float(scores.off),
-            **_every_set(chosen, task, eps),
-        },
-        source="in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
-        reuse=False,
-    )
 
 
 def temperature(length: int, eps: float, gap: float = 0.5) -> float:
@@ -131,7 +79,7 @@ def _every_set(code: SetCode, task: SparseAveraging, eps: float) -> dict[str, ob
     """Return the code's bound for sets that the task does not name, rounding of queries included."""
     if code.name != "coherent":
         return {}
-    off = max_score_off_any_set(coherence(code.keys), task.sparsity)
+    off = max_score_off_any_set(set_codes.coherence(code.keys), task.sparsity)
     return {} if off is None else {"largest score off any set": float(off) + accuracy(task.length, eps)}
 
 
@@ -140,7 +88,7 @@ def _numbers(rows: np.ndarray) -> Reals:
     return Reals(tuple(str(k + 1) for k in range(rows.shape[1])), -largest, largest)
 
 
-def sizes(task: SparseAveraging, code: CodeOfSets = "units") -> DeclaredSizes:
+def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes:
     """Return all sizes, by the dimensions of a key in the code."""
     m = width_of(code, task.length, task.sparsity)
     return DeclaredSizes({"layers": 1, "heads": 1, "d_model": 2 * task.dimensions + 2 * m, "d_head": m, "units": 0})
@@ -153,51 +101,80 @@ def sizes(task: SparseAveraging, code: CodeOfSets = "units") -> DeclaredSizes:
     default=True,
     certified="sampled",
     unproved="whose length is not known",
+    code="units",
+    width=None,
+    seed=None,
 )
-def sets_units(
-    task: SparseAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None
-) -> Network:
-    """Return the network whose sets are told apart by the code `units`."""
-    return sparse_averaging(task, code="units", attention=attention, tolerance=tolerance)
-
-
 @construction(
     "sets-signs",
     "means of sets in one head, random signs and least squares",
-    lambda task: sizes(task, "signs"),
+    sizes,
     certified="sampled",
     unproved="whose length is not known",
+    code="signs",
+    width=None,
+    seed=None,
 )
-def sets_signs(
-    task: SparseAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None
-) -> Network:
-    """Return the network whose sets are told apart by the code `signs`."""
-    return sparse_averaging(task, code="signs", attention=attention, tolerance=tolerance)
-
-
 @construction(
     "sets-coherent",
     "means of sets in one head, a code with a certificate for every set",
-    lambda task: sizes(task, "coherent"),
+    sizes,
     certified="sampled",
     unproved="whose length is not known",
+    code="coherent",
+    width=None,
+    seed=None,
 )
-def sets_coherent(
-    task: SparseAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None
-) -> Network:
-    """Return the network whose sets are told apart by the code `coherent`."""
-    return sparse_averaging(task, code="coherent", attention=attention, tolerance=tolerance)
-
-
 @construction(
     "sets-moments",
     "means of sets in one head of 2q dimensions, with a tiny gap",
-    lambda task: sizes(task, "moments"),
+    sizes,
     certified="sampled",
     unproved="whose length is not known",
+    code="moments",
+    width=None,
+    seed=None,
 )
-def sets_moments(
-    task: SparseAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None
+def sparse_averaging(
+    task: SparseAveraging,
+    *,
+    attention: Attention = "softmax",
+    tolerance: ToleranceOfMeans | None = None,
+    code: CodeOfSets = "units",
+    width: int | None = None,
+    seed: int | None = None,
 ) -> Network:
-    """Return the network whose sets are told apart by the code `moments`."""
-    return sparse_averaging(task, code="moments", attention=attention, tolerance=tolerance)
+    """Return a transformer that outputs, at every position, the mean of the vectors it points at, within the tolerance.
+
+    `width` and `seed` are those of a random code; without a seed, the first of `MAX_DRAWS` draws that is certified.
+    """
+    eps = TOLERANCE if tolerance is None else tolerance
+    chosen, beta = _certified(task, code, eps, width, seed)
+    net = Builder(
+        name=f"means of {task.sparsity} of {task.length} positions, {code}, {attention}",
+        inputs=(BEGIN, *task.alphabet),
+        max_length=task.length,
+        attention=attention,
+    )
+    labels = tuple(f"e{k + 1}" for k in range(task.dimensions))
+    sets, vectors = len(task.pointers), len(task.vectors)
+    held = np.vstack([np.zeros(task.dimensions), np.repeat(task.vectors, sets, axis=0)])
+    queries = np.vstack([np.zeros(chosen.keys.shape[1]), np.tile(chosen.queries, (vectors, 1))])
+    vector = net.embed("vector", Reals(labels, -1.0, 1.0), held)
+    query = net.embed("set", _numbers(chosen.queries), queries)
+    key = net.embed_position("position", _numbers(chosen.keys), chosen.keys)
+    answer = Space("mean", Reals(labels, -1.0, 1.0))
+    set_attend(net, query, key, vector, answer, scores=chosen.exact_scores, beta=beta)
+    scores = chosen.exact_scores
+    return net.network(
+        Output("values", task.outputs, error=eps),
+        Readout(((answer, np.eye(task.dimensions)),), np.zeros(task.dimensions), {answer: eps}),
+        f"sparse averaging, {code}",
+        {
+            "dimensions of a key": scores.dimensions,
+            "largest score off a set": float(scores.off),
+            **_every_set(chosen, task, eps),
+        },
+        source="in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
+        reuse=False,
+    )

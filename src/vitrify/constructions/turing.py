@@ -153,9 +153,6 @@ def _states(machine: TuringMachine) -> tuple[str, ...]:
 def _parts(machine: TuringMachine, step: str) -> tuple[int, int, int]:
     """Return the indices of the parts of a step among those of all steps."""
     symbol, move, state = step.split(",")
-    symbols, moves = len(machine.symbols), _moves(machine)
-    return (
-        machine.symbols.index(symbol),
-        symbols + moves.index(move),
-        symbols + len(moves) + _states(machine).index(state),
-    )
+    symbols, moves, states = machine.symbols, _moves(machine), _states(machine)
+    first = len(symbols) + len(moves)
+    return symbols.index(symbol), len(symbols) + moves.index(move), first + states.index(state)

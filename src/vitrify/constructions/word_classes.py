@@ -30,17 +30,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from vitrify.arrays import Ints
-from vitrify.constructions._words import (
-    Window,
-    finish_network,
-    heads,
-    memberships,
-    newest_first,
-    position_dimensions,
-    start_builder,
-    with_previous_words,
-    words_after,
-)
+from vitrify.constructions import _words
+from vitrify.constructions._words import Window, heads, memberships, newest_first, with_previous_words, words_after
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, WindowLength, construction
 from vitrify.kit.gadgets.table import ANY, table
 from vitrify.kit.network import Integers, MultiHot, Network, Space
@@ -56,7 +47,7 @@ def sizes(
     n = window or spec.window()
     earlier, classes = heads(spec, n), len(spec.members) + 1
     copied = earlier + sum(min(words, earlier) for words in words_after(spec).values())
-    width = 2 * classes + copied + position_dimensions(spec, earlier, max_length, positions)
+    width = 2 * classes + copied + _words.position_dimensions(spec, earlier, max_length, positions)
     return DeclaredSizes.of_layers((earlier,), (len(spec.contexts(n)),), width)
 
 
@@ -78,7 +69,7 @@ def word_classes(
     seen = Window.of(spec, window)
     contexts = spec.contexts(seen.n)
     names = (BEGIN, *spec.members)
-    net = start_builder(seen, "word classes", attention, max_length)
+    net = _words.start_builder(seen, "word classes", attention, max_length)
     classes = net.embed("classes", MultiHot(names), memberships(spec, net.inputs, names))
     slot_classes = [[name for name in names if name in slot] for slot in newest_first(contexts)]
     # A head copies the classes that some context has at its slot, and no others.
@@ -97,7 +88,9 @@ def word_classes(
     )
     place = positions if only else "none"
     facts = seen.facts("classes", positions=place, classes=len(spec.members), contexts=len(contexts))
-    return finish_network(net, seen, next_class, "word classes", facts, "Nandakumar, Mi & Liu 2023, arXiv 2306.17184v1")
+    return _words.finish_network(
+        net, seen, next_class, "word classes", facts, "Nandakumar, Mi & Liu 2023, arXiv 2306.17184v1"
+    )
 
 
 def _rows(contexts: Iterable[Context], slot_classes: list[list[str]]) -> Ints:

@@ -24,14 +24,8 @@ from itertools import count, product, zip_longest
 import numpy as np
 
 from vitrify.arrays import Floats, Ints
-from vitrify.constructions._words import (
-    Window,
-    finish_network,
-    heads,
-    position_dimensions,
-    start_builder,
-    with_previous_words,
-)
+from vitrify.constructions import _words
+from vitrify.constructions._words import Window, finish_network, heads, start_builder, with_previous_words
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, WindowLength, construction
 from vitrify.errors import BuildRefused
 from vitrify.kit.network import Integers, Network, Reals, Space, Units
@@ -48,7 +42,7 @@ def sizes(
     """Return all sizes: one number for each word of the window, positions, and the answer."""
     n = window or spec.window()
     earlier = heads(spec, n)
-    width = earlier + len(spec.members) + 2 + position_dimensions(spec, earlier, max_length, positions)
+    width = earlier + len(spec.members) + 2 + _words.position_dimensions(spec, earlier, max_length, positions)
     return DeclaredSizes.of_layers((earlier,), (len(type_contexts(spec, n)) - 1,), width)
 
 

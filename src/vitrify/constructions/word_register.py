@@ -54,7 +54,8 @@ def word_register(
     """Return a recurrent net whose positive logits are the words that may follow the last `window` - 1 words."""
     seen = Window.of(spec, window)
     contexts, names = tuple(spec.contexts(seen.n)), tuple(spec.members)
-    blocks = _classes_by_block(contexts, names)
+    slots = [[c for c, name in enumerate(names) if name in slot] for slot in newest_first(contexts)]
+    blocks = [classes for classes in slots if classes]  # of the classes that some context has there, newest first
     state = len(blocks) * len(names)
     net = Recurrent(
         inputs=seen.inputs,
@@ -86,12 +87,6 @@ def word_register(
         "source": "in the spirit of Nandakumar, Qu, Mi & Liu 2025, arXiv 2306.17184v3",
     }
     return Weights(net, arrays, _labels(seen, contexts, names, len(blocks)), about)
-
-
-def _classes_by_block(contexts: tuple[Context, ...], names: tuple[str, ...]) -> list[list[int]]:
-    """Return the indices of the classes that some context has in each block, newest first."""
-    slots = [[c for c, name in enumerate(names) if name in slot] for slot in newest_first(contexts)]
-    return [classes for classes in slots if classes]
 
 
 def _rules(

@@ -19,7 +19,7 @@ from vitrify.interop.equality import LIMITS, ComparedInputs, Difference, Equalit
 from vitrify.interop.uniform import MAX_PARAMETERS
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.conv import Convolutional
-from vitrify.net.folder import load, save, spec_path
+from vitrify.net.folder import load, save, spec_path, write_json
 from vitrify.net.weights import Weights
 from vitrify.spec import read_spec
 
@@ -63,15 +63,12 @@ class ExportLayout(Protocol):
 
     def refusal(self, weights: Weights[Architecture]) -> list[str]:
         """The features of a network that it can't represent."""
-        ...
 
     def write(self, weights: Weights[Architecture], folder: Path, precision: Precision) -> str:
         """Write the network; the name of the layout."""
-        ...
 
     def runner(self, folder: Path, precision: Precision) -> Run:
         """Load an export by the library itself, as a function of inputs."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ def export(
                 equality = _written(layout, weights, partial, target, precision, questions, tell)
                 equality = replace(equality, notes=(*reasons, *_drift(equality.rows, precision)))
                 carried = folders.carry(source, partial)
-                folders.write_json(partial / folders.REPORT, equality.to_json())
+                write_json(partial / folders.REPORT, equality.to_json())
                 write_text(partial / "README.md", card(weights, equality, carried))
                 files = tuple(sorted(path.name for path in partial.iterdir()))
             return Exported(equality, files)

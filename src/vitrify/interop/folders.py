@@ -13,7 +13,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
-from vitrify.files import whole_folder, write_text
+from vitrify.files import whole_folder
 from vitrify.net.architecture import SequenceArchitecture, to_json
 from vitrify.net.conv import Convolutional
 from vitrify.net.sparse import dense
@@ -105,8 +105,3 @@ def read_json(path: Path) -> JsonObject:
     if not isinstance(data, dict):
         raise FolderError(f"{path} does not hold a JSON object")
     return data
-
-
-def write_json(path: Path, data: object) -> None:
-    """Write JSON data."""
-    write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from vitrify.encoding import JsonObject
 from vitrify.interop.equality import Precision, Run
-from vitrify.interop.folders import description, write_json, write_tensors
+from vitrify.interop.folders import description, write_tensors
 from vitrify.interop.torch_folder import arrays, torch_run, travel
 from vitrify.interop.uniform import strange_inputs
 from vitrify.net.architecture import Architecture, SequenceArchitecture
+from vitrify.net.folder import write_json
 from vitrify.net.inference import UNKNOWN
 from vitrify.net.weights import Weights
 from vitrify.optional import need

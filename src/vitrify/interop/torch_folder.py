@@ -11,8 +11,9 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.files import write_text
 from vitrify.interop.equality import Inputs, Precision, Run
-from vitrify.interop.folders import description, write_json, write_tensors
+from vitrify.interop.folders import description, write_tensors
 from vitrify.net.architecture import Architecture, SequenceArchitecture
+from vitrify.net.folder import write_json
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
 from vitrify.optional import need

@@ -13,10 +13,11 @@ import numpy as np
 from vitrify.arrays import Floats
 from vitrify.encoding import JsonObject
 from vitrify.interop.equality import Precision, Run
-from vitrify.interop.folders import description, read_json, tensors, write_json, write_tensors
+from vitrify.interop.folders import description, read_json, tensors, write_tensors
 from vitrify.interop.torch_folder import torch_run, travel
 from vitrify.interop.uniform import Uniform, obstacles, spread, write_queries
 from vitrify.net.disentangle import together
+from vitrify.net.folder import write_json
 from vitrify.net.weights import Weights
 from vitrify.optional import need
 

@@ -184,12 +184,8 @@ def _mlp(mlps: Sequence[Units], erased: Sequence[Erasure], layout: Layout) -> di
         bias[at] = -erasure.low
         constant[erasure.dim] -= erasure.low
         at += 1
-    return {
-        "W_in": inward.matrix((layout.width, total)),
-        "b_in": bias,
-        "W_out": outward.matrix((total, layout.width)),
-        "b_out": constant,
-    }
+    w_in, w_out = inward.matrix((layout.width, total)), outward.matrix((total, layout.width))
+    return {"W_in": w_in, "b_in": bias, "W_out": w_out, "b_out": constant}
 
 
 def _mixture(mixes: Sequence[Experts], layout: Layout) -> tuple[tuple[Expert, ...], int, dict[str, Matrix]]:
@@ -239,12 +235,8 @@ def _expert(op: Units, layout: Layout) -> tuple[Expert, dict[str, Matrix]]:
     constant = np.zeros(len(column))
     for dim, value in constants:
         constant[column[dim]] += value
-    arrays = {
-        "W_in": inward.matrix((len(reads), op.count)),
-        "b_in": op.bias,
-        "W_out": outward.matrix((op.count, len(column))),
-        "b_out": constant,
-    }
+    w_in, w_out = inward.matrix((len(reads), op.count)), outward.matrix((op.count, len(column)))
+    arrays = {"W_in": w_in, "b_in": op.bias, "W_out": w_out, "b_out": constant}
     return Expert(tuple(reads), op.count, tuple(column)), arrays
 
 

@@ -63,8 +63,7 @@ def hidden(keys: Floats, directions: Floats | None, center: Floats | None) -> Fl
     """Return the input of the read-out: the keys, or centered ReLU units."""
     if directions is None or center is None:
         return keys
-    features: Floats = np.maximum(keys @ directions, 0.0) - center
-    return features
+    return np.asarray(np.maximum(keys @ directions, 0.0) - center)
 
 
 def linear(right: Ints, outputs: int, dimension: int, rng: np.random.Generator, rule: Rule) -> Memory:

@@ -36,7 +36,8 @@ def lay_out(schedule: Schedule, *, reuse: bool = True) -> Layout:
     birth, which is optimal for intervals: the width is the largest number of dimensions alive at one moment.
     """
     # a space that an MLP writes and nothing reads can only be erased by the next MLP
-    expiry = {space: _mlp_after(max(read, schedule.born[space] + 1)) for space, read in schedule.last_read.items()}
+    last = {space: max(read, schedule.born[space] + 1) for space, read in schedule.last_read.items()}
+    expiry = {space: max(2, moment + moment % 2) for space, moment in last.items()}  # the MLP of the moment's block
     free: list[int] = []
     tenant: dict[int, Space] = {}
     dims: dict[Space, tuple[int, ...]] = {}
@@ -87,8 +88,3 @@ def lay_out_loop(schedule: Schedule, carries: Sequence[tuple[Space, Space]]) -> 
     return Layout(
         width, dims | {new: dims[old] for old, new in carries}, dict.fromkeys(erased_at, end), tuple(erasures)
     )
-
-
-def _mlp_after(moment: int) -> int:
-    """Return the moment of the MLP in the block of this moment; unread embeddings are erased in block 0."""
-    return max(2, moment + moment % 2)

@@ -18,20 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitrify.errors import BuildRefused
-from vitrify.kit.network import (
-    Affine,
-    Attend,
-    Bank,
-    Experts,
-    Network,
-    Norm,
-    Operation,
-    Recur,
-    Space,
-    Units,
-    heads_of,
-    written_by,
-)
+from vitrify.kit.network import Affine, Network, Norm, Recur, Space
+from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, heads_of, written_by
 
 Arithmetic = Literal["float64", "float32"]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}

@@ -36,8 +36,7 @@ def random_codes(rng: np.random.Generator, count: int, dimension: int) -> Floats
     [1.0, 1.0, 1.0]
     """
     normal = rng.standard_normal((count, dimension))
-    codes: Floats = normal / np.linalg.norm(normal, axis=1, keepdims=True)
-    return codes
+    return np.asarray(normal / np.linalg.norm(normal, axis=1, keepdims=True))
 
 
 def store(keys: Floats, right: Ints, answers: Floats, rule: Rule) -> Floats:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -229,6 +230,10 @@ class Builder:
             operation = _with_idle_unit(operation)
         self._operations.append(operation)
         return written_by(operation)[0]
+
+    def attend(self, name: str, query: Affine, key: Affine, value: Affine, writes: Space, **options: Any) -> Space:
+        """Append a head with the net's kind of attention; returns the space that it writes. Options as for `Attend`."""
+        return self.add(Attend(name, query, key, value, writes, self.attention, **options))
 
     def network(
         self,

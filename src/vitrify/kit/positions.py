@@ -31,23 +31,18 @@ class Finder(Protocol):
 
     def query(self, offset: int) -> tuple[Floats, Floats]:
         """Return matrix [dims, features] and bias [features] of the query for an offset."""
-        ...
 
     def key(self, offset: int) -> Floats:
         """Return the matrix [dims, features] of the key for an offset."""
-        ...
 
     def sink(self, offset: int) -> tuple[Floats, float]:
         """Return the sink's score as a map of the query's code, half a gap below a match: vector [dims], constant."""
-        ...
 
     def gap(self, offset: int) -> float:
         """Return the smallest difference between the right key's score and any other, the sink included."""
-        ...
 
     def bound(self, offset: int) -> float:
         """Return the largest sum of |query × key| over the features."""
-        ...
 
 
 class PositionCode(Finder, Protocol):
@@ -55,11 +50,9 @@ class PositionCode(Finder, Protocol):
 
     def kind(self) -> Reals:
         """Return the kind of the space that holds the code."""
-        ...
 
     def table(self) -> Floats:
         """Return the features [T, dims] of the positions 1 to T."""
-        ...
 
 
 @dataclass(frozen=True)

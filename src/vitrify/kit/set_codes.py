@@ -161,7 +161,9 @@ def set_code(
         raise BuildRefused(f"the codes of sets are {', '.join(get_args(CodeOfSets))}, not {name!r}")
     sparsity = sets.shape[1]
     if name == "moments":
-        return SetCode(name, _moment_keys(length, sparsity), sets, _moment_queries(length, sets))
+        angles = 2 * np.pi * np.outer(np.arange(length), np.arange(1, sparsity + 1)) / length
+        keys = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+        return SetCode(name, keys, sets, _moment_queries(length, sets))
     if name == "coherent":
         keys = _reed_solomon(length, *reed_solomon(length, sparsity))
     else:
@@ -222,8 +224,7 @@ def _least_squares(keys: Floats, sets: Sets) -> Floats:
     if (np.linalg.matrix_rank(gram) < sets.shape[1]).any():
         return np.zeros((len(sets), keys.shape[1]))  # no query will do, and `exact_scores` shows it
     combined: Floats = chosen * np.linalg.solve(gram, np.ones((*sets.shape, 1)))
-    queries: Floats = combined.sum(axis=1)
-    return queries
+    return np.asarray(combined.sum(axis=1))
 
 
 def _programmed(keys: Floats, sets: Sets) -> Floats:
@@ -245,11 +246,6 @@ def _programmed(keys: Floats, sets: Sets) -> Floats:
         if solution.x is not None:
             queries[number] = solution.x[:-1]
     return queries
-
-
-def _moment_keys(length: int, sparsity: int) -> Floats:
-    angles = 2 * np.pi * np.outer(np.arange(length), np.arange(1, sparsity + 1)) / length
-    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _moment_queries(length: int, sets: Sets) -> Floats:
@@ -279,9 +275,8 @@ def to_integers(array: Floats) -> tuple[IntegerArray, int]:
     zeros = np.where(digits == 0, MANTISSA_BITS, np.frexp(lowest.astype(np.float64))[1] - 1)
     needed = MANTISSA_BITS - exponent - zeros  # fractional bits of each number
     bits = max(0, int(np.where(digits == 0, 0, needed).max(initial=0)))
-    up = (
-        exponent.astype(np.int64) - MANTISSA_BITS + bits
-    )  # n = digits · 2^up, and where up < 0 the zeros make up for it
+    # n = digits · 2^up, and where up < 0 the zeros make up for it
+    up = exponent.astype(np.int64) - MANTISSA_BITS + bits
     if int((exponent + bits).max(initial=0)) <= INT64_BITS:
         return np.where(up >= 0, digits << np.maximum(up, 0), digits >> np.minimum(-np.minimum(up, 0), 63)), bits
     shifted = [d << u if u >= 0 else d >> -u for d, u in zip(digits.ravel().tolist(), up.ravel().tolist(), strict=True)]

@@ -94,11 +94,8 @@ def _parts(net: Net, ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -
     pairs |= {name: _units(name, ours, theirs) for name in hidden}
     if "pos_embed.W_pos" in theirs:
         pairs["embed"] = _embedded(ours), _embedded(theirs)
-    done = (
-        ".attn.",
-        *(f".{name}." for name in hidden),
-        *([".embed.W_E", ".pos_embed.W_pos"] if "embed" in pairs else []),
-    )
+    embeddings = [".embed.W_E", ".pos_embed.W_pos"] if "embed" in pairs else []
+    done = (".attn.", *(f".{name}." for name in hidden), *embeddings)
     rest = [name for name in theirs if not any(part in f".{name}" for part in done)]
     for group in dict.fromkeys(name.rsplit(".", 1)[0] for name in rest):
         own = [name for name in rest if name.rsplit(".", 1)[0] == group]

@@ -18,7 +18,8 @@ LIKELIEST = 5
 def glimpse(name: str, words: Sequence[str], count: int, seed: int) -> JsonObject:
     """The first sequences of a sandbox's training split, given its parameters as `key=value`."""
     sandbox = in_words(name, words)
-    batch, best = jax.jit(lambda: _with_optimum(sandbox, count, seed))()
+    batch = jax.jit(lambda: examples(sandbox, seed, "train", 0, count))()
+    best = jax.jit(jax.vmap(sandbox.optimal))(batch)
     batch, best = jax.tree.map(np.asarray, (batch, best))
     losses = -np.take_along_axis(best, batch.targets[..., None], axis=-1)[..., 0]
     return {
@@ -31,11 +32,6 @@ def glimpse(name: str, words: Sequence[str], count: int, seed: int) -> JsonObjec
         "floor": float((losses * batch.weight).sum() / batch.weight.sum()),
         "rows": [_row(sandbox, batch, best, losses, number) for number in range(count)],
     }
-
-
-def _with_optimum(sandbox: Sandbox, count: int, seed: int) -> tuple[Example, Array]:
-    batch = examples(sandbox, seed, "train", 0, count)
-    return batch, jax.vmap(sandbox.optimal)(batch)
 
 
 def _row(sandbox: Sandbox, batch: Example, best: Array, losses: Array, number: int) -> JsonObject:

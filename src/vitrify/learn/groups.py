@@ -150,9 +150,7 @@ class RunGroup(Closing):
 
     def latest(self) -> Checkpoint | None:
         """The latest checkpoint; None if there is none."""
-        if self._step is None:
-            return None
-        return load(self.folder, self._step)
+        return None if self._step is None else load(self.folder, self._step)
 
     def finish(self, row: int, summary: Mapping[str, object], weights: Arrays | None = None) -> None:
         """Put one run on record as finished, with its log so far; it will not be computed again."""

@@ -51,10 +51,8 @@ class Recipe(Parameterized):
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.steps * self.batch > MAX_EXAMPLES:
-            yield (
-                "steps",
-                f"× batch = {self.steps * self.batch} must be at most {MAX_EXAMPLES}, the examples of a split",
-            )
+            total = f"× batch = {self.steps * self.batch}"
+            yield "steps", f"{total} must be at most {MAX_EXAMPLES}, the examples of a split"
 
     def rate_at(self, step: Array) -> Array:
         """Return the learning rate at a step: it rises for `warmup` steps, then stays or falls to zero at the last."""

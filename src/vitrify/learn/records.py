@@ -28,14 +28,8 @@ RUN = re.compile(r"[0-9a-f]{16}")
 SETTLED = 2_000_000_000  # ns: a folder that changed later than this may change again within one tick of its clock
 SAME = ("code", "version")  # parts of an identity that are no axis
 Compare = Callable[[Any, Any], bool]
-SIGNS: dict[str, Compare] = {
-    "!=": operator.ne,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "=": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-}
+SIGNS: dict[str, Compare] = {"!=": operator.ne, "<=": operator.le, ">=": operator.ge}
+SIGNS |= {"=": operator.eq, "<": operator.lt, ">": operator.gt}
 
 
 @dataclass(frozen=True)

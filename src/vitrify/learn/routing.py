@@ -94,7 +94,8 @@ def survey(family: Family, sandbox: Sandbox, queries: Example, layer: int = 0) -
         else:
             working = jax.nn.one_hot(heard[f"{part}hook_expert"][..., 0], experts)
         skip = max(net.pads - 1, 0)
-        working = jnp.einsum("bte,bt->be", working[:, skip:], _asked(queries, working.shape[1] - skip))
+        asked = (queries.weight[:, skip - working.shape[1] :] > 0).astype(jnp.float32)
+        working = jnp.einsum("bte,bt->be", working[:, skip:], asked)
 
         def without(mask: Array) -> Array:
             changed = {f"{part}experts.{e}.{name}": mask[e] for e in range(experts) for name in names}
@@ -107,11 +108,6 @@ def survey(family: Family, sandbox: Sandbox, queries: Example, layer: int = 0) -
         return jnp.concatenate([working, right[:, None], removed], axis=1)
 
     return measured
-
-
-def _asked(batch: Example, questions: int) -> Float[Array, "batch asked"]:
-    """Return 1 for targets with a weight among the last `questions` ones, else 0: [example, target]."""
-    return (batch.weight[:, batch.weight.shape[1] - questions :] > 0).astype(jnp.float32)
 
 
 def _answered(

@@ -219,14 +219,8 @@ class _Sweep:
                 worker.begin(Shard(piece.group, held.latest(), held.lines(), self.checkpoint_seconds))
             except Lost as lost:
                 self._lose(worker, lost)
-        if not (self.ready or self.waiting):
-            self._rest()
-
-    def _rest(self) -> None:
-        """Stop those without a shard: a worker that has one may be waiting for their device to begin on."""
-        for worker in self.idle:
-            worker.stop()
-        self.idle.clear()
+        while self.idle and not (self.ready or self.waiting):
+            self.idle.pop().stop()  # a worker with a shard may be waiting for its device
 
     def _open(self) -> bool:
         """Take the runs of waiting pieces from the store until there is something to do."""

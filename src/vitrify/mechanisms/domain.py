@@ -14,7 +14,8 @@ import numpy as np
 
 from vitrify.arrays import Array, Arrays, Bools, Floats, Ints
 from vitrify.certification.checks.words import WordCheck
-from vitrify.certification.oracles.catalogue import PartialOracle, oracle_for
+from vitrify.certification.oracles.catalogue import oracle_for
+from vitrify.certification.oracles.meanings import MeaningOracle
 from vitrify.encoding import JsonObject
 from vitrify.errors import BuildRefused, FolderError
 from vitrify.net.architecture import Output, SequenceArchitecture
@@ -97,7 +98,7 @@ def patch_domain(
         if distinct.shape[1] and len(distinct) > 1 and len(parts) < LENGTHS:
             chosen = distinct[rng.permutation(len(distinct))[:words]]
             asked = np.ones((len(chosen), chosen.shape[1] + 1), dtype=bool)
-            if isinstance(oracle, PartialOracle):
+            if isinstance(oracle, MeaningOracle):
                 asked = oracle.has_answer(chosen)
             elif net.looks_ahead:  # the answer to the whole word
                 asked[:, :-1] = False

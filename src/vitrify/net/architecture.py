@@ -71,7 +71,6 @@ class Architecture(Protocol):
     @property
     def reads(self) -> Reads:
         """Symbols one after the other, a vector of numbers, a vector at every position, or an image."""
-        ...
 
     @property
     def output(self) -> Output: ...
@@ -85,24 +84,20 @@ class Architecture(Protocol):
     @property
     def width(self) -> int:
         """The width of what passes from layer to layer at one position."""
-        ...
 
     @property
     def d_head(self) -> int: ...
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array."""
-        ...
 
     def activations(self, positions: int) -> int:
         """Return the number of activations held at once for one input; it decides the size of a batch."""
-        ...
 
     def forward(
         self, arrays: Arrays, inputs: Num[Array, "batch ..."], **options: Unpack[Options]
     ) -> Float[Array, "batch ... out"]:
         """Logits of a batch: [batch, pos, out] where there are positions, else [batch, out]."""
-        ...
 
 
 class SequenceArchitecture(Architecture, Protocol):
@@ -117,7 +112,6 @@ class SequenceArchitecture(Architecture, Protocol):
     @property
     def min_length(self) -> int:
         """The length of the shortest sequence that it accepts."""
-        ...
 
     @property
     def max_length(self) -> int: ...
@@ -125,27 +119,22 @@ class SequenceArchitecture(Architecture, Protocol):
     @property
     def input_ids(self) -> dict[str, int]:
         """The token id of every input symbol but BOS."""
-        ...
 
     @property
     def moments(self) -> tuple[str, ...]:
         """The names of the activations that pass from layer to layer: after embedding, and after each half layer."""
-        ...
 
     @property
     def looks_ahead(self) -> bool:
         """True if an output may depend on later positions."""
-        ...
 
     @property
     def soft(self) -> bool:
         """True if some head has softmax attention, so that outputs only approach the exact ones."""
-        ...
 
     @property
     def cost(self) -> float:
         """The approximate number of multiplications for one position; it decides how many test cases are run."""
-        ...
 
 
 def to_json(architecture: Any) -> JsonObject:

@@ -22,13 +22,17 @@ HEADS = 12  # first heads whose attention is shown
 def weights_card(weights: Weights[Architecture]) -> str:
     """Return a net as HTML: its sizes, arrays, heads, units and named spaces."""
     net, size, labels = weights.architecture, weights.sizes, weights.labels
-    what = f"{net.tag}; reads {_reads(net)}; answers with {len(net.output.symbols)} symbols ({net.output.kind})"
+    read = f"{len(getattr(net, 'inputs', ()))} tokens" if net.reads == "tokens" else f"a {net.reads}"
+    what = f"{net.tag}; reads {read}; answers with {len(net.output.symbols)} symbols ({net.output.kind})"
     sizes = table(
         ["layers", "heads", "width", "MLP units", "non-zero", "dense", "largest weight"],
         [[size.layers, size.heads, size.d_model, size.units, size.nonzero, size.dense, size.max_abs]],
     )
     in_order = [(name, weights.arrays[name]) for name in net.shapes()]  # that of the forward pass
-    arrays = [[name, _shape(array), nonzeros(array), _kind(array)] for name, array in in_order]
+    arrays = [
+        [name, _shape(array), nonzeros(array), "sparse" if is_sparse(array) else str(array.dtype)]
+        for name, array in in_order
+    ]
     parts = [tag("div", what, class_="said"), sizes]
     parts.append(folded(f"{len(arrays)} arrays", table(["array", "shape", "non-zero", "kept"], arrays, "arrays")))
     if labels.spaces:
@@ -95,22 +99,9 @@ def _moment(net: Architecture, moment: int) -> str:
     if moment == 0:
         return "after embedding"
     block, half = divmod(moment - 1, 2)
-    return f"block {block}, after {'its units' if half else _mixes(net, block)}"
-
-
-def _mixes(net: Architecture, block: int) -> str:
-    heads = net.heads_per_layer
-    return "attention" if block < len(heads) and heads[block] else "its recurrence"
-
-
-def _reads(net: Architecture) -> str:
-    inputs = getattr(net, "inputs", ())
-    return f"{len(inputs)} {net.reads}" if net.reads == "tokens" else f"a {net.reads}"
+    mixes = "attention" if any(net.heads_per_layer[block : block + 1]) else "its recurrence"
+    return f"block {block}, after {'its units' if half else mixes}"
 
 
 def _shape(array: Matrix) -> str:
     return " × ".join(map(str, np.shape(array)))
-
-
-def _kind(array: Matrix) -> str:
-    return "sparse" if is_sparse(array) else str(array.dtype)

@@ -108,7 +108,8 @@ def mixture(
             out = _work(expert, number, part, flat, choice == number, out)
     else:
         gates = _gates(gate, part, scores).reshape(len(flat), -1)
-        if xp is not np and _alike(experts, flat.shape[1], width):
+        alike = {Expert(tuple(range(flat.shape[1])), experts[0].units, tuple(range(width)))}
+        if xp is not np and set(experts) == alike:  # all have one size, and read and write all of the residual stream
             out = _work_together(experts, part, flat, gates)
         else:
             for number, expert in enumerate(experts):
@@ -171,11 +172,6 @@ def _order(numbers: Array, axis: int) -> Array:
     """Return the rank of each number along an axis, the smallest first; of equal ones the first."""
     xp = namespace(numbers)
     return xp.argsort(xp.argsort(numbers, axis=axis, stable=True), axis=axis)
-
-
-def _alike(experts: tuple[Expert, ...], read: int, written: int) -> bool:
-    """Return true if all experts have one size, and read and write all of the residual stream."""
-    return set(experts) == {Expert(tuple(range(read)), experts[0].units, tuple(range(written)))}
 
 
 def _work_together(experts: tuple[Expert, ...], part: Part, flat: Array, gates: Array) -> Array:

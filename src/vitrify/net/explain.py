@@ -101,7 +101,14 @@ def explain(weights: Weights[Architecture], *, shown: int | None = SHOWN_ROWS) -
         what=_what(net),
         moments=1 + 2 * len(net.blocks) if isinstance(net, Transformer) else last + 1,
         spaces=tuple(
-            SpaceLine(s.name, _kind(s), runs(s.dims), s.born, s.dies, _embedded(weights, s))
+            SpaceLine(
+                s.name,
+                f"{s.kind.tag} {s.kind.size}" if s.kind.size > 1 else s.kind.tag,
+                runs(s.dims),
+                s.born,
+                s.dies,
+                _embedded(weights, s),
+            )
             for s in labels.spaces[:some]
         ),
         heads=tuple(_head(weights, label, shown) for label in labels.heads[:some])
@@ -113,10 +120,6 @@ def explain(weights: Weights[Architecture], *, shown: int | None = SHOWN_ROWS) -
         left_out={name: len(getattr(labels, name)) - len(parts) for name, parts in shown_parts.items()}
         | {"readout": unread},
     )
-
-
-def _kind(space: SpaceLabel) -> str:
-    return f"{space.kind.tag} {space.kind.size}" if space.kind.size > 1 else space.kind.tag
 
 
 def _embedded(weights: Weights[Architecture], space: SpaceLabel) -> str | None:

@@ -113,7 +113,7 @@ def _write(weights: Weights[Architecture], folder: Path, spec: SpecFile | None) 
     sparse = {name: list(array.shape) for name, array in sorted(weights.arrays.items()) if is_sparse(array)}
     # One metadata entry: safetensors does not keep the order of several.
     save_file(_flat(weights.arrays), folder / "model.safetensors", metadata={"vitrify": json.dumps({"sparse": sparse})})
-    _write_json(folder / "labels.json", labels_to_json(weights.labels))
+    write_json(folder / "labels.json", labels_to_json(weights.labels))
     write_text(folder / "README.md", card(weights))
     files = ["model.safetensors", "labels.json"]
     if spec is not None:
@@ -129,7 +129,7 @@ def _write(weights: Weights[Architecture], folder: Path, spec: SpecFile | None) 
         "net": to_json(weights.architecture),
         "sha256": {name: _sha256(folder / name) for name in files},
     }
-    _write_json(folder / "config.json", config)
+    write_json(folder / "config.json", config)
 
 
 def _flat(arrays: Arrays) -> dict[str, Array]:
@@ -232,7 +232,8 @@ def _read_json(path: Path) -> Any:
         raise FolderError(f"{path} can't be read: {error}") from None
 
 
-def _write_json(path: Path, data: object) -> None:
+def write_json(path: Path, data: object) -> None:
+    """Write JSON data, indented by one blank."""
     write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 

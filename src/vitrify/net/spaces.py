@@ -159,8 +159,7 @@ class Circle:
 
     def deviation(self, x: Floats) -> Floats:
         """Distance of each vector from the nearest code or from zero, in the largest coordinate."""
-        far: Floats = np.abs(x[..., None, :] - np.vstack([self.codes, np.zeros(2)])).max(axis=-1).min(axis=-1)
-        return far
+        return np.asarray(np.abs(x[..., None, :] - np.vstack([self.codes, np.zeros(2)])).max(axis=-1).min(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -188,8 +187,7 @@ class Integers(_Numbers):
 
     def deviation(self, x: Floats) -> Floats:
         """Largest distance of a coordinate from a whole number in the range."""
-        far: Floats = np.abs(x - np.clip(np.round(x), self.low, self.high)).max(axis=-1)
-        return far
+        return np.asarray(np.abs(x - np.clip(np.round(x), self.low, self.high)).max(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -200,13 +198,11 @@ class Reals(_Numbers):
 
     def deviation(self, x: Floats) -> Floats:
         """Return the largest distance of a coordinate from the range."""
-        far: Floats = np.maximum(np.maximum(self.low - x, x - self.high), 0.0).max(axis=-1)
-        return far
+        return np.asarray(np.maximum(np.maximum(self.low - x, x - self.high), 0.0).max(axis=-1))
 
 
 def _from_bits(x: Floats) -> Floats:
-    far: Floats = np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1)
-    return far
+    return np.asarray(np.minimum(np.abs(x), np.abs(x - 1)).max(axis=-1))
 
 
 Categorical = OneHot | Bits

@@ -107,6 +107,7 @@ class Weights(Generic[A]):
         """Depth, heads, width, units and parameters, measured on the arrays."""
         heads, units = self.architecture.heads_per_layer, self.architecture.units_per_layer
         arrays = self.arrays.values()
+        entries = [array.data if is_sparse(array) else np.asarray(array) for array in arrays]
         return Sizes(
             layers=len(units),
             attention_layers=sum(1 for count in heads if count),
@@ -118,7 +119,7 @@ class Weights(Generic[A]):
             units_per_layer=units,
             nonzero=sum(nonzeros(array) for array in arrays),
             dense=sum(int(np.prod(array.shape)) for array in arrays),
-            max_abs=max((_largest(array) for array in arrays), default=0.0),
+            max_abs=max((float(np.abs(values).max()) for values in entries if values.size), default=0.0),
         )
 
     @cached_property
@@ -163,8 +164,3 @@ class Sizes:
     nonzero: int
     dense: int
     max_abs: float
-
-
-def _largest(array: Matrix) -> float:
-    values = array.data if is_sparse(array) else np.asarray(array)
-    return float(np.abs(values).max()) if values.size else 0.0

@@ -23,22 +23,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vitrify import parameters as declared
 from vitrify import registry
 from vitrify.arrays import Array, Bool, Float, Int, Num
 from vitrify.errors import InputError, SpecError
-from vitrify.parameters import (
-    Count,
-    Natural,
-    NonNegative,
-    Parameterized,
-    Positive,
-    Probability,
-    Share,
-    Within,
-    arguments,
-    key_values,
-    later,
-)
+from vitrify.parameters import Count, Natural, NonNegative, Parameterized, Positive, Probability, Share, Within, later
 from vitrify.spec import find_spec
 from vitrify.spec.tasks.catalogue import Task
 
@@ -262,10 +251,10 @@ def make(name: str, parameters: Mapping[str, object] = MappingProxyType({}), /, 
     True
     """
     kind = entry(name).make
-    sandbox: Sandbox = kind(**arguments(kind, {**parameters, **more}, f"sandbox {name}", find=find_spec))
+    sandbox: Sandbox = kind(**declared.arguments(kind, {**parameters, **more}, f"sandbox {name}", find=find_spec))
     return sandbox
 
 
 def in_words(name: str, words: Iterable[str]) -> Sandbox:
     """Return a sandbox whose parameters are given as `key=value`."""
-    return make(name, key_values(words))
+    return make(name, declared.key_values(words))

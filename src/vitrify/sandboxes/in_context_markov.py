@@ -36,10 +36,8 @@ class InContextMarkov(NextSymbol):
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.lines > MAX_KERNEL_CONTEXTS:
-            yield (
-                "order",
-                f"{self.order} with {self.states} states makes {self.lines} lines: at most {MAX_KERNEL_CONTEXTS} fit",
-            )
+            made = f"{self.order} with {self.states} states makes {self.lines} lines"
+            yield "order", f"{made}: at most {MAX_KERNEL_CONTEXTS} fit"
         if self.length <= self.order:
             yield "length", f"must be at least {1 + self.order}, not {self.length}"
 
@@ -50,8 +48,7 @@ class InContextMarkov(NextSymbol):
     @property
     def lines(self) -> int:
         """The number of contexts of the kernel."""
-        lines: int = self.states**self.order
-        return lines
+        return int(self.states**self.order)
 
     def draw(self, key: Array) -> Example:
         chain, start, steps = jax.random.split(key, 3)
@@ -83,9 +80,8 @@ class InContextMarkov(NextSymbol):
         k, n = self.states, example.tokens.shape[0]
         if n < order:
             return self.uniform(example)
-        word = jnp.zeros(
-            n - order + 1, dtype=jnp.int32
-        )  # before each token from the first that has one, and at the end
+        # The word before each token from the first that has one, and at the end.
+        word = jnp.zeros(n - order + 1, dtype=jnp.int32)
         for place in range(order):
             word = word * k + example.tokens[place : place + len(word)]
         before = jax.nn.one_hot(word, k**order)

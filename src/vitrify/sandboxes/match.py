@@ -18,18 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vitrify.arrays import Array
 from vitrify.parameters import Probability, Within
-from vitrify.sandboxes.catalogue import (
-    MAX_SYMBOLS,
-    Array,
-    Defined,
-    Entry,
-    Exact,
-    Example,
-    LogProbs,
-    Predictor,
-    examples,
-)
+from vitrify.sandboxes.catalogue import MAX_SYMBOLS, Defined, Entry, Exact, Example, LogProbs, Predictor, examples
 from vitrify.sandboxes.kit.draws import below
 from vitrify.spec.tasks.catalogue import Task, task_named
 

@@ -71,12 +71,8 @@ class Medley(Sandbox):
     def _drawn(self, task: Sandbox, key: Array) -> Example:
         example, more = task.draw(key), (0, self.tokens - task.tokens)
         tokens = jnp.pad(example.tokens, more, constant_values=len(self.symbols) - 1)
-        return Example(
-            tokens.astype(jnp.int32),
-            jnp.pad(example.targets, more).astype(jnp.int32),
-            jnp.pad(example.weight, more),
-            {},
-        )
+        targets, weight = (jnp.pad(each, more) for each in (example.targets, example.weight))
+        return Example(tokens.astype(jnp.int32), targets.astype(jnp.int32), weight, {})
 
     def optimal(self, example: Example) -> LogProbs:
         return self._chosen(lambda task, example: self._told(task, task.optimal(self._own(task, example))), example)

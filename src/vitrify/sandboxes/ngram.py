@@ -79,14 +79,8 @@ class NGram(ContextSandbox):
     @cached_property
     def _listed(self) -> tuple[tuple[int, ...], ...]:
         """The contexts as word ids; the empty one first."""
-        return (
-            (),
-            *(
-                tuple(words)
-                for level, places in enumerate(self.model.contexts())
-                for words in self.model.words_of(level, places).tolist()
-            ),
-        )
+        levels = (self.model.words_of(level, places) for level, places in enumerate(self.model.contexts()))
+        return ((), *(tuple(words) for level in levels for words in level.tolist()))
 
     @cached_property
     def contexts(self) -> Contexts:

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Ints
 from vitrify.sandboxes.catalogue import Array, Entry, Exact, Example, Float, Int
 from vitrify.sandboxes.kit.draws import below, distinct
 from vitrify.spec.geometry.scene import Scene, random_scene
@@ -164,8 +163,7 @@ class SceneLayout:
     @cached_property
     def boxes(self) -> Int[np.ndarray, "name 2"]:
         """Rows and columns of each name [name, 2]."""
-        boxes: Ints = self.parts[:, :, 1:].max(axis=1) + self.scene.size
-        return boxes
+        return np.asarray(self.parts[:, :, 1:].max(axis=1) + self.scene.size)
 
     @cached_property
     def cells(self) -> tuple[int, int]:
@@ -183,8 +181,7 @@ class SceneLayout:
     @cached_property
     def room(self) -> Int[np.ndarray, "name 2"]:
         """In how many places of a cell each name can stand [name, 2]."""
-        room: Ints = np.array(self.pitch) - self.scene.size + 1 - self.boxes + 1
-        return room
+        return np.asarray(np.array(self.pitch) - self.scene.size + 1 - self.boxes + 1)
 
     @cached_property
     def members(self) -> Int[np.ndarray, "class member"]:

@@ -38,15 +38,12 @@ class Language(Protocol):
 
     def prefixes(self, longest: int | None = None, /) -> Iterator[tuple[str, ...]]:
         """Yield every prefix of a word once, shorter ones first, up to a length."""
-        ...
 
     def examples(self) -> Iterator[Iterable[str]]:
         """Yield words that together use every listed part of the spec."""
-        ...
 
     def draw(self, rng: np.random.Generator, /) -> Iterable[str]:
         """Return a random word; it may be infinite."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from built import all_words, answers, expected, probabilities, random_words, wal
 from small_automata import corridors, full_transformations
 from vitrify.certification.mutation_test import mutants, mutation_test
 from vitrify.constructions.cascade import cascade
+from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.gridworld import gridworld
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import ngram
 from vitrify.kit import assemble
 from vitrify.kit.network import Network
-from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, divisibility, flip_flop, product, symmetric_group
@@ -165,7 +165,7 @@ def test_more_mutations_of_cascades(name: str) -> None:
     [("softmax", 80, 24), *(pytest.param(kind, 200, 64, marks=pytest.mark.slow) for kind in SOFT_AND_HARD)],
 )
 def test_deeper_copying_layers_have_a_sink_that_they_do_not_need(
-    attention: AttentionKind, count: int, longest: int
+    attention: Attention, count: int, longest: int
 ) -> None:
     """The known survivors: from the third layer of the `layers` shape on, the first token holds `<s>` as BOS does.
 

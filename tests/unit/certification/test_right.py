@@ -36,7 +36,7 @@ def compare(spec: Any, shape: str | None = None, **settings: Any) -> int:
     """How many answers along an input the rows agree with; the net is known to be right."""
     weights = build(spec, shape, **settings)
     net: Any = weights.architecture
-    oracle: Any = net_check(net, spec).oracle  # type: ignore[attr-defined]
+    oracle: Any = net_check(net, spec).oracle
     rng = np.random.default_rng(1)
     if net.reads == "tokens":
         word = oracle.language.draw(rng) if oracle.language else rng.integers(1, len(net.inputs), size=6).tolist()
@@ -71,6 +71,6 @@ def test_other_outputs_of_a_spec_have_rows_too() -> None:
 def test_outside_a_language_nothing_is_asked() -> None:
     spec = read_spec(EXAMPLES / "phrases.pcfg")
     net: Any = build(spec).architecture
-    oracle: Any = net_check(net, spec).oracle  # type: ignore[attr-defined]
+    oracle: Any = net_check(net, spec).oracle
     right = oracle.right(np.array([net.input_ids[word] for word in ("the", "the")]))
     assert np.isnan(right[:, 0]).tolist() == [False, False, True]

@@ -97,6 +97,15 @@ def test_the_domain_says_what_was_trained_and_the_numbers_of_the_subject() -> No
     assert found.settings == {"length": 4, "sizes": [1, 2], "seeds": 2, "steps": [4, 8], "batch": 2}
 
 
+def test_seeds_are_counted_also_where_they_are_part_of_an_axis() -> None:
+    first = replace(TRIAL, axes={"q,seed": [(0.5, 7), (0.6, 7), (0.7, 2)], "p": [0.1, 0.2]})
+    assert (first.shape, first.trained_seeds) == ((3, 2), (7, 2))
+    assert replace(TRIAL, axes={"p": [0.1] * 5}).trained_seeds == tuple(TRIAL.seeds)
+    subject = Subject("x", trials={"a": first})
+    assert (domain(subject).count, domain(subject).settings["seeds"]) == (6, 2)
+    assert evidence(subject, [Criterion.judged("loss", [0.1], at_most=1)], {}).seed == 7
+
+
 def test_evidence_has_the_verdict_of_its_criteria_and_a_rounded_figure() -> None:
     subject = Subject("x", trials={"a": TRIAL})
     good, bad = (Criterion.judged("loss", [0.1, 0.2], at_most=most) for most in (0.2, 0.1))

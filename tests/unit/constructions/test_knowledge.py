@@ -17,13 +17,12 @@ from vitrify.certification import certify
 from vitrify.certification.mutation_test import mutation_test
 from vitrify.certification.oracles.knowledge import forced, watched
 from vitrify.certification.oracles.right import leads
-from vitrify.constructions.catalogue import build
+from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.knowledge import Router, expert_units, hidden_sizes, knowledge, linear_sizes, router_units
 from vitrify.errors import BuildRefused
 from vitrify.kit import assemble
 from vitrify.net.inference import batch_of, encode, logits, trace
 from vitrify.net.sparse import dense
-from vitrify.net.transformer import AttentionKind
 from vitrify.net.transformer_forward import forward
 from vitrify.net.weights import Weights
 from vitrify.spec.memory.knowledge import Knowledge, KnowledgeTask, large_world, random_world, xor_world
@@ -48,7 +47,7 @@ TRICKY = {
 
 
 @cache
-def built(router: Router = "hidden", attention: AttentionKind = "softmax") -> Weights:
+def built(router: Router = "hidden", attention: Attention = "softmax") -> Weights:
     return assemble(knowledge(WORLD, router=router, attention=attention))
 
 
@@ -244,7 +243,7 @@ def test_broken_templates_get_no_answer() -> None:
 
 @pytest.mark.parametrize("router", ROUTERS)
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_certified_and_mutations_are_noticed(router: Router, attention: AttentionKind) -> None:
+def test_certified_and_mutations_are_noticed(router: Router, attention: Attention) -> None:
     weights = built(router, attention)
     evidence = certify(weights, WORLD, work=1e8)
     assert evidence.verdict == "holds", evidence
@@ -257,7 +256,7 @@ def test_certified_and_mutations_are_noticed(router: Router, attention: Attentio
 @pytest.mark.slow
 @pytest.mark.parametrize("router", ROUTERS)
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_three_hundred_mutations(router: Router, attention: AttentionKind) -> None:
+def test_three_hundred_mutations(router: Router, attention: Attention) -> None:
     found = mutation_test(built(router, attention), WORLD, count=300, seed=4, work=1e8)
     assert found.rate >= 0.99, found.survivors
 

@@ -278,11 +278,13 @@ def test_a_large_vocabulary_is_coded_in_bits() -> None:
 
 def test_refusals() -> None:
     model = MODELS["2 words, order 3"]
-    with pytest.raises(BuildRefused, match=r"variants of an n-gram model are heads, layers, single, not 'ring'"):
+    with pytest.raises(BuildRefused, match=r'--variant must be one of heads, layers, single, not "ring"'):
         ngram(model, variant="ring")  # type: ignore[arg-type]
     with pytest.raises(BuildRefused, match=r"built by the constructions heads, layers, single, not 'log-depth'"):
         catalogue.build(model, "log-depth")
-    with pytest.raises(BuildRefused, match=r"--max-length must be at least 1, got 0"):
+    with pytest.raises(
+        BuildRefused, match=r"--max-length \(longest input, in tokens\) must be a whole number of at least 1, not 0"
+    ):
         ngram(model, max_length=0)
     with pytest.raises(BuildRefused, match=r"use the dyadic position code"):
         assemble(ngram(model, positions="sqrt", max_length=100_000))

@@ -45,7 +45,7 @@ def test_answers_certificates_and_sizes(code: CodeOfSets, attention: AttentionKi
     proved = weights.labels.space("mean").error
     assert worst(weights, SMALL, 20) <= proved <= weights.architecture.output.error == 0.05
     size = weights.sizes
-    assert not sizes(SMALL, code).problems(size)
+    assert not sizes(SMALL, code=code).problems(size)
     embedded = dense(weights.arrays["embed.W_E"]).any(axis=0) | dense(weights.arrays["pos_embed.W_pos"]).any(axis=0)
     assert embedded.sum() <= 2 + 2 * size.d_head == size.d_model - 2
     assert weights.architecture.blocks[0].d_value == 2

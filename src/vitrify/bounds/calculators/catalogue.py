@@ -52,7 +52,7 @@ class Bound:
     conflicts: Callable[..., Iterator[Fault]] = lambda **_: iter(())
 
 
-def more_than_twice(*, N: int, q: int, **_: float) -> Iterator[Fault]:
+def over_twice(*, N: int, q: int, **_: float) -> Iterator[Fault]:
     """Yield a fault unless N is at least 2q + 1."""
     if 2 * q + 1 > N:
         yield ("N",), f"must be at least 2q + 1 = {2 * q + 1}, not {N}"

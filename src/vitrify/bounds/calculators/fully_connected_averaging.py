@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Annotated
 
-from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bound, BoundReading, Size, excluding, more_than_twice
+from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bound, BoundReading, Size, excluding, over_twice
 from vitrify.parameters import Help, Within
 
 
@@ -29,4 +29,4 @@ def evaluate(
     return excluding(figures, width < size, why)
 
 
-BOUND = Bound(status="unconditional", evaluate=evaluate, conflicts=more_than_twice)
+BOUND = Bound(status="unconditional", evaluate=evaluate, conflicts=over_twice)

@@ -13,16 +13,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Annotated
 
-from vitrify.bounds.calculators.catalogue import (
-    MAX_SIZE,
-    Bits,
-    Bound,
-    BoundReading,
-    Heads,
-    Size,
-    excluding,
-    more_than_twice,
-)
+from vitrify.bounds.calculators.catalogue import MAX_SIZE, Bits, Bound, BoundReading, Heads, Size, excluding, over_twice
 from vitrify.parameters import Help, Within
 
 
@@ -41,4 +32,4 @@ def evaluate(
     return excluding(figures, has < needs, why)
 
 
-BOUND = Bound(status="unconditional", evaluate=evaluate, conflicts=more_than_twice)
+BOUND = Bound(status="unconditional", evaluate=evaluate, conflicts=over_twice)

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vitrify.arrays import Array, Bools, Floats, Ints
+from vitrify.arrays import Array, Floats, Ints
 from vitrify.certification.checks.words import MAX_ACTIVATIONS, WordCheck, by_length
-from vitrify.certification.oracles.catalogue import PartialOracle
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.inference import with_pads
 from vitrify.net.weights import Weights
@@ -71,7 +70,6 @@ class _Search:
     margin: float = np.inf
     worst: Word = ()
     witness: dict[str, object] | None = None
-    _with_answer: dict[int, Bools] = field(default_factory=dict)
 
     # ---- words
     def fresh(self, count: int) -> list[Word]:
@@ -187,21 +185,10 @@ class _Search:
         tolerance = self.check.oracle.tolerance()
         spare = np.asarray(tolerance - errors)
         if self.check.net.output.kind not in ("lm", "values"):
-            margins = np.where(self._has_answer(words, logits), answer_margins(self.weights, logits), np.inf)
+            margins = np.where(self.check.oracle.has_answer(words), answer_margins(self.weights, logits), np.inf)
             margins[:, 0] = np.inf  # one answer, the same for all words
             spare = np.where(errors <= tolerance, margins, spare)
         return np.asarray(np.nan_to_num(spare, nan=-np.inf).min(axis=1))
-
-    def _has_answer(self, words: Ints, logits: Floats) -> Bools:
-        """Return after which prefixes there is a right answer."""
-        oracle = self.check.oracle
-        if isinstance(oracle, PartialOracle):
-            return oracle.has_answer(words)
-        length = words.shape[1]
-        if length not in self._with_answer:
-            none = np.full_like(logits[:1], np.nan)
-            self._with_answer[length] = np.asarray(~(oracle.errors(words[:1], none) <= oracle.tolerance()))
-        return np.broadcast_to(self._with_answer[length], logits.shape[:2])
 
 
 def answer_margins(weights: Weights[Architecture], logits: Floats) -> Floats:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -35,28 +35,31 @@ class PointBatch:
         return Domain(self.kind, self.method, len(self.inputs))
 
 
-class PointOracle(Protocol):
-    """The right answers of a net that reads numbers."""
+class PointOracle(ABC):
+    """The right answers of a net that reads numbers, by default numbers whose largest difference is the distance."""
 
+    net: Architecture
+
+    @abstractmethod
     def cases(self, rng: np.random.Generator) -> list[PointBatch]:
         """Return the inputs to check, the easiest to understand first."""
-        ...
 
-    def errors(self, inputs: Floats, outputs: Floats) -> Floats:
-        """Distance of each answer from the right one, [case]."""
-        ...
-
+    @abstractmethod
     def right(self, point: Floats) -> Floats:
-        """The right answer to one input: numbers, or 1 for the right symbol and 0 for the rest."""
-        ...
+        """Return the right answer to one input: numbers, or 1 for the right symbol and 0 for the rest."""
+
+    @abstractmethod
+    def witness(self, point: Floats, output: Floats) -> dict[str, object]:
+        """Return one wrong answer in words a person understands."""
 
     def tolerance(self) -> float:
-        """The largest distance that still counts as right."""
-        ...
+        """Return the largest distance that still counts as right."""
+        return self.net.output.error
 
-    def witness(self, point: Floats, output: Floats) -> dict[str, object]:
-        """One wrong answer in words a person understands."""
-        ...
+    def errors(self, inputs: Floats, outputs: Floats) -> Floats:
+        """Return the distance of each answer from the right one, [case]; infinite where there is no number."""
+        far = np.abs(outputs - np.stack(list(map(self.right, inputs)))).reshape(len(inputs), -1).max(axis=1)
+        return np.where(np.isfinite(far), far, np.inf)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,14 +12,9 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity
-from vitrify.certification.oracles.catalogue import (
-    InputLanguage,
-    InternalOracle,
-    Oracle,
-    PartialOracle,
-    SpaceOracle,
-    oracle_for,
-)
+from vitrify.certification.oracles.catalogue import oracle_for
+from vitrify.certification.oracles.meanings import Beginnings
+from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.rounding import decided
 from vitrify.errors import InputError
 from vitrify.intervals import upper_failure_rate
@@ -116,7 +111,7 @@ class WordCheck:
         if witness is None:
             distance, witness = self._spaces(weights)
             quantities.append(Quantity("largest distance of a named space from a legal value", distance))
-        if witness is None and isinstance(self.oracle, InternalOracle):
+        if witness is None:
             inside, witness = self.oracle.check_inside(weights, self.seed)
             quantities += [Quantity(name, value) for name, value in inside.items()]
         if witness is None:
@@ -161,23 +156,16 @@ class WordCheck:
                 yield tokens[at : at + step]
 
     def decided(self, weights: Weights[SequenceArchitecture], precision: str) -> Iterator[Bools]:
-        """Yield where, on some random words, a run in lower precision must give the same answer [word, prefix].
-
-        Where only some prefixes have a right answer, those alone: [answer].
-        """
+        """Yield which answers to some random words a run in lower precision must give, too: [answer]."""
         longest = self.batches[-1].words[-1]
         for tokens in self._tokens((longest[:BOUNDED_WORDS],)):
             same = decided(weights, tokens, precision)[:, self.net.pads - 1 :]
-            yield (
-                same[self.oracle.has_answer(tokens[:, self.net.pads :])]
-                if isinstance(self.oracle, PartialOracle)
-                else same
-            )
+            yield same[self.oracle.has_answer(tokens[:, self.net.pads :])]
 
     @cached_property
     def _exercise(self) -> tuple[Ints, ...]:
         """Return the words on which named spaces are checked: random ones, of any language if the oracle knows all."""
-        if not isinstance(self.oracle, SpaceOracle):
+        if not self.oracle.KNOWS_SPACES:
             return tuple(chain(*(batch.words for batch in self.batches if batch.domain.method is Method.SAMPLED)))
         strange = _random_words(self.net, np.random.default_rng(self.seed), SAMPLES * self.net.max_length)
         return (*self.batches[-1].words, *strange.words)
@@ -188,8 +176,8 @@ class WordCheck:
         A distance beyond the proved error of the space is a failure, which is returned, too.
         """
         spread = 0.0
-        knows = isinstance(self.oracle, SpaceOracle)
-        checked = [label for label in weights.labels.spaces if label.born > 0 and (label.kind.tag != "reals" or knows)]
+        reals = self.oracle.KNOWS_SPACES
+        checked = [label for label in weights.labels.spaces if label.born > 0 and (label.kind.tag != "reals" or reals)]
         floats = MAX_ACTIVATIONS // max(1, len(self.net.units_per_layer))  # the activations of all layers are in memory
         for tokens in self._tokens(self._exercise, floats) if checked else ():
             seen: dict[str, Floats] = {}
@@ -197,9 +185,7 @@ class WordCheck:
             trace = Trace(weights, (), seen)
             for label in checked:
                 vectors = trace.residual(label.born)[:, self.net.pads - 1 :, list(label.dims)]
-                far = None
-                if isinstance(self.oracle, SpaceOracle):
-                    far = self.oracle.space_error(tokens[:, self.net.pads :], label, vectors)
+                far = self.oracle.space_error(tokens[:, self.net.pads :], label, vectors)
                 far = float(label.kind.deviation(vectors).max()) if far is None else far
                 spread = max(spread, far)
                 if not far <= label.error + SPACE_TOLERANCE:
@@ -241,7 +227,7 @@ def _all_words(net: SequenceArchitecture, max_length: int | None, positions: int
 
 
 def _all_beginnings(
-    net: SequenceArchitecture, language: InputLanguage, max_length: int | None, positions: int
+    net: SequenceArchitecture, language: Beginnings, max_length: int | None, positions: int
 ) -> WordBatch:
     """Return all prefixes of sentences up to a length; those that no other one continues are run."""
     if max_length is not None and max_length > net.max_length:

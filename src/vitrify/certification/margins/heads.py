@@ -18,15 +18,7 @@ import numpy as np
 from vitrify.arrays import Bools, Floats, Ints, Matrix
 from vitrify.certification.margins.rounding import MAX_EXPONENT, ValuePath, leaked_weight, part_ties, sparse_moved
 from vitrify.certification.margins.scores import Scores
-from vitrify.certification.margins.values import (
-    ROUNDOFF,
-    Stretch,
-    Undecided,
-    ValueFactor,
-    distinct,
-    is_unit_map,
-    rows_of,
-)
+from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, is_unit, rows_of
 from vitrify.net.attention import weigh
 from vitrify.net.labels import Looks
 from vitrify.net.sparse import dense
@@ -307,7 +299,7 @@ def _copied(name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, 
         touched = stretch.touched(value)
         images = [rows_of(value, f.dims) if f.units else f.points @ rows_of(value, f.dims) for f in touched]
         moved = np.any(bias) or np.any(stretch.at_places(value, bias))
-        if moved or len(touched) > 1 or not all(is_unit_map(image) for image in images):
+        if moved or len(touched) > 1 or not all(is_unit(image) for image in images):
             raise Undecided(f"{name!r} writes {len(bias)} numbers that are no copy of one-hots")
     return ValueFactor.unit_vectors(name, dims, void=True)
 

@@ -14,23 +14,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from vitrify.arrays import Array, Arrays, Bools, Floats, Ints, Matrix
+from vitrify.certification.margins import values
 from vitrify.certification.margins.heads import Written, averaged, check_looks, looks, selected, selection_of
 from vitrify.certification.margins.legal import legal
 from vitrify.certification.margins.proof import HeadMargin, Proof, SpaceMargin
 from vitrify.certification.margins.rounding import ValuePath, embedding_error, pads_fit
 from vitrify.certification.margins.scores import Scores
 from vitrify.certification.margins.units import UnitLayer, one_by_one, table, within
-from vitrify.certification.margins.values import (
-    MAX_NUMBERS,
-    MAX_POINTS,
-    ROUNDOFF,
-    Stretch,
-    Undecided,
-    ValueFactor,
-    distinct,
-    reads,
-)
-from vitrify.certification.oracles.catalogue import Oracle
+from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, reads
+from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.formats import Format
 from vitrify.certification.precision.rounding import bounded_stream
 from vitrify.net.architecture import Architecture, Output
@@ -225,10 +217,9 @@ class _MarginRun:
                 check_looks(name, label.looks, scores, selection)
             written, attends = selected(name, scores, selection, value, bias, dims, path), looks(scores, selection)
         if stretch.name == "tokens":
-            gap = (
-                None if selection is None or not np.isfinite(selection.gap) else selection.gap
-            )  # no other key is ever there
-            kappa = None if selection is None or not np.isfinite(selection.gap) else scores.largest / selection.gap
+            alone = selection is None or not np.isfinite(selection.gap)  # no other key is ever there
+            gap = None if selection is None or alone else selection.gap
+            kappa = None if gap is None else scores.largest / gap
             self.heads.append(HeadMargin(name, index, place, attends, gap, kappa, scores.delta, written.leak))
         return dims, written
 
@@ -307,7 +298,7 @@ class _MarginRun:
         self, label: SpaceLabel, before: Stretch, after: Stretch, layer: UnitLayer, spent: Bools, split: list[list[int]]
     ) -> Stretch:
         """The values of a space as one factor, or as one for each coordinate."""
-        most = MAX_POINTS if len(label.dims) == 1 else MAX_COMBINATIONS
+        most = values.MAX_POINTS if len(label.dims) == 1 else MAX_COMBINATIONS
         for group in split:
             points, error = table(label.name, before, layer, layer.writers(group, spent), group, most)
             after = after.holding([ValueFactor.of(label.name, group, distinct(points))], np.array(group), error)
@@ -347,7 +338,7 @@ class _MarginRun:
         else:
             ideal = tokens.contents(w_u, most=MAX_COMBINATIONS)
             placed = distinct(tokens.at_places(w_u, b_u))
-            if len(ideal) * len(placed) * len(b_u) > MAX_NUMBERS:
+            if len(ideal) * len(placed) * len(b_u) > values.MAX_NUMBERS:
                 raise Undecided(f"{len(ideal)} × {len(placed)} answers are too many to enumerate")
             best = np.partition((ideal[:, None] + placed[None]).reshape(-1, len(b_u)), -2, axis=1)[:, -2:]
             least = float((best[:, 1] - best[:, 0]).min()) - 2 * self.error

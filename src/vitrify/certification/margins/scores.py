@@ -116,19 +116,8 @@ class Scores:
         if arithmetic:
             arithmetic.fits(largest + delta + rounded, "scores")
         rounding = 4 * ROUNDOFF * (w_q.shape[1] + 4) * largest
-        return cls(
-            head,
-            queries,
-            tuple(keys),
-            places,
-            contents,
-            bias,
-            delta + rounded + rounding,
-            4 * rounding,
-            largest,
-            delta + rounded,
-            arithmetic,
-        )
+        errors = delta + rounded + rounding, 4 * rounding, largest, delta + rounded
+        return cls(head, queries, tuple(keys), places, contents, bias, *errors, arithmetic)
 
     @property
     def fixed(self) -> bool:

@@ -12,17 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints, Matrix
-from vitrify.certification.margins.values import (
-    MAX_NUMBERS,
-    ROUNDOFF,
-    Stretch,
-    Undecided,
-    ValueFactor,
-    distinct,
-    reads,
-    rows_of,
-    sums,
-)
+from vitrify.certification.margins import values
+from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, reads, rows_of
 from vitrify.certification.precision.formats import Format, each, uneven
 from vitrify.net.sparse import dense, is_sparse
 
@@ -193,7 +184,7 @@ def one_by_one(
         error = error + passed + 1e-12
     if layer.arithmetic:  # the groups are added up, too
         error = error + within(stretch, layer, units, [dim])[2]
-    return sums(parts, 1, most=most), error
+    return values.sums(parts, 1, most=most), error
 
 
 def within(stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int]) -> tuple[Floats, Floats, Floats]:
@@ -260,7 +251,7 @@ def _best_of_points(points: Matrix, rows: Matrix) -> tuple[Floats, Floats, Ints]
     count, width = points.shape[0], rows.shape[1]
     most, second, which = np.zeros(width), np.full(width, -np.inf), np.zeros(width, dtype=np.int64)
     columns = rows.tocsc() if is_sparse(rows) else rows
-    step = max(1, MAX_NUMBERS // count)
+    step = max(1, values.MAX_NUMBERS // count)
     for at in range(0, width, step):
         part = slice(at, at + step)
         table = np.asarray(dense(points @ dense(columns[:, part]))).T  # one unit per row

@@ -244,7 +244,7 @@ def sums(parts: Sequence[Floats], size: int, *, most: int = MAX_POINTS) -> Float
     return total
 
 
-def is_unit_map(matrix: Matrix) -> bool:
+def is_unit(matrix: Matrix) -> bool:
     """Return whether a matrix maps unit vectors to different unit vectors or to zero."""
     from scipy.sparse import csr_array
 

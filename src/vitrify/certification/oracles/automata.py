@@ -9,14 +9,14 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import UNKNOWN_SYMBOL, PrefixOracle
+from vitrify.certification.oracles.right import UNKNOWN_SYMBOL, Oracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.automata.automaton import Automaton
 
 
 @oracle(Automaton)
-class StateOracle(PrefixOracle):
+class StateOracle(Oracle):
     """An automaton's state after every letter."""
 
     answer = "symbol"

@@ -15,94 +15,21 @@ class in the spec's line of descent wins, and of one class the registration that
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import numpy as np
-
-from vitrify.arrays import Bools, Floats, Ints
 from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Architecture, OutputKind, Reads, SequenceArchitecture
-from vitrify.net.labels import SpaceLabel
-from vitrify.net.weights import Weights
 from vitrify.registry import declared
 from vitrify.spec.kinds import Spec
 
+if TYPE_CHECKING:
+    from vitrify.certification.oracles.right import Oracle
+
 Maker = TypeVar("Maker", bound=Callable[..., object])
 PACKAGE = "vitrify.certification.oracles"
-
-
-class InputLanguage(Protocol):
-    """The legal input words, where not all are legal: the prefixes of sentences."""
-
-    def beginnings(self) -> Iterator[list[int]]:
-        """Yield every prefix once, short ones first, up to the maximum length of the network."""
-        ...
-
-    def draw(self, rng: np.random.Generator) -> list[int]:
-        """Draw a random sentence, cut to the maximum length of the network."""
-        ...
-
-
-class Oracle(Protocol):
-    """The right answers for the input words of a network; `language` is None where every word is legal."""
-
-    @property
-    def language(self) -> InputLanguage | None: ...
-
-    def errors(self, words: Ints, logits: Floats) -> Floats:
-        """Distance of the answers from the right ones, [word, prefix]; words are input ids [word, length]."""
-        ...
-
-    def right(self, word: Ints) -> Floats:
-        """Return the right answers [prefix, symbol]: probabilities, 1 for right symbols and 0 for others, or numbers.
-
-        NaN where there is no right answer.
-        """
-        ...
-
-    def witness(self, word: Ints, logits: Floats) -> dict[str, object]:
-        """Describe one wrong answer: the prefix, the expected answer, and the answer of the network."""
-        ...
-
-    def tolerance(self) -> float:
-        """The largest distance that still counts as right."""
-        ...
-
-    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
-        """Input words, at most `count`, that exercise every listed part of the spec."""
-        ...
-
-
-@runtime_checkable
-class PartialOracle(Protocol):
-    """An oracle that has no right answer after some prefixes of its test words."""
-
-    def has_answer(self, words: Ints) -> Bools:
-        """Return where there is a right answer, [word, prefix]."""
-        ...
-
-
-@runtime_checkable
-class SpaceOracle(Protocol):
-    """An oracle that also knows the right values of named spaces inside the network."""
-
-    def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:
-        """Return the largest distance of a space [word, prefix, coordinate] from its right value; None if unknown."""
-        ...
-
-
-@runtime_checkable
-class InternalOracle(Protocol):
-    """An oracle that also checks the inside of a network, such as its routing."""
-
-    def check_inside(
-        self, weights: Weights[SequenceArchitecture], seed: int
-    ) -> tuple[dict[str, object], dict[str, object] | None]:
-        """Return what was measured inside, by name, and a witness if something is wrong."""
-        ...
 
 
 def oracle(*specs: type, output: OutputKind | None = None, reads: Reads = "tokens") -> Callable[[Maker], Maker]:
@@ -170,9 +97,8 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     """Return the oracle of a spec for a network that was built from it."""
     from vitrify.certification.oracles.meanings import MeaningOracle
 
-    made: Oracle
     if (maker := registered(spec, net)) is not None:
-        made = maker(spec, net)
+        made: Oracle = maker(spec, net)
         return made
     meaning = spec.meanings().get(net.output.kind) if isinstance(spec, Spec) else None
     if meaning is None:

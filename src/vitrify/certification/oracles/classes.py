@@ -61,8 +61,7 @@ class ClassOracle:
 
     def right(self, point: Floats) -> Floats:
         """1 for the right class, 0 for the others."""
-        targets: Floats = one_of(self.expected(point[None]), len(self.net.output.symbols))[0]
-        return targets
+        return np.asarray(one_of(self.expected(point[None]), len(self.net.output.symbols))[0])
 
     def witness(self, point: Floats, output: Floats) -> dict[str, object]:
         """The input, what is right and what came."""

@@ -7,14 +7,14 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.certification.oracles.meanings import Beginnings
-from vitrify.certification.oracles.right import PrefixOracle
+from vitrify.certification.oracles.right import Oracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.languages.dyck import ANSWERS, Dyck
 
 
 @oracle(Dyck, output="class")
-class MembershipOracle(PrefixOracle):
+class MembershipOracle(Oracle):
     """Oracle of membership: whether the complete word is in a language, the same answer at every position.
 
     Random words are hardly ever in it, so it asks about members, and about members with one symbol changed, missing or

@@ -26,6 +26,7 @@ class NextWordOracle(MeaningOracle):
     weights in `spec/grammars/sums.py`; that of 0 must only be low.
     """
 
+    KNOWS_SPACES = True
     LOW = 10.0  # above the least number that a space holds
 
     def __init__(self, grammar: Grammar, net: SequenceArchitecture) -> None:

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.certification.checks.points import PointBatch
+from vitrify.certification.checks.points import PointBatch, PointOracle
 from vitrify.certification.evidence import Method
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.errors import FolderError
@@ -19,21 +19,13 @@ MAX_GRAPHS = 1 << 10  # all graphs are checked if there are no more
 
 
 @oracle(Connectivity, reads="rows")
-class ConnectivityOracle:
+class ConnectivityOracle(PointOracle):
     """Which nodes are connected: the distance is the largest difference of two numbers."""
 
     def __init__(self, spec: Connectivity, net: Architecture) -> None:
         if net.output.symbols != spec.nodes or net.reads != "rows":
             raise FolderError("the network and its spec do not speak about the same nodes")
         self.spec, self.net = spec, net
-
-    def tolerance(self) -> float:
-        return self.net.output.error
-
-    def errors(self, inputs: Floats, outputs: Floats) -> Floats:
-        right = np.stack([self.spec.connected(rows) for rows in inputs])
-        far: Floats = np.abs(outputs - right).max(axis=(1, 2))
-        return np.where(np.isfinite(far), far, np.inf)
 
     def right(self, point: Floats) -> Floats:
         return self.spec.connected(point).astype(np.float64)
@@ -43,12 +35,8 @@ class ConnectivityOracle:
         a, b = np.unravel_index(int(np.abs(output - right).argmax()), right.shape)
         names = self.spec.nodes
         edges = [f"{names[i]}-{names[j]}" for i, j in np.argwhere(np.triu(point, 1)).tolist()]
-        return {
-            "graph": " ".join(edges),
-            "nodes": f"{names[int(a)]} {names[int(b)]}",
-            "expected": float(right[a, b]),
-            "found": float(output[a, b]),
-        }
+        numbers = {"expected": float(right[a, b]), "found": float(output[a, b])}
+        return {"graph": " ".join(edges), "nodes": f"{names[int(a)]} {names[int(b)]}", **numbers}
 
     def cases(self, rng: np.random.Generator) -> list[PointBatch]:
         """Long paths through the nodes in some order, which take all rounds; random graphs; all graphs if they are few.

@@ -9,7 +9,7 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import PrefixOracle, leads, some_of
+from vitrify.certification.oracles.right import Oracle, leads, some_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_of
@@ -29,10 +29,10 @@ FORCED = 1e6  # the score of an expert that is made to work
 
 
 @oracle(Knowledge)
-class AnswerOracle(PrefixOracle):
+class AnswerOracle(Oracle):
     """A value or none."""
 
-    answer = "symbol"
+    answer, KNOWS_SPACES = "symbol", True
 
     def __init__(self, spec: Knowledge, net: SequenceArchitecture) -> None:
         if net.inputs != (BEGIN, *spec.vocabulary) or net.output.symbols != (NONE, *spec.values):

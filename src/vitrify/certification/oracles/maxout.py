@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.certification.checks.points import PointBatch
+from vitrify.certification.checks.points import PointBatch, PointOracle
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Architecture
@@ -23,7 +23,7 @@ MAX_PARAMETERS = 2000  # breakpoints of larger networks are not computed
 
 
 @oracle(Maxout, reads="vector")
-class MaxoutOracle:
+class MaxoutOracle(PointOracle):
     """Outputs of a maxout network; the error is the largest difference of two outputs."""
 
     def __init__(self, spec: Maxout, net: Architecture) -> None:
@@ -31,16 +31,11 @@ class MaxoutOracle:
             raise FolderError("the network and its spec do not have the same number of inputs and outputs")
         self.spec, self.net = spec, net
 
-    def tolerance(self) -> float:
-        return self.net.output.error
-
     def errors(self, inputs: Floats, outputs: Floats) -> Floats:
-        far: Floats = np.abs(outputs - self.spec(inputs)).max(axis=1)
-        return far
+        return np.asarray(np.abs(outputs - self.spec(inputs)).max(axis=1))
 
     def right(self, point: Floats) -> Floats:
-        outputs: Floats = self.spec(point[None])[0]
-        return outputs
+        return np.asarray(self.spec(point[None])[0])
 
     def witness(self, point: Floats, output: Floats) -> dict[str, object]:
         return {"point": point.tolist(), "expected": self.spec(point[None])[0].tolist(), "found": output.tolist()}
@@ -87,12 +82,7 @@ class MaxoutOracle:
         for start, end in lines:
             cells = regions_on_line(self.spec, start.tolist(), end.tolist()).cells
             ends = np.array(sorted({float(corner[0]) for cell in cells for corner in cell.corners}))
-            shares = np.concatenate(
-                [
-                    ends,
-                    *(ends + step for step in (*BREAKPOINT_OFFSETS, *-BREAKPOINT_OFFSETS)),
-                    (ends[1:] + ends[:-1]) / 2,
-                ]
-            )
+            beside = [ends + step for step in (*BREAKPOINT_OFFSETS, *-BREAKPOINT_OFFSETS)]
+            shares = np.concatenate([ends, *beside, (ends[1:] + ends[:-1]) / 2])
             points.append(start + np.clip(shares, 0, 1)[:, None] * (end - start))
         return np.concatenate(points)

@@ -8,8 +8,8 @@ from itertools import islice, product
 
 import numpy as np
 
-from vitrify.arrays import Bools, Ints
-from vitrify.certification.oracles.right import NO_ANSWER, Known, PrefixOracle, some_of
+from vitrify.arrays import Ints
+from vitrify.certification.oracles.right import NO_ANSWER, Known, Oracle, some_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.kinds import Language, Meaning
@@ -36,7 +36,7 @@ class Beginnings:
         return [ids[word] for word in islice(words, self.net.max_length)]
 
 
-class MeaningOracle(PrefixOracle):
+class MeaningOracle(Oracle):
     """The answers of a meaning."""
 
     REMEMBERED = 1 << 12  # words whose answers are stored for the next variant of the net
@@ -66,10 +66,6 @@ class MeaningOracle(PrefixOracle):
             shares = answer if isinstance(answer, Mapping) else dict.fromkeys(map(str, answer or ()), 1.0)
             row[[places[symbol] for symbol in shares]] = [float(share) for share in shares.values()]
         return rows.astype(bool) if kind == "set" else rows
-
-    def has_answer(self, words: Ints) -> Bools:
-        """Return where there is a right answer, [word, prefix]."""
-        return self.where_known(self.known(words))
 
     def known(self, words: Ints) -> Known:
         return np.stack([self._remembered(tuple(word)) for word in words.tolist()])

@@ -6,7 +6,7 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import PrefixOracle
+from vitrify.certification.oracles.right import Oracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
@@ -14,7 +14,7 @@ from vitrify.spec.ngrams.model import BEGIN, NGramModel
 
 
 @oracle(NGramModel)
-class NextTokenOracle(PrefixOracle):
+class NextTokenOracle(Oracle):
     """A language model's next-token probabilities."""
 
     answer = "distribution"

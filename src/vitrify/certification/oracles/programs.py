@@ -8,7 +8,7 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import NO_ANSWER, UNKNOWN_SYMBOL, PrefixOracle
+from vitrify.certification.oracles.right import NO_ANSWER, UNKNOWN_SYMBOL, Oracle
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.logic.crasp import Crasp
@@ -19,7 +19,7 @@ from vitrify.spec.programs.values import Domain, symbols_of
 
 
 @oracle(Program)
-class ProgramOracle(PrefixOracle):
+class ProgramOracle(Oracle):
     """Outputs of a program at every position of a word; there is none before the first token."""
 
     def __init__(self, program: Program, net: SequenceArchitecture) -> None:

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vitrify.arrays import Bools, Floats, Ints
-from vitrify.certification.oracles.catalogue import InputLanguage
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import log_probabilities
+from vitrify.net.labels import SpaceLabel
+from vitrify.net.weights import Weights
+
+if TYPE_CHECKING:
+    from vitrify.certification.oracles.meanings import Beginnings
 
 Known = NDArray[np.int64 | np.float64 | np.bool_]
 NO_ANSWER, UNKNOWN_SYMBOL = -1, -2  # instead of a symbol: no right answer; not a symbol of the network
 
 
-class PrefixOracle(ABC):
-    """An oracle that knows the right answers after all prefixes of a word; subclasses say which and what to ask.
+class Oracle(ABC):
+    """The right answers after all prefixes of the input words of a network; subclasses give them, and words to check.
 
     The distance of a symbol or a set is 0 or 1: the right symbol must lead all others, and the logits of a set must be
     positive exactly on it. A tie counts as wrong: rounding would decide it. The distance of probabilities and of
-    numbers is their largest difference.
+    numbers is their largest difference. `language` is None where every word is legal.
     """
 
+    KNOWS_SPACES = False  # whether `space_error` knows the right values of some named spaces
     TIE = 1e-6  # logits nearer to each other, or to 0, than this are tied
     TOLERANCE = 1e-9  # of probabilities and numbers
     SHOWN = 5  # symbols of each kind in a witness
 
     answer: Literal["symbol", "set", "distribution", "number"]
-    language: InputLanguage | None = None
+    language: Beginnings | None = None
     net: SequenceArchitecture
 
     @abstractmethod
@@ -42,15 +47,21 @@ class PrefixOracle(ABC):
         """Return input words, at most `count`, that exercise every listed part of the spec."""
 
     def tolerance(self) -> float:
+        """Return the largest distance that still counts as right."""
         return 0.0 if self.answer in ("symbol", "set") else max(self.TOLERANCE, self.net.output.error)
 
     def where_known(self, known: Known) -> Bools:
-        """Return where there is a right answer, [word, prefix]."""
+        """Return where there is one of the `known` answers, [word, prefix]."""
         if self.answer in ("symbol", "number"):
             return np.asarray(known != NO_ANSWER if self.answer == "symbol" else ~np.isnan(known[..., 0]))
         return np.asarray(known.any(axis=-1))
 
+    def has_answer(self, words: Ints) -> Bools:
+        """Return where there is a right answer, [word, prefix]."""
+        return self.where_known(self.known(words))
+
     def errors(self, words: Ints, logits: Floats) -> Floats:
+        """Return the distances of answers from the right ones [word, prefix]; words are input ids [word, length]."""
         return self.judged(self.known(words), logits)
 
     def judged(self, known: Known, logits: Floats) -> Floats:
@@ -69,12 +80,17 @@ class PrefixOracle(ABC):
         return np.where(self.where_known(known), wrong, 0.0)
 
     def right(self, word: Ints) -> Floats:
+        """Return the right answers [prefix, symbol]: probabilities, 1 for right symbols and 0 for others, or numbers.
+
+        NaN where there is no right answer.
+        """
         known = self.known(word[None])[0]
         if self.answer == "symbol":
             return one_of(known, len(self.net.output.symbols))
         return np.where(self.where_known(known)[..., None], known.astype(np.float64), np.nan)
 
     def witness(self, word: Ints, logits: Floats) -> dict[str, object]:
+        """Describe one wrong answer: the prefix, the expected answer, and the answer of the network."""
         return self.witness_of(self.known(word[None]), word, logits)
 
     def witness_of(self, known: Known, word: Ints, logits: Floats) -> dict[str, object]:
@@ -102,6 +118,17 @@ class PrefixOracle(ABC):
             return {"word": words, **where, "expected": answer.tolist(), "found": row.tolist()}
         expected = symbols[int(answer)] if answer >= 0 else "a symbol that the network can't say"
         return {"word": words, **where, "expected": expected, "found": symbols[int(row.argmax())]}
+
+    def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:  # noqa: ARG002
+        """Return the largest distance of a space [word, prefix, coordinate] from its right value; None if unknown."""
+        return None
+
+    def check_inside(
+        self, weights: Weights[SequenceArchitecture], seed: int
+    ) -> tuple[dict[str, object], dict[str, object] | None]:
+        """Return what was measured inside a network, by name, and a witness if something is wrong."""
+        del weights, seed
+        return {}, None
 
     def _some(self, chosen: Bools) -> list[str]:
         return [self.net.output.symbols[i] for i in np.flatnonzero(chosen)[: self.SHOWN].tolist()]

@@ -37,12 +37,8 @@ class SetOracle(TaskOracle):
         if seen is None or not has_architecture(weights, Transformer):
             return {}, None
         proved = _proved(weights, seen)
-        measured: dict[str, object] = {
-            LOW: float(seen.low),
-            HIGH: float(seen.high),
-            OFF: float(seen.off),
-            PROVED: proved,
-        }
+        measured: dict[str, object] = {LOW: float(seen.low), HIGH: float(seen.high), OFF: float(seen.off)}
+        measured[PROVED] = proved
         if seen.gap > 0 and proved <= self.tolerance():
             return measured, None
         return measured, {"expected": f"a proved error of at most {self.tolerance():g}", **measured}

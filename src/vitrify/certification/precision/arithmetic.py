@@ -163,11 +163,7 @@ def _lengths(net: Transformer, longest: int) -> list[int]:
 def _products(net: Transformer, length: int) -> float:
     """Return roughly the number of products of one run over a word."""
     here = sum(len(block.heads) * (block.d_head + block.d_value) * length for block in net.blocks)
-    return float(length * (here + sum(_size(shape) for shape in net.shapes().values() if len(shape) > 1)))
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape))
+    return float(length * (here + sum(int(np.prod(shape)) for shape in net.shapes().values() if len(shape) > 1)))
 
 
 def _answer_changes(
@@ -188,10 +184,8 @@ def _answer_changes(
             else net.forward(narrow.arrays, tokens, query_chunk=QUERY_CHUNK)
         )
     changed = _differs(net.output, wide, np.asarray(logits, dtype=np.float64)[0, net.pads - 1 :])
-    changed[0] = False
-    if has_answer is not None:
-        changed &= has_answer(word[None])[0]
-    return bool(changed.any())
+    asked = True if has_answer is None else has_answer(word[None])[0]
+    return bool((changed & asked)[1:].any())
 
 
 def _differs(output: Output, wide: Floats, narrow: Floats) -> Bools:

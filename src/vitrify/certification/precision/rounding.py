@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.arrays import Arrays, Bool, Bools, Float, Floats, Matrix, Tokens
+from vitrify.arrays import Arrays, Bool, Float, Floats, Matrix, Tokens
 from vitrify.certification.precision.formats import FORMATS, Format
 from vitrify.net.architecture import Architecture
 from vitrify.net.attention import allowed_keys, weigh
@@ -47,8 +47,7 @@ def decided(
     low = np.take_along_axis(logits - error, best, axis=-1)[..., 0]
     others = logits + error
     np.put_along_axis(others, best, -np.inf, axis=-1)
-    ahead: Bools = low > others.max(axis=-1)
-    return ahead
+    return np.asarray(low > others.max(axis=-1))
 
 
 def bounded_logits(
@@ -175,7 +174,9 @@ def _moved_weight(
         capped = np.minimum(worst, 1.0)
         grown = others * (np.expm1(2 * capped) + 4 * fmt.gamma(length + 4) * np.exp(2 * capped))
         return np.where(worst < 1.0, np.minimum(grown, 1.0), 1.0)
-    margin = _margin(scores, allowed, best, head.resolution if head.attention == "hard" else 0.0)
+    resolution = head.resolution if head.attention == "hard" else 0.0
+    behind = np.where(allowed & (scores < best - resolution), best - scores, np.inf)
+    margin = behind.min(axis=-1, keepdims=True)  # over the best key that is not a winner
     alone = (w == w.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True) == 1
     if head.attention == "hard":
         tied = np.where(allowed & (scores >= best - head.resolution), best - scores, 0.0).max(axis=-1, keepdims=True)
@@ -184,13 +185,6 @@ def _moved_weight(
         return np.where(safe, 0.0, 1.0)
     safe = (margin >= 1 + 2 * worst) & alone
     return np.where(safe, 0.0, np.minimum(scores.shape[-1] * worst, 1.0))
-
-
-def _margin(scores: Floats, allowed: Bools, best: Floats, resolution: float) -> Floats:
-    """Return the margin over the best key that is not a winner (within the resolution of the best)."""
-    behind = np.where(allowed & (scores < best - resolution), best - scores, np.inf)
-    margin: Floats = behind.min(axis=-1, keepdims=True)
-    return margin
 
 
 def supports(net: Architecture) -> bool:

@@ -101,8 +101,7 @@ def _key(x: Floats) -> bytes:
 
 def _value(part: Part, place: int, x: Floats) -> Floats:
     """Return what a head copies from a position."""
-    value: Floats = (x @ part["attn.W_V"][place] + part["attn.b_V"][place]) @ part["attn.W_O"][place]
-    return value
+    return np.asarray((x @ part["attn.W_V"][place] + part["attn.b_V"][place]) @ part["attn.W_O"][place])
 
 
 def _brought(world: World, head: Head, part: Part, place: int, cases: list[Case], bos: Floats) -> list[Case]:
@@ -157,7 +156,8 @@ def _chosen(world: World, head: Head, level: Level, types: list[Fact], values: l
         own = world.either(types[k] for k in members if k != bos)
         facts = [world.both(case, _picked(world, head, own, any_tied, bos in tied))]
         if bos in members:
-            facts.append(world.both(case, _bos_picked(world, head, any_tied)))
+            picked = world.negated(_seen(world, head, any_tied)) if head.ties == "right" else world.true
+            facts.append(world.both(case, picked))
         cases.append((values[members[0]], world.either(facts)))
     if head.ties == "average":
         for i, (_, x) in enumerate(cases):
@@ -182,8 +182,3 @@ def _picked(world: World, head: Head, own: Fact, tied: Fact, with_bos: bool) -> 
         return world.false if with_bos else _seen(world, head, first)
     last = world.since(world.negated(tied), own)
     return world.yesterday(last) if head.mask == "strict" else last
-
-
-def _bos_picked(world: World, head: Head, tied: Fact) -> Fact:
-    """Return the fact that BOS is selected although it is tied with these tokens."""
-    return world.negated(_seen(world, head, tied)) if head.ties == "right" else world.true

@@ -18,21 +18,10 @@ from vitrify.errors import InputError
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Block, Transformer
 from vitrify.net.weights import Weights
-from vitrify.spec.geometry.regions import (
-    AffinePiece,
-    Form,
-    Point,
-    Regions,
-    Row,
-    affine_of,
-    box,
-    combine,
-    counted,
-    leaders,
-    line,
-)
+from vitrify.spec.geometry import regions as geometry
+from vitrify.spec.geometry.regions import AffinePiece, Form, Point, Regions, affine_of, box, combine, counted, leaders
 
-Function = tuple[Row, Fraction]
+Function = tuple[geometry.Row, Fraction]
 Stream = list[list[Form]]  # the residual stream on a cell: an affine function for each position and dimension
 
 
@@ -43,7 +32,7 @@ def net_regions(weights: Weights[Transformer], radius: float) -> Regions:
 
 def net_regions_on_line(weights: Weights[Transformer], start: Sequence[float], end: Sequence[float]) -> Regions:
     """The regions that a built net has along a segment, from start to end; cells run from 0 to 1."""
-    return _followed(weights, line(start, end))
+    return _followed(weights, geometry.line(start, end))
 
 
 def _followed(weights: Weights[Transformer], start: AffinePiece) -> Regions:

@@ -167,8 +167,7 @@ def _farthest(output: Output, errors: Errors, balls: Balls, probabilities: bool)
         low, high = np.nextafter(mid - rad, -np.inf), np.nextafter(mid + rad, np.inf)
         best = np.arange(mid.shape[1]) == mid.argmax(axis=-1)[:, None]
         corner = np.where(rad > 0, np.where(best, low, high), mid)
-    worst: Floats = np.maximum(errors(mid), errors(corner))
-    return worst
+    return np.asarray(np.maximum(errors(mid), errors(corner)))
 
 
 def _moved(output: Output, mid: Floats, rad: Floats) -> Floats:
@@ -181,8 +180,7 @@ def _moved(output: Output, mid: Floats, rad: Floats) -> Floats:
     moved, total = rad.sum(axis=-1), np.abs(mid.sum(axis=-1))
     least: Floats = np.where(total > moved, total - moved, np.nan)
     share = np.abs(mid).max(axis=-1, initial=0.0) / np.where(total > moved, total, np.nan)
-    farthest: Floats = np.nan_to_num((widest + share * moved) / least * (1 + 2.0**-40), nan=np.inf)
-    return farthest
+    return np.asarray(np.nan_to_num((widest + share * moved) / least * (1 + 2.0**-40), nan=np.inf))
 
 
 def in_reals(
@@ -258,8 +256,7 @@ def _cases(check: WordCheck | PointCheck) -> tuple[list[Case], Domain, int]:
 
     def case(word: Ints) -> Case:
         def errors(logits: Floats) -> Floats:
-            distances: Floats = check.oracle.errors(word[None], logits[None])[0]
-            return distances
+            return np.asarray(check.oracle.errors(word[None], logits[None])[0])
 
         def describe(answer: Judged | None) -> dict[str, object]:
             if answer is None:

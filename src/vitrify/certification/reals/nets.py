@@ -24,19 +24,9 @@ from flint import arb, ctx, fmpq
 from numpy.typing import ArrayLike
 
 from vitrify.arrays import Float
+from vitrify.certification.reals import matrices
 from vitrify.certification.reals.cells import states, times
-from vitrify.certification.reals.matrices import (
-    NOTHING,
-    Entry,
-    Linear,
-    RealMatrix,
-    below,
-    beside,
-    exact,
-    ones,
-    relu,
-    together,
-)
+from vitrify.certification.reals.matrices import NOTHING, Entry, Linear, RealMatrix, below, exact, ones, relu, together
 from vitrify.certification.reals.steps import Rounded, first_best, pattern, sizes, unit
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
@@ -204,7 +194,7 @@ class _RealRun:
 
     def joined(self, x: RealMatrix, outputs: list[RealMatrix]) -> RealMatrix:
         if self.transformer.residual == "concatenate":
-            return beside([x, *outputs])
+            return matrices.beside([x, *outputs])
         return self.rounded.sum([x, *outputs])
 
     def affine(self, x: RealMatrix, matrix: str, bias: str | None = None, place: int | None = None) -> RealMatrix:
@@ -303,11 +293,9 @@ def pooled(
         height, width = layer.places(height, width)
         x = maps.T
     total = ones(x.shape[1]).T @ x.T
-    return (
-        rounded.widened(total, ones(x.shape[1]).T.as_balls() * sizes(x.T.as_balls()), x.shape[1])
-        if rounded.u
-        else total
-    )
+    if not rounded.u:
+        return total
+    return rounded.widened(total, ones(x.shape[1]).T.as_balls() * sizes(x.T.as_balls()), x.shape[1])
 
 
 def _windows(layer: Convolution, x: RealMatrix, height: int, width: int) -> RealMatrix:

@@ -13,6 +13,7 @@ from scipy.stats import spearmanr
 
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Trained, Trial
+from vitrify.learn.figures import band
 from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.two_attentions import PLACES, TwoAttentionsFamily
@@ -150,8 +151,6 @@ def draw_scatter(axes: Array, scatter: Mapping[str, Sequence[float]], name: str,
 
 def draw_errors(axes: Array, lengths: Sequence[int], errors: Mapping[str, Mapping[str, Array]]) -> None:
     """Draw errors on other kernels over the length, beside those of counts, with fitted powers."""
-    from vitrify.learn.figures import band
-
     for number, (name, each) in enumerate(errors.items()):
         band(axes, lengths, each["net"], name, f"C{number}", marker="o")
         axes.plot(lengths, np.mean(each["counts"], axis=0), f"C{number}x", label=f"{name}: counts on the true graph")

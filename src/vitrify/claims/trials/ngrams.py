@@ -14,6 +14,7 @@ import numpy as np
 from vitrify.arrays import Array, Floats, Ints
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials.trial import Trial
+from vitrify.learn.figures import band
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.program import TEST_SEED
 from vitrify.learn.recipe import Recipe
@@ -131,8 +132,6 @@ def _contexts(
 
 def draw_effects(row: Sequence[Array], data: Mapping[str, Array]) -> None:
     """Draw the KL over each factor, one band for each combination of the others, and the fitted effect."""
-    from vitrify.learn.figures import band
-
     cells, kl, line = (np.array(data[name], dtype=float) for name in ("cells", "kl", "line"))
     middle = design([(n, used, rank) for n, used, rank in cells]).mean(axis=0)
     for axes, at, (name, factor) in zip(row, range(3), EFFECTS.items(), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from vitrify.claims.trials.problems import BuiltProblem
 from vitrify.claims.trials.trial import Trained, Trial
 from vitrify.encoding import JsonObject
 from vitrify.learn import alike, distance
+from vitrify.learn.figures import by_step, level
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.learn.recipe import Recipe
 
@@ -62,14 +63,8 @@ class StartSettings:
     def trial(self, problem: BuiltProblem) -> Trial:
         """Return the trial [start, seed] of one problem: all starts are members of one program."""
         family = BuiltFamily(start=problem.built)
-        recipe = Recipe(
-            steps=self.steps,
-            batch=self.batch,
-            schedule="linear",
-            test_examples=256,
-            evals_per_doubling=1,
-            weight_decay=0.0,
-        )
+        recipe = Recipe(steps=self.steps, batch=self.batch, schedule="linear", weight_decay=0.0)
+        recipe = replace(recipe, test_examples=256, evals_per_doubling=1)
         kind = alike.probe(problem.built, family, problem.sandbox)
         probes = {"turn": distance.probe(problem.built, turned=True), "kind": kind}
         axes = {"noise,scratch,lr": list(self.starts.values())}
@@ -130,8 +125,6 @@ def quantiles(curves: Mapping[str, Array]) -> dict[str, Array]:
 
 def draw_column(column: Array, name: str, data: JsonObject) -> None:
     """Draw one problem: excess, angle and difference in kind by step, and the last against the first at the end."""
-    from vitrify.learn.figures import by_step, level
-
     excess, turn, kind, ends = column
     column[0].set_title(f"{name}\n{_caption(data['summary'])}", fontsize=9)
     for start, (color, style) in _styles(data).items():

@@ -23,6 +23,7 @@ from vitrify.certification.evidence import Criterion, Domain, Evidence, Method, 
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.encoding import encoded
 from vitrify.learn.models.catalogue import Family
+from vitrify.learn.plan import together
 from vitrify.learn.program import First, Probe
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.runs import Run
@@ -56,10 +57,21 @@ class Trial:
     first: First | None = None
 
     @property
+    def all_axes(self) -> Mapping[str, Sequence[Any]]:
+        """The axes with the seeds, which are the last one unless an axis has them already."""
+        return self.axes if any("seed" in axis.split(",") for axis in self.axes) else {**self.axes, "seed": self.seeds}
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        """The number of values of each axis, the seeds last."""
-        coupled = any("seed" in axis.split(",") for axis in self.axes)
-        return (*map(len, self.axes.values()), *(() if coupled else (len(self.seeds),)))
+        """The number of values of each axis, the seeds last unless they are part of an axis."""
+        return tuple(map(len, self.all_axes.values()))
+
+    @property
+    def trained_seeds(self) -> tuple[int, ...]:
+        """The different seeds, in order, also where they are part of an axis."""
+        pairs = [pair for axis, values in self.all_axes.items() for value in values for pair in together(axis, value)]
+        seeds: dict[Any, None] = dict.fromkeys(value for name, value in pairs if name == "seed")
+        return tuple(seeds)
 
     def _key(self) -> tuple[object, ...]:
         axes = tuple((axis, tuple(values)) for axis, values in self.axes.items())
@@ -116,8 +128,7 @@ def trained(subject: Subject) -> dict[str, Trained]:
 @lru_cache(maxsize=MAX_TRIALS)
 def run_trial(trial: Trial, store: RunStore | None) -> Trained:
     """Train one trial; the results of the latest trials stay in memory."""
-    axes = {**trial.axes, "seed": trial.seeds} if len(trial.shape) > len(trial.axes) else trial.axes
-    recipe, probes, first = trial.recipe, trial.probes, trial.first
+    axes, recipe, probes, first = trial.all_axes, trial.recipe, trial.probes, trial.first
     runs = train(trial.family, trial.sandbox, axes=axes, recipe=recipe, probes=probes, first=first, store=store)
     return Trained(trial, runs)
 
@@ -132,7 +143,7 @@ def domain(subject: Subject) -> Domain:
         return stated
     trials = list(subject.trials.values())
     listed = {
-        "seeds": [trial.shape[-1] for trial in trials],
+        "seeds": [len(trial.trained_seeds) for trial in trials],
         "steps": [trial.recipe.steps for trial in trials],
         "batch": [trial.recipe.batch for trial in trials],
     }
@@ -159,5 +170,5 @@ def evidence(
     `quantities` are reported beside the criteria and not judged.
     """
     data = encoded(figure, FIGURE_DIGITS)
-    seed = next((int(trial.seeds[0]) for trial in subject.trials.values()), 0)
+    seed = next((int(trial.trained_seeds[0]) for trial in subject.trials.values()), 0)
     return judged(criteria, [domain(subject)], seed=seed, figure=data, quantities=tuple(quantities))

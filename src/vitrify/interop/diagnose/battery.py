@@ -15,18 +15,11 @@ import vitrify
 from vitrify.encoding import JsonMapping, JsonObject, decoded, encoded
 from vitrify.errors import InputError
 from vitrify.interop.diagnose import references as ours
+from vitrify.interop.diagnose import tasks as battery_tasks
 from vitrify.interop.diagnose.models import Answers, Learns, Target, attempt, numbers, target
 from vitrify.interop.diagnose.probing import Probed, probe
 from vitrify.interop.diagnose.references import KINDS, OPEN, agreement, known_kind, law, laws, nearest
-from vitrify.interop.diagnose.tasks import (
-    DiagnosisTask,
-    KnownScores,
-    TokenBatch,
-    Variant,
-    asked_rows,
-    chosen,
-    training_rows,
-)
+from vitrify.interop.diagnose.tasks import DiagnosisTask, KnownScores, TokenBatch, Variant, asked_rows, chosen
 from vitrify.intervals import mean_interval, rate_interval
 from vitrify.learn.agreement import SOLVED
 from vitrify.parameters import Count, Parameterized, Positive, Within
@@ -306,7 +299,7 @@ def _step(model: Learns, inputs: TokenBatch) -> float:
 
 def _stream(task: DiagnosisTask, seed: int, budget: Budget) -> Iterator[TokenBatch]:
     for step in range(0, budget.steps, AHEAD):
-        drawn = training_rows(task, seed, step * budget.batch, AHEAD * budget.batch)
+        drawn = battery_tasks.training_rows(task, seed, step * budget.batch, AHEAD * budget.batch)
         for at in range(min(AHEAD, budget.steps - step)):
             yield TokenBatch(*(part[at * budget.batch : (at + 1) * budget.batch] for part in drawn))
 

@@ -79,5 +79,4 @@ def affine_where(
 def _outwards(bounds: Floats) -> Floats:
     """Round bounds up to few binary digits: a bound that rounding made too small would clip the function."""
     grain = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(bounds), 1.0))) - BOUND_BITS)
-    wider: Floats = grain * (np.floor(bounds / grain) + 2)
-    return wider
+    return np.asarray(grain * (np.floor(bounds / grain) + 2))

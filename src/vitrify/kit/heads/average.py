@@ -32,17 +32,14 @@ def mean(
     if name is None or kind is None:
         raise TypeError("the mean of a map needs a name and a kind")
     writes = Space(name, kind)
-    return net.add(
-        Attend(
-            name=f"mean: {writes.name}",
-            query=Affine.of({}, [0.0]),
-            key=Affine.of({}, [0.0]),
-            value=value,
-            writes=writes,
-            attention=net.attention,
-            mask=mask,
-            error=rounding_of_mean(net, writes),
-        )
+    return net.attend(
+        f"mean: {writes.name}",
+        query=Affine.of({}, [0.0]),
+        key=Affine.of({}, [0.0]),
+        value=value,
+        writes=writes,
+        mask=mask,
+        error=rounding_of_mean(net, writes),
     )
 
 
@@ -117,19 +114,16 @@ def count(
         query = Affine.of({net.embed_position(f"sink of {name}", kind, sink[:, None]): [[1.0]]})
         key = Affine.of({net.bos: [[1.0]]})
     writes = Space(name, Integers(tuple(labels), low, high))
-    return net.add(
-        Attend(
-            name=f"count: {name}",
-            query=query,
-            key=key,
-            value=Affine(tuple((s, total * m) for s, m in value.parts), total * value.bias),
-            writes=writes,
-            attention=net.attention,
-            mask=mask,
-            window=window,
-            bias=None if window is None else np.zeros(window),
-            error=roundings * UNIT_ROUNDOFF * max(high, -low, abs_total, 1.0),
-        )
+    return net.attend(
+        f"count: {name}",
+        query=query,
+        key=key,
+        value=Affine(tuple((s, total * m) for s, m in value.parts), total * value.bias),
+        writes=writes,
+        mask=mask,
+        window=window,
+        bias=None if window is None else np.zeros(window),
+        error=roundings * UNIT_ROUNDOFF * max(high, -low, abs_total, 1.0),
     )
 
 
@@ -157,16 +151,13 @@ def window(net: Builder, value: Space, weights: Sequence[float], *, name: str) -
     total = w.sum()
     extreme = total * max(abs(value.kind.low), abs(value.kind.high))
     writes = Space(name, Reals(tuple(value.kind.names), min(value.kind.low, 0.0) * total, extreme))
-    return net.add(
-        Attend(
-            name=f"window of {len(w)}: {name}",
-            query=Affine.of({}, [0.0]),
-            key=Affine.of({}, [0.0]),
-            value=Affine.copy(value, total),
-            writes=writes,
-            attention=net.attention,
-            window=len(w),
-            bias=bias,
-            error=8 * UNIT_ROUNDOFF * len(w) * extreme,
-        )
+    return net.attend(
+        f"window of {len(w)}: {name}",
+        query=Affine.of({}, [0.0]),
+        key=Affine.of({}, [0.0]),
+        value=Affine.copy(value, total),
+        writes=writes,
+        window=len(w),
+        bias=bias,
+        error=8 * UNIT_ROUNDOFF * len(w) * extreme,
     )

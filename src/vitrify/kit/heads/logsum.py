@@ -103,9 +103,8 @@ def _sigmoid(x: Floats) -> Floats:
 
 def first_error() -> float:
     """Return a bound on the error of the first guess."""
-    waves = (
-        2 * math.pi / math.sinh(2 * math.pi**2 * m / THRESHOLD_SPACING) for m in range(1, 9)
-    )  # the ninth is below 1e-18
+    # the ninth is below 1e-18
+    waves = (2 * math.pi / math.sinh(2 * math.pi**2 * m / THRESHOLD_SPACING) for m in range(1, 9))
     ends = 2 * THRESHOLD_SPACING * math.exp(-LADDER_OVERHANG) / math.expm1(THRESHOLD_SPACING)
     return sum(waves) + ends + JUMP_ERROR
 
@@ -234,7 +233,8 @@ class _Bank:
             for head in heads
             if head.window is None
         )
-        rounding = UNIT_ROUNDOFF * (scores + (self.positions + 8) * (rise + 2) + 4 * _size(writes))
+        largest = max(abs(writes.kind.low), abs(writes.kind.high))
+        rounding = UNIT_ROUNDOFF * (scores + (self.positions + 8) * (rise + 2) + 4 * largest)
         return self.net.add(
             Bank(
                 name=f"log of sums: {writes.name}",
@@ -246,7 +246,3 @@ class _Bank:
                 margin=margin,
             )
         )
-
-
-def _size(space: Space) -> float:
-    return max(abs(space.kind.low), abs(space.kind.high))

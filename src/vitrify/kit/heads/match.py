@@ -14,7 +14,7 @@ import numpy as np
 from vitrify.arrays import Matrix
 from vitrify.errors import BuildRefused
 from vitrify.kit.heads.average import rounding_of_mean
-from vitrify.kit.network import Affine, Attend, Bits, Builder, Circle, Flag, Kind, OneHot, Space
+from vitrify.kit.network import Affine, Bits, Builder, Circle, Flag, Kind, OneHot, Space
 from vitrify.net.transformer import Mask
 
 Which = Literal["last", "first"]
@@ -43,21 +43,18 @@ def lookup(
     eye = np.eye(query.size)
     writes = Space(name or f"{value.name}@{key.name}={query.name}", value.kind)
     pad = np.zeros((query.size, 1))
-    return net.add(
-        Attend(
-            name=f"lookup: {writes.name}",
-            query=Affine.of({query: np.hstack([eye, pad])}, [*np.zeros(query.size), norm - gap / 2]),
-            key=Affine.of({key: np.hstack([eye, pad]), net.bos: np.eye(query.size + 1)[-1:]}),
-            value=Affine.copy(value),
-            writes=writes,
-            attention=net.attention,
-            gap=gap / 2,
-            bound=norm,
-            mask=mask,
-            error=rounding_of_mean(net, value),
-            shares=True,
-            looks="all",
-        )
+    return net.attend(
+        f"lookup: {writes.name}",
+        query=Affine.of({query: np.hstack([eye, pad])}, [*np.zeros(query.size), norm - gap / 2]),
+        key=Affine.of({key: np.hstack([eye, pad]), net.bos: np.eye(query.size + 1)[-1:]}),
+        value=Affine.copy(value),
+        writes=writes,
+        gap=gap / 2,
+        bound=norm,
+        mask=mask,
+        error=rounding_of_mean(net, value),
+        shares=True,
+        looks="all",
     )
 
 
@@ -76,22 +73,19 @@ def cosine_match(
     """
     beta, error = cosine_sharpness(net, gap, noise, leak, float(value.bound.max()))
     hard = net.attention == "hard"
-    return net.add(
-        Attend(
-            name=f"alike: {writes.name}",
-            query=query.beside(Affine.constant(1 - gap / 2)),
-            key=key.beside(Affine.of({net.bos: [[1.0]]})),
-            value=value,
-            writes=writes,
-            attention=net.attention,
-            gap=gap / 2 if hard else None,
-            bound=2.0,
-            beta=None if hard else beta,
-            shortfall=error,
-            noise=None if hard else noise,
-            error=rounding_of_mean(net, writes),
-            shares=True,
-        )
+    return net.attend(
+        f"alike: {writes.name}",
+        query=query.beside(Affine.constant(1 - gap / 2)),
+        key=key.beside(Affine.of({net.bos: [[1.0]]})),
+        value=value,
+        writes=writes,
+        gap=gap / 2 if hard else None,
+        bound=2.0,
+        beta=None if hard else beta,
+        shortfall=error,
+        noise=None if hard else noise,
+        error=rounding_of_mean(net, writes),
+        shares=True,
     )
 
 
@@ -139,19 +133,16 @@ def recent_match(
     matched = Affine.copy(key) if isinstance(key, Space) else key
     read, kind = _read(value)
     writes = Space(name or f"{which} {_known(read)}@{_known(matched)}={query.name}", kind)
-    return net.add(
-        Attend(
-            name=f"{which} match: {writes.name}",
-            query=Affine.of({query: np.hstack([scale * eye, zero])}, [*np.zeros(query.size), sign, lowest - 0.5]),
-            key=_beside(matched, {net.index: np.eye(features)[-2:-1], net.bos: np.eye(features)[-1:]}, features),
-            value=read,
-            writes=writes,
-            attention=net.attention,
-            gap=0.5,
-            bound=scale * norm + length,
-            mask=mask,
-            looks=which,
-        )
+    return net.attend(
+        f"{which} match: {writes.name}",
+        query=Affine.of({query: np.hstack([scale * eye, zero])}, [*np.zeros(query.size), sign, lowest - 0.5]),
+        key=_beside(matched, {net.index: np.eye(features)[-2:-1], net.bos: np.eye(features)[-1:]}, features),
+        value=read,
+        writes=writes,
+        gap=0.5,
+        bound=scale * norm + length,
+        mask=mask,
+        looks=which,
     )
 
 
@@ -180,19 +171,16 @@ def last_marked(
     marked = Affine.copy(flag) if isinstance(flag, Space) else flag
     read, kind = _read(value)
     writes = Space(name or f"{which} {_known(read)}@{_known(marked)}", kind)
-    return net.add(
-        Attend(
-            name=f"{which} marked: {writes.name}",
-            query=Affine.of({}, [float(length), sign, lowest - 0.5][:features]),
-            key=_beside(marked, positional, features),
-            value=read,
-            writes=writes,
-            attention=net.attention,
-            gap=0.5 if sink else 1.0,
-            bound=2.0 * length,
-            mask=mask,
-            looks=which,
-        )
+    return net.attend(
+        f"{which} marked: {writes.name}",
+        query=Affine.of({}, [float(length), sign, lowest - 0.5][:features]),
+        key=_beside(marked, positional, features),
+        value=read,
+        writes=writes,
+        gap=0.5 if sink else 1.0,
+        bound=2.0 * length,
+        mask=mask,
+        looks=which,
     )
 
 

@@ -26,7 +26,7 @@ import math
 import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
-from vitrify.kit.network import Affine, Attend, AttentionKind, Builder, Kind, Space
+from vitrify.kit.network import Affine, AttentionKind, Builder, Kind, Space
 
 SEPARATION: dict[AttentionKind, float] = {"softmax": 40.0, "sparsemax": 1.0, "hard": 0.0}  # $\beta F$
 
@@ -57,18 +57,15 @@ def maximum(
     """
     others = net.max_length + net.pads - 1 - rivals
     copy = Affine.of({value: np.eye(value.size)[:, [coordinate]]})
-    return net.add(
-        Attend(
-            name=f"maximum: {name}",
-            query=Affine.of({}, [1.0]),
-            key=copy,
-            value=copy,
-            writes=Space(name, kind),
-            attention=net.attention,
-            mask="none",
-            ties="left",
-            beta=beta,
-            shortfall=shortfall(net.attention, rivals, others) / beta,
-            error=rounding_of_mean(net, value),
-        )
+    return net.attend(
+        f"maximum: {name}",
+        query=Affine.of({}, [1.0]),
+        key=copy,
+        value=copy,
+        writes=Space(name, kind),
+        mask="none",
+        ties="left",
+        beta=beta,
+        shortfall=shortfall(net.attention, rivals, others) / beta,
+        error=rounding_of_mean(net, value),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.kit.network import Affine, Attend, Builder, Space
+from vitrify.kit.network import Affine, Builder, Space
 from vitrify.net.transformer import Mask
 
 
@@ -22,16 +22,13 @@ def at_position(net: Builder, position: Affine, value: Affine, writes: Space, *,
     length.
     """
     length = float(net.max_length)
-    return net.add(
-        Attend(
-            name=f"at place: {writes.name}",
-            query=position @ np.array([[2.0, 0.0]]) + Affine.constant([0.0, -1.0]),
-            key=Affine.copy(net.index).beside(Affine.copy(net.square)),
-            value=value,
-            writes=writes,
-            attention=net.attention,
-            mask=mask,
-            gap=1.0,
-            bound=length * (2 * float(position.bound[0]) + length),
-        )
+    return net.attend(
+        f"at place: {writes.name}",
+        query=position @ np.array([[2.0, 0.0]]) + Affine.constant([0.0, -1.0]),
+        key=Affine.copy(net.index).beside(Affine.copy(net.square)),
+        value=value,
+        writes=writes,
+        mask=mask,
+        gap=1.0,
+        bound=length * (2 * float(position.bound[0]) + length),
     )

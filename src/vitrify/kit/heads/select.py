@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
-from vitrify.kit.network import Affine, Attend, Builder, Space
+from vitrify.kit.network import Affine, Builder, Space
 from vitrify.net.transformer import Mask, Ties
 
 Sink = Literal["default", "join", "none"]
@@ -70,22 +70,19 @@ def select(
         query = query.beside(Affine.constant(level))
         key = key.beside(Affine.of({net.bos: [[1.0]]}))
         bound = max(bound, abs(level))
-    return net.add(
-        Attend(
-            name=f"select: {writes.name}",
-            query=query,
-            key=key,
-            value=value,
-            writes=writes,
-            attention=net.attention,
-            gap=1.0 if sink == "none" or (sink == "join" and which is None) else 0.5,
-            bound=bound,
-            mask=mask,
-            ties=ties,
-            error=rounding_of_mean(net, writes) if which is None else 0.0,
-            shares=shares and which is None,
-            looks=(which or "all") if not positional else None,
-        )
+    return net.attend(
+        f"select: {writes.name}",
+        query=query,
+        key=key,
+        value=value,
+        writes=writes,
+        gap=1.0 if sink == "none" or (sink == "join" and which is None) else 0.5,
+        bound=bound,
+        mask=mask,
+        ties=ties,
+        error=rounding_of_mean(net, writes) if which is None else 0.0,
+        shares=shares and which is None,
+        looks=(which or "all") if not positional else None,
     )
 
 
@@ -102,16 +99,13 @@ def copy_unless(net: Builder, off: Space, value: Space, *, name: str) -> Space:
     key = Affine.of({net.bos: [[1.0]]})
     if not hard:
         query, key = query.beside(Affine.constant(1.0)), key.beside(Affine.of({net.index: [[1.0]]}))
-    return net.add(
-        Attend(
-            name=f"keep: {name}",
-            query=query,
-            key=key,
-            value=Affine.copy(value),
-            writes=Space(name, value.kind),
-            attention=net.attention,
-            gap=1.0,
-            bound=over,
-            ties="right" if hard else "average",
-        )
+    return net.attend(
+        f"keep: {name}",
+        query=query,
+        key=key,
+        value=Affine.copy(value),
+        writes=Space(name, value.kind),
+        gap=1.0,
+        bound=over,
+        ties="right" if hard else "average",
     )

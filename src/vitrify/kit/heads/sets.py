@@ -6,7 +6,7 @@ from math import ceil
 
 from vitrify.errors import BuildRefused
 from vitrify.kit.heads.average import rounding_of_mean
-from vitrify.kit.network import Affine, Attend, Builder, Space
+from vitrify.kit.network import Affine, Builder, Space
 from vitrify.kit.set_codes import ExactScores
 
 
@@ -35,20 +35,17 @@ def set_attend(
     sharp, short = (beta, scores.error(beta)) if net.attention == "softmax" else (float(ceil(2 / gap)), 0.0)
     if net.attention == "sparsemax":
         short = scores.size * sharp * spread * (1 + 1e-9)
-    return net.add(
-        Attend(
-            name=f"mean of a set: {writes.name}",
-            query=Affine.copy(query),
-            key=Affine.copy(key),
-            value=Affine.copy(value),
-            writes=writes,
-            attention=net.attention,
-            mask="none",
-            gap=None if soft else gap,
-            bound=scores.bound,
-            shares=True,
-            beta=sharp if soft else None,
-            shortfall=largest * short if soft else 0.0,
-            error=rounding_of_mean(net, value) + (largest * scores.size * scores.rounding(sharp) if soft else 0.0),
-        )
+    return net.attend(
+        f"mean of a set: {writes.name}",
+        query=Affine.copy(query),
+        key=Affine.copy(key),
+        value=Affine.copy(value),
+        writes=writes,
+        mask="none",
+        gap=None if soft else gap,
+        bound=scores.bound,
+        shares=True,
+        beta=sharp if soft else None,
+        shortfall=largest * short if soft else 0.0,
+        error=rounding_of_mean(net, value) + (largest * scores.size * scores.rounding(sharp) if soft else 0.0),
     )

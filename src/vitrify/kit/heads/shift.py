@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
-from vitrify.kit.network import Affine, Attend, Builder, Kind, Space
+from vitrify.kit.network import Affine, Builder, Kind, Space
 from vitrify.kit.positions import ChosenPositions, Finder
 
 
@@ -17,19 +17,7 @@ def itself(net: Builder, value: Affine, writes: Space, *, error: float = 0.0) ->
     `error` is what rounding adds, where the value is more than a copy.
     """
     alone = Affine.of({}, [0.0])
-    return net.add(
-        Attend(
-            name=f"itself: {writes.name}",
-            query=alone,
-            key=alone,
-            value=value,
-            writes=writes,
-            attention=net.attention,
-            window=1,
-            bias=np.zeros(1),
-            error=error,
-        )
-    )
+    return net.attend(f"itself: {writes.name}", alone, alone, value, writes, window=1, bias=np.zeros(1), error=error)
 
 
 def shift(
@@ -66,17 +54,15 @@ def shift(
     key = code.key(offset)
     level_by, level = code.sink(offset)
     flag = np.eye(query.shape[1] + 1)[-1:]
-    head = Attend(
-        name=f"shift by {offset}: {writes.name}",
+    return net.attend(
+        f"shift by {offset}: {writes.name}",
         query=Affine.of({positions: np.column_stack([query, level_by])}, [*bias, level]),
         key=Affine.of({positions: np.column_stack([key, np.zeros(len(key))]), sink or net.bos: flag}),
         value=copied,
         writes=writes,
-        attention=net.attention,
         gap=code.gap(offset),
         bound=code.bound(offset),
         leak=1e-9 if leak is None else leak,
         looks=offset if sink is None and not isinstance(code, ChosenPositions) else None,
         error=0.0 if leak is None else rounding_of_mean(net, value),
     )
-    return net.add(head)

@@ -126,12 +126,9 @@ class Masked(Sandbox):
         cross, square = (q.T * prior) @ p, (p.T * prior) @ p
         if places is not None:  # the place itself is one of them, and the others are a sample
             n, mean = places, prior @ q
-            own = np.concatenate(
-                [np.full((words, 1), 1 - self.unchanged - self.replaced), np.zeros((words, words))], axis=1
-            )
-            own[:, 1:] = (
-                self.unchanged * np.eye(words) + self.replaced / words
-            )  # the token where a word was [word, token]
+            hidden = np.full((words, 1), 1 - self.unchanged - self.replaced)
+            shown = self.unchanged * np.eye(words) + self.replaced / words
+            own = np.concatenate([hidden, shown], axis=1)  # the token where a word was [word, token]
             both = ((q @ own).T * prior) @ p
             cross = ((n - 1) * cross + mean[:, None] * own) / n
             square = (n - 1) * ((n - 2) * square + np.diag(prior @ p) + both + both.T) + np.diag(mean @ own)

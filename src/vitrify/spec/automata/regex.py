@@ -48,14 +48,11 @@ def compile_regex(
     mistakes += _misplaced(tokens)
     named = sorted({letter for token in tokens for letter in token.letters})
     letters = tuple(named) if alphabet is None else tuple(alphabet)
-    mistakes += [
-        (
-            token.column,
-            f"{_quoted(outside)} outside the alphabet {' '.join(letters)}; add {_it(outside)} to the alphabet",
-        )
-        for token in tokens
-        if (outside := [letter for letter in token.letters if letter not in letters])
-    ]
+    for token in tokens:
+        if outside := [letter for letter in token.letters if letter not in letters]:
+            which, add = _quoted(outside), "it" if len(outside) == 1 else "them"
+            message = f"{which} outside the alphabet {' '.join(letters)}; add {add} to the alphabet"
+            mistakes.append((token.column, message))
     mistakes += [
         (token.column, f"{token.text} matches no letter of the alphabet {' '.join(letters)}")
         for token in tokens
@@ -269,7 +266,3 @@ def _infix_faults(text: str, before: str, level: str) -> list[str]:
 def _quoted(letters: Sequence[str], shown: int = 10) -> str:
     more = f" and {len(letters) - shown} more" if len(letters) > shown else ""
     return f"{', '.join(map(repr, letters[:shown]))}{more} {'is' if len(letters) == 1 else 'are'}"
-
-
-def _it(letters: Sequence[str]) -> str:
-    return "it" if len(letters) == 1 else "them"

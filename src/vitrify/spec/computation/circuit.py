@@ -90,8 +90,7 @@ class Circuit(Spec):
     def evaluate(self, inputs: ArrayLike) -> Bools:
         """Return the outputs, [..., output], for input bits [..., input]."""
         literals = np.array([literal for _, literal in self.outputs], dtype=np.int64)
-        outputs: Bools = self.values(inputs)[..., literals >> 1] ^ (literals & 1).astype(bool)
-        return outputs
+        return np.asarray(self.values(inputs)[..., literals >> 1] ^ (literals & 1).astype(bool))
 
     # As a chain of thought: the values of the gates, one after the other
 

@@ -20,7 +20,6 @@ class Concluding(Protocol):
 
     def conclusion(self, prompt: Sequence[str], thought: Sequence[str]) -> Mapping[str, str]:
         """Return the conclusion, in words a person understands."""
-        ...
 
 
 @runtime_checkable
@@ -30,28 +29,22 @@ class Thinking(Concluding, Protocol):
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """Symbols that are read: those of prompts, and those of thoughts that do not end them."""
-        ...
 
     @property
     def written(self) -> tuple[str, ...]:
         """Symbols of thoughts, including those that end one."""
-        ...
 
     def prompt_length(self, words: Sequence[str]) -> int:
         """Return the number of words that are the prompt; all others are thought."""
-        ...
 
     def thought(self, prompt: Sequence[str], most: int) -> tuple[str, ...]:
         """Return the first `most` symbols of the thought after a prompt; none after an incomplete prompt."""
-        ...
 
     def prompts(self) -> Iterator[tuple[str, ...]]:
         """Return every prompt and prefix of one, short ones first."""
-        ...
 
     def draw_prompt(self, rng: np.random.Generator) -> tuple[str, ...]:
         """Return a random prompt."""
-        ...
 
 
 def thoughts(spec: Thinking) -> dict[str, Meaning]:

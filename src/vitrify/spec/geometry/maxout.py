@@ -86,8 +86,7 @@ class Layer:
 
     def __call__(self, z: Floats) -> Floats:
         """Return the units' values [batch, unit] for activations [batch, input]."""
-        largest: Floats = (np.einsum("bi,uki->buk", z, self.weights) + self.biases).max(axis=-1)
-        return largest
+        return np.asarray((np.einsum("bi,uki->buk", z, self.weights) + self.biases).max(axis=-1))
 
     def bounds(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the range of every piece [unit, piece] from the ranges of the inputs, by interval arithmetic."""

@@ -100,7 +100,10 @@ class Scene(Spec):
         noise: float = 0.0,
     ) -> Scene:
         """Return the scene of nested lists, as a file writes them."""
-        grids = {name: tuple(_grid(grid) for grid in variants) for name, variants in features.items()}
+        grids = {
+            name: tuple(tuple(tuple(map(float, row)) for row in grid) for grid in variants)
+            for name, variants in features.items()
+        }
         parts = {name: tuple((str(p), int(d), int(r)) for p, d, r in ps) for name, ps in (composites or {}).items()}
         return cls(
             (image[0], image[1]),
@@ -242,10 +245,6 @@ class Scene(Spec):
             )
             return Reading(None, why, places)
         return Reading(matching[0], "all features of the class are here", places)
-
-
-def _grid(grid: Iterable[Iterable[float]]) -> Grid:
-    return tuple(tuple(float(value) for value in row) for row in grid)
 
 
 MAX_DRAWS = 1_000  # draws of a random scene with the required properties

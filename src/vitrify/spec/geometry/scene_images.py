@@ -118,10 +118,10 @@ def near_misses(scene: Scene, rng: np.random.Generator, most: int, *, bits: bool
     """
     off = (scene.eps + scene.gamma) * (1 + ROUNDING_MARGIN)
     cases = [
-        (number, pixel, wrong)
+        (number, pixel, float(wrong))
         for number, (_, grid) in enumerate(scene.templates)
         for pixel in np.ndindex(grid.shape)
-        for wrong in _wrong(float(grid[pixel]), None if bits else off)
+        for wrong in ((1.0 - grid[pixel],) if bits else (grid[pixel] + off, grid[pixel] - off))
     ]
     if len(cases) > most:
         cases = [cases[i] for i in sorted(rng.choice(len(cases), size=most, replace=False).tolist())]
@@ -170,10 +170,6 @@ def _spoilt(scene: Scene, rng: np.random.Generator, number: int, pixel: tuple[in
 
 def _stacked(scene: Scene, images: list[Floats]) -> Floats:
     return np.array(images).reshape(len(images), *scene.image)
-
-
-def _wrong(value: float, off: float | None) -> tuple[float, ...]:
-    return (1.0 - value,) if off is None else (value + off, value - off)
 
 
 def _class_with(scene: Scene, rng: np.random.Generator, base: str) -> str:

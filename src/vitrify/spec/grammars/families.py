@@ -54,7 +54,8 @@ def random_grammar(
     rng = np.random.default_rng(seed)
     for _ in range(MAX_DRAWS):
         drawn = _draw(rng, depth, nonterminals, words, rules, arity)
-        if derivations(_below(drawn), grouped(drawn))["S"] > largest:
+        children_first = tuple(reversed(dict.fromkeys(rule.lhs for rule in drawn)))  # they are drawn parents first
+        if derivations(children_first, grouped(drawn))["S"] > largest:
             continue
         grammar = Grammar("S", tuple(drawn))
         if unequal is not None and (len(grammar.lengths()) > 1) != unequal:
@@ -84,11 +85,6 @@ def _draw(rng: np.random.Generator, depth: int, nonterminals: int, words: int, r
             drawn += [Rule(symbol.name, side) for side in sides]
     reachable = set(descendants("S", grouped(drawn)))
     return [rule for rule in drawn if rule.lhs in reachable]
-
-
-def _below(rules: list[Rule]) -> tuple[str, ...]:
-    """Return the left sides, children first; the rules come parents first."""
-    return tuple(reversed(dict.fromkeys(rule.lhs for rule in rules)))
 
 
 def random_pcfg(seed: int, grammar: Grammar | None = None) -> Grammar:

@@ -138,11 +138,9 @@ class Grammar(Spec):
     def reachable(self) -> Grammar:
         """Return the grammar without the nonterminals that no sentence uses; order and names stay."""
         reachable = set(descendants(self.start, self._rules_of))
-        return (
-            self
-            if len(reachable) == len(self.nonterminals)
-            else self._with(r for r in self.rules if r.lhs in reachable)
-        )
+        if len(reachable) == len(self.nonterminals):
+            return self
+        return self._with(r for r in self.rules if r.lhs in reachable)
 
     def uniform(self) -> Grammar:
         """Return the grammar with equal probabilities for the rules of each left side."""

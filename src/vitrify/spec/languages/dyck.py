@@ -123,9 +123,8 @@ class Dyck(Spec):
         means nothing.
         """
         waiting = self.stack(history)
-        return frozenset() if waiting is None else self._following(waiting)
-
-    def _following(self, waiting: Sequence[str]) -> frozenset[str]:
+        if waiting is None:
+            return frozenset()
         opening = self._closing if len(waiting) < self.depth else ()
         return frozenset([*opening, waiting[-1] if waiting else END])
 

@@ -30,8 +30,8 @@ from vitrify.spec.formats.headed import Headed
 from vitrify.spec.formats.text import SpecError, in_file, lines_in
 from vitrify.spec.kinds import Kind, Meaning
 from vitrify.spec.logic.crasp_text import Steps, parse, references, text_of
-from vitrify.spec.logic.truth import truths
-from vitrify.spec.programs.expression import Expr, apply, choose, count, expression, indices, tokens
+from vitrify.spec.logic.truth import CONNECTIVES, leaf_holds, logic_expression, truths
+from vitrify.spec.programs.expression import Expr, apply, choose, count, expression, indices
 from vitrify.spec.programs.program import Program
 
 
@@ -87,18 +87,12 @@ class Crasp(Headed):
         return np.asarray(values[-1], dtype=bool)
 
     def _value(self, operator: str, data: tuple[str | int, ...], inner: list[Array], words: Ints) -> Array:
-        if operator == "letter":
-            return np.asarray(words == self.alphabet.index(str(data[0])))
-        if operator in ("true", "false"):
-            return np.full(words.shape, operator == "true")
         if operator == "number":
             return np.full(words.shape, int(data[0]), dtype=np.int64)
-        if operator == "MOD":
-            return np.broadcast_to(np.arange(words.shape[1]) % int(data[1]) == int(data[0]), words.shape)
         if operator == "#":
             return np.cumsum(inner[0], axis=1, dtype=np.int64)
-        result: Array = MEANINGS[operator](*inner)
-        return result
+        leaf = leaf_holds(operator, data, words, self.alphabet)
+        return np.asarray(MEANINGS[operator](*inner)) if leaf is None else leaf
 
     @cached_property
     def program(self) -> Program:
@@ -109,18 +103,12 @@ class Crasp(Headed):
         expressions: list[Expr] = []
         for step in self.steps:
             expressions.append(_expression(str(step[0]), step[1:], [expressions[i] for i in references(step)]))
-        lines = dict(
-            reversed([*zip(expressions, self.lines, strict=False)])
-        )  # the line of equal expressions is the first one
+        # the line of equal expressions is the first one
+        lines = dict(reversed([*zip(expressions, self.lines, strict=False)]))
         return Program(expressions[-1], self.alphabet, self.length, causal=True, name=self.name, lines=lines)
 
 
-MEANINGS: dict[str, Callable[..., Array]] = {
-    "not": np.logical_not,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "implies": lambda a, b: ~a | b,
-    "iff": np.equal,
+MEANINGS: dict[str, Callable[..., Array]] = CONNECTIVES | {
     "=": np.equal,
     "!=": np.not_equal,
     "<": np.less,
@@ -138,23 +126,16 @@ MEANINGS: dict[str, Callable[..., Array]] = {
 
 
 def _expression(operator: str, data: tuple[str | int, ...], inner: list[Expr]) -> Expr:
-    if operator == "letter":
-        return apply("==", tokens, data[0])
-    if operator in ("true", "false"):
-        return expression(operator == "true")
     if operator == "number":
         return expression(data[0])
-    if operator == "MOD":
-        return apply("==", indices % int(data[1]), data[0])
     if operator == "#":
         return indices + 1 if inner[0] is expression(True) else count(inner[0])
-    if operator == "implies":
-        return ~inner[0] | inner[1]
     if operator == "if":
         return choose(*inner)
     if operator in ("min", "max"):
         return reduce(lambda a, b: apply(operator, a, b), inner)
-    return apply({"=": "==", "iff": "=="}.get(operator, operator), *inner)
+    plain = logic_expression(operator, data, inner)
+    return apply({"=": "=="}.get(operator, operator), *inner) if plain is None else plain
 
 
 def majority(letter: str, alphabet: Sequence[str], length: int) -> Crasp:

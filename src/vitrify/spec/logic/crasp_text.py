@@ -11,6 +11,7 @@ from vitrify.spec.formats.headed import Header
 from vitrify.spec.formats.infix import Infix, LineParser
 from vitrify.spec.formats.text import Problem, refuse_any
 from vitrify.spec.graphs import children_first
+from vitrify.spec.logic.truth import leaf_text
 
 Step: TypeAlias = tuple[str | int, ...]  # an operator, then indices of earlier steps; or a leaf with its data
 Steps: TypeAlias = tuple[Step, ...]
@@ -303,14 +304,9 @@ def text_of(steps: Steps, alphabet: tuple[str, ...]) -> str:
 
 def _text(step: Step, inner: list[str]) -> str:
     operator = str(step[0])
-    if operator == "letter":
-        return f'"{step[1]}"'
-    if operator in ("true", "false"):
-        return operator
-    if operator == "number":
-        return str(step[1])
-    if operator == "MOD":
-        return f"MOD({step[1]}, {step[2]})"
+    leaf = str(step[1]) if operator == "number" else leaf_text(operator, step[1:])
+    if leaf is not None:
+        return leaf
     if operator in ("min", "max"):
         return f"{operator}({', '.join(inner)})"
     inner = [text if re.fullmatch(r'\w+|"[^"]*"', text) else f"({text})" for text in inner]

@@ -27,7 +27,7 @@ from vitrify.spec.formats.headed import Headed, Header
 from vitrify.spec.formats.infix import Infix, LineParser
 from vitrify.spec.formats.text import Problem, lines_in, refuse_any
 from vitrify.spec.kinds import Kind, Meaning
-from vitrify.spec.logic.truth import truths
+from vitrify.spec.logic.truth import CONNECTIVES, leaf_holds, leaf_text, logic_expression, truths
 from vitrify.spec.programs import expression as rasp
 from vitrify.spec.programs.program import Program
 
@@ -104,7 +104,7 @@ class Formula(Headed):
         return len({part for part in _parts(self.node) if part[0] in TEMPORAL})
 
     def holds(self, words: Ints) -> Bools:
-        """Return where the formula is true [word, position], by definition, position by position."""
+        """Return where the formula is true [word, position], by definition."""
         return _holds(self.node, words, self.alphabet)
 
     @cached_property
@@ -157,57 +157,31 @@ class _FormulaParser(LineParser[Node]):
 
 
 def _holds(node: Node, words: Ints, alphabet: tuple[str, ...]) -> Bools:
-    operator = node[0]
-    if operator == "letter":
-        return np.asarray(words == alphabet.index(str(node[1])))
-    if operator in ("true", "false"):
-        return np.full(words.shape, operator == "true")
-    if operator == "MOD":
-        matches = np.arange(words.shape[1]) % int(str(node[2])) == int(str(node[1]))
-        return np.broadcast_to(matches, words.shape)
-    inner = [_holds(part, words, alphabet) for part in node[1:]]
-    if operator == "not":
-        return ~inner[0]
-    if operator == "and":
-        return inner[0] & inner[1]
-    if operator == "or":
-        return inner[0] | inner[1]
-    if operator == "implies":
-        return ~inner[0] | inner[1]
-    if operator == "iff":
-        return np.asarray(inner[0] == inner[1])
-    result = np.zeros(words.shape, dtype=bool)
-    state = np.full(len(words), operator == "H")
+    operator, *data = node
+    leaf = leaf_holds(operator, data, words, alphabet)
+    if leaf is not None:
+        return leaf
+    inner = [_holds(part, words, alphabet) for part in data]
+    if operator in CONNECTIVES:
+        return np.asarray(CONNECTIVES[operator](*inner))
+    if operator == "Y":
+        return np.pad(inner[0], ((0, 0), (1, 0)))[:, :-1]
+    if operator in ("O", "H"):
+        return (np.logical_or if operator == "O" else np.logical_and).accumulate(inner[0], axis=1)
+    result, state = np.zeros(words.shape, dtype=bool), np.zeros(len(words), dtype=bool)
     for t in range(words.shape[1]):
-        if operator == "Y":
-            result[:, t] = inner[0][:, t - 1] if t else False
-            continue
-        if operator == "O":
-            state = state | inner[0][:, t]
-        elif operator == "H":
-            state = state & inner[0][:, t]
-        else:
-            state = inner[1][:, t] | (inner[0][:, t] & state)
+        state = inner[1][:, t] | (inner[0][:, t] & state)
         result[:, t] = state
     return result
 
 
 def _expression(node: Node) -> rasp.Expr:
     """Translate as in B-RASP: `since` is the value at the last position where it is decided."""
-    operator = node[0]
-    if operator == "letter":
-        return rasp.apply("==", rasp.tokens, node[1])
-    if operator in ("true", "false"):
-        return rasp.expression(operator == "true")
-    if operator == "MOD":
-        return rasp.apply("==", rasp.indices % int(str(node[2])), int(str(node[1])))
-    inner = [_expression(part) for part in node[1:]]
-    if operator in ("not", "and", "or"):
-        return rasp.apply(operator, *inner)
-    if operator == "implies":
-        return ~inner[0] | inner[1]
-    if operator == "iff":
-        return rasp.apply("==", inner[0], inner[1])
+    operator, *data = node
+    inner = [_expression(part) for part in data if isinstance(part, tuple)]
+    plain = logic_expression(operator, data, inner)
+    if plain is not None:
+        return plain
     if operator == "Y":
         return rasp.aggregate(rasp.select(rasp.indices, rasp.indices - 1), inner[0], default=False)
     if operator == "O":
@@ -230,17 +204,15 @@ def _depth(node: Node) -> int:
 
 
 def _text(node: Node) -> str:
-    operator = node[0]
-    if operator == "letter":
-        return f'"{node[1]}"'
-    if operator in ("true", "false"):
-        return str(operator)
-    if operator == "MOD":
-        return f"MOD({node[1]}, {node[2]})"
-    inner = [_text(part) for part in node[1:]]
+    operator, *data = node
+    leaf = leaf_text(operator, data)
+    if leaf is not None:
+        return leaf
+    inner = [f"({_text(part)})" for part in data]
     if len(inner) == 1:
-        return f"{'!' if operator == 'not' else operator + ' '}({inner[0]})"
-    return f"({inner[0]}) { {'and': '&', 'or': '|', 'implies': '->', 'iff': '<->', 'S': 'S'}[operator] } ({inner[1]})"
+        return f"{'!' if operator == 'not' else operator + ' '}{inner[0]}"
+    sign = {"and": "&", "or": "|", "implies": "->", "iff": "<->", "S": "S"}[operator]
+    return f"{inner[0]} {sign} {inner[1]}"
 
 
 KIND = Kind(Formula, {".ltl": "formula of past-time temporal logic"})

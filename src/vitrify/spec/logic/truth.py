@@ -1,16 +1,25 @@
-"""Task of a network whose spec has a truth value at every position of a word."""
+"""Shared parts of logics with a truth value at every position: meaning, program and text of leaves and connectives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vitrify.arrays import Array, Bools, Ints
 from vitrify.spec.kinds import Answer, Meaning
+from vitrify.spec.programs.expression import Expr, apply, expression, indices, tokens
+
+CONNECTIVES: dict[str, Callable[..., Array]] = {
+    "not": np.logical_not,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "implies": lambda a, b: ~a | b,
+    "iff": np.equal,
+}
 
 
-def truths(alphabet: tuple[str, ...], holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> dict[str, Meaning]:
+def truths(alphabet: tuple[str, ...], holds: Callable[[Ints], Bools]) -> dict[str, Meaning]:
     """Return `True` or `False` at every position; there is no answer before the first letter.
 
     `holds` takes words as indices of letters [word, position].
@@ -21,3 +30,34 @@ def truths(alphabet: tuple[str, ...], holds: Callable[[NDArray[np.int64]], NDArr
         return [None, *map(str, holds(letters)[0].tolist())]
 
     return {"transducer": Meaning("symbol", alphabet, ("False", "True"), after)}
+
+
+def leaf_holds(operator: str, data: Sequence[str | int], words: Ints, alphabet: tuple[str, ...]) -> Bools | None:
+    """Return where a letter, a constant or MOD(r, m) is true [word, position]; None for any other operator."""
+    if operator == "letter":
+        return np.asarray(words == alphabet.index(str(data[0])))
+    if operator == "MOD":
+        return np.broadcast_to(np.arange(words.shape[1]) % int(data[1]) == int(data[0]), words.shape)
+    return np.full(words.shape, operator == "true") if operator in ("true", "false") else None
+
+
+def logic_expression(operator: str, data: Sequence[str | int], inner: Sequence[Expr]) -> Expr | None:
+    """Return the expression of a leaf or a connective; None for any other operator."""
+    if operator == "letter":
+        return apply("==", tokens, data[0])
+    if operator == "MOD":
+        return apply("==", indices % int(data[1]), int(data[0]))
+    if operator == "implies":
+        return ~inner[0] | inner[1]
+    if operator in CONNECTIVES:
+        return apply("==" if operator == "iff" else operator, *inner)
+    return expression(operator == "true") if operator in ("true", "false") else None
+
+
+def leaf_text(operator: str, data: Sequence[str | int]) -> str | None:
+    """Return a letter, a constant or MOD(r, m) as it is written in files; None for any other operator."""
+    if operator == "letter":
+        return f'"{data[0]}"'
+    if operator == "MOD":
+        return f"MOD({data[0]}, {data[1]})"
+    return operator if operator in ("true", "false") else None

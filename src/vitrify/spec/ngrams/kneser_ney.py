@@ -122,5 +122,4 @@ def _smoothed_levels(orders: Sequence[_Counts], discount: float) -> tuple[Level,
 
 
 def _log10(prob: Float64[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " ngrams"]:
-    log10: Float64[np.ndarray, " ngrams"] = np.minimum(np.log10(prob), 0.0)  # rounding may make prob exceed 1
-    return log10
+    return np.asarray(np.minimum(np.log10(prob), 0.0))  # rounding may make prob exceed 1

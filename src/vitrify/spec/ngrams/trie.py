@@ -60,8 +60,7 @@ class Level:
 
     def keys(self, words: int) -> Int64[np.ndarray, " ngrams"]:
         """Return the sort keys `parent * words + word` of the n-grams."""
-        keys: Int64[np.ndarray, " ngrams"] = self.parent.astype(np.int64) * words + self.word
-        return keys
+        return np.asarray(self.parent.astype(np.int64) * words + self.word)
 
 
 def child(

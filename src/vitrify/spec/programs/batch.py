@@ -31,8 +31,7 @@ class Batch:
             computed[id(node)] = self._selected(node, inner, words) if isinstance(node, Selector) else None
             if not isinstance(node, Selector):
                 computed[id(node)] = self._values(node, inner, words)
-        result: Ints = computed.get(id(self.root), words)  # expressions with problems have no values
-        return result
+        return np.asarray(computed.get(id(self.root), words))  # expressions with problems have no values
 
     def _selected(self, node: Selector, inner: list[Array], words: Ints) -> Bools:
         """Return the selected positions [word, query, key]."""

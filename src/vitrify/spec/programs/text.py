@@ -36,15 +36,8 @@ FUNCTIONS: dict[str, Callable[..., Expr]] = {
 }
 FUNCTIONS |= {name: partial(apply, name) for name in ("min", "max")}
 FUNCTIONS |= {"abs": lambda arg: apply("abs", arg), "Fraction": lambda a, b: expression(Fraction(a.data, b.data))}
-BINARY = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-}
+BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
+BINARY |= {ast.BitAnd: "and", ast.BitOr: "or"}
 COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 HEADER = ("alphabet", "length", "sees")
 SEES = {"everything": False, "left": True}
