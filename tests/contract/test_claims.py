@@ -127,7 +127,7 @@ def test_the_figure_in_the_docs_is_drawn_from_the_evidence(name: str, tmp_path: 
 
 def test_a_figure_in_the_docs_is_drawn_from_its_evidence(tmp_path: Path) -> None:
     """One of them, the others with the slow tests."""
-    name = "depth_pays_on_words_of_permutations"
+    name = "deeper_transformers_learn_longer_permutation_word_problems"
     figure(HEADLINES[name], HEADLINES[name].recorded(EVIDENCE), tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_bytes() == (EVIDENCE / f"{name}.svg").read_bytes()
 

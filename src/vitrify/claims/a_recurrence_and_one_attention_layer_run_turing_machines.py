@@ -1,4 +1,4 @@
-r"""A recurrent layer of two numbers and one attention layer run any Turing machine step by step.
+r"""A recurrent layer with a state of two numbers and one attention layer run any Turing machine step by step.
 
 Statement: For every one-tape Turing machine and every number $T$ of positions there is a network of one diagonal linear
 recurrence with two numbers, followed by one attention layer with one head, that writes the steps of the machine as its

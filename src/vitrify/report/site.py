@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VERDICTS = ("holds", "fails", "undecided", "being checked", "could not be checked", "not recorded here")
 TEASERS = 2  # quantities of a claim that the index shows
 REFRESH = 15  # seconds after which an index that is not complete is read again
-SURVEY = "the_published_map_of_classes_follows_from_its_rows"
+SURVEY = "the_published_map_of_language_classes_follows_from_the_claims"
 ARCHITECTURES = "each_architecture_learns_what_its_theorems_allow"
 SIGNS = {"yes": "holds", "no": "no", "no, if": "undecided", "not known here": "pending"}
 SHORT = {
