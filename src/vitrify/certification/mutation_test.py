@@ -51,9 +51,9 @@ def mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
         if not name.endswith(".beta"):
             targets += [(name, row) for row in _nonzero_rows(weights, name).tolist()]
     soft = [
-        h for h in weights.labels.heads if h.beta_min is not None and _beta(weights, h.block)[h.place] / 2 < h.beta_min
+        h for h in weights.labels.heads if h.beta_min is not None and _beta(weights, h.block)[h.index] / 2 < h.beta_min
     ]
-    targets += [(f"blocks.{head.block}.attn.beta", head.place) for head in soft]
+    targets += [(f"blocks.{head.block}.attn.beta", head.index) for head in soft]
     for _ in range(count if targets else 0):
         name, row = targets[int(rng.integers(len(targets)))]
         if name.endswith(".beta"):

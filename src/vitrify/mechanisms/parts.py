@@ -199,7 +199,7 @@ class _Parts:
 
     def heads(self, turn: int, index: int) -> None:
         at, own = f"blocks.{turn}", f"blocks.{index}.attn"
-        names = {(label.block, label.place): label.name for label in self.labels.heads}
+        names = {(label.block, label.index): label.name for label in self.labels.heads}
         out = self.array(f"{own}.W_O")
         for place in range(len(out)):
             name = f"{at}.attn.head.{place}"

@@ -316,7 +316,7 @@ def _image_answer(weights: Weights[Convolutional], tokens: Sequence[str], planes
     if net.convolutions:
         last = len(net.convolutions) - 1
         layer, maps = net.convolutions[last], activations[f"conv.{last}.hook_post"][0]
-        features = [name for label in weights.labels.units if label.block == last for name in label.rows]
+        features = [name for label in weights.labels.units if label.block == last for name in label.unit_names]
         for name, feature_map in zip(features, maps, strict=False):
             corners = np.argwhere(feature_map > 0.5) * layer.stride - layer.pad
             detections |= {name: corners.tolist()} if len(corners) else {}

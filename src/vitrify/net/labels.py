@@ -12,7 +12,7 @@ from vitrify.net.spaces import Kind, kind_from_json, kind_to_json
 # Moments of a run: 0 after embedding, 2i+1 after the attention (or recurrence) of block i, 2i+2 after its MLP.
 
 
-Looks = int | Literal["last", "first", "all"]
+AttendsTo = int | Literal["last", "first", "all"]
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,21 @@ class SpaceLabel:
 class HeadLabel:
     r"""The purpose of a head, and the gap between its scores.
 
-    `gap` is the smallest lead of the keys that should win, before $\beta$; None when the head averages. `kappa` is the
-    largest score over the gap. `beta_min` is the smallest $\beta$ that keeps the output error within `tolerance`.
-    `looks` says which of the keys that match equally well is read: so many places back (a number; a pad where there is
-    no such place), the `last`, the `first`, or `all` of them.
+    `gap` is the smallest margin of the keys that should win, before $\beta$; None when the head averages. `kappa` is
+    the largest score over the gap. `beta_min` is the smallest $\beta$ that keeps the output error within `tolerance`.
+    `attends_to` says which of the keys that match equally well is read: the one at a fixed distance back (a number; a
+    pad where there is no such position), the `last`, the `first`, or `all` of them.
     """
 
     name: str
     block: int
-    place: int
+    index: int
     writes: str
     gap: float | None = None
     kappa: float | None = None
     beta_min: float | None = None
     tolerance: float | None = None
-    looks: Looks | None = None
+    attends_to: AttendsTo | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class UnitsLabel:
     start: int
     stop: int
     writes: tuple[str, ...]
-    rows: tuple[str, ...] = ()
+    unit_names: tuple[str, ...] = ()
     part: str = "mlp"
 
 
@@ -102,7 +102,7 @@ def labels_from_json(data: JsonObject) -> Labels:
             ),
             heads=tuple(HeadLabel(**head) for head in data["heads"]),
             units=tuple(
-                UnitsLabel(**{**u, "writes": tuple(u["writes"]), "rows": tuple(u["rows"])}) for u in data["units"]
+                UnitsLabel(**{**u, **{key: tuple(u[key]) for key in ("writes", "unit_names")}}) for u in data["units"]
             ),
         )
     except (KeyError, TypeError, AttributeError) as error:

@@ -188,7 +188,7 @@ def _numbers(source: Source, vector: Floats) -> str:
 def _heads(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
     """The attention of every head of a layer, in 255 steps."""
     pattern = trace[f"blocks.{_turn(stop)}.attn.hook_pattern"]
-    labels = {label.place: label for label in trace.weights.labels.heads if label.block == stop.block}
+    labels = {label.index: label for label in trace.weights.labels.heads if label.block == stop.block}
     heads = []
     for place in range(min(len(pattern), HEADS)):
         weights = np.clip(np.nan_to_num(pattern[place][shown, shown]), 0.0, 1.0)
@@ -227,7 +227,7 @@ def maps(trace: Trace, layer: int) -> JsonObject:
 
 def _names(weights: Weights[Architecture], block: int, count: int) -> list[str]:
     """The channels of a layer by name, where they have one."""
-    rows = [row for label in weights.labels.units if label.block == block for row in label.rows]
+    rows = [row for label in weights.labels.units if label.block == block for row in label.unit_names]
     return [rows[place] if place < len(rows) else f"channel {place}" for place in range(count)]
 
 

@@ -178,7 +178,7 @@ def _name(weights: Weights[Architecture], block: int, part: str, unit: int) -> d
     label = label_at(unit_labels(weights, block, part), unit)
     if label is None:
         return {"run": part, "row": f"unit {unit}"}
-    row = label.rows[unit - label.start] if label.rows else f"unit {unit}"
+    row = label.unit_names[unit - label.start] if label.unit_names else f"unit {unit}"
     return {"run": label.name, "row": row}
 
 

@@ -101,7 +101,7 @@ def described(weights: Weights[SequenceArchitecture]) -> JsonObject:
         "writes": net.reads == "tokens"
         and net.output.kind in ("lm", "class")
         and not net.input_ids.keys().isdisjoint(net.output.symbols),
-        "heads": {head.place: {"how": head.how, "looks": head.looks, "brings": head.brings} for head in lines.heads},
+        "heads": {head.location: {"attends_to": head.attends_to, "copies": head.copies} for head in lines.heads},
         "cells": [asdict(cell) for cell in lines.cells],
         "arrays": arrays(weights),
     }

@@ -178,7 +178,7 @@ def test_a_net_wrong_on_one_context_only_is_caught(shape: Variant) -> None:
         evidence = certify(weights.with_array(name, array), MODEL, max_length=4)
         assert evidence.verdict == "fails"
         assert evidence.witness is not None
-        context = table.rows[unit - table.start].split()
+        context = table.unit_names[unit - table.start].split()
         assert ["<s>", *evidence.witness["history"]][-len(context) :] == context
 
 
@@ -190,7 +190,7 @@ def test_a_rare_context_is_asked_about_though_no_random_word_has_it() -> None:
     model = NGramModel.fit([names, names[::-1], names[::2]], 4)
     weights = assemble(ngram(model, max_length=10))
     [table] = [units for units in weights.labels.units if units.name == "listed contexts"]
-    unit = table.start + table.rows.index("w5 w6 w7")
+    unit = table.start + table.unit_names.index("w5 w6 w7")
     array = weights.arrays["blocks.0.mlp.W_out"].copy()
     array[unit] *= 1.5
     evidence = certify(weights.with_array("blocks.0.mlp.W_out", array), model, max_length=2)
@@ -203,13 +203,13 @@ def test_a_temperature_below_its_certificate_is_caught(lm: Weights) -> None:
     [head] = [head for head in lm.labels.heads if head.beta_min is not None]
     beta = lm.arrays["blocks.0.attn.beta"].copy()
     assert head.beta_min is not None
-    beta[head.place] = head.beta_min * (1 - 1e-9)
+    beta[head.index] = head.beta_min * (1 - 1e-9)
     evidence = certify(lm.with_array("blocks.0.attn.beta", beta), MODEL, max_length=3)
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
     assert evidence.witness["head"] == head.name
-    assert evidence.witness["found"] == beta[head.place]
-    beta[head.place] = head.beta_min
+    assert evidence.witness["found"] == beta[head.index]
+    beta[head.index] = head.beta_min
     assert certify(lm.with_array("blocks.0.attn.beta", beta), MODEL, max_length=3).verdict == "holds"
 
 

@@ -154,7 +154,7 @@ def test_a_lead_below_the_proved_one_fails(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.measured("smallest margin that the attack found") == 1
     assert set(found.measured("word with the smallest margin")) <= {"a", "b"}
     assert found.proof is not None
-    weak = Attack(200, found.proof["lead"] / 2, ("a", "b"))
+    weak = Attack(200, found.proof["margin"] / 2, ("a", "b"))
     monkeypatch.setattr("vitrify.certification.checking.attack_words", lambda *_: weak)
     found = certify(it.weights, it.spec, prove=True, attack=200)
     assert found.verdict == "fails"

@@ -181,7 +181,7 @@ BROKEN_PROVERS: dict[str, BrokenProver] = {  # what is broken, how, and a net of
     "units without errors": (margins, "table", no_error_of_units, "n-gram, heads", 20),
     "a value forgotten": (margins, "table", a_value_less, "n-gram, heads", 10),
     "second heads ignored": (margins._MarginRun, "_head", second_heads_ignored, "n-gram, heads", 10),
-    "looks not checked": (margins, "check_looks", lambda *_: None, "n-gram, heads", 20),
+    "target not checked": (margins, "check_target", lambda *_: None, "n-gram, heads", 20),
     "codes not checked": (margin_legal, "_check", lambda *_, **__: None, "n-gram, heads", 20),
     "sums not checked": (margin_legal, "_check_sums", lambda *_: None, "Z3, commutative", 80),
 }

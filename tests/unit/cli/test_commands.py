@@ -142,7 +142,7 @@ def test_certify_attacks(abba: Path) -> None:
     found = answer("certify", abba, "--max-length", "4", "--samples", "2", "--attack", "90", "--no-write")
     assert found["verdict"] == "holds"
     measured = {each["name"]: each["measured"] for each in found["quantities"]}
-    assert measured["smallest margin that the attack found"] >= found["proof"]["lead"] * (1 - 1e-9)
+    assert measured["smallest margin that the attack found"] >= found["proof"]["margin"] * (1 - 1e-9)
     assert measured["words tried by the attack"] == 90
 
 

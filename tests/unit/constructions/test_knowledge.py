@@ -132,7 +132,7 @@ def test_longer_keys_cost_what_the_formula_says() -> None:
 def test_templates_that_take_keys_apart_get_a_unit_for_each_key() -> None:
     spec = TRICKY["a key across the slot"]
     labels = [label for label in assemble(knowledge(spec)).labels.units if label.part == "moe.experts.0"]
-    assert labels[0].rows == (
+    assert labels[0].unit_names == (
         "template: a # b, key: k",
         "template: a # b (2 words)",
         "template: c #",
@@ -225,8 +225,8 @@ def test_a_new_task_leaves_the_other_experts_as_they_are(router: Router) -> None
     changed = {name.split(".")[-2] for name in set(before.arrays) - same}
     assert changed <= {"embed", "pos_embed", "attn", "router", "unembed"}  # the stream, the heads and who is called
     assert wrong(grown, after, list(grown.queries)) == []
-    rows = {label.part: label.rows for label in before.labels.units if "experts" in label.part}
-    assert rows == {label.part: label.rows for label in after.labels.units if label.part in rows}
+    rows = {label.part: label.unit_names for label in before.labels.units if "experts" in label.part}
+    assert rows == {label.part: label.unit_names for label in after.labels.units if label.part in rows}
 
 
 def test_broken_templates_get_no_answer() -> None:
@@ -325,9 +325,9 @@ def test_labels_tell_every_unit_and_traces_tell_the_words() -> None:
     weights = built("hidden", "hard")
     parts = {label.part: label for label in weights.labels.units}
     assert parts["moe.experts.0"].name == "capital"
-    assert parts["moe.experts.0"].rows[0] == "template: the capital of #"
-    assert "key: South Korea 0 back" in parts["moe.experts.0"].rows
-    assert parts["moe.router"].rows[-1] == "colour: the colour of # is"
+    assert parts["moe.experts.0"].unit_names[0] == "template: the capital of #"
+    assert "key: South Korea 0 back" in parts["moe.experts.0"].unit_names
+    assert parts["moe.router"].unit_names[-1] == "colour: the colour of # is"
     run = trace(weights, ["the", "capital", "of", "Peru"])
     assert run.read("2 back") == [None, None, None, None, "capital"]  # "the" is asked for elsewhere
     assert "block 0 expert: capital  capital  capital  capital  capital\n" in str(run)

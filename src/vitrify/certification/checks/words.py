@@ -210,7 +210,7 @@ class WordCheck:
 def too_soft(weights: Weights[Architecture]) -> dict[str, object] | None:
     """Return a head whose inverse temperature is below what its gap demands, or None."""
     for head in weights.labels.heads:
-        beta = float(weights.arrays[f"blocks.{head.block}.attn.beta"][head.place])
+        beta = float(weights.arrays[f"blocks.{head.block}.attn.beta"][head.index])
         if head.beta_min is not None and beta < head.beta_min:
             return {"head": head.name, "expected": f"beta of at least {head.beta_min:.6g}", "found": beta}
     return None

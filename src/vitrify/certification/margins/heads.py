@@ -28,7 +28,7 @@ from vitrify.certification.margins.values import (
     rows_of,
 )
 from vitrify.net.attention import weigh
-from vitrify.net.labels import Looks
+from vitrify.net.labels import AttendsTo
 from vitrify.net.sparse import dense
 
 MAX_SCORES = 1 << 29  # compared for one head; more are refused
@@ -360,7 +360,7 @@ def averaged(
     return Written(tuple(factors), here, error)
 
 
-def looks(scores: Scores, selection: Selection) -> str:
+def described_target(scores: Scores, selection: Selection) -> str:
     """Describe where a head that selects its keys attends to."""
     if not scores.fixed:
         return "by contents" + (", shared" if selection.ties else "")
@@ -373,7 +373,7 @@ def looks(scores: Scores, selection: Selection) -> str:
     return (f"{back[0]} back" if len(back) == 1 else "by position") + (", else a pad" if PAD in offsets else "")
 
 
-def check_looks(name: str, wanted: Looks, scores: Scores, selection: Selection) -> None:
+def check_target(name: str, wanted: AttendsTo, scores: Scores, selection: Selection) -> None:
     """Refuse a head that does not attend to the position that its label names."""
     slack = scores.rounding
     if isinstance(wanted, int):

@@ -6,7 +6,7 @@ import { heatMap, pictures } from "./maps.js";
 
 const ABOUT = {
   embedding: "Every token becomes a row of numbers, the residual stream. Each group of dimensions has a name and a meaning: a space.",
-  attention: "Every head looks from each position (a row) at others (columns) and copies what it finds there into a space of its own.",
+  attention: "Every head attends from each position (a row) to others (columns) and copies what it finds there into a space of its own.",
   recurrence: "The state goes from token to token; this is what it holds after each.",
   units: "Each hidden unit adds up what it reads. Where the sum is above 0 it fires, and writes into the stream.",
   maps: "What every channel holds, place by place; darker is more.",
@@ -56,9 +56,9 @@ function did({ story, net }) {
   if (story.maps) return [pictures(story.maps)];
   if (story.numbers) return [numbers(story.numbers)];
   const parts = story.heads ? [heads(story, net)] : story.units ? units(story) : story.readout ? readout(story) : [];
-  const rules = net.cells.filter((cell) => cell.place === `recurrence ${story.stop.block}`);
+  const rules = net.cells.filter((cell) => cell.location === `recurrence ${story.stop.block}`);
   if (["attention", "recurrence"].includes(story.stop.kind) && rules.length) {
-    parts.push(make("h3", {}, "How the state goes on"), make("ul", { class: "rules" }, rules[0].rows.map((line) => make("li", {}, line))));
+    parts.push(make("h3", {}, "How the state goes on"), make("ul", { class: "rules" }, rules[0].lines.map((line) => make("li", {}, line))));
   }
   return parts;
 }
@@ -75,15 +75,15 @@ function heads(story, net) {
       make("h3", {}, head.name),
       heatMap(story, head, choose),
       make("p", { class: "look-at" }, found),
-      lines ? make("p", { class: "quiet" }, `It looks for ${lines.looks.join("; ")}. `, brings(lines)) : null,
+      lines ? make("p", { class: "quiet" }, `It attends to ${lines.attends_to.join("; ")}. `, copies(lines)) : null,
     );
   });
   return make("div", { class: "heads" }, cards);
 }
 
-const brings = (lines) => (lines.brings.length ? make("span", { class: "brings" }, lines.brings.slice(0, 3).join(", ")) : "");
+const copies = (lines) => (lines.copies.length ? make("span", { class: "copies" }, lines.copies.slice(0, 3).join(", ")) : "");
 
-// In words: where a head looks from the chosen position.
+// In words: where a head attends to from the chosen position.
 function where(story, head) {
   const at = story.place - story.start;
   const row = head.pattern[at];
