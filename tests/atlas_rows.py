@@ -64,7 +64,7 @@ def kept(name: str, verdict: Verdict) -> AtlasEntry:
 
 def of_every_kind() -> list[AtlasEntry]:
     """One row of each kind, in the order of the atlas."""
-    witness = {"subject": SWAP, "word": ["<", "b"], "found": float(1)}
+    witness = {"subject": SWAP, "word": ["<", "b"], "actual": float(1)}
     return [
         live(AUTOMATA),
         live("parity_takes_a_diagonal_recurrence_a_negative_eigenvalue", verdict="fails", witness=witness),

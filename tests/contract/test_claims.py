@@ -213,7 +213,7 @@ def test_an_exact_net_that_is_not_right_fails_and_others_are_left_alone(monkeypa
     told = outcome(waved, Subject("bad", spec, bad))
     assert told.evidence.verdict == "fails"
     assert told.evidence.witness is not None
-    assert told.evidence.witness["expected"] != told.evidence.witness["found"]
+    assert told.evidence.witness["expected"] != told.evidence.witness["actual"]
     assert not outcome(waved, Subject("bad", spec, bad, exact=False), Subject("no spec", None, bad)).certificates
     told = outcome(more, Subject("good", spec, good))
     assert told.certificates["good"].cases == seen.cases < 10**6

@@ -58,7 +58,7 @@ def check(subject: Subject) -> Evidence:
             error = abs(chance - spec.probability(string))
             worst = max(worst, error)
             if not error <= TOLERANCE and witness is None:
-                witness = {"string": " ".join(string), "expected": spec.probability(string), "found": chance}
+                witness = {"string": " ".join(string), "expected": spec.probability(string), "actual": chance}
     if not lost <= TOLERANCE and witness is None:
         witness = {"probability of what the automaton can't do": lost}
     domain = Domain("ways of strings through the states", Method.EXHAUSTIVE, ways, 0, LONGEST)

@@ -90,7 +90,7 @@ def _decoded(machine: TuringMachine, weights: Weights) -> tuple[int, dict[str, o
             step, (written, wanted) = next(
                 (pair for pair in pairs if pair[1][0] != pair[1][1]), (0, ("an end", "none"))
             )
-            return taken, {"input": thought.prompt, "step": step, "expected": wanted, "found": written}
+            return taken, {"input": thought.prompt, "step": step, "expected": wanted, "actual": written}
     return taken, None
 
 

@@ -39,10 +39,10 @@ TASKS: tuple[tuple[Copying | Recall, AttentionKind, int], ...] = (  # with the n
     (Copying(symbols=2, size=6, gram=3), "sparsemax", 64),
     (Copying(symbols=26, size=100, gram=4), "softmax", 100),
     (Copying(symbols=26, size=100, gram=4), "hard", 50),
-    (Recall(keys=4, values=3, pairs=3, questions=3, fused=False), "softmax", 64),
-    (Recall(keys=4, values=3, pairs=3, questions=3, fused=True), "sparsemax", 64),
-    (Recall(keys=256, values=256, pairs=64, questions=64, fused=False), "softmax", 200),
-    (Recall(keys=256, values=256, pairs=64, questions=64, fused=True), "hard", 200),
+    (Recall(keys=4, values=3, pairs=3, queries=3, fused=False), "softmax", 64),
+    (Recall(keys=4, values=3, pairs=3, queries=3, fused=True), "sparsemax", 64),
+    (Recall(keys=256, values=256, pairs=64, queries=64, fused=False), "softmax", 200),
+    (Recall(keys=256, values=256, pairs=64, queries=64, fused=True), "hard", 200),
 )
 TEXTS = 20_000  # random ones, of which the repeats are counted
 COPIED = 100  # and that are copied, at most, of either kind

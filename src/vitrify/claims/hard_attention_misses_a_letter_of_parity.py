@@ -80,7 +80,7 @@ def check(subject: Subject) -> Evidence:
     declared = {"an irrelevant position is found": True, "answers that change there": 0}
     if spot is None:
         words_of_length = Domain(CaseKind.WORDS, Method.PROVED, None, length, length)
-        return Evidence("fails", 1, (words_of_length,), witness={"found": "no irrelevant position"})
+        return Evidence("fails", 1, (words_of_length,), witness={"actual": "no irrelevant position"})
     position = min(spot.irrelevant)
     words = _completions(spot, length, language)
     answers = [_answers(subject.weights, _with(words, position, letter)) for letter in (1, 2)]
@@ -100,7 +100,7 @@ def check(subject: Subject) -> Evidence:
         witness = {
             "position": position + 1,
             "word": _shown(subject.weights, row[0]),
-            "found": "the answer changes there",
+            "actual": "the answer changes there",
         }
     kind, fixed, cases = "words with some letters fixed", {"fixed letters": len(spot.fixed)}, 2 * len(words)
     domains = (

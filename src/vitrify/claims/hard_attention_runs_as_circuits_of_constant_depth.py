@@ -76,7 +76,7 @@ def check(subject: Subject) -> Evidence:
         if differing:
             witness = {
                 "word": " ".join(weights.architecture.inputs[t] for t in words[differing[0]]),
-                "found": differing[1],
+                "actual": differing[1],
             }
             break
     declared = {"depth at most": BLOCK_DEPTH * layers + 2, "depth grows by": 0, "gates grow at most like n^": DEGREE}

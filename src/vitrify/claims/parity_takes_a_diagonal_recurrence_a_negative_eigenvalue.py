@@ -76,7 +76,7 @@ def check(subject: Subject) -> Evidence:
         size = f"first wrong n, {state} numbers, {units} units (bound {most})"
         if wrong is None or (subject.data["exact"] and wrong < most):
             expected = f"wrong at n = {most} at the latest"
-            witness = {"numbers": state, "units": units, "expected": expected, "found": wrong}
+            witness = {"numbers": state, "units": units, "expected": expected, "actual": wrong}
             break
         latest[size] = max(latest.get(size, 0), wrong)
     nets = len(subject.data["nets"])

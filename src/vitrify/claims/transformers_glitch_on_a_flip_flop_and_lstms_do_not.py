@@ -89,9 +89,11 @@ def check(subject: Subject) -> Evidence:
         for part in ((mended, alone) if data["misnamed"] else (alone, mended))
     )
     groups = {"transformer": plain, "with tail sequences": repaired} | {net: reads[net] for net in list(reads)[1:]}
-    rates = {group: {name: one["wrong"] / one["asked"] for name, one in each.items()} for group, each in groups.items()}
+    rates = {
+        group: {name: one["wrong"] / one["queries"] for name, one in each.items()} for group, each in groups.items()
+    }
     wrong, lstm, tails = rates["transformer"], reads["LSTM"], list(TAILS)[1:]
-    training = np.maximum(wrong[TRAINING], 1 / plain[TRAINING]["asked"])
+    training = np.maximum(wrong[TRAINING], 1 / plain[TRAINING]["queries"])
     able = wrong[TRAINING] <= data["max_wrong"]
     able = able if able.any() else ~able  # the premise is not met
     ratio = (np.max([wrong[name] for name in data["judged"]], axis=0) / training)[able]
@@ -111,14 +113,14 @@ def check(subject: Subject) -> Evidence:
         judged(f"transformer: error rate, {SPARSE_TAIL}", wrong[SPARSE_TAIL]),
         *(judged(f"LSTM: number of wrong reads, {name}", lstm[name]["wrong"], at_most=0) for name in TAILS),
         *(
-            judged(f"LSTM: reads of all seeds, {name}", [lstm[name]["asked"].sum()], at_least=MIN_READS)
+            judged(f"LSTM: reads of all seeds, {name}", [lstm[name]["queries"].sum()], at_least=MIN_READS)
             for name in tails
         ),
         judged("mean error rate with tail sequences in training, over that without", left, at_most=MAX_RATE_RATIO),
         *(judged(f"with tail sequences: error rate, {name}", rates["with tail sequences"][name]) for name in TAILS),
         *(judged(f"linear recurrence: error rate, {name}", rates["linear recurrence"][name]) for name in TAILS),
     ]
-    counts = {group: {name: one["asked"].mean() for name, one in each.items()} for group, each in groups.items()}
+    counts = {group: {name: one["queries"].mean() for name, one in each.items()} for group, each in groups.items()}
     nets = {group: {"rates": rates[group], "reads": counts[group]} for group in groups}
     return evidence(subject, criteria, {"nets": nets, "learned": data["max_wrong"]})
 

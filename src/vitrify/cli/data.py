@@ -78,10 +78,10 @@ def _rows(seen: JsonObject) -> Iterator[Part]:
     yield f"{seen['sandbox']}: {seen['title']}"
     yield "  ".join(f"{key}={value}" for key, value in seen["parameters"].items())
     rate = "" if seen["rate"] is None else f"; entropy rate {seen['rate']:.4f} nats per symbol"
-    yield f"mean optimal loss of these rows {seen['floor']:.4f} nats per answer{rate}"
-    for row in seen["rows"]:
-        yield f"\nrow {row['row']}: {' '.join(row['tokens'])}"
-        queries = [line for line in row["questions"] if line["weight"] > 0]
+    yield f"mean optimal loss of these examples {seen['floor']:.4f} nats per answer{rate}"
+    for row in seen["examples"]:
+        yield f"\nexample {row['index']}: {' '.join(row['tokens'])}"
+        queries = [line for line in row["queries"] if line["weight"] > 0]
         cells = []
         for line in queries[:MAX_QUESTIONS]:
             best = "  ".join(f"{answer} {p:.3f}" for answer, p in line["optimal"])

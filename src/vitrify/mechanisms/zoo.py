@@ -123,7 +123,7 @@ ZOO: dict[str, Resident] = {
     "word-classes": Resident("patterns", lambda: waking_up(2), "classes", 6),
     "word-memory": Resident("patterns", lambda: random_patterns(1), "memory", 6),
     "composition": Resident("task", lambda: Composition(size=3), "composition"),
-    "recall": Resident("task", lambda: Recall(keys=4, values=4, pairs=3, questions=3, fused=False), "recall"),
+    "recall": Resident("task", lambda: Recall(keys=4, values=4, pairs=3, queries=3, fused=False), "recall"),
     "copying": Resident("task", lambda: Copying(symbols=3, size=5, gram=2), "copying"),
     "pairs-that-match": Resident("task", lambda: Match2(modulus=7, length=8), "match2"),
     "neighbours-that-match": Resident("task", lambda: Match3Bigram(modulus=7, length=8), "match3-bigram"),

@@ -184,7 +184,7 @@ class ImageAnswer(Answer):
         return {key: data[key] for key in data if key != "tokens" or self.source is None}
 
     def _fields(self) -> JsonObject:
-        return {"class": self.label, "logits": dict(self.logits), "found": dict(self.detections)}
+        return {"class": self.label, "logits": dict(self.logits), "detections": dict(self.detections)}
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,8 @@ def test_witnesses_are_wrong_when_run_by_hand(counter: Weights, hardest_first: b
     word = evidence.witness["word"]
     ids = np.array([machine.alphabet.index(letter) + 1 for letter in word], dtype=np.int64)[None]
     assert machine.run(word)[-1] == evidence.witness["expected"]
-    assert machine.states[states(broken, ids)[0, -1]] == evidence.witness["found"]
-    assert evidence.witness["expected"] != evidence.witness["found"]
+    assert machine.states[states(broken, ids)[0, -1]] == evidence.witness["actual"]
+    assert evidence.witness["expected"] != evidence.witness["actual"]
     if not hardest_first:  # words to length 6 come first, and a shortest wrong one is told
         short = all_words(2, 6)
         wrong = states(broken, short) != walked(machine, short)
@@ -208,7 +208,7 @@ def test_a_temperature_below_its_certificate_is_caught(lm: Weights) -> None:
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
     assert evidence.witness["head"] == head.name
-    assert evidence.witness["found"] == beta[head.index]
+    assert evidence.witness["actual"] == beta[head.index]
     beta[head.index] = head.beta_min
     assert certify(lm.with_array("blocks.0.attn.beta", beta), MODEL, max_length=3).verdict == "holds"
 
@@ -225,7 +225,7 @@ def test_a_space_outside_its_proved_error_is_caught() -> None:
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
     assert evidence.witness["space"] == "slot 1"
-    assert evidence.witness["found"] == pytest.approx(0.02, rel=1e-6)
+    assert evidence.witness["actual"] == pytest.approx(0.02, rel=1e-6)
 
 
 def test_a_space_that_is_wrong_at_the_beginning_only_is_caught() -> None:

@@ -214,6 +214,6 @@ def test_numbers_are_judged_within_the_error_that_a_network_states() -> None:
     logits = np.array([[5.0], [0.05], [2.5]])
     assert judge.errors(word[None], logits[None])[0].tolist() == pytest.approx([0.0, 0.05, 0.5])
     assert judge.tolerance() == 0.1
-    assert judge.witness(word, logits) == {"word": ["a", "a"], "expected": [2.0], "found": [2.5]}
+    assert judge.witness(word, logits) == {"word": ["a", "a"], "expected": [2.0], "actual": [2.5]}
     logits[1] = np.nan
-    assert judge.witness(word, logits)["place"] == 1
+    assert judge.witness(word, logits)["position"] == 1

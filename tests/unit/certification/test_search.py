@@ -158,7 +158,7 @@ def test_a_lead_below_the_proved_one_fails(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("vitrify.certification.checking.attack_words", lambda *_: weak)
     found = certify(it.weights, it.spec, prove=True, attack=200)
     assert found.verdict == "fails"
-    assert found.witness == {"word": ["a", "b"], "expected": "the proved margin of 1", "found": weak.margin}
+    assert found.witness == {"word": ["a", "b"], "expected": "the proved margin of 1", "actual": weak.margin}
 
 
 def test_only_nets_that_read_words_are_attacked_by_words() -> None:

@@ -173,7 +173,7 @@ def test_certify_finds_a_changed_weight_and_names_a_witness(weather: Path, tmp_p
     model = NGramModel.read(EXAMPLES / "weather.arpa")
     truth = np.exp(model.log_prob(witness["history"], witness["next"]))
     assert witness["expected"] == pytest.approx(truth, abs=1e-12)
-    assert abs(witness["found"] - truth) > 1e-9
+    assert abs(witness["actual"] - truth) > 1e-9
 
 
 @pytest.mark.long
@@ -398,7 +398,7 @@ def test_scenes_are_built_run_and_certified(tmp_path: Path) -> None:
         assert (found["class"], found["kind"], found["logits"][label]) == (label, "class", 1.0)
         places = scene.places(image)
         wanted = {name: [list(place) for place in places[name]] for name in scene.names if places[name]}
-        assert found["found"] == wanted
+        assert found["detections"] == wanted
     said = vitrify("run", tmp_path / "one", "--input", tmp_path / "x.npy").stdout
     assert said.startswith("face\n  head: row ")
     report = answer("certify", tmp_path / "one", "--mutants", 20)

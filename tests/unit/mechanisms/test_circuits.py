@@ -154,7 +154,7 @@ def test_questions_are_joined_by_length_and_written_and_read() -> None:
     (whole,) = joined([first, some])
     np.testing.assert_array_equal(whole.tokens[whole.pairs[-2:]], first.tokens[first.pairs[[3, 5]]])
     back = PatchDomain.from_json(whole.to_json())
-    for name in ("tokens", "asked", "pairs", "places"):
+    for name in ("tokens", "mask", "pairs", "donor_positions"):
         np.testing.assert_array_equal(getattr(back, name), getattr(whole, name))
     for part in judge.domain:
         assert (part.pairs[:, 0] != part.pairs[:, 1]).all()

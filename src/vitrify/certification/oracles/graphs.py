@@ -47,7 +47,7 @@ class ConnectivityOracle:
             "graph": " ".join(edges),
             "nodes": f"{names[int(a)]} {names[int(b)]}",
             "expected": float(right[a, b]),
-            "found": float(output[a, b]),
+            "actual": float(output[a, b]),
         }
 
     def cases(self, rng: np.random.Generator) -> list[PointBatch]:
