@@ -39,7 +39,7 @@ NETS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "truth": ("door.ltl", None, {}),
     "counts": ("majority.crasp", None, {}),
     "next sets": ("brackets.dyck", None, {"max_length": 8}),
-    "membership": ("brackets.dyck", "dyck-recogniser", {"max_length": 6}),
+    "membership": ("brackets.dyck", "dyck-recognizer", {"max_length": 6}),
     "values": ("reverse.rasp", None, {}),
     "questions": ("recall.task.toml", None, {}),
     "numbers": ("estimate.task.toml", None, {}),

@@ -10,7 +10,7 @@ Checked: 24 random programs, nested up to three deep, over 2 or 3 letters, at $N
 $x^n y^n$ and of one letter, and every prefix of random words of length 20, against running sums. Attention layers and
 heads are compared with nesting depth and number of counts.
 Not checked: Words longer than $N$: the paper has one network for all lengths, by layer norm (see
-`c_rasp_programs_run_at_any_length_by_layer_norm`). The converse, that such transformers recognise nothing beyond
+`c_rasp_programs_run_at_any_length_by_layer_norm`). The converse, that such transformers recognize nothing beyond
 C-RASP, is not checked.
 Source: Yang & Chiang 2024, arXiv 2404.04393 [S]; the weights are our own derivation.
 Saboteur: The outputs of all heads are zero.

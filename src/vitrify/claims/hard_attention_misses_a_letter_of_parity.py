@@ -52,7 +52,7 @@ def subjects() -> Iterator[Subject]:
         yield _subject(f"random {seed}", net, LENGTH, "PARITY")
     parity = build(cyclic(2), "log-depth", max_length=PARITY, attention="hard")
     yield _subject("PARITY net without its last layer", _cut(parity), PARITY, "PARITY")
-    shallow = build(Dyck.of_kinds(1, 2, BRACKETS), "dyck-recogniser", attention="hard")
+    shallow = build(Dyck.of_kinds(1, 2, BRACKETS), "dyck-recognizer", attention="hard")
     yield _subject("brackets to depth 2", shallow, BRACKETS, "Dyck-1")
     yield _subject("PARITY net", parity, PARITY, "")
 
@@ -170,7 +170,7 @@ def sabotage(subject: Subject) -> Subject:
         return replace(subject, weights=cut, data={**subject.data, "analyzed": cut})
     if language == "Dyck-1":
         brackets = Dyck.of_kinds(1, BRACKETS // 2, BRACKETS)
-        return replace(subject, weights=build(brackets, "dyck-recogniser", attention="hard"))
+        return replace(subject, weights=build(brackets, "dyck-recognizer", attention="hard"))
     return replace(subject, weights=build(cyclic(2), "log-depth", max_length=length, attention="hard"))
 
 

@@ -109,7 +109,7 @@ def check(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """Draw losses with the stairs, their distance from the exact ones, and the loss at every next leaf."""
-    from vitrify.learn.figures import band, dots, level, panel, sheet
+    from vitrify.learn.figures import band, dots, panel, reference_line, sheet
 
     figure, axes = sheet(len(figures), 3, "Limited views of a random hierarchy: exact and learned losses", 5.2, 4.0)
     for (subject, data), (losses, far, leaves) in zip(figures.items(), axes, strict=True):
@@ -117,7 +117,7 @@ def draw(figures: Figures) -> Figure:
         mean = np.mean(data["stairs"], axis=0)
         for number, value in enumerate(mean):
             name = f"stair {number}{', built net' * (number + 1 == len(mean))}: {value:.3f} in the mean"
-            level(losses, value, name, at=0.99 if number == 1 else 0.01)
+            reference_line(losses, value, name, at=0.99 if number == 1 else 0.01)
         for name, each in data["nets"].items():
             color, marker, shift = STYLES[name]
             mark = partial(dots, color=color, marker=marker, markersize=4, alpha=0.7)

@@ -109,15 +109,15 @@ def _check_counts(subject: Subject) -> Evidence:
 
 def draw(figures: Figures) -> Figure:
     """The KL over each factor with the fitted effects, and both families against counts."""
-    from vitrify.learn.figures import level, panel, sheet
+    from vitrify.learn.figures import panel, reference_line, sheet
 
     figure, axes = sheet(2, 3, "Random n-gram models: what makes them hard to learn, and for whom", 4.4, 3.6)
     ngrams.draw_effects(axes[0], figures["grid"])
     contest = figures["counts"]
     for own, (family, title) in zip(axes[1], FAMILIES.items(), strict=False):
         data = contest[family]
-        level(own, float(np.mean(data["counts"])), "counts, add-λ", "C1")
-        level(own, data["uniform"], "uniform", at=0.01)
+        reference_line(own, float(np.mean(data["counts"])), "counts, add-λ", "C1")
+        reference_line(own, data["uniform"], "uniform", at=0.01)
         own.set(xscale="log", yscale="log", xlabel="training step", ylabel="KL (nats per symbol)")
         panel(own, data["steps"][1:], {"transformer": np.array(data["curves"])[:, 1:]}, title=title)
     last, values = axes[1][2], []

@@ -6,7 +6,7 @@ Why: Alice holds $i + 2$ and Bob $M - i - 3$ for each element $i$ of their sets,
 only a common $i$ makes a zero. Alice sends her partial sums, and both decide whether two sets of $n$ elements are
 disjoint, which takes $n$ bits.
 Checked: The protocol and the layer give the same output, and the bits sent equal the formula, on instances of three
-random layers below the bound ($n = 16, 24, 32$) and two hand-written layers that are right ($n = 3, 5$), all quantised.
+random layers below the bound ($n = 16, 24, 32$) and two hand-written layers that are right ($n = 3, 5$), all quantized.
 For layers below the bound two inputs with the same output and different answers are found and run again. For all sets
 to $n = 5$ no three numbers sum to zero by accident.
 Not checked: All layers below the bound: the theorem covers them by counting. The paper states $mpH \ge cN/\log\log N$

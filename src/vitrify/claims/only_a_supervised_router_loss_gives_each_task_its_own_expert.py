@@ -111,7 +111,7 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import dots, heat, level, panel, sheet
+    from vitrify.learn.figures import dots, heat, panel, reference_line, sheet
 
     (data,) = figures.values()
     figure, axes = sheet(2, 4, "One expert per task? Losses and routers of mixtures of experts", 4.3, 3.7)
@@ -125,11 +125,11 @@ def draw(figures: Figures) -> Figure:
                 dots(panel_axes, index + side, own[name], None if index else label, color, marker=".")
             held.plot(index + side, np.mean(own["trained"]), "_", color=color, markersize=9)
             balance.plot(own["load"], own["information"], marks[loss], color=color, label=None if at else loss, ms=5)
-        level(tells, data["chance"][at], "" if at else "random experts", color, at=0.01)
+        reference_line(tells, data["chance"][at], "" if at else "random experts", color, at=0.01)
     tells.set(title="information of the expert about the task", ylabel="I(task; expert) / H(task)")
     held.set(title="pairs never trained on", ylabel="accuracy held out (bar: trained on, mean)")
     for panel_axes in (tells, held):
-        level(panel_axes, 1.0, "built net")
+        reference_line(panel_axes, 1.0, "built net")
         panel_axes.set_xticks(range(len(ALL_LOSSES)), ALL_LOSSES, rotation=40, ha="right", fontsize=8)
         panel_axes.set_ylim(-0.03, 1.1)
         panel_axes.legend(fontsize=7, loc=(0.02, 0.66))

@@ -98,7 +98,7 @@ def _net(state: int, units: int, arrays: Arrays) -> Weights[Recurrent]:
     """A diagonal net over 0 and 1 whose BOS sets all numbers to 1 by default."""
     net = Recurrent(
         ("<s>", "0", "1"),
-        Output("recogniser", ("0", "1"), accepting=("0",)),
+        Output("recognizer", ("0", "1"), accepting=("0",)),
         max_length=LENGTH,
         d_embed=3,
         cell=Cell("diagonal", state),

@@ -97,7 +97,7 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import level, sheet
+    from vitrify.learn.figures import reference_line, sheet
 
     figure, ((left, right),) = sheet(1, 2, "Ignoring the input: minimum or saddle?", 5.2, 3.8)
     line = np.linspace(0.05, 1.95, 100)
@@ -111,7 +111,7 @@ def draw(figures: Figures) -> Figure:
             right.plot(data["slices"]["along"], each["above"], style, color=color, label=label, **wide)
     left.axvline(1, color="black", linestyle=":", linewidth=1)
     left.set(xlabel="p + q", ylabel="smallest eigenvalue at θ_π, in units of π₀π₁")
-    level(right, 0, "H(π): loss at θ_π")
+    reference_line(right, 0, "H(π): loss at θ_π")
     right.set(xlabel="distance from θ_π along e (tied), or along e and ±a (untied)", ylim=(-0.15, 0.3))
     right.set_ylabel("loss above H(π) (nats per symbol)")
     for axes in (left, right):

@@ -126,7 +126,7 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import interval, level, sheet
+    from vitrify.learn.figures import interval, reference_line, sheet
 
     title = "Flip-flop: reading the bit written last (bars: mean and 95 % interval; numbers: reads of each seed)"
     figure, axes = sheet(len(figures), len(TAILS), title, width=4.4, height=3.8)
@@ -138,10 +138,10 @@ def draw(figures: Figures) -> Figure:
                 own.text(at, floor * 0.55, f"{net['reads'][test]:,.0f}", fontsize=7, ha="center", va="top")
             own.axhspan(floor / 4, floor * 1.5, color="0.92", linewidth=0, zorder=0)
             own.text(0.01, floor * 1.55, "no error", transform=own.get_yaxis_transform(), fontsize=8)
-            level(own, 0.5, "guessing", at=0.99)
+            reference_line(own, 0.5, "guessing", at=0.99)
             own.set(yscale="log", ylim=(floor / 4, 1), xlim=(-0.6, 3.6), title=f"{subject}, {test}")
             own.set_xticks(range(len(data["nets"])), [name.replace(" ", "\n", 1) for name in data["nets"]], fontsize=8)
-        level(row[0], data["learned"], f"converged: {data['learned']:g}", at=0.99)
+        reference_line(row[0], data["learned"], f"converged: {data['learned']:g}", at=0.99)
         row[0].set_ylabel("error rate (wrong reads over reads), a dot per seed")
     return figure
 

@@ -37,13 +37,13 @@ WORK = 1e9  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Iterator[Subject]:
-    """Generators of 2 to 64 kinds, and recognisers of depth 1 to 3."""
+    """Generators of 2 to 64 kinds, and recognizers of depth 1 to 3."""
     for kinds, depth, length, attention in GENERATORS:
         spec, data = Dyck.of_kinds(kinds, depth, length), {"max_length": 5 if kinds < 8 else 2}
         yield built(f"generator, {kinds} kinds to depth {depth}, {attention}", spec, "dyck", data, attention=attention)
     for depth in (1, 2, 3):
         spec, data = Dyck.of_kinds(2, depth, 8), {"max_length": 8}
-        yield built(f"recogniser, 2 kinds to depth {depth}, hard", spec, "dyck-recogniser", data, attention="hard")
+        yield built(f"recognizer, 2 kinds to depth {depth}, hard", spec, "dyck-recognizer", data, attention="hard")
 
 
 def sabotage(subject: Subject) -> Subject:

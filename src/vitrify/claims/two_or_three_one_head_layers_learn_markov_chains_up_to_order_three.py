@@ -85,7 +85,7 @@ def check(subject: Subject) -> Evidence:
 
 
 def draw(figures: Figures) -> Figure:
-    from vitrify.learn.figures import dots, level, panel, sheet
+    from vitrify.learn.figures import dots, panel, reference_line, sheet
 
     figure, axes = sheet(len(figures), 2, "One head per layer: how deep a net learns chains of an order")
     for (name, data), (curves, ends) in zip(figures.items(), axes, strict=True):
@@ -96,8 +96,8 @@ def draw(figures: Figures) -> Figure:
         panel(curves, data["steps"], groups, steps=True, title=name)
         for own in (curves, ends):
             for number, (predictor, value) in enumerate(data["levels"].items()):
-                level(own, value, predictor, at=0.99 - 0.15 * (number % 2))
-            level(own, MAX_DEEP, f"{data['optimum']} counts + 0.02", "C3", "--", at=0.01)
+                reference_line(own, value, predictor, at=0.99 - 0.15 * (number % 2))
+            reference_line(own, MAX_DEEP, f"{data['optimum']} counts + 0.02", "C3", "--", at=0.01)
             own.set(yscale="log", ylabel="excess over the optimum (nats per symbol)")
         depths = [int(depth) for depth in excess]
         ends.set(xlabel="layers of one head", xticks=depths, title="after training", xlim=(0.5, len(depths) + 0.5))

@@ -58,7 +58,7 @@ def bound(
 def refute(
     folder: Folder,
     task: Annotated[str, typer.Option(help="what the net is to fail at: induction, or copy (recurrent nets)")],
-    bits: Annotated[int, typer.Option(min=1, help="bits of every number of the quantised net")] = 8,
+    bits: Annotated[int, typer.Option(min=1, help="bits of every number of the quantized net")] = 8,
     size: Annotated[int | None, typer.Option(min=1, help="pairs or letters in a word; by default, what fits")] = None,
     tries: Annotated[int, typer.Option(min=2, help="inputs to try")] = 1 << 16,
     seed: Seed = 0,
@@ -70,7 +70,7 @@ def refute(
 
     search = refute_net(load(folder), task, bits=bits, size=size, tries=tries, seed=seed)
     data = search.to_json()
-    rows = [(" ".join(x["input"]), x["answer"], x["quantised"], x["net"]) for x in data["refutation"] or ()]
+    rows = [(" ".join(x["input"]), x["answer"], x["quantized"], x["net"]) for x in data["refutation"] or ()]
     show(
         as_json,
         data,

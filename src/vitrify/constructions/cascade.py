@@ -88,7 +88,7 @@ def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_lengt
     matrix = np.array([[float(name == other) for other in names] for name in plan.states]).reshape(-1, len(names))
     bias = np.where(np.arange(len(names)) == machine.initial, 0.5, 0.0)  # nothing says another state: the initial one
     return net.network(
-        Output("recogniser", names, accepting=machine.accepting_states),
+        Output("recognizer", names, accepting=machine.accepting_states),
         Readout(((contexts[0], matrix),) if plan.states else (), bias, {contexts[0]: 0.25}),
         "cascade of an automaton",
         {"states": len(names), "levels": "; ".join(_described(level) for level in plan.levels) or "none"},

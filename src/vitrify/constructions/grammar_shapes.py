@@ -34,7 +34,7 @@ from vitrify.constructions._parses import (
     Parses,
     answer,
     next_words_net,
-    recognised,
+    recognized,
     words_read,
 )
 from vitrify.constructions._programs import Bit, BitGroup, BitProgram, Literal
@@ -80,7 +80,7 @@ def grammar_shapes(
 
 
 def most_conjunctions(shapes: Shapes) -> tuple[int, int]:
-    r"""Return bounds: $\sum U'_{hk}$ over the shapes to be recognised, $\sum w_{hk} U_{hk}$ over all shapes."""
+    r"""Return bounds: $\sum U'_{hk}$ over the shapes to be recognized, $\sum w_{hk} U_{hk}$ over all shapes."""
     ends = last_symbols(shapes)
     up = sum(rule.lhs not in ends[h] for h, k in complete(shapes) if h for rule in _usable(shapes, h, k))
     down = sum(
@@ -92,7 +92,7 @@ def most_conjunctions(shapes: Shapes) -> tuple[int, int]:
 
 
 def _program(parses: Parses) -> BitProgram:
-    """Return the program of both passes: from the start symbol down, recognising elder siblings on demand."""
+    """Return the program of both passes: from the start symbol down, recognizing elder siblings on demand."""
     program = BitProgram(parses.longest)
     opened = {(dot, 0): words_read(dot.read) for dot in parses.roots()}
     for _ in range(parses.depth):
@@ -101,7 +101,7 @@ def _program(parses: Parses) -> BitProgram:
             for step in parses.steps(dot, symbol):
                 target = _open(parses, step.child, step.symbol)
                 below[step.child, step.symbol] = target, 0
-                program.put(target, [reached, *(recognised(program, parses, part) for part in step.elders)], step.name)
+                program.put(target, [reached, *(recognized(program, parses, part) for part in step.elders)], step.name)
         opened = below
     return program.smaller(ANSWERS)
 
@@ -114,7 +114,7 @@ def _open(parses: Parses, dot: Dotted, symbol: int) -> Bit:
 
 
 def complete(shapes: Shapes) -> list[tuple[int, int]]:
-    """Return the shapes (level, index) that must be recognised: those with a younger sibling, and their parts."""
+    """Return the shapes (level, index) that must be recognized: those with a younger sibling, and their parts."""
     wanted: set[tuple[int, int]] = set()
     for h in range(len(shapes.trees) - 1, 0, -1):
         for k, tree in enumerate(shapes.trees[h]):

@@ -107,7 +107,7 @@ class LegalNextAnswer(Answer):
 class StatesAnswer(Answer):
     """The states of a recognizer, before any token and after each; `accept` is true if the last one accepts."""
 
-    kind = "recogniser"
+    kind = "recognizer"
     states: tuple[str, ...]
     accept: bool
 
@@ -301,7 +301,7 @@ def _answer(
     if output.kind == "values":
         return ValuesAnswer(tokens, dict(zip(output.symbols, logits[-1].tolist(), strict=True)))
     likeliest = tuple(symbols[logits.argmax(axis=-1)])
-    if output.kind == "recogniser":
+    if output.kind == "recognizer":
         return StatesAnswer(tokens, likeliest, likeliest[-1] in output.accepting)
     if output.kind == "class":
         return ClassAnswer(tokens, likeliest[positions], all_positions)

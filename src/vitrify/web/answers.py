@@ -48,7 +48,7 @@ class AnswerJudge:
             "right": passes,
             "at": at,
             "detail": _detail(output, rows[at], right[at], logits[at]),
-            "accepts": accepts if output.kind == "recogniser" else None,
+            "accepts": accepts if output.kind == "recognizer" else None,
         }
 
     def _logits(self, trace: Trace) -> Floats:

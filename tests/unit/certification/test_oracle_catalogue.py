@@ -29,7 +29,7 @@ from vitrify.spec.kinds import Meaning, Spec, kinds
 SAMPLES = {f"{kind.spec.__name__}, {name}": s for kind in kinds() for name, s in kind.spec.samples().items()}
 CASES = [(name, output) for name, spec in SAMPLES.items() for output in spec.meanings()]
 OWN = {  # the oracle of every kind and output that has a registered one
-    ("Automaton", "recogniser"): "StateOracle",
+    ("Automaton", "recognizer"): "StateOracle",
     ("Automaton", "class"): "FinalStateOracle",
     ("NGramModel", "lm"): "NextTokenOracle",
     ("ProbabilisticAutomaton", "lm"): "bigram_oracle",
@@ -159,7 +159,7 @@ def test_two_oracles_of_the_same_networks_are_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(catalogue, "registrations", lambda: (*registrations(), entry))
     with pytest.raises(InputError, match=r"FinalStateOracle and .*:second are oracles of the same networks"):
         registered(cyclic(3), network(cyclic(3), "class"))
-    assert registered(cyclic(3), network(cyclic(3), "recogniser"))
+    assert registered(cyclic(3), network(cyclic(3), "recognizer"))
 
 
 @pytest.mark.parametrize("line", ["@oracle\nclass A: ...", "@oracle()\nclass A: ...", "@oracle(a.B)\nclass A: ..."])
@@ -170,7 +170,7 @@ def test_a_registration_that_cannot_be_read_is_refused(line: str, monkeypatch: p
 
 
 def test_what_has_no_oracle_is_told() -> None:
-    net = network(cyclic(3), "recogniser")
+    net = network(cyclic(3), "recognizer")
     with pytest.raises(FolderError, match="no oracle for a spec of type int"):
         oracle_for(3, net)
     net.output = Output("next", ("a",))

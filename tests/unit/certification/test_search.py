@@ -93,7 +93,7 @@ def test_random_words_do_not_find_it(fault: str, monkeypatch: pytest.MonkeyPatch
 
 STRONG = (
     *("Z3, commutative", "Z3, cascade", "some a, cascade, hard", "Z3, log depth", "some a, log depth, sparse"),
-    *("formula", "formula, hard", "counting program", "reversal", "balance, causal", "brackets, recogniser"),
+    *("formula", "formula, hard", "counting program", "reversal", "balance, causal", "brackets, recognizer"),
     *("circuit", "Turing machine", "associations"),
 )
 

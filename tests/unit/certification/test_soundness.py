@@ -176,7 +176,7 @@ BROKEN_PROVERS: dict[str, BrokenProver] = {  # what is broken, how, and a net of
     "errors do not pass on": (Stretch, "moved", lambda _, m: np.zeros(m.shape[1]), "n-gram, heads", 20),
     "gaps doubled": (margins, "selection_of", changed_selection(doubled), "n-gram, heads", 10),
     "no ties": (margins, "selection_of", changed_selection(untied), "reversal", 4),
-    "a query always sees a key": (margins, "selection_of", changed_selection(somebody), "brackets, recogniser", 4),
+    "a query always sees a key": (margins, "selection_of", changed_selection(somebody), "brackets, recognizer", 4),
     "a winner forgotten": (margins, "selection_of", changed_selection(one_less), "some a, cascade, hard", 10),
     "units without errors": (margins, "table", no_error_of_units, "n-gram, heads", 20),
     "a value forgotten": (margins, "table", a_value_less, "n-gram, heads", 10),

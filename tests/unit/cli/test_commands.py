@@ -89,7 +89,7 @@ def test_run_top_keeps_the_most_probable(weather: Path) -> None:
 
 def test_run_on_nothing_answers_before_the_first_token(weather: Path, abba: Path) -> None:
     assert sum(answer("run", weather)["next"].values()) == pytest.approx(1.0)
-    assert answer("run", abba) == {"tokens": [], "kind": "recogniser", "states": ["0"], "accept": True}
+    assert answer("run", abba) == {"tokens": [], "kind": "recognizer", "states": ["0"], "accept": True}
 
 
 def test_run_gives_the_states_of_an_automaton(abba: Path) -> None:

@@ -132,7 +132,7 @@ def test_whole_layers_have_exact_circuits_too(name: str) -> None:
 def test_what_counts_as_another_answer() -> None:
     one = np.array([[[1.0, 0.0, -1.0]]])
     near, far = one + np.array([0.0, 1e-9, 0.0]), one + np.array([0.0, 2.0, 0.0])
-    for kind in ("lm", "next", "recogniser", "transducer", "class", "values"):
+    for kind in ("lm", "next", "recognizer", "transducer", "class", "values"):
         output = Output(kind, ("a", "b", "c"))
         assert not differs(output, one, near).any()
         assert differs(output, one, far).all()

@@ -295,9 +295,9 @@ def _spread(scores: Scores, value: Matrix) -> Floats:
     low, high = [], []
     for keys in scores.keys:
         least, most = keys.stretch.bounds()
-        centre, radius = np.asarray((least + most) / 2 @ value), np.asarray((most - least) / 2 @ abs(value))
-        low.append(centre - radius)
-        high.append(centre + radius)
+        center, radius = np.asarray((least + most) / 2 @ value), np.asarray((most - least) / 2 @ abs(value))
+        low.append(center - radius)
+        high.append(center + radius)
     return np.asarray(np.max(high, axis=0) - np.min(low, axis=0))
 
 

@@ -130,7 +130,7 @@ def quantiles(curves: Mapping[str, Array]) -> dict[str, Array]:
 
 def draw_column(column: Array, name: str, data: JsonObject) -> None:
     """Draw one problem: excess, angle and difference in kind by step, and the last against the first at the end."""
-    from vitrify.learn.figures import by_step, level
+    from vitrify.learn.figures import by_step, reference_line
 
     excess, turn, kind, ends = column
     column[0].set_title(f"{name}\n{_caption(data['summary'])}", fontsize=9)
@@ -146,15 +146,15 @@ def draw_column(column: Array, name: str, data: JsonObject) -> None:
     for axes in (excess, turn, kind):
         by_step(axes)
     excess.set(yscale="log", ylim=(MIN_DRAWN / 2, 30))
-    level(excess, 1.0, "uniform guess", at=0.01)
-    level(excess, MAX_EXCESS, "5 %: solved", at=0.01)
+    reference_line(excess, 1.0, "uniform guess", at=0.01)
+    reference_line(excess, MAX_EXCESS, "5 %: solved", at=0.01)
     for axes, random in ((turn, "right angle"), (kind, "random net")):
         axes.set_ylim(0, 1.3)
-        level(axes, MAX_DISTANCE, "threshold")
-        level(axes, 1.0, random)
+        reference_line(axes, MAX_DISTANCE, "threshold")
+        reference_line(axes, 1.0, random)
     ends.set(xscale="log", xlim=(MIN_DRAWN / 2, 20), ylim=(-0.04, 1.3))
     ends.axvline(MAX_EXCESS, color="black", linestyle=":", linewidth=1)
-    level(ends, MAX_DISTANCE, "")
+    reference_line(ends, MAX_DISTANCE, "")
     for text, (x, y, side) in CORNERS.items():
         ends.text(x, y, text, transform=ends.transAxes, fontsize=8, ha=side, style="italic")
     ends.set_xlabel("excess at the end (over the uniform predictor's)", fontsize=9)

@@ -6,7 +6,7 @@ import { choose } from "./glass.js";
 const TITLES = {
   lm: "the likeliest next token",
   next: "what may come next",
-  recogniser: "the state",
+  recognizer: "the state",
   transducer: "the output",
   class: "the answer",
   values: "the value",
@@ -80,7 +80,7 @@ function detail(state) {
   return [title, table, more > 0 ? make("p", { class: "quiet" }, choice ? `not: ${more} other${more > 1 ? "s" : ""}` : `and ${more} more`) : null, accepted].filter(Boolean);
 }
 
-const CHOICES = ["next", "recogniser", "transducer", "class"];
+const CHOICES = ["next", "recognizer", "transducer", "class"];
 
 function row(kind, symbol, said, wanted, logit) {
   const choice = CHOICES.includes(kind);
