@@ -163,10 +163,10 @@ def _heads(weights: Weights[Architecture], block: int) -> Name:
 def _units(weights: Weights[Architecture], block: int, name: str) -> Name:
     own = unit_labels(weights, block, ".".join(name.split(".")[2:-1]))
 
-    def told(unit: int) -> str:
+    def named(unit: int) -> str:
         label = label_at(own, unit)
         return f"unit {unit}" + (
             f", {label.unit_names[unit - label.start] if label.unit_names else label.name}" if label else ""
         )
 
-    return told
+    return named

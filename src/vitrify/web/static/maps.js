@@ -25,7 +25,7 @@ function short(context, text, room) {
 
 // Rows are the queries of a head, columns its keys; the chosen position has a frame.
 export function heatMap(story, head, choose) {
-  const { tokens, start, place } = story;
+  const { tokens, start, position } = story;
   const count = tokens.length;
   const size = Math.max(5, Math.min(26, Math.floor(300 / count)));
   const labelled = size >= 11;
@@ -36,7 +36,7 @@ export function heatMap(story, head, choose) {
   context.textBaseline = "middle";
   const ink = colour("muted");
   for (let query = 0; query < count; query += 1) {
-    const here = start + query === place;
+    const here = start + query === position;
     if (labelled) {
       context.fillStyle = here ? colour("accent") : ink;
       context.textAlign = "right";
