@@ -17,7 +17,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.claims.tied_transformers_learn_a_bit_chain_only_if_p_plus_q_is_below_1 import KINDS, RECIPE
+from vitrify.claims.tied_transformers_learn_a_markov_chain_only_if_p_plus_q_is_below_1 import KINDS, RECIPE
 from vitrify.learn.models.scalar import ScalarFamily
 from vitrify.learn.train import train
 from vitrify.report.landscape import FILE

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.claims.associative_memories_store_in_proportion_to_their_numbers import linear_share, mlp_share
-from vitrify.claims.facts_are_recalled_by_units_or_by_heads_alone import dimension, heads_share, units_share
+from vitrify.claims.associative_memories_store_in_proportion_to_their_parameters import linear_share, mlp_share
+from vitrify.claims.facts_are_recalled_by_an_mlp_or_by_heads_alone import dimension, heads_share, units_share
 from vitrify.kit.memory import Rule
 
 RULES: tuple[Rule, ...] = ("hebbian", "least squares", "fitted")

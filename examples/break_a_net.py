@@ -11,7 +11,7 @@ print(net, "\n", v.certify(net, spec, max_length=8).verdict)
 
 # %% Every head and every unit has a label that says what it is for.
 for head in net.labels.heads:
-    print(f"head {head.block}.{head.place}: {head.name}")
+    print(f"head {head.block}.{head.index}: {head.name}")
 for units in net.labels.units[:2]:
     print(f"units {units.start}–{units.stop - 1}: {units.name}")
 

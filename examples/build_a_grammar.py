@@ -26,7 +26,7 @@ for word, phrase in zip(run.tokens, run.read("complete 2.0"), strict=True):
 
 # %% Why is it so? A unit of the third layer says it, read from the weights themselves.
 (rule,) = [units for units in v.explain(net).units if "complete 2.0" in units.name]
-print(rule.place, *rule.rows, sep="\n  ")
+print(rule.location, *rule.lines, sep="\n  ")
 
 # %% The same grammar in another shape answers with probabilities: those of exact Bayesian prediction.
 predictor = v.build(grammar, "probabilities")

@@ -21,7 +21,7 @@ for domain in evidence.domains:
 evidence = v.certify(net, spec, max_length=6, prove=True)
 print(*evidence.methods)
 proof = evidence.proof or {}
-print(f"for all words to length {proof['max_length']}: the best answer leads by at least {proof['lead']:.3g}")
+print(f"for all words to length {proof['max_length']}: the best answer has a margin of at least {proof['margin']:.3g}")
 
 # %% Real arithmetic, too. Floats round; balls of rational numbers enclose what the net would say without rounding.
 evidence = v.certify(net, spec, max_length=4, reals=True)

@@ -12,9 +12,9 @@ from vitrify.report.evidence import AtlasEntry, recorded
 
 RECORDED = Path(__file__).parents[1] / "docs" / "evidence"
 AUTOMATA = "any_automaton_runs_in_log_depth"
-DEPTH = "depth_pays_on_words_of_permutations"
+DEPTH = "deeper_transformers_learn_longer_permutation_word_problems"
 TABLE = "each_architecture_learns_what_its_theorems_allow"
-MAP = "the_published_map_of_classes_follows_from_its_rows"
+MAP = "the_published_map_of_language_classes_follows_from_the_claims"
 HEADLINES = {headline.name: headline for headline in listing()}
 SWAP = "<b>&amp; $x$</b>"  # a name that must not become markup
 SIZES = {"layers": 7, "d_model": 24, "exact": True}
@@ -64,7 +64,7 @@ def kept(name: str, verdict: Verdict) -> AtlasEntry:
 
 def of_every_kind() -> list[AtlasEntry]:
     """One row of each kind, in the order of the atlas."""
-    witness = {"subject": SWAP, "word": ["<", "b"], "found": float(1)}
+    witness = {"subject": SWAP, "word": ["<", "b"], "actual": float(1)}
     return [
         live(AUTOMATA),
         live("parity_takes_a_diagonal_recurrence_a_negative_eigenvalue", verdict="fails", witness=witness),
@@ -74,7 +74,7 @@ def of_every_kind() -> list[AtlasEntry]:
             HEADLINES["state_bits_bound_recall_and_copying"], "broken", why="The check did not come to an end: <oops>."
         ),
         live(MAP),
-        AtlasEntry(HEADLINES["in_context_chains_are_learned_in_stages"], "absent", why="It is not here."),
+        AtlasEntry(HEADLINES["in_context_markov_chains_are_learned_in_stages"], "absent", why="It is not here."),
         kept(TABLE, "holds"),
         kept(DEPTH, "holds"),
     ]

@@ -139,8 +139,8 @@ def _other_head(
     old: HeadLabel, _: Weights[SequenceArchitecture], rng: np.random.Generator
 ) -> tuple[str, HeadLabel | None]:
     choices: list[tuple[str, HeadLabel | None]] = [("gone", None)]
-    for looks in (0, 1, 2, "last", "first", "all", None):
-        choices.append((f"looks {looks}", replace(old, looks=looks)))
+    for target in (0, 1, 2, "last", "first", "all", None):
+        choices.append((f"attends to {target}", replace(old, attends_to=target)))
     gap = None if old.gap is not None else 1.0
     choices.append((f"gap {gap}", replace(old, gap=gap)))
     if old.beta_min is not None:

@@ -48,7 +48,7 @@ NETS: dict[str, tuple[Any, str, Attention, int, int]] = {
     "counting program": (COUNTING, "counting", "softmax", LENGTH, 2),
     "reversal": (program(library.reverse(), "ab", LENGTH), "program", "softmax", LENGTH, 2),
     "balance, causal": (program(library.dyck1("a", "b"), "ab", LENGTH, causal=True), "program", "softmax", LENGTH, 2),
-    "brackets, recogniser": (Dyck.of("a b", depth=2, length=LENGTH), "dyck-recogniser", "softmax", LENGTH, 2),
+    "brackets, recognizer": (Dyck.of("a b", depth=2, length=LENGTH), "dyck-recognizer", "softmax", LENGTH, 2),
     "brackets": (Dyck.of("( ) [ ]", depth=2, length=LENGTH), "dyck", "softmax", LENGTH, 2),
     "grammar, one pass": (random_grammar(2, shapes=20), "one-pass", "softmax", LENGTH, 1),
     "grammar, spans": (random_grammar(2, shapes=20), "spans", "softmax", LENGTH, 1),

@@ -67,7 +67,7 @@ def _activations(weights: Weights[Architecture], tokens: Ints) -> dict[str, Arra
 def _ideal(weights: Weights, proof: Proof) -> Weights:
     """Return the net whose heads select exactly the keys that win, where the proof says that some do."""
     net = weights.architecture
-    gaps = {(head.block, head.place): head.gap for head in proof.heads}
+    gaps = {(head.block, head.index): head.gap for head in proof.heads}
 
     def exact(head: Head, gap: float | None) -> Head:
         chooses = gap is not None and head.attention != "hard"
@@ -102,16 +102,16 @@ def _heads(
 ) -> str | None:
     """Return a head that leaks more weight than proved, or attends elsewhere than its label says, or None."""
     net = weights.architecture
-    labels = {(label.block, label.place): label for label in weights.labels.heads}
+    labels = {(label.block, label.index): label for label in weights.labels.heads}
     for head in proof.heads:
         name = f"blocks.{head.block}.attn.hook_pattern"
-        pattern, wanted = seen[name][:, head.place, net.pads :], exact[name][:, head.place, net.pads :]
+        pattern, wanted = seen[name][:, head.index, net.pads :], exact[name][:, head.index, net.pads :]
         if head.gap is not None:
             astray = float(np.where(wanted > 0, 0.0, pattern).sum(axis=-1).max(initial=0.0))
             if not astray <= head.leak + SLACK:
                 return f"{head.name!r} gives {astray:.6g} of its weight to other keys, not {head.leak:.6g} at most"
-        label = labels.get((head.block, head.place))
-        if label is not None and isinstance(label.looks, int) and label.gap is not None and pattern.size:
+        label = labels.get((head.block, head.index))
+        if label is not None and isinstance(label.attends_to, int) and label.gap is not None and pattern.size:
             sentence = _wrong_position(label, net.pads, wanted)
             if sentence:
                 return sentence
@@ -120,13 +120,13 @@ def _heads(
 
 def _wrong_position(label: HeadLabel, pads: int, pattern: Floats) -> str | None:
     """Return a token from which a head with a fixed offset attends elsewhere, or None."""
-    assert isinstance(label.looks, int)
-    place = np.arange(pattern.shape[1]) + pads - label.looks
+    assert isinstance(label.attends_to, int)
+    place = np.arange(pattern.shape[1]) + pads - label.attends_to
     for token, there in enumerate(place.tolist()):
         keys = pattern[:, token]
         right = keys[:, there] if there >= pads else keys[:, :pads].sum(axis=1)
         if not (np.abs(right - keys.sum(axis=1)) <= SLACK).all():
-            return f"{label.name!r} does not attend {label.looks} back at token {token + 1}"
+            return f"{label.name!r} does not attend {label.attends_to} back at token {token + 1}"
     return None
 
 

@@ -20,7 +20,7 @@ NETS: dict[str, tuple[str, Attention, int]] = {  # shape, attention, and which s
     "automaton, strict masks": ("cascade", "softmax", 0),
     "brackets": ("dyck", "softmax", 0),
     "brackets, ties to the right": ("dyck", "hard", 0),
-    "brackets, three masks": ("dyck-recogniser", "softmax", 1),
+    "brackets, three masks": ("dyck-recognizer", "softmax", 1),
     "induction": ("k-hop", "softmax", 1),
     "facts": ("facts", "softmax", 0),
     "grammar": ("spans", "softmax", 1),

@@ -15,8 +15,8 @@ TASKS: tuple[Task, ...] = (
     Copying(symbols=3, size=9, gram=2),
     KHop(hops=1, symbols=3, length=12),
     KHop(hops=6, symbols=3, length=16),
-    Recall(keys=4, values=3, pairs=3, questions=3, fused=False),
-    Recall(keys=4, values=3, pairs=3, questions=3, fused=True),
+    Recall(keys=4, values=3, pairs=3, queries=3, fused=False),
+    Recall(keys=4, values=3, pairs=3, queries=3, fused=True),
 )
 
 

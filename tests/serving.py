@@ -81,6 +81,6 @@ class Visitor:
 
     def run(self, net: str, words: list[str], stop: int = 0, place: int | None = None) -> dict[str, Any]:
         """One stop of a run."""
-        question = {"words": words, "stop": stop, "place": place}
+        question = {"words": words, "stop": stop, "position": place}
         found: dict[str, Any] = self.http.post(f"/api/glass/nets/{net}/run", json=question).raise_for_status().json()
         return found

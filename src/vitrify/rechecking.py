@@ -21,7 +21,7 @@ from vitrify.errors import FolderError, InputError, SpecError
 from vitrify.spec import read_spec
 from vitrify.spec.kinds import Meaning, Spec
 
-SCHEMA, KEYS = 4, {"schema", "tool", "sha256", "evidence", "mutations", "sizes", "digest"}
+SCHEMA, KEYS = 5, {"schema", "tool", "sha256", "evidence", "mutations", "sizes", "digest"}
 STATED, MAY = {"verdict", "cases", "domains", "quantities"}, {"witness", "seed", "notes", "proof"}  # parts of evidence
 ALL, PART = {"words", "prefixes of sentences"}, ("kind", "count", "shortest", "longest")  # kinds and parts of domains
 SOME = {"words that exercise the listed parts", "first words", "random words", "random sentences"}  # kinds, sampled
@@ -216,23 +216,23 @@ def _heads(
     for index, block in enumerate(net["blocks"]):
         a = arrays[f"blocks.{index}."]
         for label in (label for label in labels if label["block"] == index):
-            beta, least = a["attn.beta"][label["place"]], label["beta_min"]
+            beta, least = a["attn.beta"][label["index"]], label["beta_min"]
             _need(least is None or beta >= least, f"{label['name']!r} has the temperature {beta}, and needs {least}")
-            here, heads = (index, label["place"]), proof["heads"] if proof else ()
-            gaps = [h["gap"] for h in heads if (h["block"], h["place"]) == here and h["gap"]]
-            head = block["heads"][label["place"]]
-            derived += type(label["looks"]) is int and _looks(arrays, a, net, head, label, written, gaps)
+            here, heads = (index, label["index"]), proof["heads"] if proof else ()
+            gaps = [h["gap"] for h in heads if (h["block"], h["index"]) == here and h["gap"]]
+            head = block["heads"][label["index"]]
+            derived += type(label["attends_to"]) is int and _attends_back(arrays, a, net, head, label, written, gaps)
         for key in a.keys() & {"attn.W_O", "mlp.W_out", "mlp.b_out"}:
             written |= a[key].reshape(-1, net["d_model"]).any(axis=0)
     report.done.append(f"temperatures of {len(labels)} heads, and where {derived} of them look, at all positions")
     report.left += [f"margins of {len(labels) - derived} heads"] * (derived < len(labels))
 
 
-def _looks(
+def _attends_back(
     arrays: Arrays, a: Arrays, net: JsonObject, head: JsonObject, label: JsonObject, written: Array, gaps: list[float]
 ) -> bool:
     """Check where a head looks, position by position; False if its scores depend on more than positions."""
-    symbols, pads, place = arrays["embed.W_E"], net["pads"], label["place"]
+    symbols, pads, place = arrays["embed.W_E"], net["pads"], label["index"]
     reads = a["attn.W_Q"][place].any(axis=1) | a["attn.W_K"][place].any(axis=1)
     if (reads & (written | np.ptp(symbols[1:], axis=0).astype(bool))).any():
         return False
@@ -240,12 +240,12 @@ def _looks(
     x = np.where(reads, arrays["pos_embed.W_pos"] + symbols[np.where(here < pads, 0, 1)], 0)
     q, k = (x @ a[f"attn.W_{letter}"][place] + a[f"attn.b_{letter}"][place] for letter in "QK")
     for at in np.split(here[pads:], range(256, net["max_length"], 256)):
-        scores, target = _scores(head, a, place, q[at], k, at), (at - label["looks"])[:, None]
+        scores, target = _scores(head, a, place, q[at], k, at), (at - label["attends_to"])[:, None]
         right = np.where(target >= pads, here == target, here < pads)
         best, other = (np.where(which, scores, -np.inf).max(axis=1) for which in (right, ~right))
         margin = min(margin, float((best - other).min()))
     least = max([0.0, *gaps]) * (1 - 1e-9)
-    _need(margin > least, f"{label['name']!r} should attend {label['looks']} back by {least}, not {margin}")
+    _need(margin > least, f"{label['name']!r} should attend {label['attends_to']} back by {least}, not {margin}")
     return True
 
 

@@ -92,7 +92,7 @@ def test_a_grammar_is_typed_to_walked_through_broken_and_mended(visit: Visit, ap
     page.wait_for_selector("#chips .chip:has-text('bob')")
     page.keyboard.type("sees ")
     page.wait_for_selector("#stage[data-words='2']")
-    assert page.locator("#said tbody tr:last-child td").all_inner_texts() == ["✓", "✓", "✓"]
+    assert page.locator("#answer-table tbody tr:last-child td").all_inner_texts() == ["✓", "✓", "✓"]
     assert "After bob sees" in page.locator("#detail").inner_text()
     page.keyboard.press("Backspace")
     page.wait_for_selector("#stage[data-words='1']")
@@ -104,7 +104,7 @@ def test_a_grammar_is_typed_to_walked_through_broken_and_mended(visit: Visit, ap
     assert any(name.startswith("attention") for name in names)
     assert any(name.startswith("MLP") for name in names)
     page.keyboard.press("ArrowUp")
-    page.wait_for_selector("#said thead th.here:has-text('<s>')")
+    page.wait_for_selector("#answer-table thead th.here:has-text('<s>')")
     break_and_mend(page)
     for name in ("weather.pfsa.json", "capitals.pairs", "roof.maxout.json"):
         give(page, examples()[name])
@@ -137,7 +137,7 @@ def test_attention_stream_and_units_are_drawn_on_a_phone_in_the_dark(visit: Visi
     page.click("#set")
     page.wait_for_selector("#changes li:has-text('unembed.W_U')")
     page.wait_for_selector("#check-card[data-verdict=fails]")
-    assert page.locator("#said .sign.wrong").count()
+    assert page.locator("#answer-table .sign.wrong").count()
 
 
 @pytest.mark.slow

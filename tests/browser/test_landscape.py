@@ -48,24 +48,24 @@ def ends(page: Any, kind: str) -> None:
 def test_sliders_and_starts_change_where_the_flow_ends(visit: Any, address: str) -> None:
     page = visit(f"{address}/landscape")
     ends(page, "bad local minimum")
-    expects(page, "#plane-said").to_contain_text("is a bad local minimum")
+    expects(page, "#plane-caption").to_contain_text("is a bad local minimum")
 
     page.locator("#p").fill("0.1")  # now p + q < 1
     ends(page, "global minimum")
-    expects(page, "#plane-said").to_contain_text("is a saddle")
-    assert page.locator("#p-said").inner_text() == "0.10"
-    table = page.locator("#places tr").all_inner_texts()
+    expects(page, "#plane-caption").to_contain_text("is a saddle")
+    assert page.locator("#p-value").inner_text() == "0.10"
+    table = page.locator("#critical-points tr").all_inner_texts()
     assert len(table) == 4
     assert "global minimum" in table[0]
 
     put(page, 0.4, -1.6)
     ends(page, "bad local minimum")
-    said = page.locator("#path-said").inner_text()
+    said = page.locator("#path-caption").inner_text()
     e, w = (float(page.locator(f"#{name}").input_value()) for name in "ew")
     assert [e, w] == pytest.approx([0.4, -1.6], abs=0.02)
     expected = path("tied", 0.1, 0.8, e, w)
-    assert said == expected["said"]
-    told = page.locator("#plane .said").text_content().replace("−", "-").split()
+    assert said == expected["caption"]
+    told = page.locator("#plane .readout").text_content().replace("−", "-").split()
     assert float(told[-1]) == pytest.approx(expected["loss"][0], abs=0.01)
 
     page.locator("#plane svg").focus()
@@ -75,15 +75,15 @@ def test_sliders_and_starts_change_where_the_flow_ends(visit: Any, address: str)
     assert float(page.locator("#e").input_value()) == pytest.approx(e + 1.25, abs=0.01)
     page.locator("#p").focus()
     page.keyboard.press("End")
-    expects(page, "#p-said").to_have_text("0.98")
+    expects(page, "#p-value").to_have_text("0.98")
     page.get_by_role("button", name="small start").click()
     ends(page, "bad local minimum")
 
     page.get_by_label("untied", exact=True).check()
     ends(page, "global minimum")
     assert page.locator("#third-row").is_visible()
-    expects(page, "#plane-said").to_contain_text("No region")
-    expects(page, "#recorded-said").to_contain_text("Recorded, not computed now")
+    expects(page, "#plane-caption").to_contain_text("No region")
+    expects(page, "#recorded-caption").to_contain_text("Recorded, not computed now")
     expects(page, "#recorded svg .line").to_have_count(1)
     page.get_by_label("tied, with attention").check()
     ends(page, "bad local minimum")
@@ -93,7 +93,7 @@ def test_sliders_and_starts_change_where_the_flow_ends(visit: Any, address: str)
 def test_a_start_can_be_dragged_and_colours_follow_the_theme(visit: Any, address: str) -> None:
     page = visit(f"{address}/landscape", viewport={"width": 390, "height": 800}, color_scheme="dark")
     ends(page, "bad local minimum")
-    expects(page, "#plane-said").to_contain_text("is a bad local minimum")
+    expects(page, "#plane-caption").to_contain_text("is a bad local minimum")
     page.locator("#plane").scroll_into_view_if_needed()
     box = page.locator("#plane canvas").bounding_box()
     canvas = page.locator("#plane canvas")
@@ -113,7 +113,7 @@ def test_a_start_can_be_dragged_and_colours_follow_the_theme(visit: Any, address
 
 def test_curves_of_a_sweep_grow_while_it_is_trained(visit: Any, address: str, store: RunStore) -> None:
     page = visit(f"{address}/curves")
-    expects(page, "#said").to_contain_text("no run store")
+    expects(page, "#message").to_contain_text("no run store")
     chains = [
         {"sandbox": {"name": "markov", "p": p}, "model": {"name": "transformer"}, "seed": seed}
         for p in (0.2, 0.5)
@@ -131,7 +131,7 @@ def test_curves_of_a_sweep_grow_while_it_is_trained(visit: Any, address: str, st
         for step in (0, 1, 2):
             log(group, step)
         page.wait_for_selector("#chart svg")
-        expects(page, "#told").to_contain_text("after 2 steps")
+        expects(page, "#summary").to_contain_text("after 2 steps")
         assert page.locator("#live").inner_text() == "live: 6 under way"
         assert page.locator("#legend li").all_inner_texts() == [
             "p = 0.2 (3 runs, 3 under way)",
@@ -149,7 +149,7 @@ def test_curves_of_a_sweep_grow_while_it_is_trained(visit: Any, address: str, st
         assert left < right
         assert top < bottom < heights[0]
         log(group, 8)
-        expects(page, "#told").to_contain_text("after 8 steps")
+        expects(page, "#summary").to_contain_text("after 8 steps")
         group.finish_all({row: ({"loss": 0.5}, None) for row in range(6)})
     expects(page, "#live").to_have_text("live: nothing under way")
     page.locator("#quantity").select_option("excess")

@@ -127,7 +127,7 @@ def test_the_figure_in_the_docs_is_drawn_from_the_evidence(name: str, tmp_path: 
 
 def test_a_figure_in_the_docs_is_drawn_from_its_evidence(tmp_path: Path) -> None:
     """One of them, the others with the slow tests."""
-    name = "depth_pays_on_words_of_permutations"
+    name = "deeper_transformers_learn_longer_permutation_word_problems"
     figure(HEADLINES[name], HEADLINES[name].recorded(EVIDENCE), tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_bytes() == (EVIDENCE / f"{name}.svg").read_bytes()
 
@@ -213,7 +213,7 @@ def test_an_exact_net_that_is_not_right_fails_and_others_are_left_alone(monkeypa
     told = outcome(waved, Subject("bad", spec, bad))
     assert told.evidence.verdict == "fails"
     assert told.evidence.witness is not None
-    assert told.evidence.witness["expected"] != told.evidence.witness["found"]
+    assert told.evidence.witness["expected"] != told.evidence.witness["actual"]
     assert not outcome(waved, Subject("bad", spec, bad, exact=False), Subject("no spec", None, bad)).certificates
     told = outcome(more, Subject("good", spec, good))
     assert told.certificates["good"].cases == seen.cases < 10**6

@@ -150,7 +150,7 @@ def test_every_part_is_named(entry: Construction) -> None:
         net, labels = weights.architecture, weights.labels
         assert {dim for space in labels.spaces for dim in space.dims} == set(range(net.d_model))
         for index, block in enumerate(net.blocks):
-            heads = [head.place for head in labels.heads if head.block == index]
+            heads = [head.index for head in labels.heads if head.block == index]
             assert sorted(heads) == list(range(len(block.heads)))
             wanted = {"mlp": block.units, "moe.router": block.router}
             wanted |= {f"moe.experts.{number}": expert.units for number, expert in enumerate(block.experts)}
@@ -186,5 +186,5 @@ def test_every_net_is_explained(entry: Construction) -> None:
     page = str(explain(weights, shown=None))
     assert max(map(len, page.splitlines())) <= 100
     for head in weights.labels.heads:
-        assert f"head {head.block}.{head.place}  " in page
+        assert f"head {head.block}.{head.index}  " in page
     assert page.count(", units ") >= len(weights.labels.units)

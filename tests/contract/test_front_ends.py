@@ -69,7 +69,7 @@ def cases(letters: int) -> Iterator[Case]:
     moves = {letter: (1, place) for place, letter in enumerate(abc.split(), start=-1)}
     yield Case("counting language", "counters", counting.stateless_counters(moves, [(False, True)], LONG))
     yield Case("brackets", "generator", Dyck.of(brackets, depth=3, length=LONG), "dyck")
-    yield Case("brackets", "recogniser", Dyck.of(brackets, depth=3, length=LONG), "dyck-recogniser")
+    yield Case("brackets", "recognizer", Dyck.of(brackets, depth=3, length=LONG), "dyck-recognizer")
     regex = "(a(a|b)*b)*" if letters == 2 else "(ab|c*d)*"
     yield Case("cascade", "expression", Automaton.from_regex(regex), "cascade")
     yield Case("cascade", "permutations", symmetric_group(3 if letters == 2 else 4), "cascade")

@@ -1,4 +1,4 @@
-"""A quantised layer straight from its definition: one place after the other, in whole numbers and fractions."""
+"""A quantized layer straight from its definition: one place after the other, in whole numbers and fractions."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ NETS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "truth": ("door.ltl", None, {}),
     "counts": ("majority.crasp", None, {}),
     "next sets": ("brackets.dyck", None, {"max_length": 8}),
-    "membership": ("brackets.dyck", "dyck-recogniser", {"max_length": 6}),
+    "membership": ("brackets.dyck", "dyck-recognizer", {"max_length": 6}),
     "values": ("reverse.rasp", None, {}),
     "questions": ("recall.task.toml", None, {}),
     "numbers": ("estimate.task.toml", None, {}),
@@ -298,7 +298,7 @@ def test_a_stated_margin_beyond_the_real_one_is_noticed(folders: Callable[[str],
 def test_what_cannot_be_checked_is_said(folders: Callable[[str], Path], tmp_path: Path) -> None:
     shutil.copytree(folders("hard"), tmp_path / "net")
     sealed(tmp_path / "net", lambda data: data.update(schema=1))
-    with pytest.raises(FolderError, match=r"has schema 1, not 4: 'vitrify certify .*' renews it"):
+    with pytest.raises(FolderError, match=r"has schema 1, not 5: 'vitrify certify .*' renews it"):
         recheck(tmp_path / "net")
     (tmp_path / "net" / "certificate.json").unlink()
     with pytest.raises(FolderError, match="has no certificate"):

@@ -37,7 +37,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "net: lengths of another batch": lambda: batch_logits(NET, TOKENS, np.array([4, 4, 4])),
     "net: a mask of other keys": lambda: softmax(np.zeros((2, 3, 4)), np.ones((3, 5), dtype=bool)),
     "kit: vectors of unequal length": lambda: products(np.zeros((2, 3)), np.zeros((2, 4))),
-    "kit: a centre of other units": lambda: features(None, None, np.zeros((3, 4)), np.zeros(5), np.zeros((4, 1)), None),  # type: ignore[arg-type]
+    "kit: a center of other units": lambda: features(None, None, np.zeros((3, 4)), np.zeros(5), np.zeros((4, 1)), None),  # type: ignore[arg-type]
     "certify: midpoints and radii apart": lambda: Balls(np.zeros((2, 3)), np.zeros((3, 3))),
     "sandboxes: more weights than questions": lambda: BOX.optimal(EXAMPLE._replace(weight=np.ones(9))),
     "sandboxes: a batch of targets for one example": lambda: BOX.uniform(EXAMPLE._replace(targets=TARGETS[None])),

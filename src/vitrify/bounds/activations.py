@@ -115,7 +115,7 @@ class ExactNet:
 
 def read_answer(kind: str, symbols: Sequence[str], logits: Sequence[Fraction | float]) -> Answer:
     """Return the answer that logits give, by the kind of output."""
-    if kind in ("recogniser", "transducer", "class"):
+    if kind in ("recognizer", "transducer", "class"):
         return symbols[max(range(len(symbols)), key=lambda index: logits[index])]
     if kind == "next":
         return " ".join(symbol for symbol, logit in zip(symbols, logits, strict=True) if logit > 0)

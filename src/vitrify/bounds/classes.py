@@ -68,9 +68,9 @@ PROBLEMS = ("star-free", "bounded Dyck", "PARITY", "MAJORITY", "Dyck-1", "word p
 AS_CIRCUIT = "hard_attention_runs_as_circuits_of_constant_depth"
 AS_THRESHOLDS = "finite_precision_softmax_runs_as_threshold_circuits"
 AUTOMATA = "any_automaton_runs_in_log_depth"
-BRACKETS = "two_layers_generate_bounded_brackets"
+BRACKETS = "two_layers_generate_bounded_dyck_languages"
 COUNTING = "counting_languages_run_on_uniform_attention"
-LOGIC = "past_time_logic_takes_one_layer_per_nested_look_back"
+LOGIC = "past_time_temporal_logic_takes_one_layer_per_nested_operator"
 PARITY = "parity_takes_two_softmax_layers_or_a_counter"
 
 CONTAINED = (

@@ -11,7 +11,7 @@ changed without changing the vector at the position:
   may win a query whose result is not fixed.
 
 If a free position is not in the cone of the answer, then the letter there makes no difference, whatever the letters at
-the other free positions. A net that recognises PARITY has no such position, under any restriction.
+the other free positions. A net that recognizes PARITY has no such position, under any restriction.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ MAX_GAME_SIZE = 64  # pairs or letters, by default
 class NetSearch:
     """Result of a refuter on a net: the search, its bits, and the answers of the net to both inputs.
 
-    `size` counts pairs, or letters to copy; `quantised` is the answer of the quantised net to both inputs, `unrounded`
+    `size` counts pairs, or letters to copy; `quantized` is the answer of the quantized net to both inputs, `unrounded`
     the answers of the net itself.
     """
 
@@ -44,7 +44,7 @@ class NetSearch:
     bits: int
     size: int
     search: Search
-    quantised: str = ""
+    quantized: str = ""
     unrounded: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
@@ -54,7 +54,7 @@ class NetSearch:
             triples = zip((refutation.first, refutation.second), refutation.answers, self.unrounded, strict=True)
             pair = [
                 {"input": list(word), "answer": right if isinstance(right, str) else " ".join(right)}
-                | {"quantised": self.quantised, "net": unrounded}
+                | {"quantized": self.quantized, "net": unrounded}
                 for word, right, unrounded in triples
             ]
         return {

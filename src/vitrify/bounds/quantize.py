@@ -1,4 +1,4 @@
-"""Quantise a net with one attention layer (`quantized.py`)."""
+"""Quantize a net with one attention layer (`quantized.py`)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def attention_block(weights: Weights[Architecture]) -> int:
         raise InputError("the net must have attention only; it also has a recurrent cell")
     kinds = {head.attention for head in net.blocks[at[0]].heads}
     if kinds != {"softmax"}:
-        raise InputError(f"a quantised layer attends by softmax, not by {', '.join(sorted(kinds - {'softmax'}))}")
+        raise InputError(f"a quantized layer attends by softmax, not by {', '.join(sorted(kinds - {'softmax'}))}")
     if net.norm:
-        raise InputError("a quantised layer has no layer norm, but this net has one")
+        raise InputError("a quantized layer has no layer norm, but this net has one")
     if net.reads != "tokens":
-        raise InputError("a quantised layer reads tokens; this net reads vectors")
+        raise InputError("a quantized layer reads tokens; this net reads vectors")
     return at[0]
 
 
 def quantize(weights: Weights, symbols: Sequence[str], length: int, bits: int) -> OneLayer:
-    """Return the quantised layer of a net with one attention layer, for words of one length over some of its symbols.
+    """Return the quantized layer of a net with one attention layer, for words of one length over some of its symbols.
 
     MLPs before and after the attention are computed at each position by itself, without rounding: they cost no message.
     The step of each table of numbers is its largest entry over $2^{p-1} - 1$.

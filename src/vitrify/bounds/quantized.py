@@ -88,7 +88,7 @@ class OneLayer:
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= MAX_BITS:
-            raise InputError(f"a quantised layer has from 1 to {MAX_BITS} bits, not {self.bits}")
+            raise InputError(f"a quantized layer has from 1 to {MAX_BITS} bits, not {self.bits}")
         half = 1 << (self.bits - 1)
         for name in ("queries", "keys", "values"):
             numbers = getattr(self, name)

@@ -41,7 +41,7 @@ class QuantizedRecurrent:
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= MAX_BITS:
-            raise InputError(f"a quantised state has from 1 to {MAX_BITS} bits per coordinate, not {self.bits}")
+            raise InputError(f"a quantized state has from 1 to {MAX_BITS} bits per coordinate, not {self.bits}")
 
     @property
     def size(self) -> int:

@@ -18,7 +18,7 @@ from vitrify.errors import FolderError
 from vitrify.files import write_text
 from vitrify.net.folder import load, spec_path
 
-SCHEMA = 4
+SCHEMA = 5
 NAME = "certificate.json"
 
 

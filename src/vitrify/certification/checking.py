@@ -147,9 +147,9 @@ def _attacked(evidence: Evidence, weights: Weights[SequenceArchitecture], check:
         Quantity("word with the smallest margin", attack.word),
     )
     proof, witness = evidence.proof, attack.witness
-    margin = proof["lead"] if proof is not None and proof["holds"] else None
+    margin = proof["margin"] if proof is not None and proof["holds"] else None
     if witness is None and margin is not None and attack.margin < margin * (1 - SLACK):
-        witness = {"word": list(attack.word), "expected": f"the proved margin of {margin:.6g}", "found": attack.margin}
+        witness = {"word": list(attack.word), "expected": f"the proved margin of {margin:.6g}", "actual": attack.margin}
     verdict = evidence.verdict if witness is None else "fails"
     return replace(evidence.adding(*quantities), verdict=verdict, witness=witness)
 

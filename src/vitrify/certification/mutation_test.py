@@ -52,8 +52,8 @@ def mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
             targets += [(name, row) for row in _nonzero_rows(weights, name).tolist()]
     for head in weights.labels.heads:
         name = f"blocks.{head.block}.attn.beta"
-        if head.beta_min is not None and weights.arrays[name][head.place] / 2 < head.beta_min:
-            targets.append((name, head.place))
+        if head.beta_min is not None and weights.arrays[name][head.index] / 2 < head.beta_min:
+            targets.append((name, head.index))
     for _ in range(count if targets else 0):
         name, row = targets[int(rng.integers(len(targets)))]
         if name.endswith(".beta"):

@@ -54,7 +54,7 @@ def check_game(subject: Subject) -> Evidence:
             break
         truth = game.truth(word[0].tolist())
         if says and says(run.output) != truth:
-            witness = {"input": " ".join(game.spell(word[0])), "expected": str(truth), "found": str(says(run.output))}
+            witness = {"input": " ".join(game.spell(word[0])), "expected": str(truth), "actual": str(says(run.output))}
             break
     search = refute(protocol, TRIES)
     refuted = None if search.refutation is None else _verified(protocol, search.refutation)

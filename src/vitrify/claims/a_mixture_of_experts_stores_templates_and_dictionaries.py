@@ -25,7 +25,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from vitrify.certification.oracles.knowledge import forced, watched
-from vitrify.certification.oracles.right import leads
+from vitrify.certification.oracles.right import logit_margins
 from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, Quantity, timed, witnessed, zeroed
 from vitrify.claims.catalogue import Claim, Subject
 from vitrify.constructions.catalogue import build
@@ -94,14 +94,14 @@ def _answered(spec: Knowledge, weights: Weights) -> tuple[int, int, float, dict[
     right = _right(spec, weights)
     for queries, logits, scores in watched(weights, right):
         tasks, values = (np.array(column) for column in zip(*map(right.__getitem__, queries), strict=True))
-        least = min(least, float(leads(scores, tasks).min()))
+        least = min(least, float(logit_margins(scores, tasks).min()))
         answers = symbols[logits.argmax(axis=-1)]
         wrong = np.flatnonzero(answers != values).tolist()
         lost = int((scores.argmax(axis=1) != tasks).sum())
         if wrong or lost:
             first = (wrong or [0])[0]
             words = [net.inputs[i] for i in queries[first]]
-            both = {"expected": str(values[first]), "found": str(answers[first])}
+            both = {"expected": str(values[first]), "actual": str(answers[first])}
             return len(wrong), lost, least, {"query": words, **both, "wrong routes": lost}
     return 0, 0, least, None
 

@@ -1,4 +1,4 @@
-r"""A recurrent layer of two numbers and one attention layer run any Turing machine step by step.
+r"""A recurrent layer with a state of two numbers and one attention layer run any Turing machine step by step.
 
 Statement: For every one-tape Turing machine and every number $T$ of positions there is a network of one diagonal linear
 recurrence with two numbers, followed by one attention layer with one head, that writes the steps of the machine as its
@@ -90,7 +90,7 @@ def _decoded(machine: TuringMachine, weights: Weights) -> tuple[int, dict[str, o
             step, (written, wanted) = next(
                 (pair for pair in pairs if pair[1][0] != pair[1][1]), (0, ("an end", "none"))
             )
-            return taken, {"input": thought.prompt, "step": step, "expected": wanted, "found": written}
+            return taken, {"input": thought.prompt, "step": step, "expected": wanted, "actual": written}
     return taken, None
 
 

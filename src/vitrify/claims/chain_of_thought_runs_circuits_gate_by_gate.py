@@ -68,7 +68,7 @@ def check(subject: Subject) -> Evidence:
         taken.add(thought.steps)
         expected = "".join(map(str, values.astype(int).tolist()))
         if "".join(thought.symbols) != expected or not _adds_up(subject, prompt, thought.symbols):
-            witness = {"inputs": " ".join(prompt), "expected": expected, "found": "".join(thought.symbols)}
+            witness = {"inputs": " ".join(prompt), "expected": expected, "actual": "".join(thought.symbols)}
             break
     method = Method.EXHAUSTIVE if len(bits) == 2 ** len(circuit.inputs) else Method.SAMPLED
     evidence = witnessed(witness, len(bits), Domain("inputs", method, len(bits)), seed=SEED)

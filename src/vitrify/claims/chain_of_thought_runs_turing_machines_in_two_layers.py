@@ -51,7 +51,7 @@ def check(subject: Subject) -> Evidence:
         if thought.symbols != right:
             wrong = next((i for i, (a, b) in enumerate(zip(right, thought.symbols, strict=False)) if a != b), 0)
             witness = {"input": " ".join(prompt), "step": wrong + 1, "expected": right[wrong:][:1]}
-            witness |= {"found": thought.symbols[wrong:][:1]}
+            witness |= {"actual": thought.symbols[wrong:][:1]}
             break
     limits = {"steps at most": machine.limit}
     inputs = Domain("inputs", Method.EXHAUSTIVE, len(prompts), longest=machine.length, settings=limits)

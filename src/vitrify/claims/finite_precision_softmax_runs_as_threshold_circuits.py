@@ -74,7 +74,7 @@ def check(subject: Subject) -> Evidence:
         wrong = [number for number in range(len(words)) if answers[number] != wanted[number]]
         if wrong and witness is None:
             word = " ".join(net.inputs[token] for token in words[wrong[0]])
-            witness = {"word": word, "expected": wanted[wrong[0]], "found": answers[wrong[0]]}
+            witness = {"word": word, "expected": wanted[wrong[0]], "actual": answers[wrong[0]]}
     half, full = (finite_precision_circuit(made_of, length).circuit.size for length in DOUBLED)
     depth = max(size.depth for size in (*sizes.values(), full))
     words_to = Domain(CaseKind.WORDS, Method.EXHAUSTIVE, cases, LENGTHS[0], LENGTHS[-1])

@@ -52,7 +52,7 @@ def subjects() -> Iterator[Subject]:
         yield _subject(f"random {seed}", net, LENGTH, "PARITY")
     parity = build(cyclic(2), "log-depth", max_length=PARITY, attention="hard")
     yield _subject("PARITY net without its last layer", _cut(parity), PARITY, "PARITY")
-    shallow = build(Dyck.of_kinds(1, 2, BRACKETS), "dyck-recogniser", attention="hard")
+    shallow = build(Dyck.of_kinds(1, 2, BRACKETS), "dyck-recognizer", attention="hard")
     yield _subject("brackets to depth 2", shallow, BRACKETS, "Dyck-1")
     yield _subject("PARITY net", parity, PARITY, "")
 
@@ -80,7 +80,7 @@ def check(subject: Subject) -> Evidence:
     declared = {"an irrelevant position is found": True, "answers that change there": 0}
     if spot is None:
         words_of_length = Domain(CaseKind.WORDS, Method.PROVED, None, length, length)
-        return Evidence("fails", 1, (words_of_length,), witness={"found": "no irrelevant position"})
+        return Evidence("fails", 1, (words_of_length,), witness={"actual": "no irrelevant position"})
     position = min(spot.irrelevant)
     words = _completions(spot, length, language)
     answers = [_answers(subject.weights, _with(words, position, letter)) for letter in (1, 2)]
@@ -100,7 +100,7 @@ def check(subject: Subject) -> Evidence:
         witness = {
             "position": position + 1,
             "word": _shown(subject.weights, row[0]),
-            "found": "the answer changes there",
+            "actual": "the answer changes there",
         }
     kind, fixed, cases = "words with some letters fixed", {"fixed letters": len(spot.fixed)}, 2 * len(words)
     domains = (
@@ -170,7 +170,7 @@ def sabotage(subject: Subject) -> Subject:
         return replace(subject, weights=cut, data={**subject.data, "analyzed": cut})
     if language == "Dyck-1":
         brackets = Dyck.of_kinds(1, BRACKETS // 2, BRACKETS)
-        return replace(subject, weights=build(brackets, "dyck-recogniser", attention="hard"))
+        return replace(subject, weights=build(brackets, "dyck-recognizer", attention="hard"))
     return replace(subject, weights=build(cyclic(2), "log-depth", max_length=length, attention="hard"))
 
 

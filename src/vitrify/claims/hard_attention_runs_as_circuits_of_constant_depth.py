@@ -49,7 +49,7 @@ def subjects() -> Iterator[Subject]:
         spec = Formula.from_text(f"alphabet: a b c\nlength: {DOUBLED[1]}\n{text}")
         yield _subject(f"formula {text}", build(spec, attention="hard"))
     brackets = Dyck.of_kinds(1, 2, DOUBLED[1])
-    yield _subject("brackets to depth 2", build(brackets, "dyck-recogniser", attention="hard"))
+    yield _subject("brackets to depth 2", build(brackets, "dyck-recognizer", attention="hard"))
     for shape in ("heads", "layers"):
         net = build(random_ngram(2, 3, seed=1), shape, attention="hard", max_length=DOUBLED[1])
         yield _subject(f"3-gram, {shape}", net)
@@ -76,7 +76,7 @@ def check(subject: Subject) -> Evidence:
         if differing:
             witness = {
                 "word": " ".join(weights.architecture.inputs[t] for t in words[differing[0]]),
-                "found": differing[1],
+                "actual": differing[1],
             }
             break
     declared = {"depth at most": BLOCK_DEPTH * layers + 2, "depth grows by": 0, "gates grow at most like n^": DEGREE}

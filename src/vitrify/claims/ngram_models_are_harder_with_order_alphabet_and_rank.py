@@ -30,7 +30,7 @@ from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
 from vitrify.claims.trials import ngrams
 from vitrify.claims.trials.ngrams import EFFECTS, SEEDS, design
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
-from vitrify.learn.figures import level, panel, sheet
+from vitrify.learn.figures import panel, reference_line, sheet
 
 FAMILIES = {"general": "independent contexts", "shared": "shared parameters"}
 MAX_GENERAL, MAX_SHARED, MAX_MEAN = 0.6, 0.9, 0.7  # ratios of the winner's KL to the other's
@@ -115,8 +115,8 @@ def draw(figures: Figures) -> Figure:
     contest = figures["counts"]
     for own, (family, title) in zip(axes[1], FAMILIES.items(), strict=False):
         data = contest[family]
-        level(own, float(np.mean(data["counts"])), "counts, add-λ", "C1")
-        level(own, data["uniform"], "uniform", at=0.01)
+        reference_line(own, float(np.mean(data["counts"])), "counts, add-λ", "C1")
+        reference_line(own, data["uniform"], "uniform", at=0.01)
         own.set(xscale="log", yscale="log", xlabel="training step", ylabel="KL (nats per symbol)")
         panel(own, data["steps"][1:], {"transformer": np.array(data["curves"])[:, 1:]}, title=title)
     last, values = axes[1][2], []

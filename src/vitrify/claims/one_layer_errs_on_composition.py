@@ -6,7 +6,7 @@ entries of $f$. Then it errs on $f(g(x))$ with probability at least $R/(3n\log_2
 parties run each step at $H(d+1)(p + \lceil\log_2 n\rceil) + \lceil\log_2 n\rceil$ bits.
 Why: Whoever knows $f$ but not $g$ must send enough about all of $f$ at once; what is missing is missing on average.
 Checked: Errors are compared with the bound and with Fano's: of random layers, a hand-written layer that stores what
-fits, and a quantised random transformer, on all $f, g, x$ at $n = 4$ and 10,000 random ones at $n = 5$ and 64; of the
+fits, and a quantized random transformer, on all $f, g, x$ at $n = 4$ and 10,000 random ones at $n = 5$ and 64; of the
 best reader of their sums at $n = 4, 5$; of all messages at $n = 2$, improved messages at $n = 3$, and tables of entries
 at $n = 4, 16, 64$. At $n = 64$, $H = 1$, $d = 14$, $p = 16$ the bound is 12.5 %; a built two-layer net no wider than 14
 makes no error on 200 of the same words. A chain of thought of 6 steps at $n = 8$ is run by two parties and by one, and

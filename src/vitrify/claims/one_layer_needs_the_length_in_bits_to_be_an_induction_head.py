@@ -6,7 +6,7 @@ Why: What a head returns is a quotient of sums over positions. Two parties who h
 layer with one message, the partial sums, and thereby solve INDEX of size $n$, which takes $n$ bits.
 Checked: The protocol and the layer give the same output, and the bits sent equal the formula, on all instances or 64
 random ones: four random layers below the bound ($n = 16$ to 64), two hand-written layers that are right ($n = 3, 5$),
-and a built 3-gram net ($n = 12$), all quantised. For each layer below the bound, and for the 3-gram net, two words with
+and a built 3-gram net ($n = 12$), all quantized. For each layer below the bound, and for the 3-gram net, two words with
 the same output and different answers are found and run again.
 Not checked: All layers below the bound: the theorem covers them by counting, the search here refutes the ones named
 above. The paper states the rate $Hmp = \Omega(T)$; the constant and the $\log_2 n$ for exact sums are ours.

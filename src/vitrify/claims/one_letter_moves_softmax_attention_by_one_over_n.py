@@ -71,7 +71,7 @@ def check(subject: Subject) -> Evidence:
         criteria.append(Quantity(f"n = {length}", {"bound": bounds[length], "largest move": largest}))
         over = [position for position in positions if moved[position] > allowed[position] * (1 + ROUNDING) + ROUNDING]
         if over and witness is None:
-            witness = {"letters": length, "position": over[0] + 1, "bound": allowed[over[0]], "found": moved[over[0]]}
+            witness = {"letters": length, "position": over[0] + 1, "bound": allowed[over[0]], "actual": moved[over[0]]}
     power = round(log(bounds[64] / bounds[128], 2), 3)
     criteria += [
         Quantity("moves beyond the bound", int(witness is not None), 0, "="),

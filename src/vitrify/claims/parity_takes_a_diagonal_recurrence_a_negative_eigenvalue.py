@@ -76,7 +76,7 @@ def check(subject: Subject) -> Evidence:
         size = f"first wrong n, {state} numbers, {units} units (bound {most})"
         if wrong is None or (subject.data["exact"] and wrong < most):
             expected = f"wrong at n = {most} at the latest"
-            witness = {"numbers": state, "units": units, "expected": expected, "found": wrong}
+            witness = {"numbers": state, "units": units, "expected": expected, "actual": wrong}
             break
         latest[size] = max(latest.get(size, 0), wrong)
     nets = len(subject.data["nets"])
@@ -98,7 +98,7 @@ def _net(state: int, units: int, arrays: Arrays) -> Weights[Recurrent]:
     """A diagonal net over 0 and 1 whose BOS sets all numbers to 1 by default."""
     net = Recurrent(
         ("<s>", "0", "1"),
-        Output("recogniser", ("0", "1"), accepting=("0",)),
+        Output("recognizer", ("0", "1"), accepting=("0",)),
         max_length=LENGTH,
         d_embed=3,
         cell=Cell("diagonal", state),

@@ -88,13 +88,13 @@ def _two_layers(subject: Subject) -> Evidence:
             measured, law = _margin(weights, word), margin(length, C, word.count(2))
             cases, least, worst = cases + 1, min(least, measured), max(worst, abs(measured / law - 1))
             if worst > WITHIN:
-                witness = {"letters": length, "ones": word.count(2), "expected": law, "found": measured}
+                witness = {"letters": length, "ones": word.count(2), "expected": law, "actual": measured}
                 break
         if witness:
             break
         margins |= {f"margin at n = {length}": least} if length >= SHORT else {}
     if not witness and changed != {"pos_embed.W_pos"}:
-        witness = {"expected": "the same arrays for every length", "found": sorted(changed)}
+        witness = {"expected": "the same arrays for every length", "actual": sorted(changed)}
     names = sorted(name.rpartition(".")[2] for name in changed)
     short = Domain(CaseKind.WORDS, Method.EXHAUSTIVE, sum(2**n for n in nets if n <= SHORT), min(nets), SHORT)
     long = Domain(

@@ -104,7 +104,7 @@ def _connected(subject: Subject) -> Evidence:
     method, cases = (Method.CONSTRUCTED, 2) if data["small"] else (Method.SAMPLED, 200)
     sizes = {"vectors": places, "numbers of each": width, "pointers": pointers}
     domain = Domain("vectors and pointers", method, cases, settings=sizes)
-    witness = None if right else {"found": str(search), "error": error}
+    witness = None if right else {"actual": str(search), "error": error}
     evidence = witnessed(witness, cases, domain, seed=0, notes=(str(search),))
     return evidence.adding(*quantities({"refuted": data["small"]}, measured))
 

@@ -77,7 +77,7 @@ def _witness(
         "history": list(history),
         "next": symbols[symbol],
         "expected": float(expected[symbol]),
-        "found": float(probabilities[symbol]),
+        "actual": float(probabilities[symbol]),
     }
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
-from vitrify.learn.figures import band, level, panel, sheet
+from vitrify.learn.figures import band, panel, reference_line, sheet
 from vitrify.learn.measure import divergence, log_probabilities
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
@@ -109,8 +109,8 @@ def draw(figures: Figures) -> Figure:
     for layers, color in (("1", "C3"), ("3", "C0")):
         label = f"{layers} layer{'s' * (layers != '1')} ({data['members']} seeds)"
         band(axes, data["steps"][layers], data["curves"][layers], label, color)
-    level(axes, MAX_DEEP, "threshold for three layers", colour="C0", at=0.01)
-    level(axes, MIN_SHALLOW, "threshold for one layer", colour="C3", at=0.99)
+    reference_line(axes, MAX_DEEP, "threshold for three layers", color="C0", at=0.01)
+    reference_line(axes, MIN_SHALLOW, "threshold for one layer", color="C3", at=0.99)
     lines = {LABELS[name]: value for name, value in data["known"].items()}
     label = "KL from the Bayes predictor (nats per symbol)"
     panel(axes, lines=lines, at=0.01, steps=True, ylabel=label, ylim=(0, None))

@@ -31,7 +31,7 @@ import numpy as np
 from vitrify.claims.trials import flip_flop
 from vitrify.claims.trials.flip_flop import DENSE_TAIL, SPARSE_TAIL, TAILS, TRAINING, Net, counted, flip_flop_subject
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Recipe, Subject, evidence, trained
-from vitrify.learn.figures import interval, level, sheet
+from vitrify.learn.figures import interval, reference_line, sheet
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.ssm import StateSpaceFamily
 from vitrify.learn.models.transformer import TransformerFamily
@@ -82,9 +82,11 @@ def check(subject: Subject) -> Evidence:
         for part in ((mended, alone) if data["misnamed"] else (alone, mended))
     )
     groups = {"transformer": plain, "with tail sequences": repaired} | {net: reads[net] for net in list(reads)[1:]}
-    rates = {group: {name: one["wrong"] / one["asked"] for name, one in each.items()} for group, each in groups.items()}
+    rates = {
+        group: {name: one["wrong"] / one["queries"] for name, one in each.items()} for group, each in groups.items()
+    }
     wrong, lstm, tails = rates["transformer"], reads["LSTM"], list(TAILS)[1:]
-    training = np.maximum(wrong[TRAINING], 1 / plain[TRAINING]["asked"])
+    training = np.maximum(wrong[TRAINING], 1 / plain[TRAINING]["queries"])
     able = wrong[TRAINING] <= data["max_wrong"]
     able = able if able.any() else ~able  # the premise is not met
     ratio = (np.max([wrong[name] for name in data["judged"]], axis=0) / training)[able]
@@ -104,14 +106,14 @@ def check(subject: Subject) -> Evidence:
         judged(f"transformer: error rate, {SPARSE_TAIL}", wrong[SPARSE_TAIL]),
         *(judged(f"LSTM: number of wrong reads, {name}", lstm[name]["wrong"], at_most=0) for name in TAILS),
         *(
-            judged(f"LSTM: reads of all seeds, {name}", [lstm[name]["asked"].sum()], at_least=MIN_READS)
+            judged(f"LSTM: reads of all seeds, {name}", [lstm[name]["queries"].sum()], at_least=MIN_READS)
             for name in tails
         ),
         judged("mean error rate with tail sequences in training, over that without", left, at_most=MAX_RATE_RATIO),
         *(judged(f"with tail sequences: error rate, {name}", rates["with tail sequences"][name]) for name in TAILS),
         *(judged(f"linear recurrence: error rate, {name}", rates["linear recurrence"][name]) for name in TAILS),
     ]
-    counts = {group: {name: one["asked"].mean() for name, one in each.items()} for group, each in groups.items()}
+    counts = {group: {name: one["queries"].mean() for name, one in each.items()} for group, each in groups.items()}
     nets = {group: {"rates": rates[group], "reads": counts[group]} for group in groups}
     return evidence(subject, criteria, {"nets": nets, "learned": data["max_wrong"]})
 
@@ -127,10 +129,10 @@ def draw(figures: Figures) -> Figure:
                 own.text(at, floor * 0.55, f"{net['reads'][test]:,.0f}", fontsize=7, ha="center", va="top")
             own.axhspan(floor / 4, floor * 1.5, color="0.92", linewidth=0, zorder=0)
             own.text(0.01, floor * 1.55, "no error", transform=own.get_yaxis_transform(), fontsize=8)
-            level(own, 0.5, "guessing", at=0.99)
+            reference_line(own, 0.5, "guessing", at=0.99)
             own.set(yscale="log", ylim=(floor / 4, 1), xlim=(-0.6, 3.6), title=f"{subject}, {test}")
             own.set_xticks(range(len(data["nets"])), [name.replace(" ", "\n", 1) for name in data["nets"]], fontsize=8)
-        level(row[0], data["learned"], f"converged: {data['learned']:g}", at=0.99)
+        reference_line(row[0], data["learned"], f"converged: {data['learned']:g}", at=0.99)
         row[0].set_ylabel("error rate (wrong reads over reads), a dot per seed")
     return figure
 

@@ -75,7 +75,7 @@ def refute(
 
     search = refute_net(load(folder), task, bits=bits, size=size, tries=tries, seed=seed)
     data = search.to_json()
-    rows = [(" ".join(x["input"]), x["answer"], x["quantised"], x["net"]) for x in data["refutation"] or ()]
+    rows = [(" ".join(x["input"]), x["answer"], x["quantized"], x["net"]) for x in data["refutation"] or ()]
     show(
         as_json,
         data,

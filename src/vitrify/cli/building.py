@@ -122,9 +122,9 @@ def _contents(weights: Weights[Architecture]) -> Iterator[Part]:
     yield from (Styled(f"  {key}: {value}") for key, value in weights.about.items())
     yield sizes_table(weights)
     if labels.heads:
-        betas = [float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.place]) for h in labels.heads]
+        betas = [float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.index]) for h in labels.heads]
         heads = [
-            (f"{h.block}.{h.place}", h.name, h.writes, h.gap, h.kappa, beta, h.beta_min)
+            (f"{h.block}.{h.index}", h.name, h.writes, h.gap, h.kappa, beta, h.beta_min)
             for h, beta in zip(labels.heads, betas, strict=True)
         ]
         yield TextTable(("head", "does", "writes", "gap", "kappa", "beta", "least beta"), heads, "heads")

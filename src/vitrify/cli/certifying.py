@@ -95,7 +95,7 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
     """Return tables of the proved margins of heads, the errors of spaces, and the lengths up to which formats agree."""
     if proof is None:
         return
-    heads = [(h["name"], h["looks"], "-" if h["gap"] is None else h["gap"], h["leak"]) for h in proof["heads"]]
+    heads = [(h["name"], h["attends_to"], "-" if h["gap"] is None else h["gap"], h["leak"]) for h in proof["heads"]]
     spaces = [
         (s["name"], s["kind"], "within bounds" if s["values"] is None else f"{s['values']:,}", s["error"])
         for s in proof["spaces"]
@@ -106,7 +106,7 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
         measured = "not tried" if each["kept"] is None else f"{each['kept']:,}"
         measured += ", then another answer" if each["broken"] else ""
         formats.append((each["name"], proved, "-" if each["error"] is None else each["error"], measured))
-    yield TextTable(("head", "attends to", "margin (times β)", "lost weight"), heads) if heads else None
+    yield TextTable(("head", "attends to", "margin (times β)", "leaked weight"), heads) if heads else None
     yield TextTable(("space", "kind", "values", "error"), spaces) if spaces else None
     columns = ("format", "proved to length", "logits within", "measured to length")
     yield TextTable(columns, formats) if formats else None

@@ -57,7 +57,7 @@ def make(
             sizes = (len(p.wired.nodes), len(p.wired.edges), len(p.wired.composed), len(p.circuit.edges))
             rows.append((p.name, *sizes, p.circuit.faithfulness))
             tick(number + 1, len(chosen))
-    keys = ("name", "nodes", "edges", "composed", "true", "kept")
+    keys = ("name", "nodes", "edges", "composed", "true", "faithfulness")
     columns = ("network", "nodes", "pairs", "of which compose", "true edges", "faithfulness")
     cells = [(*row, f"{share:.4g}") for *row, share in rows]
     show(

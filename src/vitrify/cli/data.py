@@ -75,9 +75,9 @@ def _rows(seen: JsonObject) -> Iterator[Part]:
     yield "  ".join(f"{key}={value}" for key, value in seen["parameters"].items())
     rate = "" if seen["rate"] is None else f"; entropy rate {seen['rate']:.4f} nats per symbol"
     yield f"mean optimal loss of these sequences: {seen['floor']:.4f} nats per prediction{rate}"
-    for row in seen["rows"]:
-        yield f"\nsequence {row['row']}: {' '.join(row['tokens'])}"
-        queries = [line for line in row["questions"] if line["weight"] > 0]
+    for row in seen["examples"]:
+        yield f"\nsequence {row['index']}: {' '.join(row['tokens'])}"
+        queries = [line for line in row["queries"] if line["weight"] > 0]
         cells = []
         for line in queries[:MAX_QUERIES]:
             best = "  ".join(f"{answer} {p:.3f}" for answer, p in line["optimal"])

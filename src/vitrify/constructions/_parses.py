@@ -150,7 +150,7 @@ def answer(parses: Parses, word: int) -> Bit:
     return Bit(ANSWERS, word, parses.name(0, word))
 
 
-def recognised(program: BitProgram, parses: Parses, part: ParsePart) -> Literal:
+def recognized(program: BitProgram, parses: Parses, part: ParsePart) -> Literal:
     """Return the literal that is 1 where a part is complete; new rows for it and its parts are added to the program."""
     level, shape, symbol, back = part
     if level == 0:
@@ -158,7 +158,7 @@ def recognised(program: BitProgram, parses: Parses, part: ParsePart) -> Literal:
     bit = Bit(BitGroup(level, f"complete {level}.{shape}"), symbol, parses.name(level, symbol))
     if bit not in program.rows:
         for children, name in parses.complete_rules(level, shape, symbol):
-            program.put(bit, [recognised(program, parses, child) for child in children], name)
+            program.put(bit, [recognized(program, parses, child) for child in children], name)
     return bit, back
 
 
@@ -177,7 +177,7 @@ def one_pass_program(parses: Parses) -> BitProgram:
     known: dict[tuple[Dotted, int], NextWords] = {}
     for dot in parses.roots():
         for step in parses.steps(dot, 0):
-            elders = [recognised(program, parses, part) for part in step.elders]
+            elders = [recognized(program, parses, part) for part in step.elders]
             for word, literal in _next(program, parses, known, step.child, step.symbol).items():
                 literals, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
                 program.put(answer(parses, word), [words_read(dot.read), *elders, *literals], step.name, ways)
@@ -196,7 +196,7 @@ def _next(
     constant: Counter[int] = Counter()
     group = BitGroup(dot.level, f"next {dot.level}.{dot.shape}.{dot.read}", sums=True)
     for step in parses.steps(dot, symbol):
-        elders = [recognised(program, parses, part) for part in step.elders]
+        elders = [recognized(program, parses, part) for part in step.elders]
         for word, literal in _next(program, parses, known, step.child, step.symbol).items():
             literals, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
             if dot.read == 0:

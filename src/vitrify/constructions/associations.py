@@ -9,7 +9,7 @@ $u_y$ by the unembedding.
   $N/d^2$. So about $d^2/(12 \ln d)$ associations are stored, if answers are different. `least-squares` and
   `fitted` (see `kit/memory.py`) store more; where there are only two answers no matrix stores many more than $2d$
   associations (Cover 1965): one hyperplane must divide the words.
-- `mlp-memory`: $m$ ReLU units look in random directions, centred over all words, and a fitted matrix $V$ of $md$
+- `mlp-memory`: $m$ ReLU units look in random directions, centered over all words, and a fitted matrix $V$ of $md$
   numbers reads them out. It stores about $0.1\,md$ associations, also where that is many times $m$.
 
 Words and answers are in different dimensions of the residual stream.

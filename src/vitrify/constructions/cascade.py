@@ -89,7 +89,7 @@ def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_lengt
     bias = np.where(np.arange(len(names)) == machine.initial, 0.5, 0.0)  # nothing says another state: the initial one
     levels = [f"{each.size} tiles, {each.group.name}{', resets' * bool(each.resets)}" for each in plan.levels]
     return net.network(
-        Output("recogniser", names, accepting=machine.accepting_states),
+        Output("recognizer", names, accepting=machine.accepting_states),
         Readout(((contexts[0], matrix),) if plan.states else (), bias, {contexts[0]: 0.25}),
         "cascade of an automaton",
         {"states": len(names), "levels": "; ".join(levels) or "none"},

@@ -105,7 +105,7 @@ def commutative(automaton: Automaton, *, attention: Attention = "softmax", max_l
             classes.append(int_lookup(net, counted, _class_code(counter, kind), written, coordinate=index))
     else:
         net.embed("nothing", Flag(), np.zeros((len(net.inputs), 1)))  # a residual stream has at least one dimension
-    output = Output("recogniser", machine.states, accepting=machine.accepting_states)
+    output = Output("recognizer", machine.states, accepting=machine.accepting_states)
     return net.network(
         output,
         _readout(net, classes, states, len(machine.states)),

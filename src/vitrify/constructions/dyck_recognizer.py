@@ -43,7 +43,7 @@ def sizes(language: Dyck) -> DeclaredSizes:
 
 
 @construction(
-    "dyck-recogniser", "whether a word of brackets is well nested, a layer per depth", sizes, certified="proved"
+    "dyck-recognizer", "whether a word of brackets is well nested, a layer per depth", sizes, certified="proved"
 )
 def dyck_recognizer(
     language: Dyck, *, attention: Attention = "softmax", max_length: MaxLength | None = None
@@ -51,7 +51,7 @@ def dyck_recognizer(
     """Return a transformer of one layer per depth, and one more, that outputs whether a word is in the language."""
     kinds, depth = len(language.brackets), language.depth
     net = Builder(
-        name=f"recogniser of brackets of {kinds} kinds to depth {depth}, {attention}",
+        name=f"recognizer of brackets of {kinds} kinds to depth {depth}, {attention}",
         inputs=(BEGIN, *language.vocabulary),
         max_length=reading_length(language, max_length),
         attention=attention,
@@ -66,9 +66,9 @@ def dyck_recognizer(
         state = Affine.of({bracket: np.eye(brackets.size, seen.size)}) + Affine.of(
             {alone: 2 * np.eye(1, seen.size, k=brackets.size)}, -np.eye(seen.size)[-1]
         )
-        left = last_marked(net, marked, (state, seen), mask="strict", sink=False, name=f"left neighbour {number}")
+        left = last_marked(net, marked, (state, seen), mask="strict", sink=False, name=f"left neighbor {number}")
         right = last_marked(
-            net, marked, (state, seen), which="first", mask="after", sink=False, name=f"right neighbour {number}"
+            net, marked, (state, seen), which="first", mask="after", sink=False, name=f"right neighbor {number}"
         )
         rows = [Clause(((alone, 0),), 0, name="alone before"), *_pairs(bracket, alone, left, right, kinds, spare)]
         alone = clauses(net, rows, Space(f"alone after round {number}", Flag()), name=f"round {number}")

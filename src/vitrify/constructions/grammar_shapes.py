@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vitrify.constructions import _parses, grammar_spans
-from vitrify.constructions._parses import ANSWERS, Dotted, Parses, answer, next_words_net, recognised, words_read
+from vitrify.constructions._parses import ANSWERS, Dotted, Parses, answer, next_words_net, recognized, words_read
 from vitrify.constructions._programs import Bit, BitGroup, BitProgram, Literal
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
 from vitrify.kit.network import Network
@@ -75,7 +75,7 @@ def grammar_shapes(
 
 
 def most_conjunctions(shapes: Shapes) -> tuple[int, int]:
-    r"""Return bounds: $\sum U'_{hk}$ over the shapes to be recognised, $\sum w_{hk} U_{hk}$ over all shapes."""
+    r"""Return bounds: $\sum U'_{hk}$ over the shapes to be recognized, $\sum w_{hk} U_{hk}$ over all shapes."""
     ends = last_symbols(shapes)
     up = sum(rule.lhs not in ends[h] for h, k in complete(shapes) if h for rule in _usable(shapes, h, k))
     down = sum(
@@ -87,7 +87,7 @@ def most_conjunctions(shapes: Shapes) -> tuple[int, int]:
 
 
 def _program(parses: Parses) -> BitProgram:
-    """Return the program of both passes: from the start symbol down, recognising elder siblings on demand."""
+    """Return the program of both passes: from the start symbol down, recognizing elder siblings on demand."""
     program = BitProgram(parses.longest)
     opened = {(dot, 0): words_read(dot.read) for dot in parses.roots()}
     for _ in range(parses.depth):
@@ -96,7 +96,7 @@ def _program(parses: Parses) -> BitProgram:
             for step in parses.steps(dot, symbol):
                 target = _open(parses, step.child, step.symbol)
                 below[step.child, step.symbol] = target, 0
-                program.put(target, [reached, *(recognised(program, parses, part) for part in step.elders)], step.name)
+                program.put(target, [reached, *(recognized(program, parses, part) for part in step.elders)], step.name)
         opened = below
     return program.smaller(ANSWERS)
 
@@ -109,7 +109,7 @@ def _open(parses: Parses, dot: Dotted, symbol: int) -> Bit:
 
 
 def complete(shapes: Shapes) -> list[tuple[int, int]]:
-    """Return the shapes (level, index) that must be recognised: those with a younger sibling, and their parts."""
+    """Return the shapes (level, index) that must be recognized: those with a younger sibling, and their parts."""
     wanted: set[tuple[int, int]] = set()
     for h in range(len(shapes.trees) - 1, 0, -1):
         for k, tree in enumerate(shapes.trees[h]):

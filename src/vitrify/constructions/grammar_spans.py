@@ -99,7 +99,7 @@ class Plan:
                 self._complete((number,), width)
             for side in self.phrases.listed[number].sides:
                 for stop in range(2, len(side) + 1):
-                    self._recognise(side[:stop])
+                    self._recognize(side[:stop])
         self._follow()
         only = {state for state, ways in self.any_of.items() if ways == [BEGINNING]}
         for way, joins in self.ways.items():
@@ -107,7 +107,7 @@ class Plan:
 
     # What follows from what
 
-    def _recognise(self, side: Side) -> None:
+    def _recognize(self, side: Side) -> None:
         if Complete(frozenset({side}), self.phrases.widths_of(side)[0]) in self.ways:
             return
         for before in self.phrases.widths_of(side[:-1]):

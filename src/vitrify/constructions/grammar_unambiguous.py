@@ -71,12 +71,12 @@ def _sizes(grammar: Grammar, times: int) -> DeclaredSizes:
 def distances(shapes: Shapes) -> set[tuple[int, int, int]]:
     """Return the complete states (level, shape) that some state reads further back, with how far back it does."""
     fetched: set[tuple[int, int, int]] = set()
-    recognised = set(complete(shapes))
+    recognized = set(complete(shapes))
     for level, trees in enumerate(shapes.trees[1:]):
         for shape, tree in enumerate(trees):
             widths = [shapes.widths[level][child] for child in tree]
             for end in range(1, len(tree) + 1):
-                inside = range(widths[end]) if end < len(tree) else range((level + 1, shape) in recognised)
+                inside = range(widths[end]) if end < len(tree) else range((level + 1, shape) in recognized)
                 fetched |= {(level, tree[i], sum(widths[i + 1 : end]) + read) for i in range(end) for read in inside}
     return {(level, shape, back) for level, shape, back in fetched if back}
 

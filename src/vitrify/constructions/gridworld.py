@@ -80,7 +80,7 @@ def gridworld(automaton: Automaton, *, attention: Attention = "softmax", max_len
     both = Space("both walls touched", Integers(labels, -float(start + size), float((start + size + 1) * max_length)))
     minimum(net, lower, upper, both)
     return net.network(
-        Output("recogniser", machine.states, accepting=machine.accepting_states),
+        Output("recognizer", machine.states, accepting=machine.accepting_states),
         Readout(((both, np.eye(size)[list(cells)]),), np.zeros(size), {both: 0.25}),
         "gridworld",
         {"cells": " ".join(labels)},

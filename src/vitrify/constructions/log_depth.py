@@ -78,7 +78,7 @@ def log_depth(
         newest = int_compose(net, older, newest, name=f"map {layer + 1}", values=values)
     start = 0 if layers else automaton.initial
     return net.network(
-        Output("recogniser", automaton.states, accepting=automaton.accepting_states),
+        Output("recognizer", automaton.states, accepting=automaton.accepting_states),
         nearest_state(newest, start, states),
         "log-depth automaton",
         {"positions": positions, "states": states, "letters": len(automaton.alphabet)},

@@ -63,7 +63,7 @@ def match2(task: Match2, *, attention: Attention = "softmax") -> Network:
 
 
 @construction(
-    "match3-bigram", "neighbours that complete a number, in two layers", sizes, default=True, unproved="may leak"
+    "match3-bigram", "neighbors that complete a number, in two layers", sizes, default=True, unproved="may leak"
 )
 def match3_bigram(task: Match3Bigram, *, attention: Attention = "softmax") -> Network:
     """Return a transformer that outputs, at every number, whether two adjacent numbers complete it to 0 modulo M."""

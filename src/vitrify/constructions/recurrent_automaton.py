@@ -194,7 +194,7 @@ def recurrent_net(
     """Return a net of one cell that reads unit vectors of letters and outputs the machine's state; spaces label it."""
     net = Recurrent(
         inputs=(begin_symbol(machine), *machine.alphabet),
-        output=Output("recogniser", machine.states, accepting=machine.accepting_states),
+        output=Output("recognizer", machine.states, accepting=machine.accepting_states),
         max_length=max_length,
         d_embed=len(machine.alphabet) + 1,
         cell=cell,

@@ -29,8 +29,8 @@ def written(model: HookedTransformer, cache: Mapping[str, Tensor], node: JsonObj
     if kind == "positions":
         return cache["hook_pos_embed"].expand_as(cache["hook_embed"])
     if kind == "head":
-        place = node["place"]
-        return cache[f"blocks.{block}.attn.hook_z"][:, :, place] @ model.W_O[block, place]
+        head = node["index"]
+        return cache[f"blocks.{block}.attn.hook_z"][:, :, head] @ model.W_O[block, head]
     if kind != "units":
         raise InputError(f"TransformerLens has no part of the kind {kind!r}")
     return cache[f"blocks.{block}.mlp.hook_post"][..., node["units"]] @ model.W_out[block][node["units"]]
@@ -54,16 +54,16 @@ def answers(metric: JsonObject, logits: Tensor) -> Tensor:
 def effect(
     model: HookedTransformer, tokens: Tensor, logits: Tensor, turn: Tensor, nodes: Mapping[str, JsonObject], port: str
 ) -> Tensor:
-    """Logits when a port sees so much more of the stream than it does."""
+    """Return the logits when `turn` is added to what a port reads from the residual stream."""
     if port == "output":
         return logits + turn @ model.W_U
     letter = port[-1]
     slot: tuple[object, ...]
     if port[-2:] in (".q", ".k", ".v"):
         node = nodes[port[:-2]]
-        block, place = node["block"], node["place"]
-        matrix = {"q": model.W_Q, "k": model.W_K, "v": model.W_V}[letter][block, place]
-        name, slot = f"blocks.{block}.attn.hook_{letter}", (Ellipsis, place, slice(None))
+        block, head = node["block"], node["index"]
+        matrix = {"q": model.W_Q, "k": model.W_K, "v": model.W_V}[letter][block, head]
+        name, slot = f"blocks.{block}.attn.hook_{letter}", (Ellipsis, head, slice(None))
     else:
         node = nodes[port]
         matrix = model.W_in[node["block"]][:, node["units"]]
@@ -86,14 +86,14 @@ def patched_paths(model: HookedTransformer, question: JsonObject) -> dict[Edge, 
     with torch.no_grad():
         for part in question["domain"]:
             words, (first, donor) = torch.tensor(part["tokens"]), torch.tensor(part["pairs"]).T
-            places, tokens = torch.tensor(part["places"]), words[first]
-            queried = torch.tensor(part["asked"], dtype=torch.bool)[first]
+            positions, tokens = torch.tensor(part["donor_positions"]), words[first]
+            queried = torch.tensor(part["mask"], dtype=torch.bool)[first]
             total += int(queried.sum())
             _, cache = model.run_with_cache(words)
             logits = model(tokens)
             sums = {name: written(model, cache, nodes[name]) for name in {edge[0] for edge in scores}}
             for source, port in scores:
-                turn = sums[source][donor[:, None], places] - sums[source][first]
+                turn = sums[source][donor[:, None], positions] - sums[source][first]
                 patched = effect(model, tokens, logits, turn, nodes, port)
                 moved = (answers(metric, patched) - answers(metric, logits)).abs().amax(dim=-1)
                 wide = metric["tolerance"] if metric["kind"] in ("probabilities", "values") else 0.5

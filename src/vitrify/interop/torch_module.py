@@ -256,11 +256,11 @@ def _normed(model: VitrifyModule, net: Description, x: Tensor, half: int, own: s
     parts = []
     for group in groups:
         own_part = x if len(group) == x.shape[-1] and group == sorted(group) else x[..., group]
-        centred = own_part - own_part.mean(-1, keepdim=True)
-        variance = (centred * centred).mean(-1, keepdim=True) + net["eps"]
+        centered = own_part - own_part.mean(-1, keepdim=True)
+        variance = (centered * centered).mean(-1, keepdim=True) + net["eps"]
         if not net["eps"]:
             variance = torch.where(variance > 0, variance, torch.ones_like(variance))
-        parts.append(centred / variance.sqrt())
+        parts.append(centered / variance.sqrt())
     normed = model.seen(at + ".hook_normalized", torch.cat(parts, dim=-1))
     normed = normed * model.array(own + ".w") + model.array(own + ".b")
     place = {dim: number for number, dim in enumerate(dim for group in groups for dim in group)}

@@ -292,7 +292,7 @@ def _unembed(network: Network, layout: Layout) -> Matrix:
 def _head_label(op: Attend, block: int, number: int, sharp: Margins) -> HeadLabel:
     sharpness = sharp.heads[op]
     proved = (sharpness.gap, sharpness.kappa, sharpness.beta_min, sharpness.tolerance)
-    return HeadLabel(op.name, block, number, op.writes.name, *proved, looks=op.looks)
+    return HeadLabel(op.name, block, number, op.writes.name, *proved, attends_to=op.attends_to)
 
 
 def _units_labels(mlps: Sequence[Units], erased: Sequence[Erasure], block: int) -> list[UnitsLabel]:

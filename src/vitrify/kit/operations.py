@@ -10,7 +10,7 @@ from vitrify.arrays import Floats, Matrix
 from vitrify.kit.affine import Affine, Space
 from vitrify.kit.norm import Norm
 from vitrify.kit.recurrence import Recur
-from vitrify.net.labels import Looks
+from vitrify.net.labels import AttendsTo
 from vitrify.net.transformer import AttentionKind, Mask, Ties
 
 
@@ -28,7 +28,7 @@ class Attend:
       errors of queries and keys move no score by more than `noise` (None: no condition).
     - `leak`: the error allowed to a soft head if no reader limits it.
     - `out`: the output matrix [value, space], by default the identity.
-    - `looks`: a name for the right keys, if there is one (see `HeadLabel`).
+    - `attends_to`: a name for the right keys, if there is one (see `HeadLabel`).
     """
 
     name: str
@@ -50,7 +50,7 @@ class Attend:
     noise: float | None = None
     leak: float = 1e-9
     out: Matrix | None = None
-    looks: Looks | None = None
+    attends_to: AttendsTo | None = None
 
     @property
     def reads(self) -> tuple[Space, ...]:

@@ -32,7 +32,7 @@ def afterwards(
 ) -> list[list[dict[str, float]]]:
     """Return the measurements of each member on `count` test examples of each sandbox: [sandbox][member].
 
-    The examples are the same for all members; with `apart` each member has its own. `asked` is the total weight of the
+    The examples are the same for all members; with `apart` each member has its own. `queries` is the weight of all
     targets and `wrong` the weight of those predicted wrongly; `loss` and `accuracy` are weighted means, as in a curve.
     Examples are evaluated `piece` at a time, the last piece in full. Sandboxes that differ only in traced parameters
     share a program. Members run side by side on a GPU, and one by one on the cores of a CPU.
@@ -60,7 +60,7 @@ def afterwards(
         with ThreadPoolExecutor(min(len(lanes), os.cpu_count() or 1)) as pool:
             each = list(pool.map(lane, inputs))
         total = {name: np.concatenate([np.atleast_1d(part[name]) for part in each]) for name in each[0]}
-        measured_all = total | {name: total[name] / total["asked"] for name in ("loss", "accuracy")}
+        measured_all = total | {name: total[name] / total["queries"] for name in ("loss", "accuracy")}
         results.append([{name: float(value[at]) for name, value in measured_all.items()} for at in range(len(runs))])
     return results
 
@@ -105,7 +105,7 @@ def _measured(
         logits = family.logits(net, source, arrays, batch)
         batch = aligned(batch, logits)
         wrong = logits.argmax(axis=-1) != batch.targets
-        each = {"asked": 1.0, "wrong": wrong, "accuracy": ~wrong, "loss": losses(log_probabilities(logits), batch)}
+        each = {"queries": 1.0, "wrong": wrong, "accuracy": ~wrong, "loss": losses(log_probabilities(logits), batch)}
         return {name: (value * batch.weight).sum() for name, value in each.items()}
 
     return jax.vmap(one, in_axes=(0, 0, None, None)) if wide else one

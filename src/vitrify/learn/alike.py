@@ -101,9 +101,9 @@ def _samples(fired: Array, counted: Array) -> Array:
     else:
         columns = fired.reshape(-1, fired.shape[-1])
         share = counted.reshape(-1, 1) if fired.ndim == 3 else jnp.ones((len(columns), 1))
-    centred = share * (columns - (share * columns).sum(axis=0) / share.sum())
-    size = jnp.sqrt((centred**2).sum(axis=0))
-    return jnp.where(size > STILL * jnp.abs(columns).max(), centred / jnp.where(size > 0, size, 1.0), 0.0)
+    centered = share * (columns - (share * columns).sum(axis=0) / share.sum())
+    size = jnp.sqrt((centered**2).sum(axis=0))
+    return jnp.where(size > STILL * jnp.abs(columns).max(), centered / jnp.where(size > 0, size, 1.0), 0.0)
 
 
 def _experts(net: Net, name: str) -> int:

@@ -35,7 +35,7 @@ from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
 from vitrify.sandboxes.catalogue import Example
 
-FREE = ("lm", "class", "recogniser", "transducer")  # answers that do not see what is added to all logits
+FREE = ("lm", "class", "recognizer", "transducer")  # answers that do not see what is added to all logits
 
 
 SWEEPS = 20  # over the layers of a convolutional net, at most, to match its channels
@@ -165,8 +165,8 @@ def _fold(net: Transformer, arrays: dict[str, Floats], norm: str, half: int, par
 def _embedded(arrays: Mapping[str, Floats]) -> Floats:
     """Tokens and places as they differ from their means, and the sum of these: only sums of the two are read."""
     tokens, places = arrays["embed.W_E"], arrays["pos_embed.W_pos"]
-    centres = tokens.mean(axis=0), places.mean(axis=0)
-    return np.concatenate([tokens - centres[0], places - centres[1], (centres[0] + centres[1])[None]])
+    centers = tokens.mean(axis=0), places.mean(axis=0)
+    return np.concatenate([tokens - centers[0], places - centers[1], (centers[0] + centers[1])[None]])
 
 
 def _heads(

@@ -52,35 +52,37 @@ def saved(make: Callable[[], Figure], out: Path) -> None:
 
 
 def sheet(rows: int, columns: int, title: str = "", width: float = 4.2, height: float = 3.4) -> tuple[Figure, Array]:
-    """A figure of `rows` times `columns` planes, each of that size in inches; the planes as an array [row, column]."""
-    figure, planes = need("matplotlib.pyplot", "report").subplots(
+    """A figure of `rows` times `columns` axes, each of that size in inches; the axes as an array [row, column]."""
+    figure, grid = need("matplotlib.pyplot", "report").subplots(
         rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
     )
     if title:
         figure.suptitle(title, fontsize=12)
-    return figure, planes
+    return figure, grid
 
 
-def band(plane: Axes, steps: Sequence[float], values: Array, label: str, colour: str, **style: Any) -> None:
+def band(axes: Axes, steps: Sequence[float], values: Array, label: str, color: str, **style: Any) -> None:
     """The mean over members of values [member, step], and between the 10th and the 90th percentile a band."""
     numbers = np.asarray(values, dtype=float)
     low, high = np.nanpercentile(numbers, [10, 90], axis=0)
-    plane.plot(steps, np.nanmean(numbers, axis=0), color=colour, label=label, **style)
-    plane.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(steps, np.nanmean(numbers, axis=0), color=color, label=label, **style)
+    axes.fill_between(steps, low, high, color=color, alpha=0.2, linewidth=0)
 
 
-def level(plane: Axes, value: float, name: str, colour: str = "black", style: str = ":", at: float = 0.99) -> None:
-    """A horizontal line with its name above it, `at` so much of the width."""
-    plane.axhline(value, color=colour, linestyle=style, linewidth=1)
+def reference_line(
+    axes: Axes, value: float, name: str, color: str = "black", style: str = ":", at: float = 0.99
+) -> None:
+    """Draw a horizontal line with its name above it, at the fraction `at` of the width."""
+    axes.axhline(value, color=color, linestyle=style, linewidth=1)
     side = "right" if at > 0.5 else "left"
-    plane.text(at, value, name, transform=plane.get_yaxis_transform(), color=colour, fontsize=8, va="bottom", ha=side)
+    axes.text(at, value, name, transform=axes.get_yaxis_transform(), color=color, fontsize=8, va="bottom", ha=side)
 
 
-def by_step(plane: Axes) -> None:
+def by_step(axes: Axes) -> None:
     """Steps from 0 on a logarithmic axis."""
-    plane.set_xscale("symlog", linthresh=1)
-    plane.set_xlim(left=0)
-    plane.set_xlabel("training step")
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("training step")
 
 
 def panel(
@@ -111,7 +113,7 @@ def panel(
         else:
             band(axes, x, values, label, color, **(style or {}))
     for name, value in (lines or {}).items():
-        level(axes, value, name, at=at)
+        reference_line(axes, value, name, at=at)
     if steps:
         by_step(axes)
     axes.set(**labels)
@@ -149,30 +151,30 @@ def heat(axes: Axes, matrix: Array, label: str = "", **style: Any) -> None:
 
 
 def curves(store: RunStore, records: Sequence[Record], quantity: str, out: Path) -> None:
-    """Draw a quantity of runs against steps: a line for each combination of axes, seeds as a band around it."""
+    """Draw a quantity of runs against steps: a line for each combination of parameters, seeds as a band around it."""
     if not records:
         raise InputError("no run to draw: train something, or ask for less")
     drawn = {record.id: curve for record, curve in store.curves(records) if curve and quantity in curve[0]}
-    axes, groups = combinations([record for record in records if record.id in drawn])
+    parameters, groups = combinations([record for record in records if record.id in drawn])
     if not groups:
         known = sorted({name for _, curve in store.curves(records[:1]) for name in (curve[0] if curve else {})})
         raise InputError(f"no run has {quantity!r}; there are {', '.join(known)}")
 
     def make() -> Figure:
-        figure, planes = sheet(1, 1, width=7, height=4.2)
-        plane = planes[0, 0]
+        figure, grid = sheet(1, 1, width=7, height=4.2)
+        axes = grid[0, 0]
         for number, (values, members) in enumerate(list(groups.items())[:MAX_COLORS]):
-            label = ", ".join(f"{axis}={value}" for axis, value in zip(axes, values, strict=True)) or "members"
+            label = ", ".join(f"{name}={value}" for name, value in zip(parameters, values, strict=True)) or "members"
             lines = aligned([(drawn[record.id], True) for record in members], quantity)
-            band(plane, *lines, f"{label} ({len(members)} seeds)", f"C{number}")
+            band(axes, *lines, f"{label} ({len(members)} seeds)", f"C{number}")
         if quantity == "loss":
-            _lines(plane, drawn[next(iter(groups.values()))[0].id][-1])
-        by_step(plane)
-        plane.set_ylabel(f"{quantity}{' (nats per answer)' if quantity != 'accuracy' else ''}")
+            _lines(axes, drawn[next(iter(groups.values()))[0].id][-1])
+        by_step(axes)
+        axes.set_ylabel(f"{quantity}{' (nats per answer)' if quantity != 'accuracy' else ''}")
         if quantity in ("excess", "kl") or quantity.startswith("kl."):
-            plane.set_yscale("log")
-        plane.set_title(str(records[0].flat.get("sandbox", "")) + ", " + str(records[0].flat.get("model", "")))
-        plane.legend(fontsize=8)
+            axes.set_yscale("log")
+        axes.set_title(str(records[0].flat.get("sandbox", "")) + ", " + str(records[0].flat.get("model", "")))
+        axes.legend(fontsize=8)
         return figure
 
     saved(make, out)
@@ -192,18 +194,18 @@ def aligned(curves: Sequence[tuple[Sequence[JsonMapping], bool]], quantity: str)
     return steps, values
 
 
-def _lines(plane: Axes, point: JsonObject) -> None:
+def _lines(axes: Axes, point: JsonObject) -> None:
     """The losses of the optimal and the other known predictors; names that would overlap share a line."""
-    low, high = plane.get_ylim()
+    low, high = axes.get_ylim()
     known = {"optimal" if name == "floor" else name.removeprefix("floor."): value for name, value in point.items()}
     known = {name: value for name, value in known.items() if name == "optimal" or f"floor.{name}" in point}
     groups: list[tuple[float, list[str]]] = []
     for name, value in sorted(known.items(), key=lambda item: item[1]):
-        plane.axhline(value, color="black", linestyle="-" if name == "optimal" else ":", linewidth=1)
+        axes.axhline(value, color="black", linestyle="-" if name == "optimal" else ":", linewidth=1)
         if groups and value - groups[-1][0] < (high - low) / 25:
             groups[-1] = value, [*groups[-1][1], name]
         else:
             groups.append((value, [name]))
     for value, names in groups:
-        place = plane.get_yaxis_transform()
-        plane.text(0.99, value, ", ".join(names), transform=place, fontsize=8, va="bottom", ha="right")
+        place = axes.get_yaxis_transform()
+        axes.text(0.99, value, ", ".join(names), transform=place, fontsize=8, va="bottom", ha="right")

@@ -1,4 +1,4 @@
-"""A look at a sandbox: some sequences with every answer's optimal distribution, as plain JSON data."""
+"""A preview of a sandbox: some examples with every answer's optimal distribution, as plain JSON data."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def glimpse(name: str, words: Sequence[str], count: int, seed: int) -> JsonObjec
         "answers": list(sandbox.answers),
         "rate": sandbox.rate(),
         "floor": float((losses * batch.weight).sum() / batch.weight.sum()),
-        "rows": [_row(sandbox, batch, best, losses, number) for number in range(count)],
+        "examples": [_example(sandbox, batch, best, losses, number) for number in range(count)],
     }
 
 
-def _row(sandbox: Sandbox, batch: Example, best: Array, losses: Array, number: int) -> JsonObject:
+def _example(sandbox: Sandbox, batch: Example, best: Array, losses: Array, number: int) -> JsonObject:
     tokens = batch.tokens[number]
-    questions = []
+    queries = []
     for t in range(batch.targets.shape[1]):
         likely = np.argsort(-best[number, t], kind="stable")[:LIKELIEST]
         reads = sandbox.reads == "tokens" and t > 0
-        questions.append(
+        queries.append(
             {
                 "after": t,
                 "token": sandbox.symbols[tokens[t - 1]] if reads else "",
@@ -55,4 +55,4 @@ def _row(sandbox: Sandbox, batch: Example, best: Array, losses: Array, number: i
         shown = [sandbox.symbols[token] for token in tokens]
     else:
         shown = [f"{value:.4g}" for value in tokens.ravel()]
-    return {"row": number, "tokens": shown, "questions": questions, "latent": latent}
+    return {"index": number, "tokens": shown, "queries": queries, "latent": latent}

@@ -174,7 +174,7 @@ def decodes(latent: Callable[[Example], Array] | str, classes: int | None = None
     What is read is `batch.latent[latent]` or a function of sequences: one of `classes` values per sequence [batch], per
     token [batch, n] or per question [batch, n + 1]; without classes real numbers, with their components along one axis
     more. That of a sequence is read at the last place, that of a question at the place before its answer. The map $W =
-    (X^\top X + \text{ridge}\,N\sigma^2 I)^{-1} X^\top Y$ is fitted to the $N$ centred activations $X$ of every second
+    (X^\top X + \text{ridge}\,N\sigma^2 I)^{-1} X^\top Y$ is fitted to the $N$ centered activations $X$ of every second
     sequence, with the mean variance $\sigma^2$, and judged on the other sequences: by its accuracy where there are
     classes, else by the explained part of the variance, $R^2$. (A class whose mean lies between those of others may be
     read badly: this is least squares.)
@@ -212,12 +212,12 @@ def _held_out(
 ) -> Float[Array, ""]:
     """The quality, on sequences of odd number, of the linear map that fits those of even number best."""
     fit, test = ((x[at::2].reshape(-1, x.shape[-1]), wanted[at::2].reshape(-1, wanted.shape[-1])) for at in (0, 1))
-    centre, mean = fit[0].mean(axis=0), fit[1].mean(axis=0)
-    known, goal = fit[0] - centre, fit[1] - mean
+    center, mean = fit[0].mean(axis=0), fit[1].mean(axis=0)
+    known, goal = fit[0] - center, fit[1] - mean
     square = known.T @ known
     shrink = ridge * jnp.trace(square) / len(square) + 1e-12
     weights = jnp.linalg.solve(square + shrink * jnp.eye(len(square)), known.T @ goal)
-    predicted = (test[0] - centre) @ weights + mean
+    predicted = (test[0] - center) @ weights + mean
     if classes is not None:
         return (predicted.argmax(axis=-1) == test[1].argmax(axis=-1)).mean()
     return 1 - ((predicted - test[1]) ** 2).sum() / ((test[1] - mean) ** 2).sum()

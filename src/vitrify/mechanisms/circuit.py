@@ -55,7 +55,7 @@ class Judge:
         cut = tuple(cut)
         for part, donors, clean in self.ready:
             words = part.pairs[:, 0]
-            where = part.asked[words]
+            where = part.mask[words]
             changed = differs(self.output, clean, patched(self.wired, part.tokens[words], cut, donors))
             yield part, changed & where, where
 

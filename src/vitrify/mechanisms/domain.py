@@ -30,41 +30,45 @@ TIE = 1e-6  # logits nearer to each other than this are tied
 
 @dataclass(frozen=True, eq=False)
 class PatchDomain:
-    """Words of one length: tokens [word, pos] with BOS in front, where an answer counts, and pairs of word and donor.
+    """Words of one length: tokens [word, pos] with BOS in front, a `mask` of answers that count, pairs with donors.
 
-    `pairs` [pair, 2] are indices of words; `places` [pair, pos] is the position of the donor for each position.
+    `pairs` [pair, 2] are indices of words; `donor_positions` [pair, pos] are the positions read in the donor.
     """
 
     tokens: Ints
-    asked: Bools
+    mask: Bools
     pairs: Ints
-    places: Ints
+    donor_positions: Ints
 
     def donor_activations(self, activities: Arrays) -> dict[str, Array]:
         """Return the activation of every writer on the donors, pair by pair [pair, pos, …]."""
-        at = (self.pairs[:, 1][:, None], self.places)
+        at = (self.pairs[:, 1][:, None], self.donor_positions)
         return {node: value[at] for node, value in activities.items()}
 
     def to_json(self) -> JsonObject:
         """Plain data."""
-        arrays = {name: getattr(self, name).tolist() for name in ("tokens", "pairs", "places")}
-        return arrays | {"asked": self.asked.astype(int).tolist()}
+        arrays = {name: getattr(self, name).tolist() for name in ("tokens", "pairs", "donor_positions")}
+        return arrays | {"mask": self.mask.astype(int).tolist()}
 
     @classmethod
     def from_json(cls, data: JsonObject) -> PatchDomain:
         """Return the domain that `to_json` was called on."""
         try:
-            arrays = {name: np.array(data[name], dtype=np.int64) for name in ("tokens", "asked", "pairs", "places")}
+            arrays = {
+                name: np.array(data[name], dtype=np.int64) for name in ("tokens", "mask", "pairs", "donor_positions")
+            }
             if any(array.ndim != 2 for array in arrays.values()):
                 raise ValueError("four tables of numbers")
         except (KeyError, TypeError, ValueError) as error:
             raise FolderError(f"the domain is not one of a circuit: {error!r}") from None
-        return cls(arrays["tokens"], arrays["asked"].astype(bool), arrays["pairs"], arrays["places"])
+        return cls(arrays["tokens"], arrays["mask"].astype(bool), arrays["pairs"], arrays["donor_positions"])
 
     def only(self, pairs: Ints) -> PatchDomain:
         """Return the domain of some pairs, without other words."""
         words, numbers = np.unique(self.pairs[pairs], return_inverse=True)
-        return PatchDomain(self.tokens[words], self.asked[words], numbers.reshape(len(pairs), 2), self.places[pairs])
+        return PatchDomain(
+            self.tokens[words], self.mask[words], numbers.reshape(len(pairs), 2), self.donor_positions[pairs]
+        )
 
 
 def joined(parts: Sequence[PatchDomain]) -> tuple[PatchDomain, ...]:
@@ -75,7 +79,9 @@ def joined(parts: Sequence[PatchDomain]) -> tuple[PatchDomain, ...]:
         before = by_length.get(length)
         if before is not None:
             pairs = np.concatenate([before.pairs, part.pairs + len(before.tokens)])
-            arrays = [np.concatenate([getattr(before, n), getattr(part, n)]) for n in ("tokens", "asked", "places")]
+            arrays = [
+                np.concatenate([getattr(before, n), getattr(part, n)]) for n in ("tokens", "mask", "donor_positions")
+            ]
             part = PatchDomain(arrays[0], arrays[1], pairs, arrays[2])
         by_length[length] = part
     return tuple(by_length.values())
@@ -97,32 +103,34 @@ def patch_domain(
         distinct = np.unique(np.array(group, dtype=np.int64), axis=0)
         if distinct.shape[1] and len(distinct) > 1 and len(parts) < LENGTHS:
             chosen = distinct[rng.permutation(len(distinct))[:words]]
-            asked = np.ones((len(chosen), chosen.shape[1] + 1), dtype=bool)
+            mask = np.ones((len(chosen), chosen.shape[1] + 1), dtype=bool)
             if isinstance(oracle, MeaningOracle):
-                asked = oracle.has_answer(chosen)
+                mask = oracle.has_answer(chosen)
             elif net.looks_ahead:  # the answer to the whole word
-                asked[:, :-1] = False
-            if asked.any():
-                parts.append(_paired(net, chosen, asked, rng))
+                mask[:, :-1] = False
+            if mask.any():
+                parts.append(_paired(net, chosen, mask, rng))
     if not parts:
         raise BuildRefused("there are no two words of one length to compare")
     return tuple(parts)
 
 
-def _paired(net: SequenceArchitecture, words: Ints, asked: Bools, rng: np.random.Generator) -> PatchDomain:
+def _paired(net: SequenceArchitecture, words: Ints, mask: Bools, rng: np.random.Generator) -> PatchDomain:
     """Return words with BOS in front, each with its donors."""
     count, length = len(words), words.shape[1] + net.pads
     tokens = with_pads(net, words)
     before = np.zeros((count, net.pads - 1), dtype=bool)
-    pairs, places = [], []
+    pairs, donor_positions = [], []
     for number in range(DONORS):
         step = 1 + int(rng.integers(count - 1))  # another word for every word
         pairs.append(np.stack([np.arange(count), (np.arange(count) + step) % count], axis=1))
         if number % 2:
-            places.append(np.stack([rng.permutation(length) for _ in range(count)]))
+            donor_positions.append(np.stack([rng.permutation(length) for _ in range(count)]))
         else:
-            places.append(np.tile(np.arange(length), (count, 1)))
-    return PatchDomain(tokens, np.concatenate([before, asked], axis=1), np.concatenate(pairs), np.concatenate(places))
+            donor_positions.append(np.tile(np.arange(length), (count, 1)))
+    return PatchDomain(
+        tokens, np.concatenate([before, mask], axis=1), np.concatenate(pairs), np.concatenate(donor_positions)
+    )
 
 
 def differs(output: Output, one: Floats, two: Floats) -> Bools:

@@ -1,4 +1,4 @@
-r"""Entangle a network: other weights with the same function, in which no part can be recognised, and the renaming.
+r"""Entangle a network: other weights with the same function, in which no part can be recognized, and the renaming.
 
 The residual stream is rotated by a random orthogonal matrix, after noise dimensions were added that all parts write to
 and none reads. Heads and units are permuted; queries and keys change basis ($W_Q A$, $W_K A^{-\top}$), values too

@@ -1,7 +1,7 @@
 r"""The parts of a transformer that write to the residual stream and read from it, as linear maps at named activations.
 
-A *writer* adds $aM$ to the stream, where $a$ is an activation: a token's row, a place's row, what a head has mixed,
-what a group of ReLU units says, an expert's output, a cell's state. A *port* is where a part reads: the queries, keys
+A *writer* adds $aM$ to the residual stream, where $a$ is an activation: the embedding of a token or a position, the
+output of a head, of ReLU units or of an expert, a cell's state. A *port* is where a part reads: the queries, keys
 and values of a head, the inputs of a group of units, of an expert, a router or a cell, the logits. It sees $xW$, with
 a norm of $x$ before where the network has one. So the path from a writer to a port is the one matrix $MW$.
 """
@@ -33,12 +33,12 @@ NOTHING = 1e-12  # of what two matrices could make: a product below this is zero
 
 @dataclass(frozen=True)
 class CircuitNode:
-    """One part: its block (each turn of a loop is a block of its own), its place in it, the units that it is."""
+    """One part: its block (each turn of a loop is a block of its own), its index in it, the units that it is."""
 
     name: str
     kind: NodeKind
     block: int | None = None
-    place: int | None = None
+    index: int | None = None
     units: tuple[int, ...] = ()
     about: str = ""
 
@@ -170,7 +170,7 @@ class _Parts:
         every = (Ellipsis,)
         self.nodes.append(CircuitNode("embed", "embedding", about="the row of each token"))
         self.writes("embed", 0, "hook_embed", every, one, self.array("embed.W_E"))
-        self.nodes.append(CircuitNode("pos", "positions", about="the row of each place"))
+        self.nodes.append(CircuitNode("pos", "positions", about="the embedding of each position"))
         self.writes("pos", 0, "hook_pos_embed", every, one, self.array("pos_embed.W_pos"))
         for turn, (index, block) in enumerate(net.turns):
             if block.heads:
@@ -199,7 +199,7 @@ class _Parts:
 
     def heads(self, turn: int, index: int) -> None:
         at, own = f"blocks.{turn}", f"blocks.{index}.attn"
-        names = {(label.block, label.place): label.name for label in self.labels.heads}
+        names = {(label.block, label.index): label.name for label in self.labels.heads}
         out = self.array(f"{own}.W_O")
         for place in range(len(out)):
             name = f"{at}.attn.head.{place}"

@@ -21,7 +21,7 @@ from vitrify.mechanisms.zoo import network
 from vitrify.net.architecture import Output
 from vitrify.net.folder import load, save
 
-VERSION = 1
+VERSION = 2
 QUESTION, ANSWER, RESULT = ("vitrify circuit question", "vitrify circuit answer", "vitrify circuit result")
 
 
@@ -99,7 +99,7 @@ def answer_json(puzzle: Puzzle) -> JsonObject:
         "digest": puzzle.wired.weights.digest,
         "edges": [[*edge, effect] for edge, effect in zip(puzzle.circuit.edges, puzzle.circuit.effects, strict=True)],
         "candidates": [list(edge) for edge in puzzle.wired.edges],
-        "kept": puzzle.circuit.faithfulness,
+        "faithfulness": puzzle.circuit.faithfulness,
         "about": dict(puzzle.about or {}),
         "entangled": None if puzzle.seed is None else {"seed": puzzle.seed, "renamed": dict(puzzle.renamed or {})},
     }

@@ -107,7 +107,7 @@ class LegalNextAnswer(Answer):
 class StatesAnswer(Answer):
     """The states of a recognizer, before any token and after each; `accept` is true if the last one accepts."""
 
-    kind = "recogniser"
+    kind = "recognizer"
     states: tuple[str, ...]
     accept: bool
 
@@ -184,7 +184,7 @@ class ImageAnswer(Answer):
         return {key: data[key] for key in data if key != "tokens" or self.source is None}
 
     def _fields(self) -> JsonObject:
-        return {"class": self.label, "logits": dict(self.logits), "found": dict(self.detections)}
+        return {"class": self.label, "logits": dict(self.logits), "detections": dict(self.detections)}
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def _answer(
     if output.kind == "values":
         return ValuesAnswer(tokens, dict(zip(output.symbols, logits[-1].tolist(), strict=True)))
     likeliest = tuple(symbols[logits.argmax(axis=-1)])
-    if output.kind == "recogniser":
+    if output.kind == "recognizer":
         return StatesAnswer(tokens, likeliest, likeliest[-1] in output.accepting)
     if output.kind == "class":
         return ClassAnswer(tokens, likeliest[positions], all_positions)
@@ -316,7 +316,7 @@ def _image_answer(weights: Weights[Convolutional], tokens: Sequence[str], planes
     if net.convolutions:
         last = len(net.convolutions) - 1
         layer, maps = net.convolutions[last], activations[f"conv.{last}.hook_post"][0]
-        features = [name for label in weights.labels.units if label.block == last for name in label.rows]
+        features = [name for label in weights.labels.units if label.block == last for name in label.unit_names]
         for name, feature_map in zip(features, maps, strict=False):
             corners = np.argwhere(feature_map > 0.5) * layer.stride - layer.pad
             detections |= {name: corners.tolist()} if len(corners) else {}

@@ -19,7 +19,7 @@ from vitrify.errors import FolderError
 from vitrify.parameters import Fault, NonNegative, Within, convert, sentences
 
 Reads = Literal["tokens", "vector", "rows", "image"]
-OutputKind = Literal["lm", "recogniser", "transducer", "next", "class", "values"]
+OutputKind = Literal["lm", "recognizer", "transducer", "next", "class", "values"]
 Scores = Literal["softmax", "log", "linear"]
 Record = Callable[[str, Array], None]
 Edit = Callable[[str, Array], Array]  # (name, input of a part) -> the value to use instead
@@ -39,7 +39,7 @@ class Output:
     """The meaning of the logits.
 
     `lm`: next-token probabilities; `scores` says whether the logits go through a softmax, are log-probabilities
-    already, or are weights that are divided by their sum. `recogniser`: the likeliest symbol is the automaton's state,
+    already, or are weights that are divided by their sum. `recognizer`: the likeliest symbol is the automaton's state,
     `accepting` ones say yes. `transducer`: one symbol each. `next`: a symbol may come next iff its logit is positive.
     `class`: the likeliest symbol is the answer. `values`: the logits are the answer, real numbers named by `symbols`,
     each within `error` of the right one.

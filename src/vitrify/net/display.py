@@ -40,7 +40,7 @@ def weights_card(weights: Weights[Architecture]) -> str:
         columns = ["space", "kind", "dimensions", "written", "proved error"]
         parts.append(folded(f"{len(rows)} named spaces", table(columns, rows, "spaces")))
     if labels.heads:
-        rows = [[f"{h.block}.{h.place}", h.name, h.writes, h.gap, h.kappa] for h in labels.heads]
+        rows = [[f"{h.block}.{h.index}", h.name, h.writes, h.gap, h.kappa] for h in labels.heads]
         parts.append(folded(f"{len(rows)} heads", table(["head", "does", "writes", "gap", "kappa"], rows, "heads")))
     if labels.units:
         rows = [[f"{u.block}.{u.part}", u.stop - u.start, u.name, ", ".join(u.writes)] for u in labels.units]
@@ -82,7 +82,7 @@ def _by_moment(trace: Trace) -> Iterator[tuple[int, list[SpaceLabel]]]:
 def _heads(trace: Trace) -> Iterator[tuple[str, Html]]:
     """Return the attention of every head, a row for each query and a column for each key."""
     tokens = trace.tokens[:TOKENS]
-    named = {(head.block, head.place): head.name for head in trace.weights.labels.heads}
+    named = {(head.block, head.index): head.name for head in trace.weights.labels.heads}
     for block, count in enumerate(trace.weights.architecture.heads_per_layer):
         for head in range(count):
             pattern = trace[f"blocks.{block}.attn.hook_pattern"][head][:TOKENS, :TOKENS]

@@ -39,28 +39,28 @@ class SpaceLine:
     dims: str
     born: int
     dies: int
-    given: str | None  # the content of an embedded space
+    content: str | None  # of an embedded space
 
 
 @dataclass(frozen=True)
 class HeadLines:
-    """A head: its block and index, its kind of attention, the keys it attends to (`looks`), the values it copies."""
+    """A head: its block and index, its kind of attention, the keys it attends to, the values it copies."""
 
-    place: str
+    location: str
     name: str
-    how: str
-    looks: tuple[str, ...]
+    attention: str
+    attends_to: tuple[str, ...]
     sink: str | None
-    brings: tuple[str, ...]
+    copies: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class UnitsLines:
-    """A run of hidden units: their purpose, a line for each unit, and the constant they add."""
+    """A run of hidden units: their location and purpose, a line for each unit, and the constant they add."""
 
-    place: str
+    location: str
     name: str
-    rows: tuple[str, ...]
+    lines: tuple[str, ...]
     always: str | None
     left_out: int
 
@@ -153,18 +153,18 @@ def _what(net: Architecture) -> str:
     if net.reads == "vector":
         reads = f"{len(net.inputs)} numbers at {net.max_length} positions"
     elif net.reads == "rows":
-        reads = f"a row of {len(net.inputs)} numbers at each of {net.max_length} positions"
+        reads = f"a vector of {len(net.inputs)} numbers at each of {net.max_length} positions"
     cells = sum(1 for block in net.blocks if block.cell)
-    how = f", {cells} of them with a recurrent cell," if cells else ""
-    how += f"{'' if how else ','} run {net.loops} times over," if net.loops > 1 else ""
-    return f"a transformer of {len(net.blocks)} layers{how} that reads {reads}; {answers} ({net.output.kind})"
+    details = f", {cells} of them with a recurrent cell," if cells else ""
+    details += f"{'' if details else ','} run {net.loops} times over," if net.loops > 1 else ""
+    return f"a transformer of {len(net.blocks)} layers{details} that reads {reads}; {answers} ({net.output.kind})"
 
 
 def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) -> HeadLines:
     net, name = weights.architecture, f"blocks.{label.block}.attn"
-    head = net.blocks[label.block].heads[label.place]
-    w_q, w_k, w_v, w_o = (dense(weights.arrays[f"{name}.W_{x}"][label.place]) for x in "QKVO")
-    b_q, b_v = weights.arrays[f"{name}.b_Q"][label.place], weights.arrays[f"{name}.b_V"][label.place]
+    head = net.blocks[label.block].heads[label.index]
+    w_q, w_k, w_v, w_o = (dense(weights.arrays[f"{name}.W_{x}"][label.index]) for x in "QKVO")
+    b_q, b_v = weights.arrays[f"{name}.b_Q"][label.index], weights.arrays[f"{name}.b_V"][label.index]
     inputs = sources(weights.labels, len(w_q), 2 * label.block, net.normed(2 * label.block))
     outputs = sources(weights.labels, w_o.shape[1], 2 * label.block + 1)
     key_scores = np.array(w_k @ b_q)  # the part of a score that depends on the key alone
@@ -176,28 +176,28 @@ def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) ->
     ]
     alone = sum(float(key_scores[s.dims[0]]) for s in inputs if s.name == "bos")
     keys = [s for s in inputs if s.name != "bos"]
-    looks = _pairs(weights, w_q, w_k, key_scores, inputs, keys)  # sets explained entries of key_scores to 0
+    attends_to = _pairs(weights, w_q, w_k, key_scores, inputs, keys)  # sets explained entries of key_scores to 0
     plain = terms_of(key_scores, keys)
     if plain:
-        looks.append(f"keys with the largest {added(plain)}")
+        attends_to.append(f"keys with the largest {added(plain)}")
     if head.window is not None:
-        looks.append("itself alone" if head.window == 1 else f"only the last {head.window} positions, with itself")
-    brings = copied(w_v @ w_o, b_v @ w_o, inputs, [s for s in outputs if s.name == label.writes] or outputs)
+        attends_to.append("itself alone" if head.window == 1 else f"only the last {head.window} positions, with itself")
+    copies = copied(w_v @ w_o, b_v @ w_o, inputs, [s for s in outputs if s.name == label.writes] or outputs)
     parts = [
         head.attention,
         f"ties {head.ties}" if head.attention == "hard" else "",
         head.mask if head.mask != "none" else "sees all",
     ]
-    beta = float(weights.arrays[f"{name}.beta"][label.place])
+    beta = float(weights.arrays[f"{name}.beta"][label.index])
     parts += [f"β {number(beta)}", f"gap {number(label.gap)}" if label.gap else "averages"]
     parts += [f"κ {number(label.kappa)}"] if label.kappa else []
     return HeadLines(
-        place=f"{label.block}.{label.place}",
+        location=f"{label.block}.{label.index}",
         name=label.name,
-        how=", ".join(part for part in parts if part),
-        looks=tuple(looks) or ("all that it sees, equally",),
+        attention=", ".join(part for part in parts if part),
+        attends_to=tuple(attends_to) or ("all that it sees, equally",),
         sink=f"BOS scores {added(bos, alone)}" if bos or alone else None,
-        brings=tuple(_cut(brings, shown)),
+        copies=tuple(_cut(copies, shown)),
     )
 
 
@@ -280,22 +280,22 @@ def _carried(w_c: Floats, stream: Sequence[Source]) -> list[Source]:
 
 def _units(weights: Weights[Architecture], label: UnitsLabel, shown: int | None) -> UnitsLines:
     layer = "layer" if weights.architecture.tag == "convolutional" else "MLP"
-    place = f"{layer} {label.block}" + ("" if label.part == "mlp" else f" {label.part.removeprefix('moe.')}")
-    place += f", units {label.start}–{label.stop - 1}"
+    location = f"{layer} {label.block}" + ("" if label.part == "mlp" else f" {label.part.removeprefix('moe.')}")
+    location += f", units {label.start}–{label.stop - 1}"
     count = label.stop - label.start
     if label.name == "erase":
-        return UnitsLines(place, "erase", (f"dimensions {runs(_erased(label))} are cleared for new spaces",), None, 0)
+        return UnitsLines(location, "erase", (f"clears dimensions {runs(_erased(label))} for new spaces",), None, 0)
     n_shown = count if shown is None else min(count, shown)
     arrow = f"{label.name}{' → ' + ', '.join(label.writes) if label.writes else ''}"
     name = f"blocks.{label.block}.{label.part}"
     if f"{name}.W_in" not in weights.arrays:  # channels of a convolution have only names
-        return UnitsLines(place, arrow, label.rows[:n_shown], None, count - n_shown)
+        return UnitsLines(location, arrow, label.unit_names[:n_shown], None, count - n_shown)
     inputs, outputs = _ends(weights, label)
     w_in, bias, w_out, constant = _matrices(weights, label, n_shown)
     units = [(w_in[:, i], float(bias[i]), w_out[i]) for i in range(n_shown)]
-    lines = _lines(units, inputs, outputs, label.rows, label.start)
+    lines = _lines(units, inputs, outputs, label.unit_names, label.start)
     targets = [s for s in outputs if s.name in label.writes]
-    return UnitsLines(place, arrow, tuple(lines), _changes(constant, targets) or None, count - n_shown)
+    return UnitsLines(location, arrow, tuple(lines), _changes(constant, targets) or None, count - n_shown)
 
 
 def _ends(weights: Weights[Architecture], label: UnitsLabel) -> tuple[list[Source], list[Source]]:
@@ -332,14 +332,14 @@ def _matrices(weights: Weights[Architecture], label: UnitsLabel, n_shown: int) -
 
 
 def _erased(label: UnitsLabel) -> list[int]:
-    return [int(row.rsplit(" ", 1)[1]) for row in label.rows]
+    return [int(row.rsplit(" ", 1)[1]) for row in label.unit_names]
 
 
 def _lines(
     units: Sequence[tuple[Floats, float, Floats]],
     inputs: Sequence[Source],
     outputs: Sequence[Source],
-    rows: tuple[str, ...],
+    unit_names: tuple[str, ...],
     start: int,
 ) -> list[str]:
     """Return a line for each unit: its condition and what it writes; unnamed units with one condition share a line."""
@@ -352,7 +352,8 @@ def _lines(
         changes = _changes(written, outputs) or "nothing"
         groups.append((first, i, when, written, f"{when} × ({changes})" if height is None else f"if {when}: {changes}"))
     names = [
-        rows[a] if rows else f"unit {start + a}" if a == b else f"units {start + a}–{start + b}" for a, b, *_ in groups
+        unit_names[a] if unit_names else f"unit {start + a}" if a == b else f"units {start + a}–{start + b}"
+        for a, b, *_ in groups
     ]
     return [f"{name}: {line}" for name, (*_, line) in zip(names, groups, strict=True)]
 
@@ -376,7 +377,7 @@ def _readout(weights: Weights[Architecture], shown: int | None) -> tuple[list[st
         last = len(net.moments) - 1
     inputs = sources(weights.labels, matrix.shape[0], last, normed)
     if not weights.labels.spaces and weights.labels.units:  # channels of a convolutional net
-        rows = weights.labels.units[-1].rows
+        rows = weights.labels.units[-1].unit_names
         inputs = [Source(row, None, (i,)) for i, row in enumerate(rows)] if len(rows) == matrix.shape[0] else inputs
     space = next((s for s in inputs if tuple(n.strip("=∋[]") for n in getattr(s.kind, "names", ())) == symbols), None)
     if space is not None and not np.any(bias):

@@ -22,19 +22,19 @@ def page(explanation: Explanation) -> Iterator[str]:
         yield from _strips(explanation)
     for head in explanation.heads:
         yield ""
-        yield from _folded(f"head {head.place}  ", f"{head.name}  [{head.how}]")
+        yield from _folded(f"head {head.location}  ", f"{head.name}  [{head.attention}]")
         for title, lines in (
-            ("looks for", head.looks),
+            ("attends to", head.attends_to),
             ("sink", [head.sink] if head.sink else []),
-            ("brings", head.brings),
+            ("copies", head.copies),
         ):
             for i, line in enumerate(lines):
                 yield from _folded(f"  {title if i == 0 else '':<10}", line)
     yield from _more("heads", explanation.left_out["heads"])
     for units in (*explanation.cells, *explanation.units):
         yield ""
-        yield from _folded("", f"{units.place}: {units.name}")
-        for line in units.rows:
+        yield from _folded("", f"{units.location}: {units.name}")
+        for line in units.lines:
             yield from _folded("  ", line)
         yield from _more("", units.left_out)
         if units.always:
@@ -60,7 +60,7 @@ def _strips(explanation: Explanation) -> Iterator[str]:
         marks = ["█" if s.born <= moment <= s.dies else "·" for moment in range(explanation.moments)]
         strip = marks[0] + "".join((" " if at % 2 else "") + mark for at, mark in enumerate(marks[1:], start=1))
         begin = f"  {_short(s.name, name):<{name}} {s.kind:<{kind}} {_short(s.dims, dims):<{dims}} "
-        yield from _folded(begin, f"{strip}  {s.given or ''}".rstrip())
+        yield from _folded(begin, f"{strip}  {s.content or ''}".rstrip())
     yield from _more("spaces", explanation.left_out["spaces"])
     yield f"  (e: after embedding, {title}, m: after the MLP; █ where the space holds its value)"
 

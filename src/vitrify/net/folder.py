@@ -27,7 +27,7 @@ from vitrify.net.labels import MAX_PROBLEMS, label_problems, labels_from_json, l
 from vitrify.net.sparse import Stack, is_sparse
 from vitrify.net.weights import Weights, has_positions
 
-FORMAT = 1
+FORMAT = 2
 DENSE_ONLY = ("conv.", "dense.")  # layers of convolutional nets
 MAX_JSON_BYTES = 1 << 28  # of config.json or labels.json; the largest that were built take 50 MB
 
@@ -250,8 +250,8 @@ def card(weights: Weights[Architecture]) -> str:
     net, size, about = weights.architecture, weights.sizes, weights.about
     facts = "\n".join(f"| {key} | {value} |" for key, value in about.items())
     rows = "".join(
-        f"| {head.block}.{head.place} | {head.name} | {head.writes} | {_number(head.gap)} | {_number(head.kappa)} | "
-        f"{_number(float(weights.arrays[f'blocks.{head.block}.attn.beta'][head.place]))} |\n"
+        f"| {head.block}.{head.index} | {head.name} | {head.writes} | {_number(head.gap)} | {_number(head.kappa)} | "
+        f"{_number(float(weights.arrays[f'blocks.{head.block}.attn.beta'][head.index]))} |\n"
         for head in weights.labels.heads
     )
     title = "| head | does | writes | gap | kappa | beta |\n| --- | --- | --- | --- | --- | --- |\n"

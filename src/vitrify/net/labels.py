@@ -20,7 +20,7 @@ MAX_PROBLEMS = 8  # in one message
 # Moments of a run: 0 after embedding, 2i+1 after the attention (or recurrence) of block i, 2i+2 after its MLP.
 
 
-Looks = int | Literal["last", "first", "all"]
+AttendsTo = int | Literal["last", "first", "all"]
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ class SpaceLabel:
 class HeadLabel:
     r"""The purpose of a head, and the gap between its scores.
 
-    `gap` is the smallest lead of the keys that should win, before $\beta$; None when the head averages. `kappa` is the
-    largest score over the gap. `beta_min` is the smallest $\beta$ that keeps the output error within `tolerance`.
-    `looks` says which of the keys that match equally well is read: so many places back (a number; a pad where there is
-    no such place), the `last`, the `first`, or `all` of them.
+    `gap` is the smallest margin of the keys that should win, before $\beta$; None when the head averages. `kappa` is
+    the largest score over the gap. `beta_min` is the smallest $\beta$ that keeps the output error within `tolerance`.
+    `attends_to` says which of the keys that match equally well is read: the one at a fixed distance back (a number; a
+    pad where there is no such position), the `last`, the `first`, or `all` of them.
     """
 
     name: str
     block: int
-    place: int
+    index: int
     writes: str
     gap: float | None = None
     kappa: float | None = None
     beta_min: float | None = None
     tolerance: float | None = None
-    looks: Looks | None = None
+    attends_to: AttendsTo | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class UnitsLabel:
     start: int
     stop: int
     writes: tuple[str, ...]
-    rows: tuple[str, ...] = ()
+    unit_names: tuple[str, ...] = ()
     part: str = "mlp"
 
 
@@ -125,7 +125,7 @@ def _label(kind: Any, data: Any, keys: Keys, faults: list[Fault]) -> Any:
     entries = data if isinstance(data, dict) else {}
     values: JsonObject = {
         name: tuple(entries[name])
-        for name, each in (("dims", int), ("writes", str), ("rows", str))
+        for name, each in (("dims", int), ("writes", str), ("unit_names", str))
         if type(entries.get(name)) is list and all(type(entry) is each for entry in entries[name])
     }
     if kind is SpaceLabel:
@@ -168,20 +168,22 @@ def label_problems(labels: Labels, net: Architecture) -> list[str]:
                 problems.append(f"spaces {first!r} and {second!r} share dimension {dim} at moment {begins}")
     for head in labels.heads:
         numbers = [head.gap, head.kappa, head.beta_min, head.tolerance]
-        if not 0 <= head.block < len(net.heads_per_layer) or not 0 <= head.place < net.heads_per_layer[head.block]:
-            problems.append(f"head {head.name!r} is not a head of the network: {head.block}.{head.place}")
+        if not 0 <= head.block < len(net.heads_per_layer) or not 0 <= head.index < net.heads_per_layer[head.block]:
+            problems.append(f"head {head.name!r} is not a head of the network: {head.block}.{head.index}")
         if any(number is not None and not math.isfinite(number) for number in numbers):
             problems.append(f"head {head.name!r} has a number that is not finite")
-        if isinstance(head.looks, int) and head.looks < 0:
-            problems.append(f"head {head.name!r} can't attend {head.looks} positions back")
+        if isinstance(head.attends_to, int) and head.attends_to < 0:
+            problems.append(f"head {head.name!r} can't attend {head.attends_to} positions back")
     shapes = net.shapes()
     for units in labels.units:
         by_layer = dict(enumerate(net.units_per_layer)) if not hasattr(net, "moments") else {}
         (count,) = shapes.get(f"blocks.{units.block}.{units.part}.b_in", (by_layer.get(units.block, 0),))
         if not 0 <= units.start <= units.stop <= count:
             problems.append(f"units {units.name!r} are {units.start} to {units.stop} of {count} in block {units.block}")
-        if units.rows and len(units.rows) != units.stop - units.start:
-            problems.append(f"units {units.name!r} are {units.stop - units.start}, and {len(units.rows)} have a name")
+        if units.unit_names and len(units.unit_names) != units.stop - units.start:
+            problems.append(
+                f"units {units.name!r} are {units.stop - units.start}, and {len(units.unit_names)} have a name"
+            )
     return problems
 
 

@@ -44,7 +44,7 @@ class Trace:
     def attention(self, block: int, head: int) -> str:
         """Return one head's attention as text: a row per query, a column per key, darker where the weight is larger."""
         pattern = self[f"blocks.{block}.attn.hook_pattern"][head]
-        label = next((h for h in self.weights.labels.heads if (h.block, h.place) == (block, head)), None)
+        label = next((h for h in self.weights.labels.heads if (h.block, h.index) == (block, head)), None)
         width = max(len(token) for token in self.tokens)
         lines = [f"block {block} head {head}" + (f": {label.name}" if label else "")]
         for token, row in zip(self.tokens, pattern, strict=True):

@@ -288,12 +288,12 @@ def normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> R
         split = _picked(x, alike)
         if len(alike) > size:  # several groups; a reshape would cost a compiled program more than it seems
             split = split.reshape(*x.shape[:-1], -1, size)
-        centred = split - split.mean(axis=-1, keepdims=True)
-        variance = (centred * centred).mean(axis=-1, keepdims=True) + net.eps
+        centered = split - split.mean(axis=-1, keepdims=True)
+        variance = (centered * centered).mean(axis=-1, keepdims=True) + net.eps
         if not net.eps:  # no root of 0: it has no finite gradient
             variance = xp.where(variance > 0, variance, 1.0)
         root = xp.sqrt(variance)
-        unit = centred * (1 / root) if net.eps else centred / root  # quicker, or exact where the root is
+        unit = centered * (1 / root) if net.eps else centered / root  # quicker, or exact where the root is
         parts.append(unit.reshape(*x.shape[:-1], -1))
         dims += alike
     order = [dim for group in groups for dim in group]

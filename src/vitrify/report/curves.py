@@ -31,15 +31,15 @@ def look(follower: Follower, query: str = "", sweep: str = "", quantity: str = "
     try:
         records = follower.records(query)
     except StoreError as error:  # it may be made later
-        return {"said": str(error), "sweeps": [], "chosen": None}
+        return {"message": str(error), "sweeps": [], "chosen": None}
     sweeps = _sweeps(records)
     listed = [_sweep(name, own) for name, own in sweeps.items()]
     if not sweeps:
         message = "no run yet: train something with this store" if not query else "no run is like that"
-        return {"said": message, "sweeps": [], "chosen": None}
+        return {"message": message, "sweeps": [], "chosen": None}
     running = [one["name"] for one in listed if one["states"].get("running")]
     name = sweep if sweep in sweeps else (running or [one["name"] for one in listed])[-1]
-    return {"said": "", "sweeps": listed, "chosen": _chosen(follower, name, sweeps[name], quantity)}
+    return {"message": "", "sweeps": listed, "chosen": _chosen(follower, name, sweeps[name], quantity)}
 
 
 def _sweeps(records: Iterable[Record]) -> dict[str, list[Record]]:

@@ -30,7 +30,7 @@ from vitrify.report.evidence import SOURCES
 
 DRAWN_BY = ("learn/figures.py", "report/figures.py")
 SMALL = 360  # pixels that the small picture is wide
-COLOURS = 64  # of the small picture
+COLORS = 64  # of the small picture
 Artist: TypeAlias = Any  # a figure of matplotlib, axes, or anything that is drawn on them
 Entry: TypeAlias = tuple[Artist, Artist, Artist]  # of a legend: its axes, the text, the sign
 MAX_PLANES, MAX_SUBJECTS, MAX_LETTERS = 4, 30, 44  # the last of the name of a subject
@@ -96,7 +96,7 @@ def drawn(headline: Headline, outcome: Outcome) -> Drawing:
         with made(lambda: glance(outcome.evidence)) as figure:
             figure.savefig(small, format="png", dpi=SMALL / figure.get_figwidth())
     text = json.dumps(points, ensure_ascii=False, separators=(",", ":"))
-    return Drawing(_inline(image.getvalue().decode()), text.replace("<", "\\u003c"), _fewer_colours(small.getvalue()))
+    return Drawing(_inline(image.getvalue().decode()), text.replace("<", "\\u003c"), _fewer_colors(small.getvalue()))
 
 
 def _named(figure: Artist) -> Iterator[tuple[str, tuple[Artist, Artist]]]:
@@ -179,10 +179,10 @@ def _label(artist: Artist, entries: Sequence[Entry]) -> str:
     own = str(artist.get_label())
     if own and not own.startswith("_"):
         return own
-    colour, style = _look(artist)
+    color, style = _look(artist)
     signs = [(plane is artist.axes, _look(handle), text.get_text()) for plane, text, handle in entries]
     for near, parts in product((True, False), (2, 1)):  # first those of its own axes, and by colour and style
-        fits = [caption for here, look, caption in signs if here >= near and look[:parts] == (colour, style)[:parts]]
+        fits = [caption for here, look, caption in signs if here >= near and look[:parts] == (color, style)[:parts]]
         if fits:
             return str(fits[0]) if len(set(fits)) == 1 else ""
     return ""
@@ -225,13 +225,13 @@ def _inline(svg: str) -> str:
     return svg.replace("*{stroke", ".plot *{stroke", 1)
 
 
-def _fewer_colours(png: bytes) -> bytes:
+def _fewer_colors(png: bytes) -> bytes:
     """The same picture with few colours, a quarter as large."""
     from PIL import Image
 
     out = BytesIO()
     with Image.open(BytesIO(png)) as picture:
-        picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(out, format="png", optimize=True)
+        picture.convert("RGB").quantize(COLORS, Image.Quantize.MAXCOVERAGE).save(out, format="png", optimize=True)
     return out.getvalue()
 
 

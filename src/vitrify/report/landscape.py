@@ -37,7 +37,7 @@ EDGE = 2.5  # e and w are drawn from -EDGE to EDGE
 SURFACE, BASINS = 81, 160  # points of the grids along each side; of the second none has e = 0, which stays as it is
 SEEDS, STRIDE, STRIDES = 12, 0.05, 9  # flow lines: so many along each side, steps of that length, so many each way
 UNTIL, MOMENTS = 1e4, 160  # the time to which a path is followed, and how often it is kept
-REST = 1e-8  # the norm of the gradient at which a path has come to rest, as in `learn/flow.py`
+MIN_GRADIENT = 1e-8  # gradient norm below which a path counts as converged, as in `learn/flow.py`
 MIN_P, MAX_P = 0.01, 0.99  # of p and q
 EVEN = 1e-9  # how near to 1 p + q must be to count as 1
 FILE = Path(__file__).parent / "bit_chain_runs.json"
@@ -125,7 +125,7 @@ def _chosen(p: float, q: float, *others: float) -> None:
 
 
 def surface(key: str, p: float, q: float, third: float | None = None) -> JsonObject:
-    """The plane of e and w: the loss, where each start ends, flow lines, and the places where the flow rests."""
+    """The plane of e and w: the loss, where each start ends, flow lines, and the critical points."""
     form = form_of(key)
     at = form.first if third is None else third
     _chosen(p, q, at)
@@ -151,8 +151,8 @@ def surface(key: str, p: float, q: float, third: float | None = None) -> JsonObj
         "share": float(stuck.mean()),
         "lines": _lines(form, at, p, q),
         "goals": _goals(form, at, p, q),
-        "places": places(key, p, q, at),
-        "said": _said_of_plane(form, at, p, q) + (note if form.third else ""),
+        "critical_points": critical_points(key, p, q, at),
+        "caption": _plane_caption(form, at, p, q) + (note if form.third else ""),
     }
 
 
@@ -171,13 +171,13 @@ def _lines(form: LowRankForm, at: float, p: float, q: float) -> list[list[list[f
 
 
 def _stride(form: LowRankForm, point: Array, p: float, q: float, length: float) -> Array:
-    """One step of a given length along the part of the flow that stays in the plane; where it rests, none."""
+    """One step of a given length along the part of the flow that stays in the plane; at a critical point, none."""
 
     def unit(where: Array) -> Array:
         down = form.downhill(where, p, q)
         down[2] = 0.0
         norm = np.linalg.norm(down, axis=0)
-        return np.where(norm > REST, down / np.maximum(norm, REST), 0.0)
+        return np.where(norm > MIN_GRADIENT, down / np.maximum(norm, MIN_GRADIENT), 0.0)
 
     half = point + length / 2 * unit(point)
     return point + length * unit(half)
@@ -205,8 +205,8 @@ def _goals(form: LowRankForm, at: float, p: float, q: float) -> list[list[list[f
     return goals
 
 
-def places(key: str, p: float, q: float, third: float) -> list[JsonObject]:
-    """Where the flow can rest, by name: what kind of place it is, and its loss."""
+def critical_points(key: str, p: float, q: float, third: float) -> list[JsonObject]:
+    """Return the critical points of the flow: their names, kinds and losses."""
     form = form_of(key)
     alone, rate = bit_chain.alone(p, q), bit_chain.rate(p, q)
     where = {"tied": "e² (1 + 2w|w|)", "attention": "e² (1 + 2w|w|) (1 + c)", "untied": "e a (1 + 2w|w|)"}[key]
@@ -216,21 +216,21 @@ def places(key: str, p: float, q: float, third: float) -> list[JsonObject]:
         return [minima[0] | {"name": "the last bit says nothing", "where": f"{where} = 0"}]
     if key == "untied":
         here = "" if third == 0 else f"; not in this slice, which has a = {third:g}"
-        return [*minima, _place("e = a = 0" + here, "saddle", alone, [-EDGE, EDGE] if third == 0 else None)]
+        return [*minima, _critical_point("e = a = 0" + here, "saddle", alone, [-EDGE, EDGE] if third == 0 else None)]
     up = (1 - p - q) * (1 + third if form.third else 1)  # the sign of what e² is to become, times the gain
     for low, high, sign in ((bit_chain.CRITICAL, EDGE, 1), (-EDGE, bit_chain.CRITICAL, -1)):
         kind = "bad local minimum" if up * sign < 0 else "saddle"
         at = f"e = 0, w {'>' if sign > 0 else '<'} −0.707"
-        minima.append(_place(at, kind if up else "saddle", alone, [low, high]))
-    return [*minima, _place("e = 0, w = −0.707", "saddle", alone, [bit_chain.CRITICAL, bit_chain.CRITICAL])]
+        minima.append(_critical_point(at, kind if up else "saddle", alone, [low, high]))
+    return [*minima, _critical_point("e = 0, w = −0.707", "saddle", alone, [bit_chain.CRITICAL, bit_chain.CRITICAL])]
 
 
-def _place(where: str, kind: str, loss: float, w: list[float] | None) -> JsonObject:
-    return {"name": "nothing is read", "where": where, "kind": kind, "loss": loss, "w": w}
+def _critical_point(where: str, kind: str, loss: float, w: list[float] | None) -> JsonObject:
+    return {"name": "the input is ignored", "where": where, "kind": kind, "loss": loss, "w": w}
 
 
 def path(key: str, p: float, q: float, e: float, w: float, third: float | None = None) -> JsonObject:
-    """The gradient flow from one start: its way, its loss over time, and the name of the place where it ends."""
+    """The gradient flow from one start: its way, its loss over time, and the kind of critical point where it ends."""
     from scipy.integrate import solve_ivp
 
     form = form_of(key)
@@ -246,24 +246,24 @@ def path(key: str, p: float, q: float, e: float, w: float, third: float | None =
         raise InputError(f"the flow from e = {e:g}, w = {w:g} can't be followed: begin elsewhere")
     way = solved.y
     speed = np.linalg.norm(form.downhill(way, p, q), axis=0)
-    last = int(np.argmax(speed <= REST)) if (speed <= REST).any() else len(times) - 1
+    last = int(np.argmax(speed <= MIN_GRADIENT)) if (speed <= MIN_GRADIENT).any() else len(times) - 1
     loss = bit_chain.profile(form.contrast(*way), p, q)[: last + 1]
     end = ending(form, e, w, at, p, q)
-    rests = bool(speed[last] <= REST)
+    converged = bool(speed[last] <= MIN_GRADIENT)
     return {
         "start": {"e": e, "w": w, "third": at},
         "end": {"e": float(way[0, last]), "w": float(way[1, last]), "third": float(way[2, last])},
         "kind": end,
-        "rests": rests,
+        "converged": converged,
         "times": [float(f"{t:.4g}") for t in times[: last + 1]],
         "loss": [float(f"{value:.7g}") for value in loss],
         "way": np.round(way[:2, : last + 1].T, 4).tolist(),
-        "said": _said_of_path(form, e, w, at, p, q, end, float(loss[-1]), rests),
+        "caption": _path_caption(form, e, w, at, p, q, end, float(loss[-1]), converged),
     }
 
 
 def ending(form: LowRankForm, e: float, w: float, third: float, p: float, q: float) -> str:
-    """The kind of the place where the flow from a start ends."""
+    """The kind of critical point where the flow from a start ends."""
     if not form.trapped(e, w, third, p, q):
         return "global minimum"
     if form.key == "untied":
@@ -273,7 +273,7 @@ def ending(form: LowRankForm, e: float, w: float, third: float, p: float, q: flo
     return "bad local minimum" if curvature > 0 and closed else "saddle"
 
 
-def _said_of_plane(form: LowRankForm, at: float, p: float, q: float) -> str:
+def _plane_caption(form: LowRankForm, at: float, p: float, q: float) -> str:
     alone, rate = bit_chain.alone(p, q), bit_chain.rate(p, q)
     if abs(p + q - 1) < EVEN:
         return f"p + q = 1: the last bit says nothing about the next, and no loss is below H(π) = {alone:.4f} nats."
@@ -281,27 +281,27 @@ def _said_of_plane(form: LowRankForm, at: float, p: float, q: float) -> str:
     first = f"p + q = {p + q:.2f} is {'above' if above else 'below'} 1"
     if form.key == "untied":
         return (
-            f"{first}. Without tying, not reading (e = a = 0, loss H(π) = {alone:.4f}) is a saddle on both sides of "
-            f"p + q = 1: every start leads to the entropy rate {rate:.4f}, but those on the lines e = ±a."
+            f"{first}. Without tying, ignoring the input (e = a = 0, loss H(π) = {alone:.4f}) is a saddle on both "
+            f"sides of p + q = 1: every start leads to the entropy rate {rate:.4f}, but those on the lines e = ±a."
         )
     small = "is a bad local minimum" if above != (1 + at < 0 and form.third is not None) else "is a saddle"
     return (
-        f"{first}: not reading, at e = 0 and w > −0.707 where small starts lie, {small}. Its loss is "
+        f"{first}: ignoring the input, at e = 0 and w > −0.707 where small starts lie, {small}. Its loss is "
         f"H(π) = {alone:.4f} nats a bit, {alone - rate:.4f} above the entropy rate {rate:.4f}."
     )
 
 
-def _said_of_path(
-    form: LowRankForm, e: float, w: float, at: float, p: float, q: float, end: str, loss: float, rests: bool
+def _path_caption(
+    form: LowRankForm, e: float, w: float, at: float, p: float, q: float, end: str, loss: float, converged: bool
 ) -> str:
     start = f"e = {e:.2f}, w = {w:.2f}" + (f", {form.third} = {at:.2f}" if form.third else "")
     above = loss - bit_chain.rate(p, q)
     reads = end == "global minimum" and abs(p + q - 1) >= EVEN
-    what = "reads the last bit" if reads else "reads nothing, and says how often a 1 comes up"
-    rest = "" if rests else f"; it is still on its way at time {UNTIL:,.0f}"
+    what = "reads the last bit" if reads else "ignores the input, and predicts the frequency of 1"
+    still = "" if converged else f"; it is still on its way at time {UNTIL:,.0f}"
     return (
         f"From {start} the flow leads to a {end}: the network {what}. "
-        f"Its loss is {loss:.4f}, {above:.4f} above the entropy rate{rest}."
+        f"Its loss is {loss:.4f}, {above:.4f} above the entropy rate{still}."
     )
 
 

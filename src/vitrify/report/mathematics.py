@@ -41,7 +41,7 @@ def markup(text: str, claims: Container[str] = (), root: str = "") -> Markup:
         if formula:
             pieces.append(mathml(formula))
         elif code:
-            linked = f'<a href="{root}claims/{code}.html">{said(code)}</a>'
+            linked = f'<a href="{root}claims/{code}.html">{sentence_of(code)}</a>'
             pieces.append(linked if code in claims else f"<code>{escape(code)}</code>")
         elif stressed:
             pieces.append(f"<em>{escape(stressed)}</em>")
@@ -71,10 +71,10 @@ def mathml(formula: str) -> str:
     return markup if balanced and "\\" not in left else f"<code>{escape(formula)}</code>"
 
 
-def said(name: str) -> str:
+def sentence_of(name: str) -> str:
     """The name of a claim as a sentence.
 
-    >>> said("any_automaton_runs_in_log_depth")
+    >>> sentence_of("any_automaton_runs_in_log_depth")
     'Any automaton runs in log depth'
     """
     words = name.replace("_", " ")

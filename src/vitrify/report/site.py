@@ -20,7 +20,7 @@ from vitrify.optional import need
 from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
 from vitrify.report.figures import Drawing, Drawings
 from vitrify.report.frame import STATIC, page
-from vitrify.report.mathematics import markup, said
+from vitrify.report.mathematics import markup, sentence_of
 from vitrify.report.recorded import written
 from vitrify.report.tables import by_subject, criteria, line, tables
 from vitrify.report.wording import duration, number
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 VERDICTS = ("holds", "fails", "undecided", "being checked", "could not be checked", "not recorded here")
 TEASERS = 2  # quantities of a claim that the index shows
 REFRESH = 15  # seconds after which an index that is not complete is read again
-SURVEY = "the_published_map_of_classes_follows_from_its_rows"
+SURVEY = "the_published_map_of_language_classes_follows_from_the_claims"
 ARCHITECTURES = "each_architecture_learns_what_its_theorems_allow"
 SIGNS = {"yes": "holds", "no": "no", "no, if": "undecided", "not known here": "pending"}
 SHORT = {
@@ -109,7 +109,7 @@ class Site:
         expected = "trained" if row.headline.fields.get("learned") else row.headline.fields.get("certified")
         return {
             "name": row.name,
-            "said": said(row.name),
+            "sentence": sentence_of(row.name),
             "id": row.id,
             "title": markup(row.headline.title, self.rows, root),
             "standing": row.headline.fields["standing"],
@@ -144,7 +144,7 @@ class Site:
             "checked": SECTIONS["Checked"],
             "saboteur": SECTIONS["Saboteur"],
             "criteria": criteria(row.outcome.evidence) if row.outcome else [],
-            "drawing": drawing and _labelled(drawing, said(name)),
+            "drawing": drawing and _labeled(drawing, sentence_of(name)),
             "own_figure": bool(row.outcome and row.outcome.evidence.figures),
             "outcome": row.outcome,
             "provenance": _provenance(row),
@@ -158,7 +158,7 @@ class Site:
         return markup(row.headline.section(word), self.rows, "../")
 
 
-def _labelled(drawing: Drawing, name: str) -> JsonObject:
+def _labeled(drawing: Drawing, name: str) -> JsonObject:
     """A drawing to stand in a page, with words for those who can't see it."""
     markupsafe = need("markupsafe", "report")
     label = markupsafe.escape(f"{name}: the figure of its evidence")
@@ -192,9 +192,9 @@ def survey(rows: Mapping[str, AtlasEntry]) -> JsonObject:
         line = []
         for problem in PROBLEMS:
             cell = cells[model, problem]
-            rests = [_claim(rows, name, key) for name, key in zip(cell.claims, cell.claim_ids, strict=True)]
-            shaken = [claim for claim in rests if claim["verdict"] in ("fails", "undecided")]
-            line.append({"cell": cell, "sign": SIGNS[cell.verdict], "rests": rests, "shaken": shaken})
+            claims = [_claim(rows, name, key) for name, key in zip(cell.claims, cell.claim_ids, strict=True)]
+            shaken = [claim for claim in claims if claim["verdict"] in ("fails", "undecided")]
+            line.append({"cell": cell, "sign": SIGNS[cell.verdict], "claims": claims, "shaken": shaken})
         lines.append({"model": model, "within": WITHIN.get(model), "cells": line})
     return {"problems": PROBLEMS, "lines": lines, "outside": OUTSIDE, "claim": _claim(rows, SURVEY, "B9")}
 
@@ -247,7 +247,7 @@ def _claim(rows: Mapping[str, AtlasEntry], name: str, claim_id: str) -> JsonObje
     known = rows.get(name)
     return {
         "id": claim_id,
-        "said": said(name),
+        "sentence": sentence_of(name),
         "address": f"claims/{name}.html" if known else None,
         "verdict": known.verdict if known else "not on this site",
     }

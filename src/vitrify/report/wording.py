@@ -88,10 +88,10 @@ def _margins(data: JsonMapping) -> str:
     if not data["holds"]:
         return f"margins not proved: {data['reason']}"
     condition = f", given that {' and '.join(data['assumed'])}" if data["assumed"] else ""
-    lead = "" if data["lead"] is None else f", and the best answer leads by at least {data['lead']:.3g} more"
+    margin = "" if data["margin"] is None else f", with a margin of at least {data['margin']:.3g} after that error"
     return (
         f"proved for every word of length 1 to {data['max_length']}{condition}: in each head the best keys win, and "
-        f"the logits are within {data['error']:.3g} of those of exact selection{lead}"
+        f"the logits are within {data['error']:.3g} of those of exact selection{margin}"
     )
 
 

@@ -49,7 +49,7 @@ class CausalGraph(Sandbox):
     Members of one program may have different trees, any of `trees`: that of number `tree` is drawn by `task` + `tree`.
     """
 
-    PREDICTORS = ("unigram", "neighbours")
+    PREDICTORS = ("unigram", "neighbors")
     TRACED = ("tree",)
 
     graph: Family = "tree"
@@ -117,7 +117,7 @@ class CausalGraph(Sandbox):
         """Return the frequencies of the symbols so far, with add-one smoothing."""
         return self._last(jax.nn.one_hot(example.tokens[: len(self.parents)], self.states).sum(axis=0) + 1.0)
 
-    def neighbours(self, example: Example) -> LogProbs:
+    def neighbors(self, example: Example) -> LogProbs:
         """Return the frequencies of symbols right after occurrences of the last query token, ignoring the graph."""
         seen = example.tokens[: len(self.parents)]
         matched = (seen[:-1] == example.tokens[-1]).astype(jnp.float32)

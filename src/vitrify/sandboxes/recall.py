@@ -82,7 +82,7 @@ class RecallSandbox(Defined, Exact):
         tokens = jnp.concatenate([pairs, rest]).at[places].set(keys, unique_indices=True)
         targets = jnp.zeros(self.length + 1, jnp.int32).at[places + 1].set(values, unique_indices=True)
         weight = jnp.zeros(self.length + 1).at[places + 1].set(1.0, unique_indices=True)
-        return Example(tokens, targets, weight, {"place": places})
+        return Example(tokens, targets, weight, {"position": places})
 
     def right(self, tokens: Array) -> Array:
         """The value of the pair with this key."""

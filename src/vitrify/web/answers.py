@@ -30,25 +30,25 @@ class AnswerJudge:
         assert isinstance(questions, WordCheck | PointCheck)
         self.check = questions
 
-    def beside(self, trace: Trace, words: list[str], place: int) -> JsonObject:
-        """The answers along a run; `place` is the position whose answer is told symbol by symbol.
+    def beside(self, trace: Trace, words: list[str], position: int) -> JsonObject:
+        """The answers along a run; `position` is the one whose answer is given symbol by symbol.
 
         `right` says for every answer whether the oracle lets it pass, null where nothing is asked.
         """
         logits, output = self._logits(trace), self.net.output
         first = self.net.pads - 1 if self.net.reads == "tokens" else 0  # the position of the first answer
-        rows = said(output, logits)
+        rows = answers_of(output, logits)
         right, passes = self._judged(trace, words, logits)
-        at = min(max(place - first, 0), len(rows) - 1)
+        at = min(max(position - first, 0), len(rows) - 1)
         accepts = output.symbols[int(rows[-1].argmax())] in output.accepting
         return {
             "kind": output.kind,
             "first": first,
-            "said": [_short(output, row, listed=self.net.reads == "rows") for row in rows],
+            "answers": [_short(output, row, listed=self.net.reads == "rows") for row in rows],
             "right": passes,
             "at": at,
             "detail": _detail(output, rows[at], right[at], logits[at]),
-            "accepts": accepts if output.kind == "recogniser" else None,
+            "accepts": accepts if output.kind == "recognizer" else None,
         }
 
     def _logits(self, trace: Trace) -> Floats:
@@ -97,8 +97,8 @@ DRAWN = 4  # sentences of which the longest is suggested
 RANDOM = 6  # tokens where the spec has none to suggest
 
 
-def said(output: Output, logits: Floats) -> Floats:
-    """Answers in the form of `Oracle.right`: chances, 1 for each symbol that is said, or numbers."""
+def answers_of(output: Output, logits: Floats) -> Floats:
+    """Answers in the form of `Oracle.right`: probabilities, 1 for each chosen symbol, or numbers."""
     if output.kind == "values":
         return logits
     rows = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]

@@ -63,7 +63,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
     site: WebApp = request.app.state.site
-    return site.page("refused.html.j2", "", error.status_code, said=error.detail)
+    return site.page("refused.html.j2", "", error.status_code, message=error.detail)
 
 
 def loopback(host: str) -> bool:

@@ -66,7 +66,7 @@ def router(site: WebApp) -> APIRouter:
                     try:
                         now = await asyncio.to_thread(found, query, sweep, quantity, now)
                     except HTTPException as error:
-                        now = (None, json.dumps({"said": error.detail, "sweeps": [], "chosen": None}))
+                        now = (None, json.dumps({"message": error.detail, "sweeps": [], "chosen": None}))
                     if now[1] != event:
                         spoken = time.monotonic()
                         yield _event(now[1])

@@ -156,15 +156,17 @@ def _numbered(word: str) -> Name:
 
 
 def _heads(weights: Weights[Architecture], block: int) -> Name:
-    named = {label.place: label.name for label in weights.labels.heads if label.block == block}
+    named = {label.index: label.name for label in weights.labels.heads if label.block == block}
     return lambda place: f"head {named.get(place, place)}"
 
 
 def _units(weights: Weights[Architecture], block: int, name: str) -> Name:
     own = unit_labels(weights, block, ".".join(name.split(".")[2:-1]))
 
-    def told(unit: int) -> str:
+    def named(unit: int) -> str:
         label = label_at(own, unit)
-        return f"unit {unit}" + (f", {label.rows[unit - label.start] if label.rows else label.name}" if label else "")
+        return f"unit {unit}" + (
+            f", {label.unit_names[unit - label.start] if label.unit_names else label.name}" if label else ""
+        )
 
-    return told
+    return named

@@ -63,7 +63,7 @@ class RunRequest(Strict):
 
     words: Words
     stop: Annotated[int, Field(ge=0)] = 0
-    place: Annotated[int, Field(ge=0)] | None = None
+    position: Annotated[int, Field(ge=0)] | None = None
 
 
 class WriteRequest(Strict):
@@ -138,7 +138,7 @@ class Desk:
         self.specs.put(made)
         try:
             await receive(request, made.path, self.site.settings.upload)
-            question = WebQuestion("read", {"path": str(made.path), "given": name})
+            question = WebQuestion("read", {"path": str(made.path), "file_name": name})
             facts = await self.ask(self.site.builders, question, self.site.settings.seconds / 4)
         except BaseException:
             self.specs.drop(made.key)
@@ -149,13 +149,13 @@ class Desk:
         """Begin to build a net."""
         spec = there(self.specs.take(owner, wanted.spec), "this spec is no longer here: give it again")
         folder = self.folder()
-        files = {"path": str(spec.path), "given": spec.name, "folder": str(folder)}
+        files = {"path": str(spec.path), "file_name": spec.name, "folder": str(folder)}
         question = WebQuestion("build", files | {"construction": wanted.construction, "options": wanted.options})
 
         async def work(progress: Progress) -> JsonObject:
             facts = await self.site.builders.answer(question, progress)
             net = self.nets.put(Net(owner, folder))
-            return {"net": net.key, "given": spec.name} | facts
+            return {"net": net.key, "file_name": spec.name} | facts
 
         return self._started(owner, work)
 
@@ -281,7 +281,7 @@ def router(site: WebApp) -> APIRouter:
     @made.delete("/api/glass/nets/{key}/changes")
     async def mend(key: str, who: Visitor) -> JsonObject:
         desk.net(who, key).changes.clear()
-        return {"said": []}
+        return {"changes": []}
 
     return made
 

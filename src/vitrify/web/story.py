@@ -68,30 +68,30 @@ def stops(weights: Weights[Architecture]) -> list[Stop]:
     return [*listed, Stop("answer", "answer", len(net.moments) - 1, len(net.blocks))]
 
 
-def told(trace: Trace, number: int, place: int) -> JsonObject:
-    """One stop of a run; `place` is the position that is looked at closely."""
+def story_at(trace: Trace, number: int, position: int) -> JsonObject:
+    """One stop of a run; `position` is the one shown in detail."""
     weights = trace.weights
     stop = stops(weights)[number]
     if isinstance(weights.architecture, Convolutional):
         return {"stop": asdict(stop), "tokens": list(trace.tokens)} | maps(trace, stop.moment)
     count = len(trace.tokens)
-    place = min(max(place, 0), count - 1)
-    start = max(0, min(place - WINDOW * 3 // 4, count - WINDOW))
+    position = min(max(position, 0), count - 1)
+    start = max(0, min(position - WINDOW * 3 // 4, count - WINDOW))
     shown = slice(start, start + WINDOW)
     story: JsonObject = {
         "stop": asdict(stop),
         "tokens": list(trace.tokens[shown]),
         "start": start,
-        "place": place,
+        "position": position,
         "count": count,
         "spaces": _spaces(trace, stop, shown),
     }
     if stop.kind == "attention":
         story["heads"] = _heads(trace, stop, shown)
     elif stop.kind == "units":
-        story["units"] = units_at(trace, stop.block, _turn(stop), place)
+        story["units"] = units_at(trace, stop.block, _turn(stop), position)
     elif stop.kind == "answer":
-        story["readout"] = readout(trace, place)
+        story["readout"] = readout(trace, position)
     return story
 
 
@@ -147,7 +147,7 @@ def _space(
         "new": new,
         "last": label is not None and label.dies == moment,
         "changed": changed.astype(int).tolist(),
-        "said": [said(source, vector) for vector in values],
+        "texts": [space_text(source, vector) for vector in values],
         "off": [],
     }
     if source.kind is not None and label is not None:
@@ -160,7 +160,7 @@ def _space(
     return row
 
 
-def said(source: Source, vector: Floats) -> str:
+def space_text(source: Source, vector: Floats) -> str:
     """Return the content of a space at one position in a few characters; empty where it holds too many values."""
     if source.kind is None or source.kind.tag == "reals":
         return _numbers(source, vector)
@@ -188,15 +188,15 @@ def _numbers(source: Source, vector: Floats) -> str:
 def _heads(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
     """The attention of every head of a layer, in 255 steps."""
     pattern = trace[f"blocks.{_turn(stop)}.attn.hook_pattern"]
-    labels = {label.place: label for label in trace.weights.labels.heads if label.block == stop.block}
+    labels = {label.index: label for label in trace.weights.labels.heads if label.block == stop.block}
     heads = []
-    for place in range(min(len(pattern), HEADS)):
-        weights = np.clip(np.nan_to_num(pattern[place][shown, shown]), 0.0, 1.0)
-        label = labels.get(place)
+    for head in range(min(len(pattern), HEADS)):
+        weights = np.clip(np.nan_to_num(pattern[head][shown, shown]), 0.0, 1.0)
+        label = labels.get(head)
         heads.append(
             {
-                "place": place,
-                "name": label.name if label else f"head {place}",
+                "index": head,
+                "name": label.name if label else f"head {head}",
                 "writes": label.writes if label else "",
                 "pattern": [bytes(row).hex() for row in np.round(255 * weights).astype(np.uint8)],
             }
@@ -227,7 +227,7 @@ def maps(trace: Trace, layer: int) -> JsonObject:
 
 def _names(weights: Weights[Architecture], block: int, count: int) -> list[str]:
     """The channels of a layer by name, where they have one."""
-    rows = [row for label in weights.labels.units if label.block == block for row in label.rows]
+    rows = [row for label in weights.labels.units if label.block == block for row in label.unit_names]
     return [rows[place] if place < len(rows) else f"channel {place}" for place in range(count)]
 
 

@@ -24,17 +24,17 @@ TERMS = 8  # of a sum
 SYMBOLS = 6  # whose logits are taken apart
 
 
-def units_at(trace: Trace, block: int, turn: int, place: int) -> JsonObject:
+def units_at(trace: Trace, block: int, turn: int, position: int) -> JsonObject:
     """The units of a layer that work at a position: what drove each, and what it writes."""
-    seen = _seen(trace, block, turn)[place]
+    seen = _seen(trace, block, turn)[position]
     units: list[JsonObject] = []
     count = erased = fired = 0
-    for part, reads, writes in _parts(trace, block, turn, place):
+    for part, reads, writes in _parts(trace, block, turn, position):
         name = f"blocks.{block}.{part}"
         arrays = trace.weights.arrays
         known = f"blocks.{turn}.{part}.hook_pre"
         if known in trace.activations:
-            pre = trace[known][place]
+            pre = trace[known][position]
         else:  # what experts do inside is not recorded
             pre = np.asarray(seen[reads] @ arrays[f"{name}.W_in"]).ravel() + np.asarray(arrays[f"{name}.b_in"])
         count += len(pre)
@@ -50,7 +50,7 @@ def units_at(trace: Trace, block: int, turn: int, place: int) -> JsonObject:
         "count": count,
         "fired": fired,
         "erased": erased,
-        "expert": _expert(trace, block, turn, place),
+        "expert": _expert(trace, block, turn, position),
         "shown": units[:SHOWN],
     }
 
@@ -74,7 +74,7 @@ def _normed(trace: Trace, stream: Floats, groups: Groups, name: str, recorded: s
     return normed
 
 
-def _parts(trace: Trace, block: int, turn: int, place: int) -> list[tuple[str, list[int], list[int]]]:
+def _parts(trace: Trace, block: int, turn: int, position: int) -> list[tuple[str, list[int], list[int]]]:
     """Runs of units that work at a position: the MLP, and the experts that were chosen, with what they read and write.
 
     Dimensions are those of the whole stream.
@@ -87,19 +87,19 @@ def _parts(trace: Trace, block: int, turn: int, place: int) -> list[tuple[str, l
     everything, own = list(range(before)), list(range(before, after)) if net.residual == "concatenate" else None
     parts = [("mlp", everything, own or everything)] if shape.units else []
     if shape.experts:
-        chosen = trace[f"blocks.{turn}.moe.hook_expert"][place]
+        chosen = trace[f"blocks.{turn}.moe.hook_expert"][position]
         for number in np.atleast_1d(chosen).astype(int).tolist():
             expert = shape.experts[number]
             parts.append((f"moe.experts.{number}", list(expert.reads), list(expert.writes)))
     return parts
 
 
-def _expert(trace: Trace, block: int, turn: int, place: int) -> str | None:
+def _expert(trace: Trace, block: int, turn: int, position: int) -> str | None:
     """The name of the expert that was chosen."""
     name = f"blocks.{turn}.moe.hook_expert"
     if name not in trace.activations:
         return None
-    number = int(np.atleast_1d(trace[name][place])[0])
+    number = int(np.atleast_1d(trace[name][position])[0])
     label = label_at(unit_labels(trace.weights, block, f"moe.experts.{number}"), 0)
     return label.name if label else str(number)
 
@@ -178,14 +178,14 @@ def _name(weights: Weights[Architecture], block: int, part: str, unit: int) -> d
     label = label_at(unit_labels(weights, block, part), unit)
     if label is None:
         return {"run": part, "row": f"unit {unit}"}
-    row = label.rows[unit - label.start] if label.rows else f"unit {unit}"
+    row = label.unit_names[unit - label.start] if label.unit_names else f"unit {unit}"
     return {"run": label.name, "row": row}
 
 
-def readout(trace: Trace, place: int) -> list[JsonObject]:
+def readout(trace: Trace, position: int) -> list[JsonObject]:
     """The largest logits at a position, taken apart into what the stream gives."""
     weights, net = trace.weights, trace.weights.architecture
-    logits = trace["hook_logits"][place]
+    logits = trace["hook_logits"][position]
     last = len(net.moments) - 1
     normed: Groups = ()
     stream = trace.residual(last)
@@ -193,7 +193,7 @@ def readout(trace: Trace, place: int) -> list[JsonObject]:
         last = 2 * len(net.blocks)
         normed = net.normed(last)
         stream = _normed(trace, stream, normed, "ln_final", "ln_final")
-    stream = stream[place]
+    stream = stream[position]
     names = list(map(dimension_namer(weights, last, normed), range(len(stream))))
     matrix, bias = weights.arrays["unembed.W_U"], weights.arrays["unembed.b_U"]
     best = np.argsort(-np.nan_to_num(logits, nan=-np.inf), kind="stable")[:SYMBOLS]

@@ -18,7 +18,7 @@ from vitrify.net.trace import Trace
 from vitrify.net.weights import Weights
 from vitrify.web.answers import AnswerJudge
 from vitrify.web.entries import arrays, broken, entries
-from vitrify.web.story import stops, told
+from vitrify.web.story import stops, story_at
 
 LOADED = 12  # nets in one process
 VOCABULARY = 20_000  # symbols that are offered while typing
@@ -101,7 +101,7 @@ def described(weights: Weights[SequenceArchitecture]) -> JsonObject:
         "writes": net.reads == "tokens"
         and net.output.kind in ("lm", "class")
         and not net.input_ids.keys().isdisjoint(net.output.symbols),
-        "heads": {head.place: {"how": head.how, "looks": head.looks, "brings": head.brings} for head in lines.heads},
+        "heads": {head.location: {"attends_to": head.attends_to, "copies": head.copies} for head in lines.heads},
         "cells": [asdict(cell) for cell in lines.cells],
         "arrays": arrays(weights),
     }
@@ -114,7 +114,7 @@ def check(folder: str, changes: list[JsonObject], progress: Callable[..., None])
     from vitrify.report import wording
     from vitrify.spec import read_spec
 
-    weights, _said = broken(load(Path(folder)), changes)
+    weights, _ = broken(load(Path(folder)), changes)
     spec = read_spec(spec_path(Path(folder)))
     evidence = certify(weights, spec, prove=True, progress=lambda done, total: progress("checking", done, total))
     proved = None if evidence.proof is None else bool(evidence.proof["holds"])
@@ -128,7 +128,7 @@ def check(folder: str, changes: list[JsonObject], progress: Callable[..., None])
     return {"witness": None, "seconds": 0.0} | data | {"proved": proved, "words": words}
 
 
-def trace(folder: str, changes: list[JsonObject], words: list[str], stop: int, place: int | None) -> JsonObject:
+def trace(folder: str, changes: list[JsonObject], words: list[str], stop: int, position: int | None) -> JsonObject:
     """One stop of a run and its answers."""
     loaded = _load(folder)
     key = repr(changes)
@@ -139,14 +139,14 @@ def trace(folder: str, changes: list[JsonObject], words: list[str], stop: int, p
         run = (key, tuple(words), traced(_variant(loaded, changes), words))
         loaded.last = run
     seen = run[2]
-    at = len(seen.tokens) - 1 if place is None else place
+    at = len(seen.tokens) - 1 if position is None else position
     stop = min(max(stop, 0), len(stops(loaded.weights)) - 1)
-    return told(seen, stop, at) | {"answer": loaded.judge.beside(seen, words, at)}
+    return story_at(seen, stop, at) | {"answer": loaded.judge.beside(seen, words, at)}
 
 
 def changed(folder: str, changes: list[JsonObject]) -> JsonObject:
     """Return the effect of some changes on a network."""
-    return {"said": broken(_load(folder).weights, changes)[1]}
+    return {"changes": broken(_load(folder).weights, changes)[1]}
 
 
 def listed(folder: str, changes: list[JsonObject], array: str, search: str) -> JsonObject:

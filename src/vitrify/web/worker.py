@@ -28,7 +28,7 @@ class WebQuestion:
 
     def run(self, send: Callable[[object], None]) -> None:
         """Send reports of progress as tuples, and the answer as a text in the end."""
-        path, digest = self.arguments.get("path", ""), self.arguments.get("given", "")
+        path, digest = self.arguments.get("path", ""), self.arguments.get("file_name", "")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             answer = self._answer(_seldom(send))

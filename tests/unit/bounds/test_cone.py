@@ -87,7 +87,7 @@ def test_a_formula_misses_letters_once_it_is_true() -> None:
 
 
 @pytest.mark.slow
-def test_a_recogniser_of_bounded_brackets_misses_a_letter_of_dyck_1() -> None:
+def test_a_recognizer_of_bounded_brackets_misses_a_letter_of_dyck_1() -> None:
     """Three opening brackets are too many for depth 2, whatever follows; a balanced word may still follow."""
     exact = ExactNet(assemble(dyck_recognizer(Dyck.of_kinds(1, 2, 10), attention="hard")))
 

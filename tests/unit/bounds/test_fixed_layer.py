@@ -1,4 +1,4 @@
-"""Fixed-point nets by two parties: the same answers as the net, at the charge of a quantised layer."""
+"""Fixed-point nets by two parties: the same answers as the net, at the charge of a quantized layer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fixed(seed: int, **changes: Any) -> FixedNet:
 
 
 def sums(layer: FixedLayer, game: Game) -> PartialSums:
-    """The protocol of a layer that has the methods of a quantised one, but other numbers."""
+    """The protocol of a layer that has the methods of a quantized one, but other numbers."""
     return PartialSums(cast(Any, layer), game)
 
 

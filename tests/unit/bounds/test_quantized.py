@@ -1,4 +1,4 @@
-"""Quantised layers: the definition, its charge, and nets brought to it."""
+"""Quantized layers: the definition, its charge, and nets brought to it."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_a_built_net_of_one_layer() -> None:
     found = search.search.refutation
     assert (search.size, search.bits) == (10, 8)
     assert found is not None
-    assert search.quantised in net.architecture.output.symbols
+    assert search.quantized in net.architecture.output.symbols
     for word, right in zip((found.first, found.second), found.answers, strict=True):
         last = max(place for place, symbol in enumerate(word[:-1]) if symbol == word[-1])
         assert word[last + 1] == right
@@ -237,7 +237,7 @@ def test_recurrent_nets_of_any_cell_by_two_parties(cell: CellKind) -> None:
     found = copying.search.refutation
     assert found is not None
     assert found.answers == (found.first[:5], found.second[:5])
-    assert len(copying.quantised.split()) == 5
+    assert len(copying.quantized.split()) == 5
     (row,) = logits(weights, [[net.input_ids[symbol] for symbol in found.first]])
     assert copying.unrounded[0].split()[0] == letters[int(row[-1].argmax())]
 

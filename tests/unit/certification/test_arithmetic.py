@@ -33,7 +33,7 @@ from vitrify.spec.logic.ltl import Formula
 from vitrify.spec.ngrams.families import random_ngram
 
 NARROW = ("float16", "bfloat16", "float32")
-QUICK = ("heads", "layers", "single", "cascade", "log-depth", "counting", "temporal", "shapes", "dyck-recogniser")
+QUICK = ("heads", "layers", "single", "cascade", "log-depth", "counting", "temporal", "shapes", "dyck-recognizer")
 SLOW = (
     *("commutative", "program", "one-pass", "auto", "spans", "unambiguous", "plane", "classes", "k-hop", "match2"),
     *("estimate-heads", "circuit", "turing", "states-aloud", "fitted", "hebbian", "least-squares", "mlp-memory"),

@@ -157,8 +157,8 @@ def test_witnesses_are_wrong_when_run_by_hand(counter: Weights, hardest_first: b
     word = evidence.witness["word"]
     ids = np.array([machine.alphabet.index(letter) + 1 for letter in word], dtype=np.int64)[None]
     assert machine.run(word)[-1] == evidence.witness["expected"]
-    assert machine.states[states(broken, ids)[0, -1]] == evidence.witness["found"]
-    assert evidence.witness["expected"] != evidence.witness["found"]
+    assert machine.states[states(broken, ids)[0, -1]] == evidence.witness["actual"]
+    assert evidence.witness["expected"] != evidence.witness["actual"]
     if not hardest_first:  # words to length 6 come first, and a shortest wrong one is told
         short = all_words(2, 6)
         wrong = states(broken, short) != walked(machine, short)
@@ -178,7 +178,7 @@ def test_a_net_wrong_on_one_context_only_is_caught(shape: Variant) -> None:
         evidence = certify(weights.with_array(name, array), MODEL, max_length=4)
         assert evidence.verdict == "fails"
         assert evidence.witness is not None
-        context = table.rows[unit - table.start].split()
+        context = table.unit_names[unit - table.start].split()
         assert ["<s>", *evidence.witness["history"]][-len(context) :] == context
 
 
@@ -190,7 +190,7 @@ def test_a_rare_context_is_asked_about_though_no_random_word_has_it() -> None:
     model = NGramModel.fit([names, names[::-1], names[::2]], 4)
     weights = assemble(ngram(model, max_length=10))
     [table] = [units for units in weights.labels.units if units.name == "listed contexts"]
-    unit = table.start + table.rows.index("w5 w6 w7")
+    unit = table.start + table.unit_names.index("w5 w6 w7")
     array = weights.arrays["blocks.0.mlp.W_out"].copy()
     array[unit] *= 1.5
     evidence = certify(weights.with_array("blocks.0.mlp.W_out", array), model, max_length=2)
@@ -203,13 +203,13 @@ def test_a_temperature_below_its_certificate_is_caught(lm: Weights) -> None:
     [head] = [head for head in lm.labels.heads if head.beta_min is not None]
     beta = lm.arrays["blocks.0.attn.beta"].copy()
     assert head.beta_min is not None
-    beta[head.place] = head.beta_min * (1 - 1e-9)
+    beta[head.index] = head.beta_min * (1 - 1e-9)
     evidence = certify(lm.with_array("blocks.0.attn.beta", beta), MODEL, max_length=3)
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
     assert evidence.witness["head"] == head.name
-    assert evidence.witness["found"] == beta[head.place]
-    beta[head.place] = head.beta_min
+    assert evidence.witness["actual"] == beta[head.index]
+    beta[head.index] = head.beta_min
     assert certify(lm.with_array("blocks.0.attn.beta", beta), MODEL, max_length=3).verdict == "holds"
 
 
@@ -225,7 +225,7 @@ def test_a_space_outside_its_proved_error_is_caught() -> None:
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
     assert evidence.witness["space"] == "slot 1"
-    assert evidence.witness["found"] == pytest.approx(0.02, rel=1e-6)
+    assert evidence.witness["actual"] == pytest.approx(0.02, rel=1e-6)
 
 
 def test_a_space_that_is_wrong_at_the_beginning_only_is_caught() -> None:

@@ -58,7 +58,7 @@ def test_a_wrong_class_is_a_witness() -> None:
     evidence = certify(weights.with_array("unembed.b_U", logits), PLAIN)
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
-    assert evidence.witness["found"] == "(none)"
+    assert evidence.witness["actual"] == "(none)"
     assert PLAIN.reading(evidence.witness["input"]).label == evidence.witness["expected"] == "c0"
 
 

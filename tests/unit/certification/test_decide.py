@@ -95,7 +95,7 @@ def test_a_wrong_state_is_found_with_a_witness(array: str) -> None:
     found = in_real_arithmetic(broken, spec, 4)
     assert found.verdict == "fails"
     assert found.witness is not None
-    assert set(found.witness) == {"word", "expected", "found"}
+    assert set(found.witness) == {"word", "expected", "actual"}
 
 
 def test_an_open_question_makes_the_verdict_undecided(monkeypatch: pytest.MonkeyPatch) -> None:

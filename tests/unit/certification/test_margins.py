@@ -106,7 +106,7 @@ def ngram() -> Weights[Any]:
 
 def test_the_table_says_where_heads_look(ngram: Weights[Any]) -> None:
     proof = margins(ngram)
-    assert [head.looks for head in proof.heads] == ["fixed weights", "1 back, else a pad"]
+    assert [head.attends_to for head in proof.heads] == ["fixed weights", "1 back, else a pad"]
     gap = proof.heads[1].gap
     assert gap is not None
     beta = float(ngram.arrays["blocks.0.attn.beta"][1])

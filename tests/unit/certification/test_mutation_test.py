@@ -109,7 +109,7 @@ def test_the_nets_themselves_are_right() -> None:
 
 
 @pytest.mark.long
-def test_harm_is_recognised() -> None:
+def test_harm_is_recognized() -> None:
     """The judge of the survivors is no rubber stamp."""
     for name, case in CASES.items():
         bias = built(name).arrays["unembed.b_U"].copy()

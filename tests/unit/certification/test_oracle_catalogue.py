@@ -29,7 +29,7 @@ from vitrify.spec.kinds import Meaning, Spec, kinds
 SAMPLES = {f"{kind.spec.__name__}, {name}": s for kind in kinds() for name, s in kind.spec.samples().items()}
 CASES = [(name, output) for name, spec in SAMPLES.items() for output in spec.meanings()]
 OWN = {  # the oracle of every kind and output that has a registered one
-    ("Automaton", "recogniser"): "StateOracle",
+    ("Automaton", "recognizer"): "StateOracle",
     ("Automaton", "class"): "FinalStateOracle",
     ("NGramModel", "lm"): "NextTokenOracle",
     ("ProbabilisticAutomaton", "lm"): "bigram_oracle",
@@ -159,7 +159,7 @@ def test_two_oracles_of_the_same_networks_are_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(catalogue, "registrations", lambda: (*registrations(), entry))
     with pytest.raises(InputError, match=r"FinalStateOracle and .*:second are oracles of the same networks"):
         registered(cyclic(3), network(cyclic(3), "class"))
-    assert registered(cyclic(3), network(cyclic(3), "recogniser"))
+    assert registered(cyclic(3), network(cyclic(3), "recognizer"))
 
 
 @pytest.mark.parametrize("line", ["@oracle\nclass A: ...", "@oracle()\nclass A: ...", "@oracle(a.B)\nclass A: ..."])
@@ -170,7 +170,7 @@ def test_a_registration_that_cannot_be_read_is_refused(line: str, monkeypatch: p
 
 
 def test_what_has_no_oracle_is_told() -> None:
-    net = network(cyclic(3), "recogniser")
+    net = network(cyclic(3), "recognizer")
     with pytest.raises(FolderError, match="no oracle for a spec of type int"):
         oracle_for(3, net)
     net.output = Output("next", ("a",))
@@ -214,6 +214,6 @@ def test_numbers_are_judged_within_the_error_that_a_network_states() -> None:
     logits = np.array([[5.0], [0.05], [2.5]])
     assert judge.errors(word[None], logits[None])[0].tolist() == pytest.approx([0.0, 0.05, 0.5])
     assert judge.tolerance() == 0.1
-    assert judge.witness(word, logits) == {"word": ["a", "a"], "expected": [2.0], "found": [2.5]}
+    assert judge.witness(word, logits) == {"word": ["a", "a"], "expected": [2.0], "actual": [2.5]}
     logits[1] = np.nan
-    assert judge.witness(word, logits)["place"] == 1
+    assert judge.witness(word, logits)["position"] == 1

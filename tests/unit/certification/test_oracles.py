@@ -77,7 +77,7 @@ def test_one_wrong_probability_is_measured_where_it_is(name: str) -> None:
     witness = oracle.witness(words[3, :7], np.log(wrong)[3, :8])
     assert witness["history"] == [net.inputs[i] for i in words[3, :7]]
     assert witness["next"] == model.predicted[1]
-    difference = float(witness["found"]) - float(witness["expected"])  # type: ignore[arg-type]
+    difference = float(witness["actual"]) - float(witness["expected"])  # type: ignore[arg-type]
     assert difference == pytest.approx(moved, rel=1e-9)
 
 
@@ -156,7 +156,7 @@ def test_states_are_those_of_the_automaton(machine: Automaton) -> None:
     assert oracle.witness(words[7, :4], logits[7, :5]) == {
         "word": [machine.alphabet[i - 1] for i in words[7, :4]],
         "expected": machine.states[right[7, 4]],
-        "found": machine.states[wrong],
+        "actual": machine.states[wrong],
     }
 
 
@@ -222,8 +222,8 @@ def test_a_wrong_net_gives_a_witness_that_is_wrong_by_hand() -> None:
     ids = np.array([[model.readable.index(word) + 1 for word in history]], dtype=np.int64).reshape(1, -1)
     symbol = model.predicted.index(str(witness["next"]))
     assert witness["expected"] == pytest.approx(float(expected(model, ids)[0, -1, symbol]), rel=1e-12)
-    assert witness["found"] == pytest.approx(float(probabilities(broken, ids)[0, -1, symbol]), rel=1e-12)
-    assert abs(float(witness["found"]) - float(witness["expected"])) > 1e-3  # type: ignore[arg-type]
+    assert witness["actual"] == pytest.approx(float(probabilities(broken, ids)[0, -1, symbol]), rel=1e-12)
+    assert abs(float(witness["actual"]) - float(witness["expected"])) > 1e-3  # type: ignore[arg-type]
 
 
 def test_foreign_specs_are_refused() -> None:

@@ -41,7 +41,7 @@ class Sums:
         return 1e-12
 
     def witness(self, point: Any, output: Any) -> dict[str, object]:
-        return {"point": point.tolist(), "found": output.tolist()}
+        return {"point": point.tolist(), "actual": output.tolist()}
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_the_hardest_questions_may_come_first() -> None:
     net = ADDER.with_array("unembed.b_U", np.ones(1))
     evidence = PointCheck(NET, "x + y").run(net, hardest_first=True)
     assert evidence.cases == 1
-    assert evidence.witness == {"point": [8.0, 8.0], "found": [17.0]}
+    assert evidence.witness == {"point": [8.0, 8.0], "actual": [17.0]}
 
 
 def test_there_is_no_length_to_ask_for() -> None:

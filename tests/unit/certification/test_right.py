@@ -64,7 +64,7 @@ def test_right_nets_say_what_the_rows_say(name: str) -> None:
 
 
 def test_other_outputs_of_a_spec_have_rows_too() -> None:
-    assert compare(Dyck.of("( )", depth=2, length=6), "dyck-recogniser")
+    assert compare(Dyck.of("( )", depth=2, length=6), "dyck-recognizer")
     assert compare(Automaton.from_regex("(a|ba*b)*"), "parity", max_length=6)
 
 

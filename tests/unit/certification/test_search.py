@@ -93,7 +93,7 @@ def test_random_words_do_not_find_it(fault: str, monkeypatch: pytest.MonkeyPatch
 
 STRONG = (
     *("Z3, commutative", "Z3, cascade", "some a, cascade, hard", "Z3, log depth", "some a, log depth, sparse"),
-    *("formula", "formula, hard", "counting program", "reversal", "balance, causal", "brackets, recogniser"),
+    *("formula", "formula, hard", "counting program", "reversal", "balance, causal", "brackets, recognizer"),
     *("circuit", "Turing machine", "associations"),
 )
 
@@ -154,11 +154,11 @@ def test_a_lead_below_the_proved_one_fails(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.measured("smallest margin that the attack found") == 1
     assert set(found.measured("word with the smallest margin")) <= {"a", "b"}
     assert found.proof is not None
-    weak = Attack(200, found.proof["lead"] / 2, ("a", "b"))
+    weak = Attack(200, found.proof["margin"] / 2, ("a", "b"))
     monkeypatch.setattr("vitrify.certification.checking.attack_words", lambda *_: weak)
     found = certify(it.weights, it.spec, prove=True, attack=200)
     assert found.verdict == "fails"
-    assert found.witness == {"word": ["a", "b"], "expected": "the proved margin of 1", "found": weak.margin}
+    assert found.witness == {"word": ["a", "b"], "expected": "the proved margin of 1", "actual": weak.margin}
 
 
 def test_only_nets_that_read_words_are_attacked_by_words() -> None:

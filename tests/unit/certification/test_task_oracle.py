@@ -21,7 +21,7 @@ from vitrify.spec.tasks.composition import Composition
 from vitrify.spec.tasks.k_hop import KHop
 from vitrify.spec.tasks.recall import Recall
 
-SMALL = Recall(keys=2, values=2, pairs=2, questions=2, fused=True)
+SMALL = Recall(keys=2, values=2, pairs=2, queries=2, fused=True)
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ def test_only_what_is_asked_is_judged() -> None:
     logits[0, 4] = [np.nan, 0.0]
     assert oracle.errors(word, logits).tolist() == [[0.0, 0.0, 0.0, 1.0, 1.0]]
     logits[0, 3] = [np.inf, 1.0]
-    cut = {"word": ["k2=v1", "k1=v2", "k1"], "expected": "v2", "found": "v1"}
+    cut = {"word": ["k2=v1", "k1=v2", "k1"], "expected": "v2", "actual": "v1"}
     assert oracle.witness(word[0, :3], logits[0, :4]) == cut
     logits[0, 4] = [1.0, 0.0]  # right at the end
-    assert oracle.witness(word[0], logits[0]) == cut | {"word": ["k2=v1", "k1=v2", "k1", "k2"], "place": 3}
+    assert oracle.witness(word[0], logits[0]) == cut | {"word": ["k2=v1", "k1=v2", "k1", "k2"], "position": 3}
     assert oracle.errors(np.zeros((1, 0), dtype=np.int64), np.zeros((1, 1, 2))).tolist() == [[0.0]]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vitrify.claims.chains_of_facts_are_guessed_before_they_are_followed import attention_to_chain
+from vitrify.claims.multi_hop_reasoning_is_learned_in_a_sharp_transition import attention_to_chain
 from vitrify.sandboxes.catalogue import Example
 
 

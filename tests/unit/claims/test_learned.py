@@ -74,12 +74,12 @@ def test_evidence_is_kept_with_its_device_and_its_figure_is_drawn_again_from_the
     seen: list[object] = []
 
     def draw(found: Figures) -> Figure:
-        from vitrify.learn.figures import band, by_step, level, sheet
+        from vitrify.learn.figures import band, by_step, reference_line, sheet
 
         seen.append(found)
         figure, planes = sheet(1, 2, "a title")
         band(planes[0, 0], [1, 2, 4], shown["loss"], "two seeds", "C0")
-        level(planes[0, 0], 0.25, "floor")
+        reference_line(planes[0, 0], 0.25, "floor")
         by_step(planes[0, 0])
         return figure
 

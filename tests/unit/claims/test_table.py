@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cases import each
-from vitrify.claims import depth_pays_on_words_of_permutations as depth
+from vitrify.claims import deeper_transformers_learn_longer_permutation_word_problems as depth
 from vitrify.claims import each_architecture_learns_what_its_theorems_allow as table
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials import benchmark

@@ -66,7 +66,7 @@ def test_a_net_of_one_layer_is_refuted_by_two_inputs(folder: Path) -> None:
     assert (found["task"], found["bits"], found["size"], found["forced"]) == ("induction", 8, 8, False)
     one, other = found["refutation"]
     assert one["answer"] != other["answer"]
-    assert one["quantised"] == other["quantised"]
+    assert one["quantized"] == other["quantized"]
     for row in (one, other):
         itself = json.loads(vitrify("run", folder / "weather", *row["input"], "--json").stdout)["next"]
         assert max(itself, key=itself.__getitem__) == row["net"]

@@ -89,7 +89,7 @@ def test_run_top_keeps_the_most_probable(weather: Path) -> None:
 
 def test_run_on_nothing_answers_before_the_first_token(weather: Path, abba: Path) -> None:
     assert sum(answer("run", weather)["next"].values()) == pytest.approx(1.0)
-    assert answer("run", abba) == {"tokens": [], "kind": "recogniser", "states": ["0"], "accept": True}
+    assert answer("run", abba) == {"tokens": [], "kind": "recognizer", "states": ["0"], "accept": True}
 
 
 def test_run_gives_the_states_of_an_automaton(abba: Path) -> None:
@@ -142,7 +142,7 @@ def test_certify_attacks(abba: Path) -> None:
     found = answer("certify", abba, "--max-length", "4", "--samples", "2", "--attack", "90", "--no-write")
     assert found["verdict"] == "holds"
     measured = {each["name"]: each["measured"] for each in found["quantities"]}
-    assert measured["smallest margin that the attack found"] >= found["proof"]["lead"] * (1 - 1e-9)
+    assert measured["smallest margin that the attack found"] >= found["proof"]["margin"] * (1 - 1e-9)
     assert measured["words tried by the attack"] == 90
 
 
@@ -173,7 +173,7 @@ def test_certify_finds_a_changed_weight_and_names_a_witness(weather: Path, tmp_p
     model = NGramModel.read(EXAMPLES / "weather.arpa")
     truth = np.exp(model.log_prob(witness["history"], witness["next"]))
     assert witness["expected"] == pytest.approx(truth, abs=1e-12)
-    assert abs(witness["found"] - truth) > 1e-9
+    assert abs(witness["actual"] - truth) > 1e-9
 
 
 @pytest.mark.long
@@ -398,7 +398,7 @@ def test_scenes_are_built_run_and_certified(tmp_path: Path) -> None:
         assert (found["class"], found["kind"], found["logits"][label]) == (label, "class", 1.0)
         places = scene.places(image)
         wanted = {name: [list(place) for place in places[name]] for name in scene.names if places[name]}
-        assert found["found"] == wanted
+        assert found["detections"] == wanted
     said = vitrify("run", tmp_path / "one", "--input", tmp_path / "x.npy").stdout
     assert said.startswith("face\n  head: row ")
     report = answer("certify", tmp_path / "one", "--mutants", 20)

@@ -61,8 +61,8 @@ def test_data_shows_rows_states_and_the_optimum(tmp_path: Path) -> None:
     assert "optimal prediction" in done.stdout
     seen = json.loads(vitrify("data", "markov", "p=0.4", "--rows", "2", "--json").stdout)
     assert seen["parameters"]["p"] == 0.4
-    assert len(seen["rows"]) == 2
-    assert {answer for answer, _ in seen["rows"][0]["questions"][0]["optimal"]} == {"0", "1"}
+    assert len(seen["examples"]) == 2
+    assert {answer for answer, _ in seen["examples"][0]["queries"][0]["optimal"]} == {"0", "1"}
     listed = vitrify("data")
     assert "in_context_markov" in listed.stdout
     assert "sandboxes" in listed.stdout

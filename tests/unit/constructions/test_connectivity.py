@@ -109,7 +109,7 @@ def test_names_of_nodes_and_certificates() -> None:
     wrong = weights.with_array("blocks.0.mlp.b_in", weights.arrays["blocks.0.mlp.b_in"] * 0)
     found = certify(wrong, spec)
     assert found.verdict == "fails"
-    assert set(found.witness or {}) == {"graph", "nodes", "expected", "found"}
+    assert set(found.witness or {}) == {"graph", "nodes", "expected", "actual"}
 
 
 def test_loops_of_the_kit_refuse_what_can_not_go_round() -> None:

@@ -110,7 +110,7 @@ RECOGNISED = [  # of words within a depth and beyond it, the shortest have twice
 
 @pytest.mark.long
 @pytest.mark.parametrize(("depth", "letters", "longest"), RECOGNISED)
-def test_the_recogniser_on_all_short_words(depth: int, letters: str, longest: int) -> None:
+def test_the_recognizer_on_all_short_words(depth: int, letters: str, longest: int) -> None:
     spec = Dyck.of(" ".join(letters), depth, 8)
     weights = assemble(dyck_recognizer(spec, attention="hard"))
     size = weights.sizes
@@ -129,7 +129,7 @@ def test_the_recogniser_on_all_short_words(depth: int, letters: str, longest: in
 
 @pytest.mark.long
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_the_recogniser_on_long_words(attention: Attention) -> None:
+def test_the_recognizer_on_long_words(attention: Attention) -> None:
     spec = Dyck.of("( ) [ ] { }", 4, 40)
     weights = assemble(dyck_recognizer(spec, attention=attention))
     assert not rounds.sizes(spec).problems(weights.sizes)
@@ -145,7 +145,7 @@ def test_the_recogniser_on_long_words(attention: Attention) -> None:
     assert certify(weights, spec, max_length=3, work=1e7).verdict == "holds"
 
 
-def test_the_width_of_the_recogniser_does_not_depend_on_the_depth() -> None:
+def test_the_width_of_the_recognizer_does_not_depend_on_the_depth() -> None:
     widths = {
         assemble(dyck_recognizer(Dyck.of_kinds(3, depth, 20), attention="hard")).sizes.d_model for depth in (1, 2, 7)
     }
@@ -162,14 +162,14 @@ def test_membership_questions_are_of_both_kinds_and_witnesses_are_told() -> None
     bias = weights.arrays["unembed.b_U"].copy()
     bias[1] = -0.5  # always no
     evidence = certify(weights.with_array("unembed.b_U", bias), spec)
-    assert evidence.witness == {"word": [], "expected": "yes", "found": "no"}
+    assert evidence.witness == {"word": [], "expected": "yes", "actual": "no"}
     with pytest.raises(FolderError, match="different vocabularies or answers"):
         oracle_for(Dyck.of("( ) { }", 2, 8), weights.architecture)
 
 
 def test_refusals_and_settings() -> None:
     spec = Dyck.of("( )", 3, 12)
-    for shape in ("dyck", "dyck-recogniser"):
+    for shape in ("dyck", "dyck-recognizer"):
         with pytest.raises(BuildRefused, match="from 1 to the length of the language, 12, got 13"):
             build(spec, shape, max_length=13)
         assert build(spec, shape, max_length=5).architecture.max_length == 5
@@ -185,7 +185,7 @@ def test_mutations_of_the_generator(attention: Attention) -> None:
     assert found.tried == 100
 
 
-def test_mutations_of_the_recogniser() -> None:
+def test_mutations_of_the_recognizer() -> None:
     spec = Dyck.of_kinds(2, 2, 8)
     found = mutation_test(assemble(dyck_recognizer(spec, attention="hard")), spec, count=60, seed=0, work=1e7)
     assert (found.tried, found.survivors) == (60, ())

@@ -33,7 +33,7 @@ def check(grammar: Grammar, attention: Attention) -> Weights:
     assert not promised.problems(measured)
     assert promised.at_most["layers"] == 2 * weights.about["depth"] - 1
     assert measured.layers <= assemble(grammar_shapes(grammar)).sizes.layers
-    rows = [row for units in weights.labels.units if units.name.startswith("and: ") for row in units.rows]
+    rows = [row for units in weights.labels.units if units.name.startswith("and: ") for row in units.unit_names]
     up, down = most_conjunctions(grammar.leveled().with_end().shapes())
     assert sum(not row.endswith("(cut)") for row in rows) <= up + (len(grammar.vocabulary) + 1) * down
     return weights

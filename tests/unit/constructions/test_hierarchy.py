@@ -50,8 +50,8 @@ def test_sizes_are_those_of_the_rules() -> None:
 
 def test_every_channel_is_named_after_its_rule() -> None:
     weights = hierarchy_cnn(random_hierarchy(3, 2, 2, 2, seed=0, classes=2))
-    assert [len(label.rows) for label in weights.labels.units] == [6, 4]
-    assert weights.labels.units[0].rows[0].startswith("L1_0 -> '")
+    assert [len(label.unit_names) for label in weights.labels.units] == [6, 4]
+    assert weights.labels.units[0].unit_names[0].startswith("L1_0 -> '")
 
 
 def test_other_grammars_and_lengths_are_refused() -> None:

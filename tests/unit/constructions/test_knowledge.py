@@ -16,7 +16,7 @@ from cases import each
 from vitrify.certification import certify
 from vitrify.certification.mutation_test import mutation_test
 from vitrify.certification.oracles.knowledge import forced, watched
-from vitrify.certification.oracles.right import leads
+from vitrify.certification.oracles.right import logit_margins
 from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.knowledge import Router, expert_units, hidden_sizes, knowledge, linear_sizes, router_units
 from vitrify.errors import BuildRefused
@@ -131,7 +131,7 @@ def test_longer_keys_cost_what_the_formula_says() -> None:
 def test_templates_that_take_keys_apart_get_a_unit_for_each_key() -> None:
     spec = TRICKY["a key across the slot"]
     labels = [label for label in assemble(knowledge(spec)).labels.units if label.part == "moe.experts.0"]
-    assert labels[0].rows == (
+    assert labels[0].unit_names == (
         "template: a # b, key: k",
         "template: a # b (2 words)",
         "template: c #",
@@ -157,7 +157,7 @@ def test_the_large_world() -> None:
         tasks, values = zip(*map(right.__getitem__, queries), strict=True)
         assert [net.output.symbols[i] for i in found.argmax(axis=-1)] == list(values)
         assert (scores.argmax(axis=1) == tasks).all()
-        assert leads(scores, np.array(tasks)).min() == 1.0
+        assert logit_margins(scores, np.array(tasks)).min() == 1.0
 
 
 def test_the_xor_world_has_no_linear_router_and_needs_none() -> None:
@@ -224,8 +224,8 @@ def test_a_new_task_leaves_the_other_experts_as_they_are(router: Router) -> None
     changed = {name.split(".")[-2] for name in set(before.arrays) - same}
     assert changed <= {"embed", "pos_embed", "attn", "router", "unembed"}  # the stream, the heads and who is called
     assert wrong(grown, after, list(grown.queries)) == []
-    rows = {label.part: label.rows for label in before.labels.units if "experts" in label.part}
-    assert rows == {label.part: label.rows for label in after.labels.units if label.part in rows}
+    rows = {label.part: label.unit_names for label in before.labels.units if "experts" in label.part}
+    assert rows == {label.part: label.unit_names for label in after.labels.units if label.part in rows}
 
 
 def test_broken_templates_get_no_answer() -> None:
@@ -247,8 +247,8 @@ def test_certified_and_mutations_are_noticed(router: Router, attention: Attentio
     weights = built(router, attention)
     evidence = certify(weights, WORLD, work=1e8)
     assert evidence.verdict == "holds", evidence
-    lead = evidence.measured("least lead of the right expert")
-    assert lead >= (0.99 if attention == "softmax" else 1.0)
+    margin = evidence.measured("smallest margin of the right expert")
+    assert margin >= (0.99 if attention == "softmax" else 1.0)
     found = mutation_test(weights, WORLD, count=30, seed=3, work=1e7)
     assert found.rate >= 0.99, found.survivors
 
@@ -267,7 +267,7 @@ def test_certify_names_a_witness() -> None:
     array[-1] = 0.0
     evidence = certify(weights.with_array("blocks.0.moe.experts.2.W_out", array), WORLD, work=1e8)
     assert evidence.verdict == "fails"
-    assert evidence.witness == {"word": ["new", "is", "not"], "expected": "old", "found": "<none>"}
+    assert evidence.witness == {"word": ["new", "is", "not"], "expected": "old", "actual": "<none>"}
 
 
 def test_a_wrong_route_is_noticed_even_where_the_answer_is_right() -> None:
@@ -278,7 +278,7 @@ def test_a_wrong_route_is_noticed_even_where_the_answer_is_right() -> None:
     evidence = certify(weights.with_array("blocks.0.moe.router.b_out", bias), spec)
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
-    assert evidence.witness["expected"] == "the expert of 'a', ahead"
+    assert evidence.witness["expected"] == "the expert of 'a'"
 
 
 def test_an_expert_that_knows_too_much_is_noticed() -> None:
@@ -324,9 +324,9 @@ def test_labels_tell_every_unit_and_traces_tell_the_words() -> None:
     weights = built("hidden", "hard")
     parts = {label.part: label for label in weights.labels.units}
     assert parts["moe.experts.0"].name == "capital"
-    assert parts["moe.experts.0"].rows[0] == "template: the capital of #"
-    assert "key: South Korea 0 back" in parts["moe.experts.0"].rows
-    assert parts["moe.router"].rows[-1] == "colour: the colour of # is"
+    assert parts["moe.experts.0"].unit_names[0] == "template: the capital of #"
+    assert "key: South Korea 0 back" in parts["moe.experts.0"].unit_names
+    assert parts["moe.router"].unit_names[-1] == "colour: the colour of # is"
     run = trace(weights, ["the", "capital", "of", "Peru"])
     assert run.read("2 back") == [None, None, None, None, "capital"]  # "the" is asked for elsewhere
     assert "block 0 expert: capital  capital  capital  capital  capital\n" in str(run)

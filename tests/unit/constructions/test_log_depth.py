@@ -155,7 +155,7 @@ def test_labels_of_a_run_are_the_maps_of_the_letters() -> None:
 def test_the_output_says_who_accepts() -> None:
     machine = MACHINES["(ab|ba)*"]
     output = build(machine).architecture.output
-    assert output.kind == "recogniser"
+    assert output.kind == "recognizer"
     assert output.symbols == machine.states
     assert output.accepting == machine.accepting_states
 

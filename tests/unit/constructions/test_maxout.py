@@ -95,7 +95,7 @@ def test_units_may_have_different_ranks_and_repeated_pieces_cost_nothing() -> No
     weights = built(spec)
     assert worst(spec, weights) <= 1e-14
     assert measured(weights) == promised(spec)
-    assert weights.labels.units[0].rows == ("unit 1, piece 1", "unit 1, piece 2", "unit 2, piece 1")
+    assert weights.labels.units[0].unit_names == ("unit 1, piece 1", "unit 1, piece 2", "unit 2, piece 1")
 
 
 def test_an_affine_network_is_nothing_but_its_unembedding() -> None:
@@ -173,7 +173,7 @@ def test_functions_of_one_variable_take_two_heads_in_one_layer(points: dict[int,
     if pieces > 1:
         assert (size.layers, size.attention_layers) == (2, 1)
         assert size.heads <= 2
-        drawn = sum(len(u.rows) for u in weights.labels.units if u.name != "erase")
+        drawn = sum(len(u.unit_names) for u in weights.labels.units if u.name != "erase")
         assert drawn == pieces + (size.heads == 2)
     assert net_regions(weights, 1.0).linear == pieces
 
@@ -281,7 +281,7 @@ def test_a_wrong_net_gets_a_witness_and_another_spec_is_refused() -> None:
     evidence = certify(weights, replace(ROOF, layers=(ROOF.layers[0], Layer.of([[1.0, -1.0]], [1e-9]))))
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
-    assert set(evidence.witness) == {"point", "expected", "found"}
+    assert set(evidence.witness) == {"point", "expected", "actual"}
     with pytest.raises(FolderError, match="same number of inputs and outputs"):
         certify(weights, random_maxout((2, 1), 2, 0))
 

@@ -78,8 +78,8 @@ def test_sizes_are_those_of_the_formulas(scene: Scene) -> None:
 def test_every_channel_and_unit_is_named(scene: Scene) -> None:
     weights = scene_cnn(scene)
     named = {label.block: label for label in weights.labels.units}
-    assert [len(named[layer].rows) for layer in sorted(named)] == list(weights.architecture.units_per_layer)
-    assert named[0].rows[:2] == ("above 0", "below 0")
+    assert [len(named[layer].unit_names) for layer in sorted(named)] == list(weights.architecture.units_per_layer)
+    assert named[0].unit_names[:2] == ("above 0", "below 0")
 
 
 def test_scenes_that_are_not_binary_are_refused_in_that_shape() -> None:

@@ -71,8 +71,8 @@ LARGE: tuple[Task, ...] = (
     Copying(symbols=26, size=100, gram=4),
     KHop(hops=1, symbols=64, length=200),
     KHop(hops=43, symbols=64, length=256),
-    Recall(keys=256, values=256, pairs=64, questions=64, fused=False),
-    Recall(keys=256, values=256, pairs=64, questions=64, fused=True),
+    Recall(keys=256, values=256, pairs=64, queries=64, fused=False),
+    Recall(keys=256, values=256, pairs=64, queries=64, fused=True),
 )
 
 

@@ -82,7 +82,7 @@ def test_labels_name_every_part_once(reuse: bool) -> None:
     made = busy(reuse=reuse)
     weights = assemble(made)
     net, labels = weights.architecture, weights.labels
-    heads = Counter((label.block, label.place) for label in labels.heads)
+    heads = Counter((label.block, label.index) for label in labels.heads)
     assert heads == Counter((b, h) for b, block in enumerate(net.blocks) for h in range(len(block.heads)))
     units = Counter((label.block, unit) for label in labels.units for unit in range(label.start, label.stop))
     assert units == Counter((b, u) for b, block in enumerate(net.blocks) for u in range(block.units))
@@ -96,7 +96,7 @@ def test_labels_name_every_part_once(reuse: bool) -> None:
         assert len(space.dims) == len(set(space.dims)) == space.kind.size
         assert 0 <= space.born <= space.dies <= 2 * len(net.blocks)
     for label in labels.units:
-        assert len(label.rows) in (0, label.stop - label.start)
+        assert len(label.unit_names) in (0, label.stop - label.start)
 
 
 def writers(weights: Weights, moment: int) -> dict[int, set[str]]:
@@ -113,7 +113,7 @@ def writers(weights: Weights, moment: int) -> dict[int, set[str]]:
 def test_heads_and_units_write_where_the_labels_say(reuse: bool) -> None:
     weights = assemble(busy(reuse=reuse))
     for label in weights.labels.heads:
-        out = weights.arrays[f"blocks.{label.block}.attn.W_O"][label.place]
+        out = weights.arrays[f"blocks.{label.block}.attn.W_O"][label.index]
         space = weights.labels.space(label.writes)
         assert set(np.flatnonzero(out.any(axis=0)).tolist()) == set(space.dims)
         assert space.born == 2 * label.block + 1
@@ -122,7 +122,7 @@ def test_heads_and_units_write_where_the_labels_say(reuse: bool) -> None:
         dims = {dim for name in units.writes for dim in weights.labels.space(name).dims}
         if units.name == "erase":
             assert np.array_equal(out.sum(axis=1), -np.ones(len(out)))
-            assert units.rows == tuple(f"dimension {dim}" for dim in out.argmin(axis=1))
+            assert units.unit_names == tuple(f"dimension {dim}" for dim in out.argmin(axis=1))
         else:
             assert set(np.flatnonzero(out.any(axis=0)).tolist()) <= dims
             assert {weights.labels.space(name).born for name in units.writes} == {2 * units.block + 2}
@@ -144,7 +144,7 @@ def test_spaces_are_whole_for_as_long_as_their_labels_say(reuse: bool) -> None:
 def test_head_labels_carry_their_margins() -> None:
     weights = assemble(busy())
     for label in weights.labels.heads:
-        beta = float(weights.arrays[f"blocks.{label.block}.attn.beta"][label.place])
+        beta = float(weights.arrays[f"blocks.{label.block}.attn.beta"][label.index])
         if label.gap is None:
             assert (beta, label.beta_min, label.tolerance) == (1.0, None, None)
         else:

@@ -81,7 +81,7 @@ def test_arrays_hold_only_what_an_expert_reads_and_writes() -> None:
     ]
     np.testing.assert_array_equal(weights.arrays["blocks.0.moe.experts.0.W_in"], 2 * np.eye(4))
     np.testing.assert_array_equal(weights.arrays["blocks.0.moe.experts.1.b_out"], [0.5])
-    parts = {label.part: (label.name, label.rows) for label in weights.labels.units}
+    parts = {label.part: (label.name, label.unit_names) for label in weights.labels.units}
     assert parts["moe.router"] == ("router", ("after a", "after another"))
     assert parts["moe.experts.1"] == ("fixed", ("any",))
 

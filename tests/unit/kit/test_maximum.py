@@ -130,7 +130,7 @@ def test_an_affine_piece_stands_where_no_flag_bars_it() -> None:
     out = affine_where(net, [given], cases, ("a", "b"), apart=2.0, name="pieces")
     weights = assemble(net.network(Output("values", ("a", "b")), Readout(((out, np.eye(2)),), np.zeros(2), {out: 1.0})))
     (units,) = (label for label in weights.labels.units if label.name != "erase")
-    assert units.rows == ("first", "second", "third")
+    assert units.unit_names == ("first", "second", "third")
     for x, y in product((-2.0, 0.3, 2.0), repeat=2):
         table = trace(weights, [str(x), str(y)]).space("pieces")
         want = np.array([[x + 2 * y + 0.5, np.nan], [-x, 3 * x + y - 4], [np.nan, np.nan]])

@@ -42,21 +42,23 @@ def test_where_it_was_trained_a_member_says_what_its_curve_says(runs: list[Run])
     for run, one in zip(runs, found, strict=True):
         assert one["loss"] == pytest.approx(run.last["loss"], abs=1e-5)
         assert one["accuracy"] == pytest.approx(run.last["accuracy"], abs=1e-6)
-        assert one["wrong"] == pytest.approx(one["asked"] * (1 - one["accuracy"]))
+        assert one["wrong"] == pytest.approx(one["queries"] * (1 - one["accuracy"]))
 
 
 def test_elsewhere_reads_are_counted_one_by_one(runs: list[Run]) -> None:
     dense = FlipFlop.ffl(DENSE, length=12)
     same, tail = afterwards(TINY, runs, [SANDBOX, dense], 96, piece=48)
-    assert [(one["wrong"], one["asked"]) for one in tail] == [by_numpy(run, dense, 0, 96) for run in runs]
-    assert tail[0]["asked"] > 1.5 * same[0]["asked"]
-    assert 0 < tail[0]["wrong"] < tail[0]["asked"]
+    assert [(one["wrong"], one["queries"]) for one in tail] == [by_numpy(run, dense, 0, 96) for run in runs]
+    assert tail[0]["queries"] > 1.5 * same[0]["queries"]
+    assert 0 < tail[0]["wrong"] < tail[0]["queries"]
 
 
 def test_apart_every_member_has_rows_of_its_own(runs: list[Run]) -> None:
     twice = [runs[1], runs[1]]
     (found,) = afterwards(TINY, twice, [SANDBOX], 64, apart=True)
-    assert [(one["wrong"], one["asked"]) for one in found] == [by_numpy(runs[1], SANDBOX, seed, 64) for seed in (0, 1)]
+    assert [(one["wrong"], one["queries"]) for one in found] == [
+        by_numpy(runs[1], SANDBOX, seed, 64) for seed in (0, 1)
+    ]
     assert found[0] != found[1]
 
 

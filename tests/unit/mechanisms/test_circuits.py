@@ -132,7 +132,7 @@ def test_whole_layers_have_exact_circuits_too(name: str) -> None:
 def test_what_counts_as_another_answer() -> None:
     one = np.array([[[1.0, 0.0, -1.0]]])
     near, far = one + np.array([0.0, 1e-9, 0.0]), one + np.array([0.0, 2.0, 0.0])
-    for kind in ("lm", "next", "recogniser", "transducer", "class", "values"):
+    for kind in ("lm", "next", "recognizer", "transducer", "class", "values"):
         output = Output(kind, ("a", "b", "c"))
         assert not differs(output, one, near).any()
         assert differs(output, one, far).all()
@@ -154,7 +154,7 @@ def test_questions_are_joined_by_length_and_written_and_read() -> None:
     (whole,) = joined([first, some])
     np.testing.assert_array_equal(whole.tokens[whole.pairs[-2:]], first.tokens[first.pairs[[3, 5]]])
     back = PatchDomain.from_json(whole.to_json())
-    for name in ("tokens", "asked", "pairs", "places"):
+    for name in ("tokens", "mask", "pairs", "donor_positions"):
         np.testing.assert_array_equal(getattr(back, name), getattr(whole, name))
     for part in judge.domain:
         assert (part.pairs[:, 0] != part.pairs[:, 1]).all()

@@ -39,7 +39,7 @@ def naive(wired: NetWiring, asked: PatchDomain, pair: int, cut: Any) -> Any:
     groups = {node.name: node.units for node in wired.nodes if node.kind == "units"}
     word, donor = asked.pairs[pair]
     _, said = naive_patching.run(wired.weights, groups, asked.tokens[donor])
-    given = {node: value[asked.places[pair]] for node, value in said.items()}
+    given = {node: value[asked.donor_positions[pair]] for node, value in said.items()}
     return naive_patching.run(wired.weights, groups, asked.tokens[word], cut, given)[0]
 
 

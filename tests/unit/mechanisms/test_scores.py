@@ -38,8 +38,8 @@ def by_patching(made: Puzzle, pairs: int) -> set[Edge]:
         return logits >= logits.max(axis=-1, keepdims=True) - question["metric"]["tolerance"]
 
     runs = [naive_patching.run(made.wired.weights, groups, np.array(word)) for word in part["tokens"]]
-    for (word, donor), places in list(zip(part["pairs"], part["places"], strict=True))[-pairs:]:
-        clean, asked = answers(runs[word][0]), np.array(part["asked"][word], dtype=bool)
+    for (word, donor), places in list(zip(part["pairs"], part["donor_positions"], strict=True))[-pairs:]:
+        clean, asked = answers(runs[word][0]), np.array(part["mask"][word], dtype=bool)
         given = {node: value[places] for node, value in runs[donor][1].items()}
         for edge in map(tuple, question["edges"]):
             if edge not in found:
@@ -139,7 +139,7 @@ def test_files_and_commands(tmp_path: Path) -> None:
     done = vitrify("benchmark-circuits", "make", tmp_path, "bigram", "--entangle", 4, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["puzzles"] == [
-        {"name": "bigram", "nodes": 7, "edges": 26, "composed": 18, "true": 3, "kept": 1.0}
+        {"name": "bigram", "nodes": 7, "edges": 26, "composed": 18, "true": 3, "faithfulness": 1.0}
     ]
     answer = json.loads((tmp_path / "answers" / "bigram.json").read_text())
     question = (tmp_path / "bigram" / "question.json").read_text()

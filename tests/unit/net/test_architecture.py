@@ -99,7 +99,7 @@ DAMAGE = [
     (
         ("output", "kind"),
         "image",
-        'one of lm, recogniser, transducer, next, class, values, not "image"',
+        'one of lm, recognizer, transducer, next, class, values, not "image"',
     ),
     (("output", "scores"), 1, "net.output.scores must be one of softmax, log, linear, not 1"),
     (("output", "symbols"), {}, "net.output.symbols must be a list, each entry a text, not {}"),

@@ -27,8 +27,8 @@ def explained(name: str, shape: str | None = None, *, shown: int | None = 12, **
     return explain(build(read_spec(EXAMPLES / name), shape, **settings), shown=shown)
 
 
-def head(found: Explanation, place: str) -> Any:
-    return next(h for h in found.heads if h.place == place)
+def head(found: Explanation, location: str) -> Any:
+    return next(h for h in found.heads if h.location == location)
 
 
 def test_an_ngram_model() -> None:
@@ -38,15 +38,15 @@ def test_an_ngram_model() -> None:
         ("logits", "18–21", 2, 2),
     }
     back = head(found, "0.1")
-    assert back.looks == ("the position 1 before its own (by position)",)
-    assert back.brings == ("slot 1 ← token",)
+    assert back.attends_to == ("the position 1 before its own (by position)",)
+    assert back.copies == ("slot 1 ← token",)
     assert back.sink == "BOS scores 2"
-    assert "β 30.25" in back.how
-    assert "gap 1" in back.how
+    assert "β 30.25" in back.attention
+    assert "gap 1" in back.attention
     (table,) = found.units
     assert table.left_out == 3
     assert any(
-        row.startswith("rain snow: if slot 0 = snow and slot 1 = rain: logits[snow] +0.56") for row in table.rows
+        row.startswith("rain snow: if slot 0 = snow and slot 1 = rain: logits[snow] +0.56") for row in table.lines
     )
     assert found.readout[1].startswith("rain ← logits[rain] − 1.1")
 
@@ -54,10 +54,10 @@ def test_an_ngram_model() -> None:
 @pytest.mark.parametrize("positions", ["dyadic", "quadratic"])
 def test_shifts_of_an_automaton_are_read_from_the_position_code(positions: str) -> None:
     found = explained("abba.regex", max_length=8, positions=positions)
-    code = "position" if positions == "dyadic" else next(s.name for s in found.spaces if s.given == "by position")
-    assert [h.looks for h in found.heads] == [(f"the position {n} before its own (by {code})",) for n in (1, 2, 4)]
-    assert head(found, "1.0").brings == ("older map 1 ← map 1",)
-    assert "unit 0: relu(map 0[1] + 16·older map 0[0] − 8) × (map 1[0] +1)" in found.units[0].rows
+    code = "position" if positions == "dyadic" else next(s.name for s in found.spaces if s.content == "by position")
+    assert [h.attends_to for h in found.heads] == [(f"the position {n} before its own (by {code})",) for n in (1, 2, 4)]
+    assert head(found, "1.0").copies == ("older map 1 ← map 1",)
+    assert "unit 0: relu(map 0[1] + 16·older map 0[0] − 8) × (map 1[0] +1)" in found.units[0].lines
 
 
 def test_a_grammar() -> None:
@@ -65,34 +65,34 @@ def test_a_grammar() -> None:
     assert any(
         "PP → 'near'↑1 Name: if complete 1.0∋Name and word @ -1∋near: complete 2.1∋PP +1" in r
         for u in found.units
-        for r in u.rows
+        for r in u.lines
     )
-    assert head(found, "4.0").looks == ("(query words read=5)(key words read=3)",)
+    assert head(found, "4.0").attends_to == ("(query words read=5)(key words read=3)",)
 
 
 def test_a_program() -> None:
     found = explained("reverse.rasp")
-    assert head(found, "2.0").looks == ("keys whose place is the query's - (× 0.5)",)
-    assert head(found, "0.0").looks == ("all that it sees, equally",)
+    assert head(found, "2.0").attends_to == ("keys whose place is the query's - (× 0.5)",)
+    assert head(found, "0.0").attends_to == ("all that it sees, equally",)
     assert found.readout == ("each symbol has the logit that aggregate gives it",)
 
 
 def test_a_formula() -> None:
     found = explained("door.ltl", attention="hard")
-    assert [(s.name, s.given) for s in found.spaces][2] == ("of the token #2", "1 at {ring, close}")
+    assert [(s.name, s.content) for s in found.spaces][2] == ("of the token #2", "1 at {ring, close}")
     since = head(found, "0.0")
-    assert since.looks == ("keys with the largest of the token #2",)
-    assert since.brings == ("last ← of the token",)
+    assert since.attends_to == ("keys with the largest of the token #2",)
+    assert since.copies == ("last ← of the token",)
     assert since.sink == "BOS scores 0.5"
-    assert "ties right" in since.how
+    assert "ties right" in since.attention
     decide = next(u for u in found.units if u.name.startswith("decide"))
-    assert decide.rows == ("units 0–1: if of the token #3 and not aggregate: or −1",)
+    assert decide.lines == ("units 0–1: if of the token #3 and not aggregate: or −1",)
     assert decide.always == "or +1"
 
 
 def test_experts() -> None:
     found = explained("world.knowledge.toml", shown=None)
-    rows = {u.place: u.rows for u in found.units}
+    rows = {u.location: u.lines for u in found.units}
     assert "MLP 0 router, units 0–12" in rows
     assert (
         "key: South Korea 3 back: if 3 back = Korea and 4 back = South: answer[Seoul] +1"
@@ -104,7 +104,7 @@ def test_experts() -> None:
 def test_other_architectures() -> None:
     register, scene = explained("awoke.patterns", "register"), explained("faces.scene.toml")
     assert register.what.startswith("a recurrent net: its state of 68 numbers follows h ← h A + x B")
-    assert "<s>: if nothing in 0 back: next class[WHO] +1" in register.units[0].rows
+    assert "<s>: if nothing in 0 back: next class[WHO] +1" in register.units[0].lines
     assert scene.what.startswith("a convolutional net: 3 convolutions and 1 dense layers")
     assert "house ← −roof − door + 1" in scene.readout
 
@@ -133,7 +133,7 @@ def test_the_command_line_prints_it(tmp_path: Path) -> None:
     assert page.exit_code == 0
     assert "head 0.0  select: last  [hard, ties right, causal" in page.stdout
     data = json.loads(run.invoke(app, ["explain", str(tmp_path / "net"), "--json"]).stdout)
-    assert data["heads"][0]["place"] == "0.0"
+    assert data["heads"][0]["location"] == "0.0"
     assert run.invoke(app, ["explain", str(tmp_path / "net"), "--formula"]).stdout == '("a") S ("b")\n'
     found = json.loads(run.invoke(app, ["explain", str(tmp_path / "net"), "--formula", "--json"]).stdout)
     assert found["alphabet"] == ["a", "b", "c"]

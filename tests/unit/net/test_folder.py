@@ -257,9 +257,9 @@ CONFIGS = [
     ("", r"config.json:1: not JSON: Expecting value"),
     ("[]", "was not written by vitrify: its config.json does not say so"),
     ('{"model_type": "gpt2"}', "was not written by vitrify: its config.json does not say so"),
-    ('{"format": "vitrify", "format_version": 99}', "has format version 99, this vitrify reads 1: build it again"),
+    ('{"format": "vitrify", "format_version": 99}', "has format version 99, this vitrify reads 2: build it again"),
     ('{"format": "vitrify"}', "has format version None"),
-    ('{"format": "vitrify", "format_version": 1, "net": []}', "config.json lacks net, about, sha256"),
+    ('{"format": "vitrify", "format_version": 2, "net": []}', "config.json lacks net, about, sha256"),
 ]
 
 

@@ -25,7 +25,7 @@ LABELS = Labels(
         HeadLabel("average", 1, 0, writes="share"),
     ),
     units=(
-        UnitsLabel("step", 0, 0, 6, writes=("state", "count"), rows=("p,a", "q,a")),
+        UnitsLabel("step", 0, 0, 6, writes=("state", "count"), unit_names=("p,a", "q,a")),
         UnitsLabel("snap", 1, 6, 8, ()),
     ),
 )

@@ -59,7 +59,7 @@ def ring(letters: int) -> Weights[Recurrent]:
     size, symbols = letters, len(spec.alphabet)
     architecture = Recurrent(
         ("<s>", *spec.alphabet),
-        Output("recogniser", spec.states, accepting=spec.accepting_states),
+        Output("recognizer", spec.states, accepting=spec.accepting_states),
         max_length=20,
         d_embed=symbols + 1,
         cell=Cell("relu", symbols * size),

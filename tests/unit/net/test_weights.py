@@ -105,8 +105,8 @@ def test_the_digest_notices_the_type_of_a_number() -> None:
 
 def test_the_digest_notices_the_architecture() -> None:
     arrays = random_arrays(TINY, 0)
-    recogniser = replace(TINY, output=replace(TINY.output, kind="recogniser"))
-    assert Weights(recogniser, arrays).digest != Weights(TINY, arrays).digest
+    recognizer = replace(TINY, output=replace(TINY.output, kind="recognizer"))
+    assert Weights(recognizer, arrays).digest != Weights(TINY, arrays).digest
 
 
 def test_the_digest_notices_each_part_of_a_sparse_array() -> None:

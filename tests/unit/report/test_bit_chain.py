@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from cases import each
 from vitrify.errors import InputError
 from vitrify.learn import bit_chain
-from vitrify.report.landscape import EDGE, FORMS, MIN_P, nearest, path, places, runs, surface
+from vitrify.report.landscape import EDGE, FORMS, MIN_P, critical_points, nearest, path, runs, surface
 
 CHAINS = ((0.2, 0.3), (0.5, 0.8), (0.9, 0.35))
 POINTS = ((0.7, 0.3, 0.4), (-1.2, -1.1, -0.3), (0.4, -0.6, 0.9), (1.9, 1.4, -1.6))
@@ -76,7 +76,7 @@ def test_the_flow_ends_where_the_rule_says(key: str, p: float, q: float) -> None
         found = path(key, p, q, e, w, third)
         seen.add(found["kind"])
         assert found["loss"][-1] == pytest.approx(rate if found["kind"] == "global minimum" else alone, abs=1e-6)
-        assert found["rests"]
+        assert found["converged"]
         assert np.all(np.diff(found["loss"]) <= 1e-9)
     assert "global minimum" in seen
     assert ("bad local minimum" in seen) == (key != "untied")
@@ -109,7 +109,7 @@ def test_the_rule_of_two_numbers_is_that_of_the_claim() -> None:
 @each(("p", "q"), CHAINS[:2])
 @each("third", [0.0, -1.5])
 def test_places_without_reading_are_named_by_the_curvature_along_e(key: str, p: float, q: float, third: float) -> None:
-    for place in places(key, p, q, third)[1:3]:
+    for place in critical_points(key, p, q, third)[1:3]:
         w = float(np.mean(place["w"]))
         third = third if key == "attention" else 0.0
         rise = [
@@ -134,13 +134,13 @@ def test_goals_have_the_right_contrast_and_lines_go_down(key: str) -> None:
 
 
 def test_words_say_what_is_seen_and_nothing_breaks_on_the_line() -> None:
-    assert "is a bad local minimum" in surface("tied", 0.5, 0.8)["said"]
-    assert "is a saddle" in surface("tied", 0.2, 0.3)["said"]
-    assert "p + q = 1" in surface("tied", 0.3, 0.7)["said"]
+    assert "is a bad local minimum" in surface("tied", 0.5, 0.8)["caption"]
+    assert "is a saddle" in surface("tied", 0.2, 0.3)["caption"]
+    assert "p + q = 1" in surface("tied", 0.3, 0.7)["caption"]
     assert surface("tied", 0.3, 0.7)["share"] == 0
     even = path("tied", 0.3, 0.7, 0.5, 0.5)
     assert even["kind"] == "global minimum"
-    assert "reads nothing" in even["said"]
+    assert "ignores the input" in even["caption"]
     json.dumps([surface(key, 0.3, 0.7) for key in FORMS], allow_nan=False)
     still = path("tied", 0.5, 0.8, 0.0, -1.0)
     assert (still["kind"], len(still["way"])) == ("saddle", 1)

@@ -125,10 +125,10 @@ def test_more_combinations_than_colours_are_counted(tmp_path: Path) -> None:
 def test_a_store_that_is_not_there_yet_is_waited_for_and_mistakes_are_told(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "runs")
     follower = Follower(store)
-    assert "there is no run store" in look(follower)["said"]
+    assert "there is no run store" in look(follower)["message"]
     trained(store)
-    assert look(follower)["said"] == ""
-    assert look(follower, "nothing-like-this")["said"] == "no run is like that"
+    assert look(follower)["message"] == ""
+    assert look(follower, "nothing-like-this")["message"] == "no run is like that"
     with pytest.raises(InputError, match="no run has a value"):
         look(follower, "colour=3")
     with pytest.raises(InputError, match="what is drawn is"):

@@ -34,13 +34,13 @@ def test_every_claim_has_a_line_and_nothing_else_changes() -> None:
 @pytest.mark.long
 def test_the_verdict_is_the_one_that_is_kept(tmp_path: Path) -> None:
     shutil.copytree(EVIDENCE, tmp_path / "evidence")
-    path = tmp_path / "evidence" / "depth_pays_on_words_of_permutations.json"
+    path = tmp_path / "evidence" / "deeper_transformers_learn_longer_permutation_word_problems.json"
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"scale": "quick", "evidence": data["evidence"] | {"verdict": "undecided"}}))
-    cells = "| experiment | {download}`undecided, quick scale </evidence/depth_pays"
+    cells = "| experiment | {download}`undecided, quick scale </evidence/deeper_transformers"
     assert cells in written(EMPTY, tmp_path / "evidence", all_claims)
     path.unlink()
-    with pytest.raises(InputError, match="depth_pays_on_words_of_permutations"):
+    with pytest.raises(InputError, match="deeper_transformers_learn_longer_permutation_word_problems"):
         written(EMPTY, tmp_path / "evidence", all_claims)
 
 

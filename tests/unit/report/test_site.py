@@ -171,11 +171,11 @@ def test_cells_of_the_survey_lead_to_their_claims_and_say_when_one_does_not_hold
     assert len(lines) == 5
     assert all(len(line["cells"]) == 6 for line in lines)
     deep = {each["cell"].problem: each for each in lines[-1]["cells"]}
-    assert deep["PARITY"]["rests"][0]["address"] == f"claims/{AUTOMATA}.html"
+    assert deep["PARITY"]["claims"][0]["address"] == f"claims/{AUTOMATA}.html"
     assert [claim["id"] for claim in deep["PARITY"]["shaken"]] == ["R14"]
     assert deep["MAJORITY"]["cell"].verdict == "not known here"
     hard = {each["cell"].problem: each for each in lines[1]["cells"]}
-    assert (hard["PARITY"]["sign"], hard["PARITY"]["rests"][0]["address"]) == ("no", None)
+    assert (hard["PARITY"]["sign"], hard["PARITY"]["claims"][0]["address"]) == ("no", None)
     assert not any(each["shaken"] for each in survey({MAP: live(MAP)})["lines"][-1]["cells"])
 
 

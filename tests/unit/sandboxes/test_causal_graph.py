@@ -114,7 +114,7 @@ def test_other_predictors_count_what_they_say() -> None:
     found = {name: said(sandbox, p, [(0, 0, 1, 0, 0)])[0, -1] for name, p in sandbox.predictors().items()}
     assert np.allclose(found["uniform"], [1 / 2, 1 / 2])
     assert np.allclose(found["unigram"], [4 / 6, 2 / 6])
-    assert np.allclose(found["neighbours"], [2 / 4, 2 / 4])
+    assert np.allclose(found["neighbors"], [2 / 4, 2 / 4])
     assert np.allclose(said(sandbox, sandbox.optimal, [(0, 0, 1, 0, 0)])[0, -1], [2 / 3, 1 / 3])
 
 

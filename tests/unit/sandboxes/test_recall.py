@@ -19,7 +19,7 @@ def test_answers_are_those_of_the_task(filler: str) -> None:
     sandbox = RecallSandbox(vocabulary=21, pairs=5, length=31, filler=filler)  # type: ignore[arg-type]
     found = drawn(sandbox, 300)
     best = foretold(sandbox, found)
-    task = Task(keys=9, values=11, pairs=5, questions=5, fused=False)
+    task = Task(keys=9, values=11, pairs=5, queries=5, fused=False)
     fillers = set()
     for number, (word, answers) in enumerate(asked(sandbox, found)):
         assert len(answers) == 5
@@ -38,7 +38,7 @@ def test_places_are_drawn_one_after_the_other_without_return() -> None:
     p = np.arange(1, 5) ** -0.8
     orders = [*permutations(range(4), 2)]
     expected = [p[a] / p.sum() * p[b] / (p.sum() - p[a]) for a, b in orders]
-    places = (drawn(sandbox, 40_000).latent["place"] - 4) // 2
+    places = (drawn(sandbox, 40_000).latent["position"] - 4) // 2
     assert share([(places == order).all(axis=1).sum() for order in orders], expected) > 1e-6
 
 

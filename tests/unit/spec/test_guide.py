@@ -42,7 +42,7 @@ assert isinstance(oracle_for(two, net.architecture), MeaningOracle)
 assert v.certify(net, two).verdict == "holds"
 evidence = v.certify(net, three)
 assert evidence.verdict == "fails", evidence
-assert evidence.witness["expected"] != evidence.witness["found"]
+assert evidence.witness["expected"] != evidence.witness["actual"]
 mutants = v.mutation_test(net, two, count=20)
 assert mutants.rate >= 0.9, mutants
 """

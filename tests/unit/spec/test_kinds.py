@@ -126,7 +126,7 @@ def test_answers_of_some_kinds_by_hand() -> None:
     def after(spec: Spec, output: str, word: str) -> list[Any]:
         return list(spec.meanings()[output].after(word.split()))
 
-    assert after(cyclic(3), "recogniser", "1 0 1") == ["0", "1", "1", "2"]
+    assert after(cyclic(3), "recognizer", "1 0 1") == ["0", "1", "1", "2"]
     assert after(cyclic(3), "class", "1 0 1") == ["2"] * 4
     assert cyclic(3).meanings()["class"].accepting == cyclic(3).accepting_states
     grammar = Grammar.from_text("S -> 'a' 'b' | 'a'")

@@ -93,7 +93,7 @@ def test_texts_without_repeats() -> None:
 def test_all_words_are_counted() -> None:
     assert len([*Composition(2).words(5)]) == 2**4 * 2
     assert [*Composition(2).words(4)] == []
-    task = Recall(keys=4, values=3, pairs=2, questions=2, fused=False)
+    task = Recall(keys=4, values=3, pairs=2, queries=2, fused=False)
     assert len([*task.words(6)]) == perm(4, 2) * 3**2 * 2**2
     assert len([*task.words(4)]) == 4 * 3 + perm(4, 2) * 3**2
     assert len([*KHop(1, 3, 9).words(4)]) == 81
@@ -156,7 +156,7 @@ def test_files_read_back(task: Task, tmp_path: Path) -> None:
 
 
 HOPS = 'task = "k-hop"\nhops = 3\nsymbols = 4\nlength = 32\n'
-RECALL = 'task = "recall"\nkeys = 4\nvalues = 2\npairs = 4\nquestions = 3\nfused = true\n'
+RECALL = 'task = "recall"\nkeys = 4\nvalues = 2\npairs = 4\nqueries = 3\nfused = true\n'
 BAD: dict[str, tuple[str, list[str]]] = {
     "empty": ("", ["x.task.toml: task is missing; it must be one of composition, copying"]),
     "unknown": ('# x\ntask = "juggling"\nballs = 3\n', [":2: there is no task 'juggling'; it must be one of"]),

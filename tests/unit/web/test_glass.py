@@ -64,11 +64,11 @@ def test_a_net_is_built_looked_into_broken_and_mended(visitor: Visitor) -> None:
     assert found["stop"]["kind"] == "units"
 
     random = visitor.http.post(f"/api/glass/nets/{key}/changes", json={"seed": 0}).json()
-    assert len(random["said"]) == 1
+    assert len(random["changes"]) == 1
     listed = visitor.http.get(f"/api/glass/nets/{key}/entries", params={"array": "unembed.b_U"}).json()["entries"]
     index, words, value = listed[0]
     change = {"array": "unembed.b_U", "index": index, "value": value + 100}
-    said = visitor.http.post(f"/api/glass/nets/{key}/changes", json=change).json()["said"]
+    said = visitor.http.post(f"/api/glass/nets/{key}/changes", json=change).json()["changes"]
     assert len(said) == 2
     assert words in said[1]
     broken = visitor.check(key)

@@ -38,7 +38,7 @@ def test_a_pool_stops_what_takes_too_long_or_is_withdrawn_and_goes_on(tmp_path: 
     spec.write_text("(ab)*\n", encoding="utf-8")
 
     def read(path: Path) -> WebQuestion:
-        return WebQuestion("read", {"path": str(path), "given": "given.regex"})
+        return WebQuestion("read", {"path": str(path), "file_name": "given.regex"})
 
     held = np.ones(MEMORY // 16)  # half of the memory of a worker, which is not the worker's own
 
@@ -83,7 +83,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused_and_its_worker_ends(tmp_path
     async def story() -> None:
         pool = Pool(size=1, waiting=0, seconds=60, memory=5 << 27)
         with pytest.raises(Refused, match="the system refused") as refusal:
-            await pool.ask(WebQuestion("read", {"path": str(bomb), "given": "bomb.arpa.gz"}))
+            await pool.ask(WebQuestion("read", {"path": str(bomb), "file_name": "bomb.arpa.gz"}))
         assert refusal.value.status == 413
         assert not pool._idle
         await pool.close()
@@ -118,8 +118,8 @@ def test_a_job_gives_its_place_back_even_if_it_is_stopped_before_it_begins() -> 
 def test_a_task_is_given_the_arguments_that_it_takes(tmp_path: Path) -> None:
     (tmp_path / "spec.regex").write_text("(ab)*\n", encoding="utf-8")
     sent: list[object] = []
-    about = {"path": str(tmp_path / "spec.regex"), "given": "given.regex", "changes": []}
+    about = {"path": str(tmp_path / "spec.regex"), "file_name": "given.regex", "changes": []}
     WebQuestion("read", about).run(sent.append)
     assert json.loads(str(sent[-1]))["kind"] == "regular expression"
-    WebQuestion("read", {"path": str(tmp_path / "no.regex"), "given": "given.regex"}).run(sent.append)
+    WebQuestion("read", {"path": str(tmp_path / "no.regex"), "file_name": "given.regex"}).run(sent.append)
     assert "given.regex" in json.loads(str(sent[-1]))["error"]

@@ -15,7 +15,7 @@ from vitrify.net.inference import trace
 from vitrify.spec import read_spec
 from vitrify.web.answers import AnswerJudge
 from vitrify.web.entries import arrays, broken, entries
-from vitrify.web.story import stops, told
+from vitrify.web.story import stops, story_at
 from vitrify.web.tasks import described
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -44,7 +44,7 @@ def test_every_stop_can_be_told_and_every_answer_of_a_right_net_is_right(nets: d
     names = [stop.name for stop in stops(weights)]
     assert len(names) == len(set(names))
     for number, stop in enumerate(names):
-        assert told(seen, number, 1)["stop"]["name"] == stop
+        assert story_at(seen, number, 1)["stop"]["name"] == stop
     beside = AnswerJudge(weights.architecture, read_spec(EXAMPLES / name)).beside(seen, words, len(seen.tokens) - 1)
     assert False not in beside["right"]
     assert True in beside["right"]
@@ -53,7 +53,7 @@ def test_every_stop_can_be_told_and_every_answer_of_a_right_net_is_right(nets: d
 
 def story(weights: Any, words: str, stop: str, place: int) -> dict[str, Any]:
     number = next(i for i, one in enumerate(stops(weights)) if one.name == stop)
-    return told(trace(weights, words.split()), number, place)
+    return story_at(trace(weights, words.split()), number, place)
 
 
 def test_spaces_say_what_the_trace_reads_and_only_living_ones_are_told(nets: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ def test_spaces_say_what_the_trace_reads_and_only_living_ones_are_told(nets: dic
     found = {space["name"]: space for space in story(weights, "a b b a", "MLP 2", 4)["spaces"]}
     assert "map 1" not in found  # it is dead by then
     assert found["map 3"]["new"]
-    assert found["map 3"]["said"] == [" ".join(map(str, row)) for row in seen.read("map 3")]
+    assert found["map 3"]["texts"] == [" ".join(map(str, row)) for row in seen.read("map 3")]
     assert found["map 3"]["bars"] == seen.space("map 3").round(9).tolist()
     assert not found["position"]["new"]
     assert not any(found["position"]["changed"])
@@ -84,7 +84,7 @@ def test_units_fire_because_of_terms_that_add_up_and_write_what_the_stream_gains
     for number, stop in enumerate(stops(weights)):
         if stop.kind != "units":
             continue
-        units = told(seen, number, place)["units"]
+        units = story_at(seen, number, place)["units"]
         fired += len(units["shown"])
         for unit in units["shown"]:
             terms = [term for _, term, _ in unit["because"]["terms"]]

@@ -1,6 +1,6 @@
-r"""One layer needs a size that grows with the length, to recognise brackets of bounded depth.
+r"""One layer needs a size that grows with the length, to recognize brackets of bounded depth.
 
-Statement: a one-layer transformer that recognises well-nested words of $N$ brackets of bounded depth has $Hmp =
+Statement: a one-layer transformer that recognizes well-nested words of $N$ brackets of bounded depth has $Hmp =
 \Omega(N)$; a recurrent net of constant size does it, and so do two layers.
 Assumes: the constant is not stated, so the figure is a rate and no certified number.
 Source: Bhattamishra, Hahn, Blunsom & Kanade 2024, arXiv 2406.09347 [S].

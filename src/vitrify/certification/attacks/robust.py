@@ -103,17 +103,17 @@ def _halves(bounds: Bounds) -> tuple[Floats, Floats, Floats]:
 
 def _convolved(bounds: Bounds, kernel: Array, bias: Floats, layer: Convolution) -> Bounds:
     middle, half, size = _halves(bounds)
-    centre = convolve(middle, kernel, layer) + bias[:, None, None]
+    center = convolve(middle, kernel, layer) + bias[:, None, None]
     spread = convolve(half, np.abs(kernel), layer)
     spread += _widened(kernel[0].size) * (convolve(size, np.abs(kernel), layer) + np.abs(bias)[:, None, None])
-    return centre - spread, centre + spread
+    return center - spread, center + spread
 
 
 def _affine(bounds: Bounds, matrix: Matrix, bias: Floats) -> Bounds:
     middle, half, size = _halves(bounds)
-    centre = middle @ matrix + bias
+    center = middle @ matrix + bias
     spread = half @ np.abs(matrix) + _widened(len(matrix)) * (size @ np.abs(matrix) + np.abs(bias))
-    return centre - spread, centre + spread
+    return center - spread, center + spread
 
 
 def _relu(bounds: Bounds) -> Bounds:
@@ -135,7 +135,7 @@ def _margins(bounds: Bounds, matrix: Matrix, bias: Floats, best: Ints) -> Floats
         apart = matrix[:, best].T - matrix[:, symbol]
         both = np.abs(matrix[:, best]).T + np.abs(matrix[:, symbol])
         slack = (size * both).sum(axis=1) + np.abs(bias[best]) + np.abs(bias[symbol])
-        centre = (middle * apart).sum(axis=1) + bias[best] - bias[symbol]
-        margins[:, symbol] = centre - (half * np.abs(apart)).sum(axis=1) - _widened(len(matrix)) * slack
+        center = (middle * apart).sum(axis=1) + bias[best] - bias[symbol]
+        margins[:, symbol] = center - (half * np.abs(apart)).sum(axis=1) - _widened(len(matrix)) * slack
     margins[np.arange(len(best)), best] = np.inf
     return margins

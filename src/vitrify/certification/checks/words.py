@@ -189,16 +189,16 @@ class WordCheck:
                 far = float(label.kind.deviation(vectors).max()) if far is None else far
                 spread = max(spread, far)
                 if not far <= label.error + SPACE_TOLERANCE:
-                    return spread, {"space": label.name, "expected": f"legal within {label.error:.3g}", "found": far}
+                    return spread, {"space": label.name, "expected": f"legal within {label.error:.3g}", "actual": far}
         return spread, None
 
 
 def too_soft(weights: Weights[Architecture]) -> dict[str, object] | None:
     """Return a head whose inverse temperature is below what its gap demands, or None."""
     for head in weights.labels.heads:
-        beta = float(weights.arrays[f"blocks.{head.block}.attn.beta"][head.place])
+        beta = float(weights.arrays[f"blocks.{head.block}.attn.beta"][head.index])
         if head.beta_min is not None and beta < head.beta_min:
-            return {"head": head.name, "expected": f"beta of at least {head.beta_min:.6g}", "found": beta}
+            return {"head": head.name, "expected": f"beta of at least {head.beta_min:.6g}", "actual": beta}
     return None
 
 

@@ -20,7 +20,7 @@ from vitrify.certification.margins.rounding import MAX_EXPONENT, ValuePath, leak
 from vitrify.certification.margins.scores import Scores
 from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, is_unit, rows_of
 from vitrify.net.attention import weigh
-from vitrify.net.labels import Looks
+from vitrify.net.labels import AttendsTo
 from vitrify.net.sparse import dense
 
 MAX_SCORES = 1 << 29  # compared for one head; more are refused
@@ -287,9 +287,9 @@ def _spread(scores: Scores, value: Matrix) -> Floats:
     low, high = [], []
     for keys in scores.keys:
         least, most = keys.stretch.bounds()
-        centre, radius = np.asarray((least + most) / 2 @ value), np.asarray((most - least) / 2 @ abs(value))
-        low.append(centre - radius)
-        high.append(centre + radius)
+        center, radius = np.asarray((least + most) / 2 @ value), np.asarray((most - least) / 2 @ abs(value))
+        low.append(center - radius)
+        high.append(center + radius)
     return np.asarray(np.max(high, axis=0) - np.min(low, axis=0))
 
 
@@ -352,7 +352,7 @@ def averaged(
     return Written(tuple(factors), here, error)
 
 
-def looks(scores: Scores, selection: Selection) -> str:
+def described_target(scores: Scores, selection: Selection) -> str:
     """Describe where a head that selects its keys attends to."""
     if not scores.fixed:
         return "by contents" + (", shared" if selection.ties else "")
@@ -365,7 +365,7 @@ def looks(scores: Scores, selection: Selection) -> str:
     return (f"{back[0]} back" if len(back) == 1 else "by position") + (", else a pad" if PAD in offsets else "")
 
 
-def check_looks(name: str, wanted: Looks, scores: Scores, selection: Selection) -> None:
+def check_target(name: str, wanted: AttendsTo, scores: Scores, selection: Selection) -> None:
     """Refuse a head that does not attend to the position that its label names."""
     slack = scores.rounding
     if isinstance(wanted, int):

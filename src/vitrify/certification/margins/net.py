@@ -15,7 +15,14 @@ import numpy as np
 
 from vitrify.arrays import Array, Arrays, Bools, Floats, Ints, Matrix
 from vitrify.certification.margins import values
-from vitrify.certification.margins.heads import Written, averaged, check_looks, looks, selected, selection_of
+from vitrify.certification.margins.heads import (
+    Written,
+    averaged,
+    check_target,
+    described_target,
+    selected,
+    selection_of,
+)
 from vitrify.certification.margins.legal import legal
 from vitrify.certification.margins.proof import HeadMargin, Proof, SpaceMargin
 from vitrify.certification.margins.rounding import ValuePath, embedding_error, pads_fit
@@ -178,7 +185,7 @@ class _MarginRun:
                 "beta": float(arrays["beta"][place]),
                 "b_rel": arrays["b_rel"][place] if "b_rel" in arrays else None,
             }
-            label = next((h for h in self.labels.heads if (h.block, h.place) == (index, place)), None)
+            label = next((h for h in self.labels.heads if (h.block, h.index) == (index, place)), None)
             for stretch in queries:
                 written = self._head(index, place, label, part | {"every": arrays["W_O"]}, stretch, keys)
                 if written is not None:
@@ -213,9 +220,12 @@ class _MarginRun:
             selection, written, attends = None, averaged(name, scores, value, bias, dims, path), "fixed weights"
         else:
             selection = selection_of(scores)
-            if label is not None and label.looks is not None and stretch.name == "tokens":
-                check_looks(name, label.looks, scores, selection)
-            written, attends = selected(name, scores, selection, value, bias, dims, path), looks(scores, selection)
+            if label is not None and label.attends_to is not None and stretch.name == "tokens":
+                check_target(name, label.attends_to, scores, selection)
+            written, attends = (
+                selected(name, scores, selection, value, bias, dims, path),
+                described_target(scores, selection),
+            )
         if stretch.name == "tokens":
             alone = selection is None or not np.isfinite(selection.gap)  # no other key is ever there
             gap = None if selection is None or alone else selection.gap

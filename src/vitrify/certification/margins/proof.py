@@ -16,8 +16,8 @@ class HeadMargin:
 
     name: str
     block: int
-    place: int
-    looks: str
+    index: int
+    attends_to: str
     gap: float | None
     kappa: float | None
     noise: float
@@ -78,6 +78,6 @@ class Proof:
                 for s in self.spaces
             ],
             "error": self.error,
-            "lead": self.margin,
+            "margin": self.margin,
             "seconds": round(self.seconds, 3),
         }

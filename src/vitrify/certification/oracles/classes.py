@@ -11,7 +11,7 @@ from vitrify.arrays import Floats, Ints
 from vitrify.certification.checks.points import PointBatch
 from vitrify.certification.evidence import Method
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import leads, one_of
+from vitrify.certification.oracles.right import logit_margins, one_of
 from vitrify.errors import FolderError
 from vitrify.net.conv import Convolutional, image_planes, symbol_planes
 from vitrify.spec.geometry.scene import Scene
@@ -29,7 +29,7 @@ MAX_STRINGS = 1 << 14  # all strings are checked if there are no more
 class ClassOracle:
     """The right class, or `(none)`; the distance is 0 or 1, and an answer that hardly leads counts as wrong."""
 
-    TIE = 1e-6  # leads up to this are none
+    TIE = 1e-6  # margins up to this are ties
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ClassOracle:
 
     def errors(self, inputs: Floats, outputs: Floats) -> Floats:
         """0 where the right answer leads, 1 elsewhere."""
-        return np.where(leads(outputs, self.expected(inputs)) > self.TIE, 0.0, 1.0)  # not a number never leads
+        return np.where(logit_margins(outputs, self.expected(inputs)) > self.TIE, 0.0, 1.0)  # not a number never leads
 
     def right(self, point: Floats) -> Floats:
         """1 for the right class, 0 for the others."""
@@ -69,7 +69,7 @@ class ClassOracle:
         return {
             "input": self.show(point),
             "expected": self.classify(point),
-            "found": symbols[int(output.argmax())],
+            "actual": symbols[int(output.argmax())],
             "logits": dict(zip(symbols, output.tolist(), strict=True)),
         }
 

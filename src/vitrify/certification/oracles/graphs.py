@@ -35,7 +35,7 @@ class ConnectivityOracle(PointOracle):
         a, b = np.unravel_index(int(np.abs(output - right).argmax()), right.shape)
         names = self.spec.nodes
         edges = [f"{names[i]}-{names[j]}" for i, j in np.argwhere(np.triu(point, 1)).tolist()]
-        numbers = {"expected": float(right[a, b]), "found": float(output[a, b])}
+        numbers = {"expected": float(right[a, b]), "actual": float(output[a, b])}
         return {"graph": " ".join(edges), "nodes": f"{names[int(a)]} {names[int(b)]}", **numbers}
 
     def cases(self, rng: np.random.Generator) -> list[PointBatch]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import Oracle, leads, some_of
+from vitrify.certification.oracles.right import Oracle, logit_margins, some_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_of
@@ -21,7 +21,7 @@ from vitrify.spec.ngrams.model import BEGIN
 
 Query = tuple[int, ...]  # in the net's own numbers
 
-LEAD = 0.5  # the least lead of the right expert: rounding and soft attention may take half of it
+MIN_MARGIN = 0.5  # of the right expert: rounding and soft attention may take half of it
 MOST_ROUTED = 20_000  # queries whose expert is looked at; of more, a random part
 ALONE = 4_000  # sequences that all experts together answer alone
 FLOATS = 1 << 23  # activations of one batch
@@ -81,10 +81,10 @@ class AnswerOracle(Oracle):
     def check_inside(
         self, weights: Weights[SequenceArchitecture], seed: int
     ) -> tuple[dict[str, object], dict[str, object] | None]:
-        """Every query is sent to its task's expert with a lead; every expert alone knows its own task and no other."""
+        """Every query goes to its task's expert with a margin; every expert alone knows its own task and no other."""
         rng = np.random.default_rng(seed)
-        lead, witness = self._routing(weights, rng)
-        measured: dict[str, object] = {"least lead of the right expert": lead}
+        margin, witness = self._routing(weights, rng)
+        measured: dict[str, object] = {"smallest margin of the right expert": margin}
         return measured, witness or self._alone(weights, rng)
 
     def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:
@@ -104,13 +104,13 @@ class AnswerOracle(Oracle):
         least = np.inf
         for some, _, scores in watched(weights, queries):
             tasks = np.array([self._answers[query][0] for query in some])
-            ahead = leads(scores, tasks)
-            least = min(least, float(ahead.min()))
-            if not least >= LEAD:
-                row = int(np.flatnonzero(~(ahead >= LEAD))[0])
+            margins = logit_margins(scores, tasks)
+            least = min(least, float(margins.min()))
+            if not least >= MIN_MARGIN:
+                row = int(np.flatnonzero(~(margins >= MIN_MARGIN))[0])
                 words = [self.net.inputs[i] for i in some[row]]
                 task = self.spec.tasks[tasks[row]].name
-                return least, {"words": words, "expected": f"the expert of {task!r}, ahead", "lead": float(ahead[row])}
+                return least, {"words": words, "expected": f"the expert of {task!r}", "margin": float(margins[row])}
         return least, None
 
     def _alone(self, weights: Weights[SequenceArchitecture], rng: np.random.Generator) -> dict[str, object] | None:

@@ -38,7 +38,7 @@ class MaxoutOracle(PointOracle):
         return np.asarray(self.spec(point[None])[0])
 
     def witness(self, point: Floats, output: Floats) -> dict[str, object]:
-        return {"point": point.tolist(), "expected": self.spec(point[None])[0].tolist(), "found": output.tolist()}
+        return {"point": point.tolist(), "expected": self.spec(point[None])[0].tolist(), "actual": output.tolist()}
 
     def cases(self, rng: np.random.Generator) -> list[PointBatch]:
         """Return corners, random points, breakpoints and their neighbours, and where a piece has its largest margin."""

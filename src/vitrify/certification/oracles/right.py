@@ -73,7 +73,7 @@ class Oracle(ABC):
             wrong = np.where(np.isfinite(wrong), wrong, np.inf)
         else:
             if self.answer == "symbol":
-                right = (leads(logits, known) > self.TIE) & (known >= 0)
+                right = (logit_margins(logits, known) > self.TIE) & (known >= 0)
             else:
                 right = (((logits > 0) == known) & (np.abs(logits) > self.TIE)).all(axis=-1)
             wrong = np.where(right & np.isfinite(logits).all(axis=-1), 0.0, 1.0)
@@ -96,15 +96,15 @@ class Oracle(ABC):
     def witness_of(self, known: Known, word: Ints, logits: Floats) -> dict[str, object]:
         """Return the wrong answer at the end of a word, by the right ones [1, prefix]; else the first wrong one.
 
-        `place` is the number of tokens before it. What comes after may matter to a network that looks ahead, so that
+        `position` is the number of tokens before it. What comes after may matter to a network that looks ahead, so that
         its words are not cut at the wrong answer, and the first one counts.
         """
         wrong = self.judged(known, logits[None])[0] > self.tolerance()
         last = not wrong.any() or (wrong[-1] and not self.net.looks_ahead)
-        place = len(word) if last else int(np.argmax(wrong))
-        answer, row = known[0, place], logits[place]
+        position = len(word) if last else int(np.argmax(wrong))
+        answer, row = known[0, position], logits[position]
         words, symbols = [self.net.inputs[i] for i in word], self.net.output.symbols
-        where = {"place": place} if place < len(word) else {}
+        where = {"position": position} if position < len(word) else {}
         if self.answer == "distribution":
             return furthest(self.net, word, row, answer)
         if self.answer == "set":
@@ -115,9 +115,9 @@ class Oracle(ABC):
                 "undecided": self._some(~(np.abs(row) > self.TIE)),
             }
         if self.answer == "number":
-            return {"word": words, **where, "expected": answer.tolist(), "found": row.tolist()}
-        expected = symbols[int(answer)] if answer >= 0 else "a symbol that the network can't say"
-        return {"word": words, **where, "expected": expected, "found": symbols[int(row.argmax())]}
+            return {"word": words, **where, "expected": answer.tolist(), "actual": row.tolist()}
+        expected = symbols[int(answer)] if answer >= 0 else "a symbol that the network can't output"
+        return {"word": words, **where, "expected": expected, "actual": symbols[int(row.argmax())]}
 
     def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:  # noqa: ARG002
         """Return the largest distance of a space [word, prefix, coordinate] from its right value; None if unknown."""
@@ -141,29 +141,29 @@ def some_of(words: list[list[int]], rng: np.random.Generator, count: int) -> lis
     return [words[i] for i in sorted(rng.choice(len(words), size=count, replace=False).tolist())]
 
 
-def one_of(places: ArrayLike, symbols: int) -> Floats:
+def one_of(answers: ArrayLike, symbols: int) -> Floats:
     """Return one-hot vectors of the right symbols; NaN where the index is negative: there is no right answer.
 
     >>> one_of([1, -1], 2)
     array([[ 0.,  1.],
            [nan, nan]])
     """
-    indices = np.asarray(places, dtype=np.int64)[:, None]
+    indices = np.asarray(answers, dtype=np.int64)[:, None]
     return np.where(indices < 0, np.nan, indices == np.arange(symbols))
 
 
-def leads(logits: Floats, places: ArrayLike) -> Floats:
-    """Return by how much the logit at each place leads all others; at a negative place the first one counts.
+def logit_margins(logits: Floats, symbols: ArrayLike) -> Floats:
+    """Return the margin of the logit of each symbol over all others; a negative index counts as 0.
 
-    >>> leads(np.array([[0.0, 3.0, 1.0], [0.0, 3.0, 1.0]]), [1, 2])
+    >>> logit_margins(np.array([[0.0, 3.0, 1.0], [0.0, 3.0, 1.0]]), [1, 2])
     array([ 2., -2.])
     """
-    at = np.maximum(np.asarray(places, dtype=np.int64), 0)[..., None]
+    at = np.maximum(np.asarray(symbols, dtype=np.int64), 0)[..., None]
     others = logits.copy()
     np.put_along_axis(others, at, -np.inf, axis=-1)
-    with np.errstate(invalid="ignore"):  # infinite logits lead by no number
-        lead: Floats = np.take_along_axis(logits, at, axis=-1)[..., 0] - others.max(axis=-1, initial=-np.inf)
-    return lead
+    with np.errstate(invalid="ignore"):  # infinite logits have no margin
+        margins: Floats = np.take_along_axis(logits, at, axis=-1)[..., 0] - others.max(axis=-1, initial=-np.inf)
+    return margins
 
 
 def distances(net: SequenceArchitecture, logits: Floats, expected: Floats) -> Floats:
@@ -180,5 +180,5 @@ def furthest(net: SequenceArchitecture, word: Ints, logits: Floats, expected: Fl
         "history": [net.inputs[i] for i in word],
         "next": net.output.symbols[symbol],
         "expected": float(expected[symbol]),
-        "found": float(probs[symbol]),
+        "actual": float(probs[symbol]),
     }

@@ -28,7 +28,7 @@ MAX_TYPES = 512
 
 
 def formula_of(weights: Weights, symbol: str = "True") -> Formula:
-    r"""Return the formula that is true where a net answers with `symbol`, or a recogniser with an accepting state.
+    r"""Return the formula that is true where a net answers with `symbol`, or a recognizer with an accepting state.
 
     >>> from vitrify.constructions.temporal import temporal
     >>> from vitrify.kit import assemble
@@ -53,7 +53,7 @@ def formula_of(weights: Weights, symbol: str = "True") -> Formula:
             bos = bos + mlp(part, bos)
             cases = _merged(world, [(x + mlp(part, x), here) for x, here in cases])
     answers = [(x @ arrays["unembed.W_U"] + arrays["unembed.b_U"], here) for x, here in cases]
-    wanted = net.output.accepting if net.output.kind == "recogniser" and symbol == "True" else (symbol,)
+    wanted = net.output.accepting if net.output.kind == "recognizer" and symbol == "True" else (symbol,)
     yes = [here for logits, here in answers if net.output.symbols[int(logits.argmax())] in wanted]
     return Formula(world.nodes[world.short(world.either(yes))], net.inputs[1:], net.max_length)
 
@@ -78,7 +78,7 @@ def _refuse(net: Transformer, arrays: Arrays) -> None:
         problems.append("a head attends ahead")
     if any(head.window is not None for head in heads):
         problems.append("a head sees a window of the last positions")
-    if net.output.kind not in ("transducer", "recogniser", "class"):
+    if net.output.kind not in ("transducer", "recognizer", "class"):
         problems.append(f"its answers are not symbols but of kind {net.output.kind!r}")
     if problems:
         raise BuildRefused("no formula can be read from this net: " + "; ".join(problems))

@@ -58,15 +58,15 @@ def probe(x: Floats, labels: Ints, train: Bools, *, seed: int = 0) -> Probe:
     weights, bias = fit(x[train], labels[train], kinds)
     separated = _separated(x[~train] @ weights + bias, labels[~train])
     mixed = np.random.default_rng(seed).permutation(labels)
-    centred = x - x[train].mean(axis=0)
+    centered = x - x[train].mean(axis=0)
 
     def enough(axes: Floats) -> bool:
-        part = centred @ axes.T
+        part = centered @ axes.T
         inside, level = fit(part[train], labels[train], kinds)
         return _separated(part[~train] @ inside + level, labels[~train]) >= separated
 
     directions = np.linalg.svd(weights.T, full_matrices=False)[2]
-    main = np.linalg.svd(centred[train], full_matrices=False)[2]
+    main = np.linalg.svd(centered[train], full_matrices=False)[2]
     return Probe(
         accuracy=_accuracy(x[~train] @ weights + bias, labels[~train]),
         separated=separated,
@@ -91,9 +91,9 @@ def fit(
     """Weights and biases of one logistic regression for each label."""
     from scipy.optimize import minimize
 
-    count, centre = len(x), x.mean(axis=0)
+    count, center = len(x), x.mean(axis=0)
     scale = max(float(x.std(axis=0).max()), 1e-300)
-    z = np.concatenate([(x - centre) / scale, np.ones((count, 1))], axis=1)
+    z = np.concatenate([(x - center) / scale, np.ones((count, 1))], axis=1)
     sign = 2.0 * np.eye(kinds)[labels] - 1.0
 
     def loss(flat: Floats) -> tuple[float, Floats]:
@@ -105,7 +105,7 @@ def fit(
 
     fit = minimize(loss, np.zeros(z.shape[1] * kinds), jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS})
     w = fit.x.reshape(-1, kinds)
-    return w[:-1] / scale, w[-1] - centre @ (w[:-1] / scale)
+    return w[:-1] / scale, w[-1] - center @ (w[:-1] / scale)
 
 
 def _accuracy(scores: Floats, labels: Ints) -> float:

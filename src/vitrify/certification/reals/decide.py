@@ -1,7 +1,7 @@
 r"""Answers in real arithmetic: the precision is raised until balls decide what a net answers, or a limit is reached.
 
 An answer is decided when every comparison on the way is: which keys a hard head takes, which expert works, which
-symbol has the largest logit. Equal fractions are recognised, so exact ties count as decided. A comparison that is still
+symbol has the largest logit. Equal fractions are recognized, so exact ties count as decided. A comparison that is still
 open with `MAX_BITS` bits makes the answer undecided, and is named.
 
 Whether an answer is *right* is asked of the oracle of the spec, and must not depend on where in the balls the logits

@@ -214,14 +214,14 @@ def unit(values: list[Entry], eps: float, rounded: Rounded, where: str) -> list[
     under = fmpq(*eps.as_integer_ratio())
     if not rounded.u and all(ball.is_zero() for _, ball in values):
         mean = reduce(add, (fraction for fraction, _ in values)) / size
-        centred = [fraction - mean for fraction, _ in values]
-        variance = reduce(add, (c * c for c in centred)) / size + under
+        centered = [fraction - mean for fraction, _ in values]
+        variance = reduce(add, (c * c for c in centered)) / size + under
         if variance == 0:
             return [(fmpq(0), NOTHING)] * size
         root = fmpq(isqrt(int(variance.p)), isqrt(int(variance.q)))
         if root * root == variance:
-            return [(c / root, NOTHING) for c in centred]
-        return [(fmpq(0), arb(c) / arb(variance).sqrt() if c != 0 else NOTHING) for c in centred]
+            return [(c / root, NOTHING) for c in centered]
+        return [(fmpq(0), arb(c) / arb(variance).sqrt() if c != 0 else NOTHING) for c in centered]
     numbers = [arb(fraction) + ball for fraction, ball in values]
     middle = reduce(add, numbers) / size
     middle = rounded.near(middle, reduce(add, (abs(x) for x in numbers)) / size, size + 1)

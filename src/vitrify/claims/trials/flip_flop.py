@@ -47,5 +47,5 @@ def counted(nets: Trained, rows: tuple[int, int, int], piece: int) -> Counts:
     family, length, counts = nets.trial.family, nets.trial.sandbox.length, {}
     for (name, ignore), count in zip(TAILS.items(), rows, strict=True):
         each = afterwards(family, nets.runs, [FlipFlop.ffl(ignore, length)], count, piece, apart=True)[0]
-        counts[name] = {what: np.array([one[what] for one in each]) for what in ("wrong", "asked")}
+        counts[name] = {what: np.array([one[what] for one in each]) for what in ("wrong", "queries")}
     return counts

@@ -13,7 +13,7 @@ from vitrify.claims.trials.problems import BuiltProblem
 from vitrify.claims.trials.trial import Trained, Trial
 from vitrify.encoding import JsonObject
 from vitrify.learn import alike, distance
-from vitrify.learn.figures import by_step, level
+from vitrify.learn.figures import by_step, reference_line
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.learn.recipe import Recipe
 
@@ -139,15 +139,15 @@ def draw_column(column: Array, name: str, data: JsonObject) -> None:
     for axes in (excess, turn, kind):
         by_step(axes)
     excess.set(yscale="log", ylim=(MIN_DRAWN / 2, 30))
-    level(excess, 1.0, "uniform guess", at=0.01)
-    level(excess, MAX_EXCESS, "5 %: solved", at=0.01)
+    reference_line(excess, 1.0, "uniform guess", at=0.01)
+    reference_line(excess, MAX_EXCESS, "5 %: solved", at=0.01)
     for axes, random in ((turn, "right angle"), (kind, "random net")):
         axes.set_ylim(0, 1.3)
-        level(axes, MAX_DISTANCE, "threshold")
-        level(axes, 1.0, random)
+        reference_line(axes, MAX_DISTANCE, "threshold")
+        reference_line(axes, 1.0, random)
     ends.set(xscale="log", xlim=(MIN_DRAWN / 2, 20), ylim=(-0.04, 1.3))
     ends.axvline(MAX_EXCESS, color="black", linestyle=":", linewidth=1)
-    level(ends, MAX_DISTANCE, "")
+    reference_line(ends, MAX_DISTANCE, "")
     for text, (x, y, side) in CORNERS.items():
         ends.text(x, y, text, transform=ends.transAxes, fontsize=8, ha=side, style="italic")
     ends.set_xlabel("excess at the end (over the uniform predictor's)", fontsize=9)

@@ -163,17 +163,17 @@ CLAIMS: Mapping[tuple[str, str], str] = {  # of an id, for a task where several 
     ("B5", ""): "state_bits_bound_recall_and_copying",
     ("B7", ""): "one_letter_moves_softmax_attention_by_one_over_n",
     ("B8", ""): "finite_precision_softmax_runs_as_threshold_circuits",
-    ("G1", ""): "short_programs_generalise_in_length_and_parity_does_not",
+    ("G1", ""): "tasks_with_short_programs_generalize_in_length_but_parity_does_not",
     ("G3", ""): "transformers_glitch_on_a_flip_flop_and_lstms_do_not",
-    ("R10", ""): "two_layers_generate_bounded_brackets",
+    ("R10", ""): "two_layers_generate_bounded_dyck_languages",
     ("R14", ""): "any_automaton_runs_in_log_depth",
     ("R19", ""): "two_layers_compose_functions",
     ("R20", ""): "an_induction_head_takes_two_layers_of_constant_size",
-    ("R23", ""): "copying_and_recall_are_look_ups_of_small_width",
+    ("R23", ""): "copying_and_recall_take_two_layers_of_small_width",
     ("R24", ""): "any_automaton_runs_on_one_recurrent_layer",
     ("R24", "diagonal"): "parity_takes_a_diagonal_recurrence_a_negative_eigenvalue",
-    ("R24", "permutations"): "permutations_take_one_reflection_less_than_points_per_cycle",
-    ("R31", ""): "programs_of_selections_take_one_head_per_look",
+    ("R24", "permutations"): "a_permutation_takes_n_minus_c_householder_factors",
+    ("R31", ""): "rasp_programs_take_one_head_per_select",
 }
 MORE: Mapping[str, Mapping[str, tuple[bool, str]]] = {
     "transformer": {

@@ -54,7 +54,7 @@ def lookup(
         mask=mask,
         error=rounding_of_mean(net, value),
         shares=True,
-        looks="all",
+        attends_to="all",
     )
 
 
@@ -142,7 +142,7 @@ def recent_match(
         gap=0.5,
         bound=scale * norm + length,
         mask=mask,
-        looks=which,
+        attends_to=which,
     )
 
 
@@ -180,7 +180,7 @@ def last_marked(
         gap=0.5 if sink else 1.0,
         bound=2.0 * length,
         mask=mask,
-        looks=which,
+        attends_to=which,
     )
 
 

@@ -82,7 +82,7 @@ def select(
         ties=ties,
         error=rounding_of_mean(net, writes) if which is None else 0.0,
         shares=shares and which is None,
-        looks=(which or "all") if not positional else None,
+        attends_to=(which or "all") if not positional else None,
     )
 
 

@@ -63,6 +63,6 @@ def shift(
         gap=code.gap(offset),
         bound=code.bound(offset),
         leak=1e-9 if leak is None else leak,
-        looks=offset if sink is None and not isinstance(code, ChosenPositions) else None,
+        attends_to=offset if sink is None and not isinstance(code, ChosenPositions) else None,
         error=0.0 if leak is None else rounding_of_mean(net, value),
     )

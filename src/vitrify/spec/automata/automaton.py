@@ -174,7 +174,7 @@ class Automaton(Spec):
         """Return the expected outputs: the state after every letter; for nets that classify words, the last state."""
         states = Meaning("symbol", self.alphabet, self.states, self.run, accepting=self.accepting_states)
         last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1))
-        return {"recogniser": states, "class": last}
+        return {"recognizer": states, "class": last}
 
     def ids(self, word: Sequence[str]) -> tuple[int, ...]:
         """Return the letter indices of a word."""

@@ -4,7 +4,7 @@ Rules with one symbol on the right are replaced by the rules of that symbol, and
 sequences become one phrase. So a phrase of one word is known by that word, and all others consist of shorter ones.
 
 The end of the sentence is a word like any other. It follows the last phrase `A` of a sentence. If `A` is a single word,
-or must be recognised completely anyway because something may follow it elsewhere, the sequence becomes `A </s>`. Any
+or must be recognized completely anyway because something may follow it elsewhere, the sequence becomes `A </s>`. Any
 other `A` gets a second phrase for the end of a sentence: the same sequences, each with `</s>` at its end.
 """
 
@@ -117,7 +117,7 @@ class Phrases:
 
     @cached_property
     def complete(self) -> tuple[int, ...]:
-        """Phrases that must be recognised completely: those that something may follow, and all their parts."""
+        """Phrases that must be recognized completely: those that something may follow, and all their parts."""
         return _followed(self.listed)
 
 

@@ -22,20 +22,20 @@ MAX_FUSED = 1 << 19  # different symbols for pairs
 
 @dataclass(frozen=True)
 class Recall(Task):
-    """The value of every queried key, after at most `pairs` pairs and with at most `questions` queries.
+    """The value of every queried key, after at most `pairs` pairs and with at most `queries` queries.
 
-    >>> Recall(keys=3, values=2, pairs=2, questions=2, fused=False).answers(["k3", "v1", "k1", "v2", "k1", "k3"])
+    >>> Recall(keys=3, values=2, pairs=2, queries=2, fused=False).answers(["k3", "v1", "k1", "v2", "k1", "k3"])
     [None, None, None, None, 'v2', 'v1']
     """
 
     name: ClassVar[str] = "recall"
-    SAMPLES: ClassVar = {"recall": {"keys": 8, "values": 8, "pairs": 6, "questions": 8, "fused": False}}
+    SAMPLES: ClassVar = {"recall": {"keys": 8, "values": 8, "pairs": 6, "queries": 8, "fused": False}}
     free: ClassVar[bool] = False
 
     keys: Annotated[int, Within(1, MAX_SIZE)]
     values: Annotated[int, Within(1, MAX_SIZE)]
     pairs: Annotated[int, Within(1, MAX_SIZE)]
-    questions: Annotated[int, Within(1, MAX_SIZE)]
+    queries: Annotated[int, Within(1, MAX_SIZE)]
     fused: bool
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
@@ -47,7 +47,7 @@ class Recall(Task):
     @property
     def length(self) -> int:
         """Length of all pairs and queries."""
-        return self.pairs * (1 if self.fused else 2) + self.questions
+        return self.pairs * (1 if self.fused else 2) + self.queries
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
@@ -80,18 +80,18 @@ class Recall(Task):
     def words(self, length: int) -> Iterator[tuple[str, ...]]:
         size = 1 if self.fused else 2
         for pairs in range(1, min(self.pairs, length // size) + 1):
-            questions = length - size * pairs
-            if questions <= self.questions:
+            queries = length - size * pairs
+            if queries <= self.queries:
                 for keys in permutations(self.key_names, pairs):
                     for values in product(self.outputs, repeat=pairs):
                         listed = self._pairs(keys, values)
-                        yield from ((*listed, *queried) for queried in product(keys, repeat=questions))
+                        yield from ((*listed, *queried) for queried in product(keys, repeat=queries))
 
     def draw(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         """Return all pairs, then queries."""
         keys = [self.key_names[i] for i in rng.permutation(self.keys)[: self.pairs]]
         values = [self.outputs[i] for i in rng.integers(self.values, size=self.pairs)]
-        queried = [keys[i] for i in rng.integers(self.pairs, size=self.questions)]
+        queried = [keys[i] for i in rng.integers(self.pairs, size=self.queries)]
         return (*self._pairs(keys, values), *queried)[:length]
 
     def _pairs(self, keys: Sequence[str], values: Sequence[str]) -> list[str]:

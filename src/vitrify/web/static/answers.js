@@ -6,7 +6,7 @@ import { choose } from "./glass.js";
 const TITLES = {
   lm: "the likeliest next token",
   next: "what may come next",
-  recogniser: "the state",
+  recognizer: "the state",
   transducer: "the output",
   class: "the answer",
   values: "the value",
@@ -16,25 +16,25 @@ const SIGNS = { true: ["✓", "right"], false: ["✗", "wrong"], null: ["·", "t
 export function showAnswers(state) {
   const { story, net } = state;
   const sequence = net.reads === "tokens" || net.reads === "rows";
-  find("said").replaceChildren(...(sequence ? alongside(story) : []));
+  find("answer-table").replaceChildren(...(sequence ? alongside(story) : []));
   find("detail").replaceChildren(...detail(state));
-  reveal(find("said"));
+  reveal(find("answer-table"));
 }
 
 // A column for each position: the token, what the net says there, whether that is right.
 function alongside(story) {
-  const { answer, tokens, start, place } = story;
+  const { answer, tokens, start, position } = story;
   const columns = tokens.map((token, at) => ({ token, position: start + at, answer: start + at - answer.first }));
   const cell = (column, ...inside) =>
-    make("td", { class: column.position === place ? "here" : "", onclick: () => choose(column.position) }, ...inside);
+    make("td", { class: column.position === position ? "here" : "", onclick: () => choose(column.position) }, ...inside);
   const head = columns.map((column) =>
     make(
       "th",
-      { scope: "col", class: column.position === place ? "here" : "" },
+      { scope: "col", class: column.position === position ? "here" : "" },
       make("button", { type: "button", class: "bare", onclick: () => choose(column.position) }, column.token),
     ),
   );
-  const said = columns.map((column) => cell(column, column.answer >= 0 ? answer.said[column.answer] : ""));
+  const cells = columns.map((column) => cell(column, column.answer >= 0 ? answer.answers[column.answer] : ""));
   const right = columns.map((column) => {
     const [sign, words] = column.answer >= 0 ? SIGNS[answer.right[column.answer]] : ["", ""];
     return cell(column, make("span", { class: `sign ${words.split(" ")[0]}`, title: words, "aria-label": words }, sign));
@@ -44,7 +44,7 @@ function alongside(story) {
     make(
       "tbody",
       {},
-      make("tr", {}, make("th", { scope: "row" }, TITLES[answer.kind]), said),
+      make("tr", {}, make("th", { scope: "row" }, TITLES[answer.kind]), cells),
       make("tr", {}, make("th", { scope: "row" }, "as the spec says"), right),
     ),
   ];
@@ -52,17 +52,17 @@ function alongside(story) {
 
 // One answer symbol by symbol: a bar for the net, a mark for the spec.
 function detail(state) {
-  const { answer, tokens, start, place } = state.story;
+  const { answer, tokens, start, position } = state.story;
   const choice = CHOICES.includes(answer.kind);
-  const symbols = answer.detail.symbols.filter(([, said, wanted]) => !choice || said || wanted);
+  const symbols = answer.detail.symbols.filter(([, actual, wanted]) => !choice || actual || wanted);
   const more = answer.detail.more + answer.detail.symbols.length - symbols.length;
   const right = answer.right[answer.at];
   const [, words] = SIGNS[right];
-  const before = state.net.reads === "tokens" ? tokens.slice(Math.max(0, place - start - 5), place - start + 1).filter((token, at) => at || token !== tokens[0] || place === start).join(" ") : "";
+  const before = state.net.reads === "tokens" ? tokens.slice(Math.max(0, position - start - 5), position - start + 1).filter((token, at) => at || token !== tokens[0] || place === start).join(" ") : "";
   const badge = make("span", { class: `badge ${right === null ? "pending" : right ? "holds" : "fails"}` }, words);
-  const row_of = state.net.reads === "rows" ? `At ${tokens[place - start]} ` : "It says ";
+  const row_of = state.net.reads === "rows" ? `At ${tokens[position - start]} ` : "The answer is ";
   const title = make("h3", {}, before ? `After ${before} ` : row_of, badge);
-  const rows = symbols.map(([symbol, said, wanted, logit]) => row(answer.kind, symbol, said, wanted, logit));
+  const rows = symbols.map(([symbol, actual, wanted, logit]) => row(answer.kind, symbol, actual, wanted, logit));
   const table = make(
     "table",
     { class: "chances" },
@@ -80,26 +80,26 @@ function detail(state) {
   return [title, table, more > 0 ? make("p", { class: "quiet" }, choice ? `not: ${more} other${more > 1 ? "s" : ""}` : `and ${more} more`) : null, accepted].filter(Boolean);
 }
 
-const CHOICES = ["next", "recogniser", "transducer", "class"];
+const CHOICES = ["next", "recognizer", "transducer", "class"];
 
-function row(kind, symbol, said, wanted, logit) {
+function row(kind, symbol, actual, wanted, logit) {
   const choice = CHOICES.includes(kind);
   const text = (value) => (value === null ? "–" : choice ? (value ? "yes" : "no") : number(value));
-  const differs = wanted !== null && (said === null || Math.abs(said - wanted) > 1e-4);
-  const share = kind === "values" ? null : said;
+  const differs = wanted !== null && (actual === null || Math.abs(actual - wanted) > 1e-4);
+  const share = kind === "values" ? null : actual;
   return make(
     "tr",
     { class: differs ? "wrong" : "" },
     make("th", { scope: "row" }, symbol),
-    make("td", { class: "number", title: `logit ${number(logit)}` }, text(said)),
+    make("td", { class: "number", title: `logit ${number(logit)}` }, text(actual)),
     make("td", { class: "number" }, text(wanted)),
     choice ? null : make("td", { class: "bar-cell" }, share === null ? "" : bar(share, wanted)),
   );
 }
 
-function bar(said, wanted) {
+function bar(actual, wanted) {
   const width = 100;
-  const parts = [draw("rect", { class: "bar-net", x: 0, y: 2, width: Math.max(0, Math.min(1, said)) * width, height: 8, rx: 1 })];
+  const parts = [draw("rect", { class: "bar-net", x: 0, y: 2, width: Math.max(0, Math.min(1, actual)) * width, height: 8, rx: 1 })];
   if (wanted !== null) {
     const at = Math.max(0.5, Math.min(1, wanted) * width - 0.5);
     parts.push(draw("line", { class: "bar-spec", x1: at, x2: at, y1: 0, y2: 12 }));

@@ -55,26 +55,26 @@ async function list(state) {
 async function change(state, data) {
   complain("break-complaint");
   try {
-    const { said } = await ask("POST", `/api/glass/nets/${state.net.net}/changes`, { data });
-    changed(state, said);
+    const { changes } = await ask("POST", `/api/glass/nets/${state.net.net}/changes`, { data });
+    changed(state, changes);
   } catch (refusal) {
     complain("break-complaint", refusal.message);
   }
 }
 
 async function mend(state) {
-  const { said } = await ask("DELETE", `/api/glass/nets/${state.net.net}/changes`);
-  changed(state, said);
+  const { changes } = await ask("DELETE", `/api/glass/nets/${state.net.net}/changes`);
+  changed(state, changes);
 }
 
-function changed(state, said) {
-  showChanges(said);
+function changed(state, changes) {
+  showChanges(changes);
   look();
   void list(state);
   void check(state);
 }
 
-function showChanges(said) {
-  find("mend").disabled = !said.length;
-  find("changes").replaceChildren(...said.map((line) => make("li", {}, line)));
+function showChanges(changes) {
+  find("mend").disabled = !changes.length;
+  find("changes").replaceChildren(...changes.map((line) => make("li", {}, line)));
 }

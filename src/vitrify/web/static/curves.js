@@ -17,19 +17,19 @@ function connect() {
     state("pending", "no connection");
     if (stream.readyState !== EventSource.CLOSED) return; // it tries again by itself
     const answer = await fetch(`/api/curves?${new URLSearchParams(chosen)}`).catch(() => null);
-    const told = answer && !answer.ok ? await answer.json() : null;
-    $("said").textContent = told?.error ?? "The app does not answer.";
+    const refusal = answer && !answer.ok ? await answer.json() : null;
+    $("message").textContent = refusal?.error ?? "The app does not answer.";
   };
 }
 
-function state(kind, said) {
+function state(kind, text) {
   $("live").className = `badge ${kind}`;
-  $("live").textContent = said;
+  $("live").textContent = text;
 }
 
 function show() {
-  $("said").textContent = latest.said;
-  $("found").hidden = !latest.chosen;
+  $("message").textContent = latest.message;
+  $("results").hidden = !latest.chosen;
   const running = latest.sweeps.reduce((sum, one) => sum + (one.states.running ?? 0), 0);
   state(running ? "holds" : "", running ? `live: ${running} under way` : "live: nothing under way");
   if (!latest.chosen) return;
@@ -58,7 +58,7 @@ function drawn(found) {
   const { quantity, lines } = found;
   const nats = quantity === "accuracy" ? "" : " (nats per answer)";
   $("sweep").textContent = found.name;
-  $("told").textContent = told(found);
+  $("summary").textContent = summary(found);
   chart($("chart"), {
     title: `${quantity} of ${found.name} against training steps`,
     height: Math.max(320, Math.min(520, 0.5 * window.innerHeight)),
@@ -89,15 +89,15 @@ function key(line, at) {
   const mark = document.createElement("i");
   mark.className = `key s${at % 10}`;
   const states = [line.running ? `${line.running} under way` : "", line.failed ? `${line.failed} failed` : ""];
-  const more = states.filter(Boolean).map((said) => `, ${said}`);
+  const more = states.filter(Boolean).map((text) => `, ${text}`);
   return element("li", mark, `${line.label} (${line.members} ${line.members === 1 ? "run" : "runs"}${more.join("")})`);
 }
 
-/** What is seen, in words. */
-function told(found) {
+/** The curves in words. */
+function summary(found) {
   const ends = found.lines.filter((line) => line.mean.length && line.mean.at(-1) !== null);
   if (!ends.length) return "Nothing has been measured yet.";
-  const said = ends.slice(0, 3).map((line) => {
+  const results = ends.slice(0, 3).map((line) => {
     const value = line.mean.at(-1);
     const floor = line.floors.floor;
     const above = found.quantity === "loss" && floor !== undefined ? `, ${short(value - floor)} above the optimum` : "";
@@ -107,7 +107,7 @@ function told(found) {
   const best = { excess: "0 would be the optimum.", kl: "0 would be the optimum." }[found.quantity] ?? "";
   const band = "Lines are means over members, bands reach from their 10th to their 90th percentile.";
   const rest = found["left out"] ? ` ${found["left out"]} more combinations are not drawn: ask for fewer runs.` : "";
-  return `${said.join("; ")}. ${best} ${band}${rest}`;
+  return `${results.join("; ")}. ${best} ${band}${rest}`;
 }
 
 function listed(found) {
@@ -134,7 +134,7 @@ $("quantity").addEventListener("change", () => {
   put({ quantity: $("quantity").value });
 });
 for (const name of ["log-steps", "log-values"]) $(name).addEventListener("change", () => latest && show());
-$("asked").addEventListener("submit", (event) => event.preventDefault());
+$("filters").addEventListener("submit", (event) => event.preventDefault());
 window.addEventListener("resize", () => latest?.chosen && drawn(latest.chosen));
 window.addEventListener("pagehide", () => stream?.close());
 connect();

@@ -11,7 +11,7 @@ export const state = {
   net: null, // what the app said of the built net
   words: [], // what it reads
   stop: 0, // the stop of the run that is looked at
-  place: null, // the position that is looked at; null: the last one
+  position: null, // the position that is looked at; null: the last one
   story: null, // what the app said of that stop
 };
 
@@ -30,7 +30,7 @@ async function next() {
   while (wanted) {
     const { since, net } = wanted;
     wanted = null;
-    const data = { words: state.words, stop: state.stop, place: state.place };
+    const data = { words: state.words, stop: state.stop, position: state.position };
     try {
       const story = await ask("POST", `/api/glass/nets/${net.net}/run`, { data });
       if (net !== state.net) continue;
@@ -58,9 +58,9 @@ export function step(by) {
   if (state.story && stop >= 0 && stop < state.net.stops.length) look({ stop });
 }
 
-export function choose(place) {
-  if (!state.story || place < 0 || place >= (state.story.count ?? 0)) return;
-  look({ place });
+export function choose(position) {
+  if (!state.story || position < 0 || position >= (state.story.count ?? 0)) return;
+  look({ position });
 }
 
 function built(net) {
@@ -81,8 +81,8 @@ function keys(event) {
   const open = !find("offers").hidden;
   const moves = { ArrowLeft: () => step(-1), ArrowRight: () => step(1) };
   if (!open) {
-    moves.ArrowUp = () => choose(state.story.place - 1);
-    moves.ArrowDown = () => choose(state.story.place + 1);
+    moves.ArrowUp = () => choose(state.story.position - 1);
+    moves.ArrowDown = () => choose(state.story.position + 1);
   }
   if (event.key in moves) {
     event.preventDefault();

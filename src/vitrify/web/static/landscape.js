@@ -38,8 +38,8 @@ async function surface() {
   const found = await ask("surface", words("form", "p", "q"));
   if (!found) return;
   plane.landscape(found);
-  $("plane-said").textContent = `${found.said} ${shares(found)}`;
-  $("places").replaceChildren(...found.places.map(row));
+  $("plane-caption").textContent = `${found.caption} ${shares(found)}`;
+  $("critical-points").replaceChildren(...found.critical_points.map(row));
   const [alone, rate] = [found.alone, found.rate].map((value) => value.toFixed(4));
   $("levels").textContent = `H(π) = ${alone}, entropy rate = ${rate}, right contrast ${short(found.contrast)} nats`;
 }
@@ -50,10 +50,10 @@ function shares(found) {
   return `The red region, ${part} % of this plane, leads to the loss H(π).`;
 }
 
-function row(place) {
+function row(point) {
   const made = document.createElement("tr");
-  const cells = [place.name, place.where, place.kind, place.loss.toFixed(4)];
-  made.append(...cells.map((said) => Object.assign(document.createElement("td"), { textContent: said })));
+  const cells = [point.name, point.where, point.kind, point.loss.toFixed(4)];
+  made.append(...cells.map((text) => Object.assign(document.createElement("td"), { textContent: text })));
   made.lastChild.className = "number";
   return made;
 }
@@ -66,7 +66,7 @@ async function path() {
   $("kind").textContent = found.kind;
   $("kind").dataset.kind = found.kind;
   $("kind").className = `badge ${good ? "holds" : "fails"}`;
-  $("path-said").textContent = found.said;
+  $("path-caption").textContent = found.caption;
   const { third } = document.querySelector("input[name=form]:checked").dataset;
   const also = third ? `, ${third} = ${found.end.third.toFixed(3)}` : "";
   const ended = `ends at e = ${found.end.e.toFixed(3)}, w = ${found.end.w.toFixed(3)}${also}`;
@@ -93,7 +93,7 @@ function overTime() {
   });
 }
 
-/** What has come to rest stays. */
+/** After convergence the loss stays constant. */
 function extended(times) {
   return [...times, 1e4];
 }
@@ -104,8 +104,8 @@ async function recorded() {
   if (plane.edge) plane.networks(found.kinds, KINDS);
   const one = found.kinds[0];
   const on = found["measured on"];
-  $("recorded-said").textContent =
-    `Recorded, not computed now: ${found.seeds} networks of each kind with d = ${found.d}, trained by AdamW on rows of ` +
+  $("recorded-caption").textContent =
+    `Recorded, not computed now: ${found.seeds} networks of each kind with d = ${found.d}, trained by AdamW on sequences of ` +
     `${found.length} bits at the nearest recorded chain, p = ${found.p}, q = ${found.q} (${on.device}, ${on.date}). ` +
     "In the plane above they are drawn by |e| and by the w that has their contrast.";
   $("recorded-kinds").replaceChildren(...found.kinds.map((each) => named(each.kind)));
@@ -167,10 +167,10 @@ function soon(what, work) {
 function show() {
   for (const name of ["p", "q"]) {
     $(name).value = chosen[name];
-    $(`${name}-said`).textContent = chosen[name].toFixed(2);
+    $(`${name}-value`).textContent = chosen[name].toFixed(2);
   }
   $("third").value = chosen.third;
-  $("third-said").textContent = chosen.third.toFixed(2);
+  $("third-value").textContent = chosen.third.toFixed(2);
   for (const name of ["e", "w"]) if (document.activeElement !== $(name)) $(name).value = chosen[name];
 }
 

@@ -134,7 +134,7 @@ function showNet(net) {
   const size = net.sizes;
   show(find("made"));
   const called = net.name === "spec" ? "" : `${net.name}, `; // programs are called after their file, which is ours
-  find("what").textContent = `${net.given}: ${called}${net.what}`;
+  find("what").textContent = `${net.file_name}: ${called}${net.what}`;
   const sizes = [
     ["layers", size.layers],
     ["heads", size.heads],

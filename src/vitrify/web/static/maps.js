@@ -23,9 +23,9 @@ function short(context, text, room) {
   return `${cut}…`;
 }
 
-// Rows are where a head looks from, columns where it looks; the chosen position has a frame.
+// Rows are the queries of a head, columns its keys; the chosen position has a frame.
 export function heatMap(story, head, choose) {
-  const { tokens, start, place } = story;
+  const { tokens, start, position } = story;
   const count = tokens.length;
   const size = Math.max(5, Math.min(26, Math.floor(300 / count)));
   const labelled = size >= 11;
@@ -36,7 +36,7 @@ export function heatMap(story, head, choose) {
   context.textBaseline = "middle";
   const ink = colour("muted");
   for (let query = 0; query < count; query += 1) {
-    const here = start + query === place;
+    const here = start + query === position;
     if (labelled) {
       context.fillStyle = here ? colour("accent") : ink;
       context.textAlign = "right";
@@ -81,7 +81,7 @@ export function heatMap(story, head, choose) {
   canvas.addEventListener("mousemove", (event) => {
     const [query, key] = at(event);
     const inside = query >= 0 && query < count && key >= 0 && key < count;
-    canvas.title = inside ? `${tokens[query]} looks at ${tokens[key]}: ${shade(head.pattern[query], key).toFixed(2)}` : "";
+    canvas.title = inside ? `${tokens[query]} attends to ${tokens[key]}: ${shade(head.pattern[query], key).toFixed(2)}` : "";
   });
   return make("div", { class: "scroll" }, canvas);
 }

@@ -1,4 +1,4 @@
-// The plane of e and w: heights and basins on a canvas; contours, flow lines, resting places and the way in SVG above.
+// The plane of e and w: heights and basins on a canvas; contours, flow lines, critical points and the way in SVG above.
 import { draw, ticks } from "./chart.js";
 
 const SIZE = 640;
@@ -19,7 +19,7 @@ export class Plane {
     const clip = draw("clipPath", { id: "plane-clip" }, draw("rect", this.inner));
     const plane = draw("g", { transform: `translate(${MARGIN.left},${MARGIN.top})` });
     this.svg.append(draw("defs", {}, clip), plane);
-    for (const name of ["axes", "contours", "lines", "places", "networks", "way", "here"]) {
+    for (const name of ["axes", "contours", "lines", "points", "networks", "way", "here"]) {
       this.layers[name] = draw("g", name === "axes" ? {} : { "clip-path": "url(#plane-clip)" });
       plane.append(this.layers[name]);
     }
@@ -56,7 +56,7 @@ export class Plane {
     const { loss } = this.found;
     const at = (value) => ((value + this.edge) / (2 * this.edge)) * (loss.length - 1);
     const said = `e ${e.toFixed(2)}, w ${w.toFixed(2)}: loss ${between(loss, at(w), at(e)).toFixed(3)}`;
-    const place = { class: "said", x: this.inner.width - 8, y: this.inner.height - 10, "text-anchor": "end" };
+    const place = { class: "readout", x: this.inner.width - 8, y: this.inner.height - 10, "text-anchor": "end" };
     this.layers.here.replaceChildren(draw("text", place, said.replaceAll("-", "−")));
   }
 
@@ -85,7 +85,7 @@ export class Plane {
     this.paint();
     this.contours();
     this.flow();
-    this.places();
+    this.points();
   }
 
   axes() {
@@ -177,18 +177,18 @@ export class Plane {
     return [...found, draw("path", { class: "head", d: `${path([wing(0.45), head, wing(-0.45)])}Z` })];
   }
 
-  places() {
+  points() {
     const parts = this.found.goals.map((goal) => {
       return draw("path", { class: "goal", d: path(goal.map(([e, w]) => [this.x(e), this.y(w)])) });
     });
-    for (const place of this.found.places) {
-      if (!place.w) continue;
-      const [low, high] = place.w.map((w) => this.y(Math.min(Math.max(w, -this.edge), this.edge)));
-      const kind = place.kind === "saddle" ? "saddle" : "local";
+    for (const point of this.found.critical_points) {
+      if (!point.w) continue;
+      const [low, high] = point.w.map((w) => this.y(Math.min(Math.max(w, -this.edge), this.edge)));
+      const kind = point.kind === "saddle" ? "saddle" : "local";
       if (low === high) parts.push(draw("circle", { class: "pass", cx: this.x(0), cy: low, r: 5 }));
       else parts.push(draw("line", { class: kind, x1: this.x(0), x2: this.x(0), y1: low, y2: high }));
     }
-    this.layers.places.replaceChildren(...parts);
+    this.layers.points.replaceChildren(...parts);
   }
 
   /** Show the way from a start. */

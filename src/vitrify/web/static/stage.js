@@ -6,7 +6,7 @@ import { heatMap, pictures } from "./maps.js";
 
 const ABOUT = {
   embedding: "Every token becomes a row of numbers, the residual stream. Each group of dimensions has a name and a meaning: a space.",
-  attention: "Every head looks from each position (a row) at others (columns) and copies what it finds there into a space of its own.",
+  attention: "Every head attends from each position (a row) to others (columns) and copies what it finds there into a space of its own.",
   recurrence: "The state goes from token to token; this is what it holds after each.",
   units: "Each hidden unit adds up what it reads. Where the sum is above 0 it fires, and writes into the stream.",
   maps: "What every channel holds, place by place; darker is more.",
@@ -56,9 +56,9 @@ function did({ story, net }) {
   if (story.maps) return [pictures(story.maps)];
   if (story.numbers) return [numbers(story.numbers)];
   const parts = story.heads ? [heads(story, net)] : story.units ? units(story) : story.readout ? readout(story) : [];
-  const rules = net.cells.filter((cell) => cell.place === `recurrence ${story.stop.block}`);
+  const rules = net.cells.filter((cell) => cell.location === `recurrence ${story.stop.block}`);
   if (["attention", "recurrence"].includes(story.stop.kind) && rules.length) {
-    parts.push(make("h3", {}, "How the state goes on"), make("ul", { class: "rules" }, rules[0].rows.map((line) => make("li", {}, line))));
+    parts.push(make("h3", {}, "How the state goes on"), make("ul", { class: "rules" }, rules[0].lines.map((line) => make("li", {}, line))));
   }
   return parts;
 }
@@ -67,7 +67,7 @@ function did({ story, net }) {
 
 function heads(story, net) {
   const cards = story.heads.map((head) => {
-    const lines = net.heads[`${story.stop.block}.${head.place}`];
+    const lines = net.heads[`${story.stop.block}.${head.index}`];
     const found = where(story, head);
     return make(
       "article",
@@ -75,32 +75,32 @@ function heads(story, net) {
       make("h3", {}, head.name),
       heatMap(story, head, choose),
       make("p", { class: "look-at" }, found),
-      lines ? make("p", { class: "quiet" }, `It looks for ${lines.looks.join("; ")}. `, brings(lines)) : null,
+      lines ? make("p", { class: "quiet" }, `It attends to ${lines.attends_to.join("; ")}. `, copies(lines)) : null,
     );
   });
   return make("div", { class: "heads" }, cards);
 }
 
-const brings = (lines) => (lines.brings.length ? make("span", { class: "brings" }, lines.brings.slice(0, 3).join(", ")) : "");
+const copies = (lines) => (lines.copies.length ? make("span", { class: "copies" }, lines.copies.slice(0, 3).join(", ")) : "");
 
-// In words: where a head looks from the chosen position.
+// In words: where a head attends to from the chosen position.
 function where(story, head) {
-  const at = story.place - story.start;
+  const at = story.position - story.start;
   const row = head.pattern[at];
   const weights = story.tokens.map((_, key) => parseInt(row.slice(2 * key, 2 * key + 2), 16) / 255);
   const seen = weights.map((weight, key) => [weight, key]).filter(([weight]) => weight > 0.02);
   seen.sort((one, two) => two[0] - one[0]);
   const said = seen.slice(0, 3).map(([weight, key]) => `${story.tokens[key]} (position ${story.start + key}, ${number(weight, 2)})`);
   const more = seen.length > 3 ? ` and ${seen.length - 3} more` : "";
-  return `From ${story.tokens[at]}, position ${story.place}: ${said.join(", ") || "nothing"}${more}`;
+  return `From ${story.tokens[at]}, position ${story.position}: ${said.join(", ") || "nothing"}${more}`;
 }
 
 // Units
 
 function units(story) {
   const { count, fired, erased, expert, shown } = story.units;
-  const token = story.tokens[story.place - story.start];
-  const line = [`At ${token}, position ${story.place}: ${fired} of ${count} units fire`];
+  const token = story.tokens[story.position - story.start];
+  const line = [`At ${token}, position ${story.position}: ${fired} of ${count} units fire`];
   if (erased) line.push(`${erased} of them only clear dimensions for new spaces`);
   if (expert !== null) line.unshift(`The expert “${expert}” was chosen`);
   const said = make("p", {}, line.join("; ") + ".");
@@ -140,7 +140,7 @@ function readout(story) {
     ),
   );
   const head = ["symbol", "logit", "because"].map((name) => make("th", { scope: "col" }, name));
-  const said = `The largest logits after ${story.tokens[story.place - story.start]}, position ${story.place}:`;
+  const said = `The largest logits after ${story.tokens[story.position - story.start]}, position ${story.position}:`;
   return [make("p", {}, said), make("div", { class: "scroll" }, make("table", { class: "units" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows)))];
 }
 
@@ -157,7 +157,7 @@ function numbers(list) {
 let unfolded = false; // whether spaces that did not change are shown
 
 function stream(story) {
-  const empty = (space) => !space.off.length && space.kind !== "flag" && space.said.every((text) => text === "" || text === "–") && (space.bars ?? [[1]]).flat().every((value) => value === 0);
+  const empty = (space) => !space.off.length && space.kind !== "flag" && space.texts.every((text) => text === "" || text === "–") && (space.bars ?? [[1]]).flat().every((value) => value === 0);
   const fresh = story.spaces.filter((space) => (space.new && !empty(space)) || space.changed.some(Boolean) || space.off.length);
   const silent = story.spaces.filter((space) => space.new && !fresh.includes(space));
   const whole = story.stop.kind === "embedding" || story.stop.kind === "answer";
@@ -166,7 +166,7 @@ function stream(story) {
   const head = story.tokens.map((token, at) =>
     make(
       "th",
-      { scope: "col", class: story.start + at === story.place ? "here" : "" },
+      { scope: "col", class: story.start + at === story.position ? "here" : "" },
       make("button", { type: "button", class: "bare", onclick: () => choose(story.start + at) }, token),
     ),
   );
@@ -196,9 +196,9 @@ const NUMERIC = ["reals", "integers", "number"];
 function line(story, space) {
   const most = Math.max(1e-9, ...(space.bars ?? []).flat().map((value) => Math.abs(value ?? 0)));
   const many = NUMERIC.includes(space.kind) && !space.bars ? `${space.size} numbers` : "";
-  const cells = space.said.map((text, at) => {
+  const cells = space.texts.map((text, at) => {
     const off = space.off.includes(at);
-    const classes = [story.start + at === story.place ? "here" : "", space.changed[at] || (space.new && story.stop.kind !== "answer") ? "changed" : "", off ? "off" : ""];
+    const classes = [story.start + at === story.position ? "here" : "", space.changed[at] || (space.new && story.stop.kind !== "answer") ? "changed" : "", off ? "off" : ""];
     const values = space.bars?.[at];
     const drawn = values && (off || (NUMERIC.includes(space.kind) && (space.size > 1 || text === "")));
     const inside = space.kind === "flag" && !off ? flag(text) : make("span", { class: text && text !== "–" ? "value" : "none" }, text || many || "·");
@@ -213,7 +213,7 @@ const flag = (text) => make("span", { class: `flag ${text === "1" ? "on" : ""}`,
 
 function told(space, at) {
   const off = space.off.includes(at) ? " — not a value that this space may have" : "";
-  if (!space.bars) return `${space.name}: ${space.said[at]}${off}`;
+  if (!space.bars) return `${space.name}: ${space.texts[at]}${off}`;
   const parts = space.bars[at].map((value, dim) => `${space.names[dim]} ${number(value)}`.trim());
   return `${space.name}: ${parts.join(", ")}${off}`;
 }

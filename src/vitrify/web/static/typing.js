@@ -54,7 +54,7 @@ const pairs = (nodes) => nodes.flatMap((a, i) => nodes.slice(i + 1).map((b) => `
 export function read(state, words) {
   state.words = words;
   showWords(state);
-  look({ place: null });
+  look({ position: null });
 }
 
 async function suggest(state) {
@@ -108,7 +108,7 @@ function showNumbers(state) {
         control.addEventListener("input", () => {
           const given = [...fields.querySelectorAll("input")].map((one) => one.value || "0");
           state.words = given;
-          look({ place: null });
+          look({ position: null });
         });
         return make("div", { class: "field" }, make("label", { for: `number-${at}` }, name), control);
       }),

@@ -1,0 +1,62 @@
+r"""RASP programs of selections and aggregations compile to exact transformers, one head for each `select`.
+
+Statement: For every program of element-wise functions with finitely many values, selections, aggregates, means and
+selector widths, and every length $N$, there is a transformer that computes all its values without error on words to
+length $N$, with at most one head for each part of the program that reads other positions.
+Why: A conjunction of tests is a sum of scores; BOS, half a unit below the full sum, is read where no position passes.
+The width $n$ of a selection is recovered from the weight $1/(1+n)$ of BOS when it joins the selected positions. A
+number is one dimension, and ramps between neighbouring values turn it into an exact code where a test needs one.
+Checked: Eight library programs (reverse, histogram, running count, sort, most frequent, induction, balanced brackets,
+share of a symbol) at $N = 12$, with softmax and hard attention: every value on all words over 3 symbols (2 brackets) to
+length 6 and on random words of length 12, against the interpreter. The number of heads equals the number of selections.
+Not checked: Longer words and other programs. RASP in the source allows arbitrary element-wise functions without a size;
+here their values must be finitely many. Tracr's own compiler is not run.
+Source: Weiss, Goldberg & Yahav 2021, arXiv 2106.06981 [A]: the language; Lindner et al. 2023, arXiv 2301.05062 [A]: the
+first compiler. The compilation here is our own.
+Saboteur: The output of the last head is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vitrify.claims._nets import Claim, Evidence, Subject, check_net, zeroed
+from vitrify.constructions.program import program_net, sizes
+from vitrify.kit import assemble
+from vitrify.spec.programs import families as library
+from vitrify.spec.programs.expression import Expr
+from vitrify.spec.programs.program import program
+
+ABC = ("a", "b", "c")
+LENGTH = 12
+PROGRAMS: dict[str, tuple[Expr, tuple[str, ...], bool]] = {
+    "reverse": (library.reverse(), ABC, False),
+    "histogram": (library.histogram(), ABC, False),
+    "running count": (library.running_count("a"), ABC, True),
+    "sort unique": (library.sort_unique(ABC), ABC, False),
+    "most frequent": (library.most_frequent(), ABC, False),
+    "induction": (library.induction(), ABC, True),
+    "balanced brackets": (library.dyck1(), ("(", ")"), True),
+    "share of a symbol": (library.fraction_of_previous("a"), ABC, True),
+}
+
+
+def subjects() -> Iterator[Subject]:
+    """The usual programs, under soft and hard attention."""
+    for name, (root, alphabet, causal) in PROGRAMS.items():
+        spec = program(root, alphabet, LENGTH, causal=causal, name=name)
+        yield Subject(f"{name}, soft", spec, assemble(program_net(spec)))
+        yield Subject(f"{name}, hard", spec, assemble(program_net(spec, attention="hard")))
+
+
+def check(subject: Subject) -> Evidence:
+    """Every value at every position, and one head for each part that looks elsewhere: these programs need all."""
+    return check_net(subject, {"heads": sizes(subject.spec).at_most["heads"]}, max_length=6)
+
+
+def sabotage(subject: Subject) -> Subject:
+    """The last head outputs zero."""
+    return zeroed(subject, f"blocks.{max(head.block for head in subject.weights.labels.heads)}.attn.W_O")
+
+
+CLAIM = Claim(subjects, check, sabotage, id="R31", standing="theorem", certified="exhaustive")
