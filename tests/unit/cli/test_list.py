@@ -135,7 +135,8 @@ def test_names_and_options_are_completed(words: str, completions: list[str]) -> 
 
 def test_the_completion_script_is_printed() -> None:
     code = "import sys; sys.argv = ['vitrify', '--show-completion', 'bash']; from vitrify.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    fixed = os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # else that of the parent process counts
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=fixed)
     assert "_VITRIFY_COMPLETE=complete_bash" in done.stdout
 
 

@@ -26,7 +26,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_its_choice_is_an_option_of_the_command_line_and_of_the_app(package: Path) -> None:
     shown = run(package, "-m", "vitrify", "build", "--help").stdout
     assert "--sharpness" in shown
-    assert "logit of the right state" in shown
+    assert "Logit of the right state" in shown
     (entry,) = (
         entry
         for entry in json.loads(run(package, "-m", "vitrify", "list", "--json").stdout)["constructions"]
