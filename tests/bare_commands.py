@@ -31,7 +31,7 @@ SWEEP = """sandbox = "markov"
 model = "transformer"
 set = {layers = 1, heads = 1, d_model = 8, units = 8, length = 8, steps = 2, batch = 2, test_examples = 4}
 """
-RESULT = {"format": "vitrify circuit result", "version": 1, "name": "majority", "edges": [["embed", "output"]]}
+RESULT = {"format": "vitrify circuit result", "version": 2, "name": "majority", "edges": [["embed", "output"]]}
 
 
 class Case(NamedTuple):
