@@ -260,17 +260,9 @@ class _ResidualStream:
             source = self.spaces[home]
             kind = Reals(tuple(map(str, fetches)), source.kind.low, source.kind.high)
             chosen = [self.members[home].index(weight) for weight in fetches]
-            self.fetched[home, back] = shift(
-                self.net,
-                source,
-                back,
-                self.code,
-                self.index,
-                name=f"{home} @ -{back}",
-                only=(chosen, kind),
-                sink=self.pads.sink,
-                leak=FETCH_LEAK,
-            )
+            name, only, at = f"{home} @ -{back}", (chosen, kind), (self.code, self.index)
+            fetched = shift(self.net, source, back, *at, name=name, only=only, sink=self.pads.sink, leak=FETCH_LEAK)
+            self.fetched[home, back] = fetched
         return self.fetched[home, back], fetches.index(weight)
 
     def readout(self, symbols: Sequence[str]) -> Readout:

@@ -125,18 +125,10 @@ def maxout(
             name=f"pieces {number}",
         )
         low, high = spec.ranges[number]
-        values = [
-            maximum(
-                net,
-                computed,
-                i,
-                Reals(("z",), float(low[i]), float(high[i])),
-                rivals=layer.ranks[i] - 1,
-                beta=beta,
-                name=f"unit {number}.{i + 1}",
-            )
-            for i in range(layer.units)
-        ]
+        values = []
+        for i in range(layer.units):
+            kind, name = Reals(("z",), float(low[i]), float(high[i])), f"unit {number}.{i + 1}"
+            values.append(maximum(net, computed, i, kind, rivals=layer.ranks[i] - 1, beta=beta, name=name))
     return net.network(
         Output("values", tuple(f"y{i + 1}" for i in range(spec.outputs)), error=error + rounding),
         _readout(values, last, error + rounding),
