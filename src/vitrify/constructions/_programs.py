@@ -80,10 +80,8 @@ class BitProgram:
         """Return the program with aliases replaced, and without rows and bits that change no answer."""
         before, program = None, self
         while before is None or before.rows != program.rows:
-            before, program = (
-                program,
-                program._without_aliases(answers)._without_unused_rows(answers)._without_implied_rows(),
-            )
+            before = program
+            program = program._without_aliases(answers)._without_unused_rows(answers)._without_implied_rows()
         return program
 
     def _without_aliases(self, answers: BitGroup) -> BitProgram:

@@ -122,13 +122,8 @@ def grammar_probabilities(
         raise BuildRefused(
             f"sentences have up to {plan.longest} words: --max-length must be at least that, or left out"
         )
-    net = Builder(
-        name=f"probabilities of a grammar in {plan.stages} stages, {attention}",
-        inputs=(BEGIN, *grammar.vocabulary),
-        max_length=max_length or plan.longest,
-        attention=attention,
-        pads=plan.max_products + 1,
-    )
+    name = f"probabilities of a grammar in {plan.stages} stages, {attention}"
+    net = Builder(name, (BEGIN, *grammar.vocabulary), max_length or plan.longest, attention, pads=plan.max_products + 1)
     work = _ResidualStream(net, plan, positions)
     for stage in range(1, plan.stages + 1):
         work.run(stage)

@@ -96,13 +96,8 @@ def maxout(
         raise BuildRefused(f"--tolerance must be at least {rounding:.3g}, what rounding may do, got {tolerance:.3g}")
     beta = temperature(spec, attention, TOLERANCE if tolerance is None else tolerance)
     error = bound(spec, attention, beta)
-    net = Builder(
-        name=f"{variant} network of {len(spec.layers)} layers, {attention}",
-        inputs=[f"x{i + 1}" for i in range(spec.inputs)],
-        max_length=positions,
-        attention=attention,
-        reads="vector",
-    )
+    title = f"{variant} network of {len(spec.layers)} layers, {attention}"
+    net = Builder(title, [f"x{i + 1}" for i in range(spec.inputs)], positions, attention, reads="vector")
     values = [net.numbers("input", -spec.radius, spec.radius)]
     others = []  # a single piece needs no telling apart
     if positions > 1:
