@@ -231,11 +231,9 @@ class Scene(Spec):
         if half:
             return Reading(None, str(half), places)
         if len(matching) != 1:
-            why = (
-                f"it is of {len(matching)} classes: {', '.join(matching)}"
-                if matching
-                else "no class has all its features here"
-            )
+            why = "no class has all its features here"
+            if matching:
+                why = f"it is of {len(matching)} classes: {', '.join(matching)}"
             return Reading(None, why, places)
         return Reading(matching[0], "all features of the class are here", places)
 
