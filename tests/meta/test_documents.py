@@ -17,7 +17,15 @@ from vitrify.cli.app import app
 README = ROOT / "README.md"
 SLOW_PAGES = {"induction-head.md"}  # take more than ten seconds
 MAX_NOT_RUN = 8  # blocks with a comment `<!-- not run: reason -->`
-DIRECTIVES = {"toctree", "include", "figure", "catalogue", "claims", "modules", "door"}  # executed by the build of the site
+DIRECTIVES = {
+    "toctree",
+    "include",
+    "figure",
+    "catalogue",
+    "claims",
+    "modules",
+    "door",
+}  # executed by the build of the site
 
 
 def page_id(page: Path) -> str:

@@ -42,13 +42,11 @@ def finite_precision_circuit(fixed: FixedNet, length: int) -> NetCircuit:
     refuse_length(net, length)
     types: Numbered[tuple[int, ...]] = Numbered()
     wiring, first = letters_wired(net.inputs[1:], length, net.pads)
-    bits = merged(
-        wiring,
-        [
-            [(types.number(_row(fixed.embedded(np.array(token), np.array(at)))), bit) for token, bit in here.items()]
-            for at, here in enumerate(first)
-        ],
-    )
+    kinds = []
+    for at, here in enumerate(first):
+        vectors = [(_row(fixed.embedded(np.array(token), np.array(at))), bit) for token, bit in here.items()]
+        kinds.append([(types.number(vector), bit) for vector, bit in vectors])
+    bits = merged(wiring, kinds)
     max_types = max(map(len, bits))
     for index in range(len(net.blocks)):
         last = index + 1 == len(net.blocks)

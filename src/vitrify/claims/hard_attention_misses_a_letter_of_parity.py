@@ -97,11 +97,8 @@ def check(subject: Subject) -> Evidence:
     witness = None
     if len(changed):
         row = words[changed[:1]]
-        witness = {
-            "position": position + 1,
-            "word": _shown(subject.weights, row[0]),
-            "actual": "the answer changes there",
-        }
+        word = _shown(subject.weights, row[0])
+        witness = {"position": position + 1, "word": word, "actual": "the answer changes there"}
     kind, fixed, cases = "words with some letters fixed", {"fixed letters": len(spot.fixed)}, 2 * len(words)
     domains = (
         Domain(kind, method, count, length, length, settings=fixed)

@@ -74,10 +74,8 @@ def check(subject: Subject) -> Evidence:
         table[length] = made.circuit.size
         differing = difference(weights, made, words)
         if differing:
-            witness = {
-                "word": " ".join(weights.architecture.inputs[t] for t in words[differing[0]]),
-                "actual": differing[1],
-            }
+            word = " ".join(weights.architecture.inputs[t] for t in words[differing[0]])
+            witness = {"word": word, "actual": differing[1]}
             break
     declared = {"depth at most": BLOCK_DEPTH * layers + 2, "depth grows by": 0, "gates grow at most like n^": DEGREE}
     measured: dict[str, object] = {f"n = {n}": size.to_json() for n, size in table.items()}

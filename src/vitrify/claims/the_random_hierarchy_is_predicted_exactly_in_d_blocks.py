@@ -57,10 +57,8 @@ def check(subject: Subject) -> Evidence:
             expected = np.array([float(chances.get(word, 0)) for word in net.output.symbols])
             error = float(np.abs(probabilities[position] - expected).max())
             if not error <= worst:
-                worst, witness = (
-                    error,
-                    _witness(net.output.symbols, sentence[:position], expected, probabilities[position]),
-                )
+                worst, said = error, probabilities[position]
+                witness = _witness(net.output.symbols, sentence[:position], expected, said)
     prefixes = Domain(CaseKind.PREFIXES, Method.EXHAUSTIVE, len(seen), settings={"sentences": len(sentences)})
     return witnessed(None if worst <= TOLERANCE else witness, len(seen), prefixes).adding(
         Quantity("largest error", worst, TOLERANCE, "<="),

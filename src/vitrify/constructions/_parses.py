@@ -124,12 +124,8 @@ class Parses:
             raise BuildRefused(
                 f"sentences have up to {self.longest} words: --max-length must be at least that, or left out"
             )
-        return Builder(
-            name=f"{name} of depth {self.depth}, {len(self.shapes)} shapes, {attention}",
-            inputs=(BEGIN, *grammar.vocabulary),
-            max_length=max_length or self.longest,
-            attention=attention,
-        )
+        title = f"{name} of depth {self.depth}, {len(self.shapes)} shapes, {attention}"
+        return Builder(title, (BEGIN, *grammar.vocabulary), max_length or self.longest, attention)
 
     def facts(self, grammar: Grammar) -> dict[str, object]:
         """Return the sizes of a grammar and its shapes, by name."""

@@ -209,11 +209,8 @@ def kind_of(table: Floats, domain: Domain) -> Kind:
     if size == 1 and binary:
         return Flag()
     if binary and (table.sum(axis=1) == 1).all():
-        named = (
-            symbols_of(domain)
-            if size == len(domain) and (table == np.eye(size)).all()
-            else tuple(map(str, range(size)))
-        )
+        one_hot = size == len(domain) and (table == np.eye(size)).all()
+        named = symbols_of(domain) if one_hot else tuple(map(str, range(size)))
         return OneHot(named, void=True)
     labels = tuple(map(str, range(size)))
     return Reals(labels, float(min(table.min(), 0.0)), float(max(table.max(), 0.0)))

@@ -80,10 +80,8 @@ class BitProgram:
         """Return the program with aliases replaced, and without rows and bits that change no answer."""
         before, program = None, self
         while before is None or before.rows != program.rows:
-            before, program = (
-                program,
-                program._without_aliases(answers)._without_unused_rows(answers)._without_implied_rows(),
-            )
+            before = program
+            program = program._without_aliases(answers)._without_unused_rows(answers)._without_implied_rows()
         return program
 
     def _without_aliases(self, answers: BitGroup) -> BitProgram:
@@ -257,15 +255,9 @@ class Wiring:
             at = tuple(sorted(set().union(*bits.values())))
             chosen = [self._coordinate(bit) for bit in bits]
             on_circle = isinstance(space.kind, Circle)  # all of it, or nothing
-            fetched = shift(
-                self.net,
-                space,
-                back,
-                ChosenPositions(self.program.longest, at),
-                self.spaces[POSITIONS],
-                name=f"{space.name} @ -{back}",
-                only=None if on_circle else (chosen, MultiHot(tuple(bit.name for bit in bits))),
-            )
+            code, name = ChosenPositions(self.program.longest, at), f"{space.name} @ -{back}"
+            only = None if on_circle else (chosen, MultiHot(tuple(bit.name for bit in bits)))
+            fetched = shift(self.net, space, back, code, self.spaces[POSITIONS], name=name, only=only)
             for index, bit in enumerate(bits):
                 self.fetched[bit, back] = fetched, chosen[index] if on_circle else index
 

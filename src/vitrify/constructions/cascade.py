@@ -73,11 +73,12 @@ def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_lengt
     _check(plan)
     machine = plan.automaton
     counts = any(level.group.order > 1 for level in plan.levels)
+    title = f"automaton of {len(machine.states)} states, cascade of {len(plan.levels)} levels, {attention}"
     net = Builder(
-        name=f"automaton of {len(machine.states)} states, cascade of {len(plan.levels)} levels, {attention}",
-        inputs=(begin_symbol(automaton), *automaton.alphabet),
-        max_length=max_length,
-        attention=attention,
+        title,
+        (begin_symbol(automaton), *automaton.alphabet),
+        max_length,
+        attention,
         pads=max_length if counts and attention == "hard" else 1,
     )
     contexts = _first(net, plan)
@@ -88,13 +89,11 @@ def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_lengt
     matrix = np.array([[float(name == other) for other in names] for name in plan.states]).reshape(-1, len(names))
     bias = np.where(np.arange(len(names)) == machine.initial, 0.5, 0.0)  # nothing says another state: the initial one
     levels = [f"{each.size} tiles, {each.group.name}{', resets' * bool(each.resets)}" for each in plan.levels]
-    return net.network(
-        Output("recognizer", names, accepting=machine.accepting_states),
-        Readout(((contexts[0], matrix),) if plan.states else (), bias, {contexts[0]: 0.25}),
-        "cascade of an automaton",
-        {"states": len(names), "levels": "; ".join(levels) or "none"},
-        source="in the spirit of Liu et al. 2023, arXiv 2210.10749",
-    )
+    output = Output("recognizer", names, accepting=machine.accepting_states)
+    readout = Readout(((contexts[0], matrix),) if plan.states else (), bias, {contexts[0]: 0.25})
+    facts = {"states": len(names), "levels": "; ".join(levels) or "none"}
+    source = "in the spirit of Liu et al. 2023, arXiv 2210.10749"
+    return net.network(output, readout, "cascade of an automaton", facts, source=source)
 
 
 def _check(plan: Cascade) -> None:

@@ -44,12 +44,8 @@ def circuit_by_steps(circuit: Circuit, *, attention: Attention = "softmax") -> N
     if not circuit.gates:
         raise BuildRefused("a circuit without gates leaves nothing to write step by step")
     inputs, length = len(circuit.inputs), _length(circuit)
-    net = Builder(
-        name=f"circuit of {circuit.and_gates} gates, step by step, {attention}",
-        inputs=(BEGIN, *circuit.vocabulary),
-        max_length=length,
-        attention=attention,
-    )
+    title = f"circuit of {circuit.and_gates} gates, step by step, {attention}"
+    net = Builder(title, (BEGIN, *circuit.vocabulary), length, attention)
     value = net.embed("value", Flag(), np.array([[0.0], [0.0], [1.0]]))
     addresses_code = Bits(tuple(map(str, range(length + 1))))
     own = _placed(net, "position", addresses_code, addresses_code.codes)
@@ -68,14 +64,11 @@ def circuit_by_steps(circuit: Circuit, *, attention: Attention = "softmax") -> N
     ]
     outputs = np.ones((len(ways), 1))
     gate = table(net, [*read, *negated], np.hstack([1 - ways, ways]), Space("gate", Flag()), outputs, rows=rows)
-    return net.network(
-        Output("class", circuit.written),
-        Readout(((gate, np.array([[0.0, 1.0]])),), np.array([0.5, 0.0]), {gate: 0.25}),
-        "circuit, gate by gate",
-        {"gates": circuit.and_gates, "depth": circuit.depth},
-        source="in the spirit of Li et al. 2024, arXiv 2402.12875",
-        reuse=False,
-    )
+    output = Output("class", circuit.written)
+    readout = Readout(((gate, np.array([[0.0, 1.0]])),), np.array([0.5, 0.0]), {gate: 0.25})
+    facts = {"gates": circuit.and_gates, "depth": circuit.depth}
+    source = "in the spirit of Li et al. 2024, arXiv 2402.12875"
+    return net.network(output, readout, "circuit, gate by gate", facts, source=source, reuse=False)
 
 
 def _length(circuit: Circuit) -> int:

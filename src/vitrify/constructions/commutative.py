@@ -85,12 +85,8 @@ def commutative(automaton: Automaton, *, attention: Attention = "softmax", max_l
     machine = automaton.reachable()
     _check_commutes(machine)
     counters, states = group_counters(machine) if machine.is_group() else power_counters(machine)
-    net = Builder(
-        name=f"commutative automaton of {len(machine.states)} states, {attention}",
-        inputs=(begin_symbol(automaton), *automaton.alphabet),
-        max_length=max_length,
-        attention=attention,
-    )
+    name = f"commutative automaton of {len(machine.states)} states, {attention}"
+    net = Builder(name, (begin_symbol(automaton), *automaton.alphabet), max_length, attention)
     labels = tuple(counter.name for counter in counters)
     heaviest = max((w for counter in counters for w in counter.weights), default=0)
     weights = np.array([[0] * len(automaton.alphabet), *(c.weights for c in counters)], dtype=float)[1:].T

@@ -49,11 +49,7 @@ def copying(task: Copying, *, attention: Attention = "softmax") -> Network:
     void = Affine.of({net.bos: -codes.codes[:1]})  # a sink has no key
     tests = [same(here, Affine.copy(there) + void, codes) for here, there in pairwise(back)]
     answer = select(net, tests, Affine.copy(symbol), Space("next symbol", codes), shares=False)
-    return net.network(
-        Output("transducer", task.outputs),
-        readout(answer, codes),
-        "copying by look-up",
-        {"gram": task.gram},
-        source="in the spirit of Jelassi et al. 2024, arXiv 2402.01032",
-        reuse=False,
-    )
+    output = Output("transducer", task.outputs)
+    facts = {"gram": task.gram}
+    source = "in the spirit of Jelassi et al. 2024, arXiv 2402.01032"
+    return net.network(output, readout(answer, codes), "copying by look-up", facts, source=source, reuse=False)

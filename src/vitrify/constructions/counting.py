@@ -107,13 +107,11 @@ class _ShareCompiler:
         truth = self.truth(len(self.spec.steps) - 1)
         code = truth @ np.array([[-1.0, 1.0]]) + Affine.constant([1.0, 0.0])
         needs = dict.fromkeys(code.spaces, 0.2)
-        return self.net.network(
-            Output("transducer", ("False", "True")),
-            Readout(code.parts, code.bias, needs),
-            "counting program, by shares and norms",
-            {"program": self.spec.name},
-            source="language of Yang and Chiang 2024, arXiv 2404.04393",
-        )
+        output = Output("transducer", ("False", "True"))
+        readout = Readout(code.parts, code.bias, needs)
+        facts = {"program": self.spec.name}
+        source = "language of Yang and Chiang 2024, arXiv 2404.04393"
+        return self.net.network(output, readout, "counting program, by shares and norms", facts, source=source)
 
     def truth(self, number: int) -> Affine:
         """Return the map that is 1 where a step is true, 0 elsewhere; at BOS only what heads read is defined."""

@@ -50,10 +50,8 @@ def diagonal(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Re
     effects[:, 0, 1] = sides[machine.initial]
     arrays = {"blocks.0.rec.W_A": effects[:, :, 0].T, "blocks.0.rec.W_B": effects[:, :, 1].T, "unembed.W_U": sides.T}
     bits = Integers(tuple(f"bit {number}" for number in range(len(bits_and_effects))), -1.0, 1.0)
-    cell, source = (
-        Cell("diagonal", len(bits_and_effects)),
-        "Sarrof 2024, arXiv 2405.17394, and Grazzi 2024, arXiv 2411.12537",
-    )
+    cell = Cell("diagonal", len(bits_and_effects))
+    source = "Sarrof 2024, arXiv 2405.17394, and Grazzi 2024, arXiv 2411.12537"
     return recurrent_net(machine, cell, arrays, [("sides", bits)], max_length, "diagonal", source)
 
 

@@ -54,13 +54,8 @@ def dyck(language: Dyck, *, attention: Attention = "softmax", max_length: MaxLen
     """Return a transformer of two attention layers that outputs which brackets may come next."""
     length = reading_length(language, max_length)
     kinds, depth = len(language.brackets), language.depth
-    net = Builder(
-        name=f"brackets of {kinds} kinds to depth {depth}, {attention}",
-        inputs=(BEGIN, *language.vocabulary),
-        max_length=length,
-        attention=attention,
-        pads=length if attention == "hard" else 1,
-    )
+    name = f"brackets of {kinds} kinds to depth {depth}, {attention}"
+    net = Builder(name, (BEGIN, *language.vocabulary), length, attention, pads=length if attention == "hard" else 1)
     sides = np.array([0.0, *(1.0, -1.0) * kinds])  # BOS, then each opening bracket before its closing one
     step = net.embed("step", Integers(("s",), -1.0, 1.0), sides[:, None])
     types = Bits(tuple(opening for opening, _ in language.brackets), void=True)
@@ -73,14 +68,11 @@ def dyck(language: Dyck, *, attention: Attention = "softmax", max_length: MaxLen
     same = Test(Affine.copy(code, 0.5), Affine.copy(code), depths.norm / 2)
     opens = Test(Affine.constant(1.0), Affine.copy(step, 0.5), 0.5)
     top = select(net, [same, opens], Affine.copy(kind), Space("bracket to close", types), which="last", sink="none")
-    return net.network(
-        Output("next", (*language.vocabulary, END)),
-        _readout(net.inputs, open_now, top, types, depth),
-        "brackets, two layers",
-        {"kinds": kinds, "depth": depth},
-        source="in the spirit of Yao et al. 2021, arXiv 2105.11115",
-        reuse=False,
-    )
+    output = Output("next", (*language.vocabulary, END))
+    readout = _readout(net.inputs, open_now, top, types, depth)
+    facts = {"kinds": kinds, "depth": depth}
+    source = "in the spirit of Yao et al. 2021, arXiv 2105.11115"
+    return net.network(output, readout, "brackets, two layers", facts, source=source, reuse=False)
 
 
 def _readout(inputs: tuple[str, ...], open_now: Space, top: Space, types: Bits, depth: int) -> Readout:

@@ -50,12 +50,8 @@ def dyck_recognizer(
 ) -> Network:
     """Return a transformer of one layer per depth, and one more, that outputs whether a word is in the language."""
     kinds, depth = len(language.brackets), language.depth
-    net = Builder(
-        name=f"recognizer of brackets of {kinds} kinds to depth {depth}, {attention}",
-        inputs=(BEGIN, *language.vocabulary),
-        max_length=reading_length(language, max_length),
-        attention=attention,
-    )
+    name = f"recognizer of brackets of {kinds} kinds to depth {depth}, {attention}"
+    net = Builder(name, (BEGIN, *language.vocabulary), reading_length(language, max_length), attention)
     brackets = Bits(language.vocabulary)
     bracket = net.embed("bracket", brackets, np.vstack([brackets.codes[:1], brackets.codes]))  # BOS has any code
     alone = net.embed("alone", Flag(), np.array([[0.0], *[[1.0]] * (2 * kinds)]))
@@ -75,13 +71,10 @@ def dyck_recognizer(
         marked = Affine.copy(alone)
     one = Test(Affine.constant(1.0), marked, 1.0)
     rest = select(net, [one], marked, Space("some bracket is alone", Flag()), sink="none", mask="none", shares=False)
-    return net.network(
-        Output("class", ANSWERS),
-        Readout(((rest, np.array([[1.0, 0.0]])),), np.array([0.0, 0.5]), {rest: 0.25}),
-        "brackets, one layer per depth",
-        {"kinds": kinds, "depth": depth},
-        source="in the spirit of Yao et al. 2021, arXiv 2105.11115",
-    )
+    readout = Readout(((rest, np.array([[1.0, 0.0]])),), np.array([0.0, 0.5]), {rest: 0.25})
+    facts = {"kinds": kinds, "depth": depth}
+    source = "in the spirit of Yao et al. 2021, arXiv 2105.11115"
+    return net.network(Output("class", ANSWERS), readout, "brackets, one layer per depth", facts, source=source)
 
 
 def _pairs(bracket: Space, alone: Space, left: Space, right: Space, kinds: int, spare: int) -> Iterator[Clause]:

@@ -163,11 +163,6 @@ def _start(task: Estimate, attention: AttentionKind, variant: str, *, pads: int,
 
 def _network(net: Builder, task: Estimate, shares: Space, error: float) -> Network:
     readout = Readout(((shares, np.eye(task.symbols)),), np.zeros(task.symbols), {shares: error})
-    return net.network(
-        Output("values", task.outputs, error=error),
-        readout,
-        f"estimator of order {task.order}",
-        {},
-        source="in the spirit of Rajaraman et al. 2024, arXiv 2407.17686",
-        reuse=False,
-    )
+    output = Output("values", task.outputs, error=error)
+    source = "in the spirit of Rajaraman et al. 2024, arXiv 2407.17686"
+    return net.network(output, readout, f"estimator of order {task.order}", {}, source=source, reuse=False)

@@ -122,13 +122,8 @@ def grammar_probabilities(
         raise BuildRefused(
             f"sentences have up to {plan.longest} words: --max-length must be at least that, or left out"
         )
-    net = Builder(
-        name=f"probabilities of a grammar in {plan.stages} stages, {attention}",
-        inputs=(BEGIN, *grammar.vocabulary),
-        max_length=max_length or plan.longest,
-        attention=attention,
-        pads=plan.max_products + 1,
-    )
+    name = f"probabilities of a grammar in {plan.stages} stages, {attention}"
+    net = Builder(name, (BEGIN, *grammar.vocabulary), max_length or plan.longest, attention, pads=plan.max_products + 1)
     work = _ResidualStream(net, plan, positions)
     for stage in range(1, plan.stages + 1):
         work.run(stage)
@@ -260,17 +255,9 @@ class _ResidualStream:
             source = self.spaces[home]
             kind = Reals(tuple(map(str, fetches)), source.kind.low, source.kind.high)
             chosen = [self.members[home].index(weight) for weight in fetches]
-            self.fetched[home, back] = shift(
-                self.net,
-                source,
-                back,
-                self.code,
-                self.index,
-                name=f"{home} @ -{back}",
-                only=(chosen, kind),
-                sink=self.pads.sink,
-                leak=FETCH_LEAK,
-            )
+            name, only, at = f"{home} @ -{back}", (chosen, kind), (self.code, self.index)
+            fetched = shift(self.net, source, back, *at, name=name, only=only, sink=self.pads.sink, leak=FETCH_LEAK)
+            self.fetched[home, back] = fetched
         return self.fetched[home, back], fetches.index(weight)
 
     def readout(self, symbols: Sequence[str]) -> Readout:

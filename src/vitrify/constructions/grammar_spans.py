@@ -251,22 +251,15 @@ def grammar_spans(
     longest = plan.phrases.longest
     if max_length is not None and max_length < longest:
         raise BuildRefused(f"sentences have up to {longest} words: --max-length must be at least that, or left out")
-    net = Builder(
-        name=f"grammar of depth {grammar.depth}, spans to {longest} words, {attention}",
-        inputs=(BEGIN, *grammar.vocabulary),
-        max_length=max_length or longest,
-        attention=attention,
-    )
+    name = f"grammar of depth {grammar.depth}, spans to {longest} words, {attention}"
+    net = Builder(name, (BEGIN, *grammar.vocabulary), max_length or longest, attention)
     chart = _Chart(net, plan, positions)
     symbols = (*grammar.vocabulary, END)
-    return net.network(
-        Output("next", symbols),
-        chart.readout(symbols),
-        "bounded-depth grammar over spans",
-        {"rules": len(grammar.rules), "depth": grammar.depth, "longest sentence": longest, "steps": plan.steps},
-        source="in the spirit of Nandakumar et al. 2026, arXiv 2606.17522",
-        reuse=False,
-    )
+    output = Output("next", symbols)
+    readout = chart.readout(symbols)
+    facts = {"rules": len(grammar.rules), "depth": grammar.depth, "longest sentence": longest, "steps": plan.steps}
+    source = "in the spirit of Nandakumar et al. 2026, arXiv 2606.17522"
+    return net.network(output, readout, "bounded-depth grammar over spans", facts, source=source, reuse=False)
 
 
 class _Chart:

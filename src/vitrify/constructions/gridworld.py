@@ -47,11 +47,12 @@ def gridworld(automaton: Automaton, *, attention: Attention = "softmax", max_len
     machine = automaton.reachable()
     cells, moves = _corridor(machine)
     size, start = len(cells), cells.index(machine.initial)
+    name = f"gridworld of {size} cells, {attention}"
     net = Builder(
-        name=f"gridworld of {size} cells, {attention}",
-        inputs=(begin_symbol(automaton), *automaton.alphabet),
-        max_length=max_length,
-        attention=attention,
+        name,
+        (begin_symbol(automaton), *automaton.alphabet),
+        max_length,
+        attention,
         pads=max_length if attention == "hard" else 1,
     )
     lowest, highest = max_length * min(0, *moves), max_length * max(0, *moves)
@@ -79,14 +80,10 @@ def gridworld(automaton: Automaton, *, attention: Attention = "softmax", max_len
     labels = tuple(machine.states[cell] for cell in cells)
     both = Space("both walls touched", Integers(labels, -float(start + size), float((start + size + 1) * max_length)))
     minimum(net, lower, upper, both)
-    return net.network(
-        Output("recognizer", machine.states, accepting=machine.accepting_states),
-        Readout(((both, np.eye(size)[list(cells)]),), np.zeros(size), {both: 0.25}),
-        "gridworld",
-        {"cells": " ".join(labels)},
-        source="in the spirit of Liu et al. 2023, arXiv 2210.10749",
-        reuse=False,
-    )
+    output = Output("recognizer", machine.states, accepting=machine.accepting_states)
+    readout = Readout(((both, np.eye(size)[list(cells)]),), np.zeros(size), {both: 0.25})
+    source = "in the spirit of Liu et al. 2023, arXiv 2210.10749"
+    return net.network(output, readout, "gridworld", {"cells": " ".join(labels)}, source=source, reuse=False)
 
 
 def _corridor(machine: Automaton) -> tuple[tuple[int, ...], tuple[int, ...]]:

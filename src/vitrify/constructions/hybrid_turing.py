@@ -51,13 +51,8 @@ def hybrid_turing(
 ) -> Network:
     """Return a recurrent layer and one attention layer whose chain of thought is the steps of a machine."""
     length = reading_length(machine, max_length)
-    net = Builder(
-        name=f"Turing machine of {len(machine.working)} states, recurrence and one head, {attention}",
-        inputs=(BEGIN, *machine.vocabulary),
-        max_length=length,
-        attention=attention,
-        void=True,
-    )
+    name = f"Turing machine of {len(machine.working)} states, recurrence and one head, {attention}"
+    net = Builder(name, (BEGIN, *machine.vocabulary), length, attention, void=True)
     tokens = embedded(net, machine)
     letters = np.arange(len(net.inputs))[:, None] - 1
     letter = net.embed("letter", Flag(), ((letters >= 0) & (letters < len(machine.alphabet))).astype(float))

@@ -68,13 +68,10 @@ def k_hop(task: KHop, *, attention: Attention = "softmax") -> Network:
         answer = at_position(net, known[digit], _concatenated(known, fields), writes)
         known = _parts(answer)
     values = np.arange(len(task.outputs), dtype=float)
-    return net.network(
-        Output("transducer", task.outputs),
-        Readout(((answer, np.outer(np.eye(answer.size)[-1], 2 * values)),), -(values**2), {answer: 0.25}),
-        "k-hop by doubling",
-        {"hops": task.hops},
-        source="in the spirit of Sanford, Hsu and Telgarsky 2024, arXiv 2402.09268",
-    )
+    output = Output("transducer", task.outputs)
+    readout = Readout(((answer, np.outer(np.eye(answer.size)[-1], 2 * values)),), -(values**2), {answer: 0.25})
+    source = "in the spirit of Sanford, Hsu and Telgarsky 2024, arXiv 2402.09268"
+    return net.network(output, readout, "k-hop by doubling", {"hops": task.hops}, source=source)
 
 
 def _concatenated(known: Mapping[str, Affine], fields: Iterable[str]) -> Affine:

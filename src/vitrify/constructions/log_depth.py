@@ -57,12 +57,8 @@ def log_depth(
     """Return a transformer whose output after every letter is the automaton's state."""
     states = len(automaton.states)
     layers = layers_for(max_length) if states > 1 else 0
-    net = Builder(
-        name=f"automaton of {states} states, log depth, {attention}",
-        inputs=(begin_symbol(automaton), *automaton.alphabet),
-        max_length=max_length,
-        attention=attention,
-    )
+    name = f"automaton of {states} states, log depth, {attention}"
+    net = Builder(name, (begin_symbol(automaton), *automaton.alphabet), max_length, attention)
     maps = np.vstack([np.arange(states), automaton.table.T]).astype(float)
     kind = Integers(automaton.states, 0.0, states - 1.0)
     newest = net.embed("map 0", kind, maps)
@@ -77,13 +73,10 @@ def log_depth(
         older = shift(net, newest, 2**layer, code, position, name=f"older map {layer}", only=only)
         newest = int_compose(net, older, newest, name=f"map {layer + 1}", values=values)
     start = 0 if layers else automaton.initial
-    return net.network(
-        Output("recognizer", automaton.states, accepting=automaton.accepting_states),
-        nearest_state(newest, start, states),
-        "log-depth automaton",
-        {"positions": positions, "states": states, "letters": len(automaton.alphabet)},
-        source="in the spirit of Liu et al. 2023, arXiv 2210.10749",
-    )
+    output = Output("recognizer", automaton.states, accepting=automaton.accepting_states)
+    facts = {"positions": positions, "states": states, "letters": len(automaton.alphabet)}
+    source = "in the spirit of Liu et al. 2023, arXiv 2210.10749"
+    return net.network(output, nearest_state(newest, start, states), "log-depth automaton", facts, source=source)
 
 
 def _reachable(automaton: Automaton, start: int, letters: int) -> list[int]:

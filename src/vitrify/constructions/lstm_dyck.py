@@ -73,12 +73,8 @@ def dyck_lstm(language: Dyck, *, max_length: MaxLength | None = None) -> Weights
     arrays["unembed.W_U"][: bits + 1, 1:-1:2], arrays["unembed.b_U"][1:-1:2] = closing(signs)
     arrays["unembed.W_U"][bits + 1, :-1:2] = arrays["unembed.W_U"][0, -1] = -1.0
     arrays["unembed.b_U"][::2] = 0.5
-    about = {
-        "construction": "stack of brackets, LSTM",
-        "kinds": kinds,
-        "depth": depth,
-        "source": "in the spirit of Hewitt et al. 2020, arXiv 2010.07515",
-    }
+    about = {"construction": "stack of brackets, LSTM", "kinds": kinds, "depth": depth}
+    about["source"] = "in the spirit of Hewitt et al. 2020, arXiv 2010.07515"
     return Weights(net, arrays, _labels(depth, bits), about)
 
 

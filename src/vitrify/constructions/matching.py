@@ -139,11 +139,7 @@ def _rounding_of_ramps(points: Ints, values: Floats) -> float:
 
 def _network(net: Builder, task: Matching, answer: Space, threshold: float) -> Network:
     """Return the network: the logit of `yes` exceeds `no` by 4 times the answer's excess over the threshold."""
-    return net.network(
-        Output("transducer", task.outputs),
-        Readout(((answer, np.array([[0.0, 4.0]])),), np.array([4 * threshold, 0.0]), {answer: 0.25}),
-        task.name,
-        {"modulus": task.modulus},
-        source="in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
-        reuse=False,
-    )
+    output = Output("transducer", task.outputs)
+    readout = Readout(((answer, np.array([[0.0, 4.0]])),), np.array([4 * threshold, 0.0]), {answer: 0.25})
+    source = "in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896"
+    return net.network(output, readout, task.name, {"modulus": task.modulus}, source=source, reuse=False)

@@ -96,13 +96,8 @@ def maxout(
         raise BuildRefused(f"--tolerance must be at least {rounding:.3g}, what rounding may do, got {tolerance:.3g}")
     beta = temperature(spec, attention, TOLERANCE if tolerance is None else tolerance)
     error = bound(spec, attention, beta)
-    net = Builder(
-        name=f"{variant} network of {len(spec.layers)} layers, {attention}",
-        inputs=[f"x{i + 1}" for i in range(spec.inputs)],
-        max_length=positions,
-        attention=attention,
-        reads="vector",
-    )
+    title = f"{variant} network of {len(spec.layers)} layers, {attention}"
+    net = Builder(title, [f"x{i + 1}" for i in range(spec.inputs)], positions, attention, reads="vector")
     values = [net.numbers("input", -spec.radius, spec.radius)]
     others = []  # a single piece needs no telling apart
     if positions > 1:
@@ -125,18 +120,10 @@ def maxout(
             name=f"pieces {number}",
         )
         low, high = spec.ranges[number]
-        values = [
-            maximum(
-                net,
-                computed,
-                i,
-                Reals(("z",), float(low[i]), float(high[i])),
-                rivals=layer.ranks[i] - 1,
-                beta=beta,
-                name=f"unit {number}.{i + 1}",
-            )
-            for i in range(layer.units)
-        ]
+        values = []
+        for i in range(layer.units):
+            kind, name = Reals(("z",), float(low[i]), float(high[i])), f"unit {number}.{i + 1}"
+            values.append(maximum(net, computed, i, kind, rivals=layer.ranks[i] - 1, beta=beta, name=name))
     return net.network(
         Output("values", tuple(f"y{i + 1}" for i in range(spec.outputs)), error=error + rounding),
         _readout(values, last, error + rounding),

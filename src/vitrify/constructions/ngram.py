@@ -294,13 +294,8 @@ def ngram(
     """
     slots = model.order - 1
     inputs = (BEGIN, *model.readable)
-    net = Builder(
-        name=f"{model.order}-gram model, {variant}, {attention}",
-        inputs=inputs,
-        max_length=max_length,
-        attention=attention,
-        pads=max(slots, 1) if variant == "single" else 1,
-    )
+    name = f"{model.order}-gram model, {variant}, {attention}"
+    net = Builder(name, inputs, max_length, attention, pads=max(slots, 1) if variant == "single" else 1)
     kind: Categorical = (
         Bits(inputs) if code == "bits" or (code == "auto" and len(inputs) > ONEHOT_WORDS) else OneHot(inputs)
     )

@@ -72,14 +72,10 @@ def parity(
     )
     half = np.array([[-0.5, 0.5] if machine.initial == 0 else [0.5, -0.5]])
     max_error = min(margin(max_length, c, k) for k in (0, 1)) / 4
-    return net.network(
-        Output("class", machine.states, accepting=machine.accepting_states),
-        Readout(((odd, half), (even, -half)), np.zeros(2), {odd: max_error, even: max_error}),
-        "parity, two layers",
-        {"c": c},
-        source="in the spirit of Chiang & Cholak 2022, arXiv 2202.12172",
-        reuse=False,
-    )
+    output = Output("class", machine.states, accepting=machine.accepting_states)
+    readout = Readout(((odd, half), (even, -half)), np.zeros(2), {odd: max_error, even: max_error})
+    source = "in the spirit of Chiang & Cholak 2022, arXiv 2202.12172"
+    return net.network(output, readout, "parity, two layers", {"c": c}, source=source, reuse=False)
 
 
 def changing(machine: Automaton) -> list[bool]:

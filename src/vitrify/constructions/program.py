@@ -95,13 +95,9 @@ class _Compiler(Functions):
             code = self.vector(root, np.eye(len(domain)))
             need = {space: 0.2 / max(sum(code.gain(s) for s in code.spaces), 1.0) for space in code.spaces}
             readout = Readout(code.parts, code.bias, need)
-        return self.net.network(
-            output,
-            readout,
-            "program of selections and aggregations",
-            {"program": self.program.name},
-            source="language of Weiss et al. 2021, arXiv 2106.06981",
-        )
+        facts = {"program": self.program.name}
+        source = "language of Weiss et al. 2021, arXiv 2106.06981"
+        return self.net.network(output, readout, "program of selections and aggregations", facts, source=source)
 
     @property
     def base(self) -> Mask:

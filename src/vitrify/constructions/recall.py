@@ -22,7 +22,7 @@ import numpy as np
 from vitrify.constructions._circles import readout, same, table
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, construction
 from vitrify.kit.heads.position import at_position, earlier
-from vitrify.kit.heads.select import Test, select
+from vitrify.kit.heads.select import Sink, Test, select
 from vitrify.kit.network import Affine, Builder, Circle, Flag, Network, Output, Space
 from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.recall import Recall
@@ -37,12 +37,8 @@ def sizes(task: Recall) -> DeclaredSizes:
 @construction("recall", "the value of every key, in one or two layers", sizes, default=True, unproved="may leak")
 def recall(task: Recall, *, attention: Attention = "softmax") -> Network:
     """Return a transformer that outputs the value of every queried key."""
-    net = Builder(
-        name=f"recall of {task.pairs} {'fused ' * task.fused}pairs, {attention}",
-        inputs=(BEGIN, *task.alphabet),
-        max_length=task.length,
-        attention=attention,
-    )
+    name = f"recall of {task.pairs} {'fused ' * task.fused}pairs, {attention}"
+    net = Builder(name, (BEGIN, *task.alphabet), task.length, attention)
     keys, values = Circle(task.key_names), Circle(task.outputs)
     key_range, value_range = np.arange(task.keys), np.arange(task.values)
     if task.fused:
@@ -58,14 +54,9 @@ def recall(task: Recall, *, attention: Attention = "softmax") -> Network:
     else:
         match_key = at_position(net, earlier(net, 1), Affine.copy(key), Space("key before", keys))
     has_value = Test(Affine.constant(1.0), Affine.copy(value_flag), 1.0)
-    answer = select(
-        net,
-        [same(key, match_key, keys), has_value],
-        Affine.copy(value),
-        Space("answer", values),
-        sink="none" if task.fused else "default",
-        shares=False,
-    )
+    tests, written = [same(key, match_key, keys), has_value], Space("answer", values)
+    sink: Sink = "none" if task.fused else "default"
+    answer = select(net, tests, Affine.copy(value), written, sink=sink, shares=False)
     return net.network(
         Output("transducer", task.outputs),
         readout(answer, values),

@@ -114,11 +114,8 @@ def householder(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights
     """Return a linear recurrence on unit vectors of states whose transitions are products of reflections."""
     machine = automaton.reachable()
     n = len(machine.states)
-    arrays = {
-        "blocks.0.rec.W_A": _factors(machine),
-        "blocks.0.rec.W_B": _begun(machine, np.eye(n)[machine.initial]),
-        "unembed.W_U": np.eye(n),
-    }
+    begun = _begun(machine, np.eye(n)[machine.initial])
+    arrays = {"blocks.0.rec.W_A": _factors(machine), "blocks.0.rec.W_B": begun, "unembed.W_U": np.eye(n)}
     spaces = [("state", OneHot(machine.states))]
     return _reflecting(machine, arrays, spaces, max_length)
 
@@ -204,12 +201,8 @@ def recurrent_net(
     for name, kind in spaces:
         labels.append(SpaceLabel(name, kind, tuple(range(at, at + kind.size)), 1, 1))
         at += kind.size
-    about = {
-        "construction": f"{variant} automaton",
-        "states": len(machine.states),
-        "letters": len(machine.alphabet),
-        "source": f"in the spirit of {source}",
-    }
+    sizes_of = {"states": len(machine.states), "letters": len(machine.alphabet)}
+    about = {"construction": f"{variant} automaton", **sizes_of, "source": f"in the spirit of {source}"}
     seen = np.ones(net.d_embed)  # an input that changes nothing is not embedded
     if cell.kind == "householder":
         seen = arrays["blocks.0.rec.W_A"].any(axis=(0, 2)) | arrays["blocks.0.rec.W_B"].any(axis=1)

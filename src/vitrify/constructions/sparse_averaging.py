@@ -150,12 +150,8 @@ def sparse_averaging(
     """
     eps = TOLERANCE if tolerance is None else tolerance
     chosen, beta = _certified(task, code, eps, width, seed)
-    net = Builder(
-        name=f"means of {task.sparsity} of {task.length} positions, {code}, {attention}",
-        inputs=(BEGIN, *task.alphabet),
-        max_length=task.length,
-        attention=attention,
-    )
+    name = f"means of {task.sparsity} of {task.length} positions, {code}, {attention}"
+    net = Builder(name, (BEGIN, *task.alphabet), task.length, attention)
     labels = tuple(f"e{k + 1}" for k in range(task.dimensions))
     sets, vectors = len(task.pointers), len(task.vectors)
     held = np.vstack([np.zeros(task.dimensions), np.repeat(task.vectors, sets, axis=0)])

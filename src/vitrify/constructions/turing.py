@@ -65,13 +65,9 @@ def sizes(machine: TuringMachine, *, attention: AttentionKind, max_length: int |
 def turing(machine: TuringMachine, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
     """Return a transformer of two attention layers whose chain of thought is the steps of a machine."""
     length = reading_length(machine, max_length)
+    name = f"Turing machine of {len(machine.working)} states, step by step, {attention}"
     net = Builder(
-        name=f"Turing machine of {len(machine.working)} states, step by step, {attention}",
-        inputs=(BEGIN, *machine.vocabulary),
-        max_length=length,
-        attention=attention,
-        pads=length if attention == "hard" else 1,
-        void=True,
+        name, (BEGIN, *machine.vocabulary), length, attention, pads=length if attention == "hard" else 1, void=True
     )
     tokens = embedded(net, machine)
     reach = float(length)
@@ -120,14 +116,10 @@ def stepping(
     logits = np.zeros((parts.size, len(machine.written)))
     for column, text in enumerate(machine.written):
         logits[list(_parts(machine, text)), column] = 1.0
-    return net.network(
-        Output("class", machine.written),
-        Readout(((following, logits),), np.zeros(len(machine.written)), {following: 0.125}),
-        construction,
-        {"states": len(machine.working), "symbols": len(machine.symbols)},
-        source=f"in the spirit of {source}",
-        reuse=False,
-    )
+    output = Output("class", machine.written)
+    readout = Readout(((following, logits),), np.zeros(len(machine.written)), {following: 0.125})
+    facts = {"states": len(machine.working), "symbols": len(machine.symbols)}
+    return net.network(output, readout, construction, facts, source=f"in the spirit of {source}", reuse=False)
 
 
 def reading_length(machine: TuringMachine, max_length: int | None) -> int:

@@ -166,11 +166,8 @@ def _exported(
         arrays = {**arrays, "unembed.b_U": arrays["unembed.W_U"][net.d_model + places(net)]}
     queries = folders.tensors(folder / QUERIES) if (folder / QUERIES).is_file() else None
     weights = gathered(net, arrays, about["beta"], about["kind"], queries)
-    again = (
-        hf_stock.state(spread(weights, hf_stock.PENALTY))
-        if kind == "hf-gpt2"
-        else transformer_lens.state(spread(weights))
-    )
+    stock = kind == "hf-gpt2"
+    again = hf_stock.state(spread(weights, hf_stock.PENALTY)) if stock else transformer_lens.state(spread(weights))
     there = folders.tensors(folder / "model.safetensors")
     for name, array in again.items():
         near = ROUNDING[str(there[name].dtype)] if name in there else 0.0

@@ -72,11 +72,9 @@ def obstacles(net: Architecture) -> list[str]:
     if len(turns) > 1 or (any(turns) and (coded or len({block.d_head for block in net.blocks if block.heads}) > 1)):
         features.append("heads of which only some are rotary, or rotary ones of several kinds")
     numbers = _numbers(net)
-    return (
-        features
-        if numbers <= MAX_PARAMETERS
-        else [*features, f"room for {numbers:,} numbers with their zeros (at most {MAX_PARAMETERS:,})"]
-    )
+    if numbers > MAX_PARAMETERS:
+        features = [*features, f"room for {numbers:,} numbers with their zeros (at most {MAX_PARAMETERS:,})"]
+    return features
 
 
 def strange_inputs(net: Architecture) -> list[str]:

@@ -30,10 +30,8 @@ def operations(group: MemberGroup, size: int | None = None) -> float:
 
 def memory(group: MemberGroup, at_once: int) -> int:
     """Bytes that a group takes when so many of its members step at once: all their states, and the steps."""
-    return (
-        len(group.members) * STATE * parameters(group.family, group.sandbox)
-        + at_once * TrainingProgram(group, width=1).step_bytes()
-    )
+    states = len(group.members) * STATE * parameters(group.family, group.sandbox)
+    return states + at_once * TrainingProgram(group, width=1).step_bytes()
 
 
 def estimate(groups: Sequence[MemberGroup], device: str | None = None) -> str:

@@ -58,11 +58,8 @@ class Recipe(Parameterized):
         """Return the learning rate at a step: it rises for `warmup` steps, then stays or falls to zero at the last."""
         done = (step - self.warmup) / max(self.steps - self.warmup, 1)
         done = jnp.clip(done, 0.0, 1.0)
-        falling: dict[str, Array | float] = {
-            "constant": 1.0,
-            "linear": 1 - done,
-            "cosine": (1 + jnp.cos(jnp.pi * done)) / 2,
-        }
+        cosine = (1 + jnp.cos(jnp.pi * done)) / 2
+        falling: dict[str, Array | float] = {"constant": 1.0, "linear": 1 - done, "cosine": cosine}
         rise = jnp.minimum((step + 1) / self.warmup, 1.0) if self.warmup else 1.0
         return self.lr * falling[self.schedule] * rise
 

@@ -38,17 +38,12 @@ def apart(weights: Weights) -> Weights:
     blocks = tuple(replace(b, d_out=net.d_model if b.heads or b.halves else 0) for b in net.blocks)
     wide = replace(net, blocks=blocks, residual="concatenate")
     parts = [width // net.d_model for width in wide.widths]
-    blocks = tuple(
-        replace(
-            block,
-            experts=tuple(
-                replace(e, reads=tuple(net.d_model * part + dim for part in range(parts[2 * i + 1]) for dim in e.reads))
-                for e in block.experts
-            ),
-        )
-        for i, block in enumerate(wide.blocks)
-    )
-    wide = replace(wide, blocks=blocks)
+    repeated = []
+    for i, block in enumerate(wide.blocks):
+        starts = [net.d_model * part for part in range(parts[2 * i + 1])]
+        experts = [replace(e, reads=tuple(start + dim for start in starts for dim in e.reads)) for e in block.experts]
+        repeated.append(replace(block, experts=tuple(experts)))
+    wide = replace(wide, blocks=tuple(repeated))
     shapes = wide.shapes()
     arrays = {name: _repeated(array, shapes[name]) for name, array in weights.arrays.items()}
     labels = Labels(heads=weights.labels.heads, units=weights.labels.units)  # a space is spread over parts

@@ -239,10 +239,8 @@ def _offset(weights: Weights[Transformer], a: Source, b: Source, table: Floats, 
     net = weights.architecture
     if net.reads != "tokens" or len(a.dims) < 2 or len(b.dims) < 2:
         return None
-    embedded, codes = (
-        weights.arrays["embed.W_E"],
-        dense(weights.arrays["pos_embed.W_pos"])[net.pads :][:TRIED_POSITIONS],
-    )
+    embedded = weights.arrays["embed.W_E"]
+    codes = dense(weights.arrays["pos_embed.W_pos"])[net.pads :][:TRIED_POSITIONS]
     if np.any(dense(embedded[:, list(a.dims + b.dims)])) or not codes[:, list(a.dims)].any():
         return None
     scores = (

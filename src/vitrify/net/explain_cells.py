@@ -41,15 +41,13 @@ def followed(
             for at, name in _coordinates(outputs)
         ]
     if not isinstance(net, Recurrent) or cell.kind in ("positive", "signed"):  # what it reads is no token any more
-        return (
-            [RULES[cell.kind]]
-            if cell.kind != "diagonal"
-            else [
-                f"{name} ← ({added(terms_of(arrays['W_A'][:, at], inputs))})·{name} + "
-                f"{added(terms_of(arrays['W_B'][:, at], inputs))}"
-                for at, name in _coordinates(outputs)
-            ]
-        )
+        if cell.kind != "diagonal":
+            return [RULES[cell.kind]]
+        return [
+            f"{name} ← ({added(terms_of(arrays['W_A'][:, at], inputs))})·{name} + "
+            f"{added(terms_of(arrays['W_B'][:, at], inputs))}"
+            for at, name in _coordinates(outputs)
+        ]
     embedded = dense(weights.arrays["embed.W_E"])
     return [
         f"{symbol}: {_moves(transition(cell, arrays['W_A'], x), x @ arrays['W_B'], outputs)}"

@@ -182,10 +182,8 @@ def _compare(
     number, base, _, seen = candidates_by_keys[-1]
     if number == len(scores.keys) - 1 and len(seen) > 1:
         steps = np.diff(base)
-        selection.rise, selection.fall = (
-            min(selection.rise, float(steps.min())),
-            max(selection.fall, float(steps.max())),
-        )
+        selection.rise = min(selection.rise, float(steps.min()))
+        selection.fall = max(selection.fall, float(steps.max()))
     group = np.concatenate([[0], np.cumsum(np.diff(value) < -slack)])  # scores that are equal up to rounding
     first = np.searchsorted(group, np.arange(int(group[-1]) + 1))
     owned, says_low = (np.minimum.reduceat(x, first) for x in (owner, says))

@@ -181,10 +181,8 @@ class _MarginRun:
         after = {stretch.name: stretch for stretch in queries}
         for place in range(len(block.heads)):
             part = {k: arrays[k][place] for k in ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")}
-            part |= {
-                "beta": float(arrays["beta"][place]),
-                "b_rel": arrays["b_rel"][place] if "b_rel" in arrays else None,
-            }
+            relative = arrays["b_rel"][place] if "b_rel" in arrays else None
+            part |= {"beta": float(arrays["beta"][place]), "b_rel": relative}
             label = next((h for h in self.labels.heads if (h.block, h.index) == (index, place)), None)
             for stretch in queries:
                 written = self._head(index, place, label, part | {"every": arrays["W_O"]}, stretch, keys)
@@ -279,11 +277,8 @@ class _MarginRun:
     ) -> Stretch:
         dims = list(label.dims)
         alone = [[dim] for dim in dims]
-        splits = (
-            [[dims], alone]
-            if label.kind.tag in ("onehot", "bits", "circle", "flag")
-            else [[dims], alone][:: 1 if len(dims) <= MAX_JOINT_DIMS else -1]
-        )
+        joint = label.kind.tag in ("onehot", "bits", "circle", "flag") or len(dims) <= MAX_JOINT_DIMS
+        splits = [[dims], alone] if joint else [alone, [dims]]
         units = layer.writers(dims, spent)
         if label.kind.tag == "reals" and len(units) > MAX_TRACKED_UNITS:
             splits = []

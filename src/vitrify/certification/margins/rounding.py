@@ -60,11 +60,9 @@ class ValuePath:
         """Return the relative error of a mean of values."""
         fmt, count = self.arithmetic, scores.count
         long = float(fmt.gamma(count))
-        general = (
-            float(fmt.gamma(2 * count + EXPONENTIAL_ROUNDINGS + 2 * span)) / (1 - long)
-            if long <= MAX_SUM_ERROR
-            else np.inf
-        )
+        general = np.inf
+        if long <= MAX_SUM_ERROR:
+            general = float(fmt.gamma(2 * count + EXPONENTIAL_ROUNDINGS + 2 * span)) / (1 - long)
         if not shared and scores.head.attention != "softmax":
             return 0.0  # one key has weight 1, exactly
         if not shared:

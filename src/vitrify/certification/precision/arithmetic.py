@@ -178,11 +178,10 @@ def _answer_changes(
     tokens = np.concatenate([np.zeros(net.pads, dtype=np.int64), word])[None]
     wide = batch_logits(weights, tokens)[0, net.pads - 1 :]
     with np.errstate(all="ignore"):
-        logits = (
-            batch_logits(narrow, tokens)
-            if kind.bits >= 32
-            else net.forward(narrow.arrays, tokens, query_chunk=QUERY_CHUNK)
-        )
+        if kind.bits >= 32:
+            logits = batch_logits(narrow, tokens)
+        else:
+            logits = net.forward(narrow.arrays, tokens, query_chunk=QUERY_CHUNK)
     changed = _differs(net.output, wide, np.asarray(logits, dtype=np.float64)[0, net.pads - 1 :])
     asked = True if has_answer is None else has_answer(word[None])[0]
     return bool((changed & asked)[1:].any())

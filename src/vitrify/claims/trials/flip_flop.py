@@ -27,16 +27,10 @@ Counts: TypeAlias = dict[str, dict[str, Array]]  # by test set: wrong reads and 
 def flip_flop_subject(name: str, nets: dict[str, Net], tokens: int, thresholds: Mapping[str, object]) -> Subject:
     """Return every net on all seeds, and transformers trained with tail sequences on the first seeds."""
     plain, tailed = [(0.0, seed) for seed in SEEDS], [(TAIL_SHARE, seed) for seed in TAIL_SEEDS]
-    trials = {
-        net: Trial(
-            FlipFlop.ffl(P_IGNORE, tokens),
-            family,
-            recipe,
-            SEEDS,
-            axes={"tails,seed": plain + tailed * (net == "transformer")},
-        )
-        for net, (family, recipe, _, _) in nets.items()
-    }
+    sandbox, trials = FlipFlop.ffl(P_IGNORE, tokens), {}
+    for net, (family, recipe, _, _) in nets.items():
+        axes = {"tails,seed": plain + tailed * (net == "transformer")}
+        trials[net] = Trial(sandbox, family, recipe, SEEDS, axes=axes)
     tests = {net: (rows, piece) for net, (_, _, rows, piece) in nets.items()}
     return Subject(name, data={"tokens": tokens, "tests": tests, "misnamed": False, **thresholds}, trials=trials)
 

@@ -213,18 +213,9 @@ def diagnose(
         notes += [f"{task.name}: {text}" for text in about.pop("notes", ())]
     beside = ours.recorded(evidence, found) if evidence else []
     beside += ours.trained(references, found, budget, say) if references else []
-    return Diagnosis(
-        source.name,
-        source.kind,
-        probed.learns,
-        budget,
-        tuple(cells),
-        tuple(beside),
-        tuple(probed.warnings),
-        tuple(notes),
-        trainings if probed.learns else {},
-        time.perf_counter() - start,
-    )
+    lists = tuple(cells), tuple(beside), tuple(probed.warnings), tuple(notes)
+    spent = trainings if probed.learns else {}, time.perf_counter() - start
+    return Diagnosis(source.name, source.kind, probed.learns, budget, *lists, *spent)
 
 
 def _askable(source: Target, tasks: list[DiagnosisTask], named: bool) -> tuple[list[DiagnosisTask], list[str]]:

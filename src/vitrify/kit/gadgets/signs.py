@@ -22,16 +22,9 @@ def unit(net: Builder, value: Affine, min_norm: float, *, name: str, positive: b
     pair = Space(f"± {name}", Reals(labels, -bound, bound))
     turn = np.hstack([np.eye(size), -np.eye(size)])
     both = value if positive else value @ turn
-    net.add(
-        Units(
-            name=f"pair: {name}",
-            reads_by=both.parts,
-            bias=both.bias,
-            writes_by=((pair, turn if positive else np.vstack([turn, -turn])),),
-            passes=(value,),
-            error=UNIT_ROUNDOFF * (value.terms + 4) * bound,
-        )
-    )
+    writes = ((pair, turn if positive else np.vstack([turn, -turn])),)
+    error = UNIT_ROUNDOFF * (value.terms + 4) * bound
+    net.add(Units(f"pair: {name}", both.parts, both.bias, writes, passes=(value,), error=error))
     root = math.sqrt(size)
     return net.add(Norm(f"unit: {name}", pair, Space(name, Reals(labels, -root, root)), min_norm / root))
 

@@ -71,11 +71,8 @@ def floor_below(low: float, max_summands: int) -> float:
 
 def ladder(low: float, high: float) -> Floats:
     """Return the thresholds for a logarithm in a range, without that of the jump."""
-    return (
-        low
-        - LADDER_OVERHANG
-        + THRESHOLD_SPACING * np.arange(math.ceil((high - low + 2 * LADDER_OVERHANG) / THRESHOLD_SPACING) + 1.0)
-    )
+    steps = math.ceil((high - low + 2 * LADDER_OVERHANG) / THRESHOLD_SPACING)
+    return low - LADDER_OVERHANG + THRESHOLD_SPACING * np.arange(steps + 1.0)
 
 
 def jump(low: float, high: float, floor: float) -> tuple[float, float]:

@@ -111,13 +111,6 @@ def _composed(step: Step, states: int, first: Array, inputs: Tree) -> Array:
     return jax.lax.associative_scan(lambda a, b: jnp.take_along_axis(b, a, axis=-1), maps)[:, first]
 
 
-def stationary(kernel: Array) -> Array:
-    r"""The distribution with $\pi P = \pi$ of an irreducible kernel [state, state], by a linear solve."""
-    states = kernel.shape[-1]
-    system = jnp.concatenate([jnp.eye(states) - jnp.swapaxes(kernel, -1, -2), jnp.ones((1, states))])[1:]
-    return jnp.linalg.solve(system, jnp.zeros(states).at[-1].set(1.0))
-
-
 def descend(bounds: Array, parents: Array, u: Array) -> Array:
     r"""The sequence $x_t = \text{invert}(\text{bounds}[x_{\text{parents}[t, 1]}, \dots], u_t)$; no parent is -1.
 
@@ -173,11 +166,8 @@ def distinct(bits: Array, bound: int) -> Array:
     codes = jnp.stack([step, chosen], axis=1).astype(jnp.uint32) * events + number
     place, event = jnp.divmod(jnp.sort(codes.reshape(-1)), np.uint32(events))
     again = (place == jnp.roll(place, 1)) & (jnp.arange(events) > 0)
-    last = (
-        jnp.zeros(events, jnp.int32)
-        .at[event]
-        .set(jnp.where(again, jnp.roll(event, 1).astype(jnp.int32) // 2, -1), unique_indices=True)
-    )
+    earlier = jnp.where(again, jnp.roll(event, 1).astype(jnp.int32) // 2, -1)
+    last = jnp.zeros(events, jnp.int32).at[event].set(earlier, unique_indices=True)
     looked, traded = last[::2], last[1::2]
     root = jnp.where(looked < 0, step, looked)
     for _ in range(max(count - 1, 1).bit_length()):

@@ -298,16 +298,10 @@ def _odd(names: Sequence[str], what: str) -> Iterator[str]:
 
 def increment(length: int = 8) -> TuringMachine:
     """Return a machine that adds one to a binary number."""
-    return TuringMachine.of(
-        {
-            "right": {"_": "_ L carry", "0": "0 R right", "1": "1 R right"},
-            "carry": {"_": "1 S done", "0": "1 S done", "1": "0 L carry"},
-        },
-        start="right",
-        halt=["done"],
-        alphabet="01",
-        length=length,
-    )
+    right = {"_": "_ L carry", "0": "0 R right", "1": "1 R right"}
+    carry = {"_": "1 S done", "0": "1 S done", "1": "0 L carry"}
+    table = {"right": right, "carry": carry}
+    return TuringMachine.of(table, start="right", halt=["done"], alphabet="01", length=length)
 
 
 def palindrome(length: int = 8) -> TuringMachine:
@@ -327,19 +321,13 @@ def palindrome(length: int = 8) -> TuringMachine:
 
 def busy_beaver() -> TuringMachine:
     """Return the 4-state, 2-symbol machine that runs longest on an empty tape: 107 steps, 13 ones."""
-    return TuringMachine.of(
-        {
-            "A": {"0": "1 R B", "1": "1 L B"},
-            "B": {"0": "1 L A", "1": "0 L C"},
-            "C": {"0": "1 R H", "1": "1 L D"},
-            "D": {"0": "1 R D", "1": "0 R A"},
-        },
-        start="A",
-        halt=["H"],
-        blank="0",
-        alphabet="1",
-        length=0,
-    )
+    table = {
+        "A": {"0": "1 R B", "1": "1 L B"},
+        "B": {"0": "1 L A", "1": "0 L C"},
+        "C": {"0": "1 R H", "1": "1 L D"},
+        "D": {"0": "1 R D", "1": "0 R A"},
+    }
+    return TuringMachine.of(table, start="A", halt=["H"], blank="0", alphabet="1", length=0)
 
 
 def random_machine(
@@ -359,16 +347,8 @@ def random_machine(
                 )
             )
     letters = max(1, symbols // 2)
-    return TuringMachine(
-        names[0],
-        tuple(rules),
-        ("halt",),
-        tuple(tape[1 : 1 + letters]),
-        tape[0],
-        tuple(tape[1 + letters :]),
-        length=length,
-        steps=steps,
-    )
+    alphabet, others = tuple(tape[1 : 1 + letters]), tuple(tape[1 + letters :])
+    return TuringMachine(names[0], tuple(rules), ("halt",), alphabet, tape[0], others, length=length, steps=steps)
 
 
 KIND = Kind(TuringMachine, {".tm.toml": "Turing machine"})

@@ -301,15 +301,11 @@ def level_pieces(rank: int, depth: int, gap: float, steepness: float = 2.0) -> M
 def _side_by_side(layers: tuple[Layer, ...], copies: int) -> Maxout:
     """Return independent copies of a network side by side."""
     eye = np.eye(copies)
-    together = [
-        Layer(
-            np.einsum("cd,uki->cukdi", eye, layer.weights).reshape(
-                copies * layer.units, -1, copies * layer.weights.shape[-1]
-            ),
-            np.tile(layer.biases, (copies, 1)),
-        )
-        for layer in layers
-    ]
+    together = []
+    for layer in layers:
+        shape = copies * layer.units, -1, copies * layer.weights.shape[-1]
+        weights = np.einsum("cd,uki->cukdi", eye, layer.weights).reshape(shape)
+        together.append(Layer(weights, np.tile(layer.biases, (copies, 1))))
     return Maxout(tuple(together))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -105,16 +105,9 @@ class Scene(Spec):
             for name, variants in features.items()
         }
         parts = {name: tuple((str(p), int(d), int(r)) for p, d, r in ps) for name, ps in (composites or {}).items()}
-        return cls(
-            (image[0], image[1]),
-            eps,
-            gamma,
-            tuple(grids.items()),
-            tuple((name, tuple(members)) for name, members in classes.items()),
-            tuple(parts.items()),
-            background,
-            noise,
-        )
+        listed = tuple((name, tuple(members)) for name, members in classes.items())
+        tables = tuple(grids.items()), listed, tuple(parts.items())
+        return cls((image[0], image[1]), eps, gamma, *tables, background, noise)
 
     @classmethod
     def read(cls, path: str | Path) -> Scene:
@@ -238,11 +231,9 @@ class Scene(Spec):
         if half:
             return Reading(None, str(half), places)
         if len(matching) != 1:
-            why = (
-                f"it is of {len(matching)} classes: {', '.join(matching)}"
-                if matching
-                else "no class has all its features here"
-            )
+            why = "no class has all its features here"
+            if matching:
+                why = f"it is of {len(matching)} classes: {', '.join(matching)}"
             return Reading(None, why, places)
         return Reading(matching[0], "all features of the class are here", places)
 
@@ -311,21 +302,9 @@ def random_bitmaps(seed: int, *, features: int = 5, classes: int = 3, composites
     >>> random_bitmaps(0).binary
     True
     """
-    return random_scene(
-        seed,
-        features=features,
-        variants=2,
-        size=3,
-        classes=classes,
-        per_class=2,
-        composites=composites,
-        image=image,
-        intensities=(0.0, 1.0),
-        eps=0.25,
-        gamma=0.5,
-        background=0.0,
-        noise=0.0,
-    )
+    bitmaps = partial(random_scene, variants=2, size=3, per_class=2, eps=0.25, gamma=0.5, background=0.0, noise=0.0)
+    shared = {"features": features, "classes": classes, "composites": composites, "image": image}
+    return bitmaps(seed, intensities=(0.0, 1.0), **shared)
 
 
 KIND = Kind(Scene, {".scene.toml": "scene of features in images"})

@@ -291,10 +291,10 @@ def _antichain_problems(
                 continue
             missing = [f for f in fewer if not any(_within(unfolded[f], unfolded[m]) for m in members)]
             if not missing:
-                yield (
-                    ("classes", name),
-                    f"an image of {name!r} has all that {other!r} asks for: add to {other!r} what {name!r} has not",
+                message = (
+                    f"an image of {name!r} has all that {other!r} asks for: add to {other!r} what {name!r} has not"
                 )
+                yield ("classes", name), message
 
 
 def _within(few: Parts | None, many: Parts | None) -> bool:

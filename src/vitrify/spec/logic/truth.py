@@ -10,13 +10,8 @@ from vitrify.arrays import Array, Bools, Ints
 from vitrify.spec.kinds import Answer, Meaning
 from vitrify.spec.programs.expression import Expr, apply, expression, indices, tokens
 
-CONNECTIVES: dict[str, Callable[..., Array]] = {
-    "not": np.logical_not,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "implies": lambda a, b: ~a | b,
-    "iff": np.equal,
-}
+CONNECTIVES: dict[str, Callable[..., Array]] = {"not": np.logical_not, "and": np.logical_and, "or": np.logical_or}
+CONNECTIVES |= {"implies": lambda a, b: ~a | b, "iff": np.equal}
 
 
 def truths(alphabet: tuple[str, ...], holds: Callable[[Ints], Bools]) -> dict[str, Meaning]:

@@ -108,11 +108,9 @@ class Knowledge(Spec):
 
         def keys(location: Keys) -> Keys:
             """Return a location with the key of a fact instead of its index."""
-            return (
-                (*location[:2], list(tables[location[0]].facts)[int(location[2])])
-                if "facts" in location[1:2]
-                else location
-            )
+            if "facts" not in location[1:2]:
+                return location
+            return *location[:2], list(tables[location[0]].facts)[int(location[2])]
 
         refuse_any(file.problem(keys(location), message) for location, message in _problems(tasks))
         return cls(tasks)
