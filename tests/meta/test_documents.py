@@ -25,7 +25,7 @@ DIRECTIVES = {
     "claims",
     "modules",
     "door",
-}  # executed by the build of the site
+}  # run by the build of the site
 
 
 def page_id(page: Path) -> str:
