@@ -70,8 +70,8 @@ def conjunctions(weights: Weights) -> list[tuple[int, list[int]]]:
     pairs = []
     for units in weights.labels.units:
         if units.name.startswith("and: "):
-            cut = [unit for unit, row in enumerate(units.rows, start=units.start) if row.endswith("(cut)")]
-            plain = [unit for unit, row in enumerate(units.rows, start=units.start) if not row.endswith("(cut)")]
+            cut = [unit for unit, row in enumerate(units.unit_names, start=units.start) if row.endswith("(cut)")]
+            plain = [unit for unit, row in enumerate(units.unit_names, start=units.start) if not row.endswith("(cut)")]
             pairs += [(units.block, [unit, *cut[number : number + 1]]) for number, unit in enumerate(plain)]
     return pairs
 
