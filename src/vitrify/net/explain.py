@@ -349,8 +349,7 @@ def _lines(
         changes = _changes(written, outputs) or "nothing"
         groups.append((first, i, when, written, f"{when} × ({changes})" if height is None else f"if {when}: {changes}"))
     titles = [
-        names[a] if names else f"unit {start + a}" if a == b else f"units {start + a}–{start + b}"
-        for a, b, *_ in groups
+        names[a] if names else f"unit{'s' * (a < b)} {runs(range(start + a, start + b + 1))}" for a, b, *_ in groups
     ]
     return [f"{name}: {line}" for name, (*_, line) in zip(titles, groups, strict=True)]
 
