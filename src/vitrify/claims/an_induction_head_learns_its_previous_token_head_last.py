@@ -41,10 +41,10 @@ from vitrify.sandboxes.bigram_trigger import BigramTrigger
 from vitrify.sandboxes.catalogue import Example
 
 MIN_ACCURACY = 0.97  # at the end
-MEMORIES = {"outputs": 0.9, "matches": 0.9, "places": 0.7}  # the recall at which each is learned
+MEMORIES = {"outputs": 0.9, "matches": 0.9, "positions": 0.7}  # the recall at which each is learned
 MAX_DELAY = 20  # steps from the outputs to the matches
 BEGUN_PART, HALF_PART, MIN_SEEDS = 0.1, 0.5, 7 / 8  # of a rise; share of the transformers
-LABELS = {"outputs": "outputs, $W_O^2$", "matches": "matches, $W_K^2$", "places": "positions, $W_K^1$"}
+LABELS = {"outputs": "outputs, $W_O^2$", "matches": "matches, $W_K^2$", "positions": "positions, $W_K^1$"}
 
 
 def subjects() -> Iterator[Subject]:
@@ -98,10 +98,10 @@ def check(subject: Subject) -> Evidence:
     both, delay = np.maximum(when["outputs"], when["matches"]), when["matches"] - when["outputs"]
     criteria = [
         judged("accuracy at the end", curves["accuracy"][:, -1], at_least=MIN_ACCURACY),
-        judged("recall of positions at the end", curves["places"][:, -1], at_least=MEMORIES["places"]),
+        judged("recall of positions at the end", curves["positions"][:, -1], at_least=MEMORIES["positions"]),
         judged("steps from the output memory to the match memory", delay, at_most=MAX_DELAY),
         judged("steps from both memories to 90 % accuracy", when["accuracy"] - both, at_least=0),
-        judged("steps from both memories to the position memory", when["places"] - both, at_least=1),
+        judged("steps from both memories to the position memory", when["positions"] - both, at_least=1),
         judged("published order: steps from the output memory to the match memory", delay),
     ]
     figure: JsonObject = {"steps": memories.steps, "recall": curves, "when": when}
@@ -122,10 +122,10 @@ def check(subject: Subject) -> Evidence:
 def draw(figures: Figures) -> Figure:
     (data,) = figures.values()
     figure, ((recall, times, heads),) = sheet(1, 3, "An induction head: the previous token is learned last", width=4.6)
-    count, colors = len(data["recall"]["places"]), ("C0", "C1", "C2", "0.3")
+    count, colors = len(data["recall"]["positions"]), ("C0", "C1", "C2", "0.3")
     band(recall, data["steps"], data["recall"]["accuracy"], "accuracy", "0.3", linestyle="--")
     groups = {label: data["recall"][name] for name, label in LABELS.items()}
-    lines = {"learned: outputs and matches": MEMORIES["outputs"], "learned: positions": MEMORIES["places"]}
+    lines = {"learned: outputs and matches": MEMORIES["outputs"], "learned: positions": MEMORIES["positions"]}
     recall.set(title=f"three memories ({count} draws)", ylabel="recall, or accuracy", ylim=(0, 1.05))
     panel(recall, data["steps"], groups, lines, at=0.01, steps=True, legend="center left")
     for (name, label), color in zip({**LABELS, "accuracy": "accuracy"}.items(), colors, strict=True):

@@ -59,7 +59,7 @@ def subjects() -> Iterator[Subject]:
     while made < RANDOM:
         spec = _formula(_drawn(rng, 4))
         values = spec.holds(np.indices((3,) * 6).reshape(6, -1).T)
-        if spec.looks and values.any() and not values.all():
+        if spec.operators and values.any() and not values.all():
             made += 1
             yield built(f"random {made}: {spec}", spec, attention="hard")
 

@@ -102,9 +102,9 @@ def check(subject: Subject) -> Evidence:
         if part not in nets:
             continue
         figure[part] = own = topics.attended(nets[part], labels)
-        ratio, norm = own["looks"][1] / own["looks"][2], own["norms"][0]
+        ratio, norm = own["attention"][1] / own["attention"][2], own["norms"][0]
         if real:
-            means = own["looks"][..., -1].mean(axis=1)
+            means = own["attention"][..., -1].mean(axis=1)
             quantities.append(Quantity("attention to the same word, words of the topic, other words", means))
             continue
         if part == "all":
@@ -135,7 +135,7 @@ def draw(figures: Figures) -> Figure:
     draw = partial(panel, lines={"uniform": 1.0}, at=0.01, steps=True, ylabel="attention × number of words")
     titles = {"attention": "W_V at its optimum: attention learns", "all": "trained together: attention"}
     for own, (name, title) in zip((learns, together), titles.items(), strict=True):
-        groups = dict(zip(KINDS, model[name]["looks"], strict=True))
+        groups = dict(zip(KINDS, model[name]["attention"], strict=True))
         draw(own, model[name]["steps"], groups, colors=tuple(KINDS.values()), title=title)
     sizes = zip(("W_V", "W_Q", "W_K"), map(np.array, model["all"]["norms"]), strict=True)
     groups = {name: each / each[:, :1] for name, each in sizes}

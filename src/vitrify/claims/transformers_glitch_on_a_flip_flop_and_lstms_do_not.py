@@ -82,9 +82,7 @@ def check(subject: Subject) -> Evidence:
         for part in ((mended, alone) if data["misnamed"] else (alone, mended))
     )
     groups = {"transformer": plain, "with tail sequences": repaired} | {net: reads[net] for net in list(reads)[1:]}
-    rates = {
-        group: {name: one["wrong"] / one["queries"] for name, one in each.items()} for group, each in groups.items()
-    }
+    rates = {net: {name: one["wrong"] / one["queries"] for name, one in each.items()} for net, each in groups.items()}
     wrong, lstm, tails = rates["transformer"], reads["LSTM"], list(TAILS)[1:]
     training = np.maximum(wrong[TRAINING], 1 / plain[TRAINING]["queries"])
     able = wrong[TRAINING] <= data["max_wrong"]

@@ -6,7 +6,7 @@ compiled by way of programs (`program.py`); connectives are units.
 
 | | formula |
 | --- | --- |
-| attention layers | at most the depth of nested looks back, plus one if `MOD` and letters meet below one |
+| attention layers | at most the depth of nested temporal operators, plus one if `MOD` and letters meet below one |
 | heads | one per different subformula with such an operator on top |
 """
 
@@ -21,7 +21,7 @@ from vitrify.spec.logic.ltl import Formula
 def sizes(formula: Formula) -> DeclaredSizes:
     """Return bounds of attention layers and heads."""
     layers = formula.depth + ("MOD" in str(formula))
-    return DeclaredSizes(at_most={"heads": formula.looks, "attention_layers": layers}, unknown=UNITS_UNKNOWN)
+    return DeclaredSizes(at_most={"heads": formula.operators, "attention_layers": layers}, unknown=UNITS_UNKNOWN)
 
 
 @construction("temporal", "past-time temporal logic, a layer per nesting", sizes, default=True, certified="proved")

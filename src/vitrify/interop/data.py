@@ -1,6 +1,6 @@
 r"""Rows of a sandbox as Parquet files, or as a folder that Hugging Face's `datasets` loads.
 
-A row of the table is a row of the sandbox: `row` (its number), `tokens`, `targets`, `weight`, what is hidden from the
+A row of the table is a row of the sandbox: `index` (its number), `tokens`, `targets`, `weight`, what is hidden from the
 reader as `latent_NAME`, and `optimal`, the best possible distribution [question][answer]. All of it follows from the
 sandbox, the seed, the split and the number of the row. The same machine and versions give the same bytes: batches have
 a size that depends on the sandbox only, the last one is drawn whole and cut, and nothing is written down but the rows.
@@ -118,13 +118,13 @@ class SandboxTable:
         """The table of a sandbox and a data seed; only shapes are worked out here."""
         shapes = jax.eval_shape(lambda: _columns(sandbox, seed, "train", 0, 1))
         fields = [name for name in ("tokens", "targets", "weight", "soft", "start") if name in shapes]
-        columns = ("row", *fields, *sorted(shapes.keys() - {*fields, "optimal"}), "optimal")
+        columns = ("index", *fields, *sorted(shapes.keys() - {*fields, "optimal"}), "optimal")
         each = 8 + sum(math.prod(shape.shape) * shape.dtype.itemsize for shape in shapes.values())
         batch = max(1, min(BATCH_ROWS, BATCH_BYTES // each))
         drawn = {split: jax.jit(lambda start, s=split: _columns(sandbox, seed, s, start, batch)) for split in SPLITS}
 
         def draw(split: Split, start: int) -> Mapping[str, Array]:
-            batch_columns = {"row": np.arange(start, start + batch), **drawn[split](np.uint32(start))}
+            batch_columns = {"index": np.arange(start, start + batch), **drawn[split](np.uint32(start))}
             return {name: np.asarray(batch_columns[name]) for name in columns}
 
         per_file = max(1, SHARD_BYTES // (each * batch)) * batch
@@ -240,7 +240,7 @@ def _card(table: SandboxTable, splits: Mapping[Split, int], layout: Layout) -> s
         "",
         "| column | holds |",
         "| --- | --- |",
-        "| `row` | the number of the row in its split |",
+        "| `index` | the number of the example in its split |",
         f"| `tokens` | {_said(sandbox)} |",
         "| `targets` | the right answer after 0, 1, … tokens: numbers of `answers` |",
         "| `weight` | how much each answer counts; where it is 0, nothing is asked |",

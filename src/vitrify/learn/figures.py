@@ -69,13 +69,11 @@ def band(axes: Axes, steps: Sequence[float], values: Array, label: str, color: s
     axes.fill_between(steps, low, high, color=color, alpha=0.2, linewidth=0)
 
 
-def reference_line(
-    axes: Axes, value: float, name: str, color: str = "black", style: str = ":", at: float = 0.99
-) -> None:
+def reference_line(axes: Axes, y: float, name: str, color: str = "black", style: str = ":", at: float = 0.99) -> None:
     """Draw a horizontal line with its name above it, at the fraction `at` of the width."""
-    axes.axhline(value, color=color, linestyle=style, linewidth=1)
+    axes.axhline(y, color=color, linestyle=style, linewidth=1)
     side = "right" if at > 0.5 else "left"
-    axes.text(at, value, name, transform=axes.get_yaxis_transform(), color=color, fontsize=8, va="bottom", ha=side)
+    axes.text(at, y, name, transform=axes.get_yaxis_transform(), color=color, fontsize=8, va="bottom", ha=side)
 
 
 def by_step(axes: Axes) -> None:

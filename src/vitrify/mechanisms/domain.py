@@ -25,6 +25,7 @@ MAX_WORDS_PER_LENGTH = 48
 LENGTHS = 2  # different word lengths
 DONORS = 4  # per word: half of them at the same positions, half at others
 TOLERANCE = 1e-4  # change of a probability or a number that is still the same answer
+ARRAYS = ("tokens", "mask", "pairs", "donor_positions")  # of a domain
 TIE = 1e-6  # logits nearer to each other than this are tied
 
 
@@ -47,28 +48,24 @@ class PatchDomain:
 
     def to_json(self) -> JsonObject:
         """Plain data."""
-        arrays = {name: getattr(self, name).tolist() for name in ("tokens", "pairs", "donor_positions")}
-        return arrays | {"mask": self.mask.astype(int).tolist()}
+        return {name: getattr(self, name).astype(int).tolist() for name in ARRAYS}
 
     @classmethod
     def from_json(cls, data: JsonObject) -> PatchDomain:
         """Return the domain that `to_json` was called on."""
         try:
-            arrays = {
-                name: np.array(data[name], dtype=np.int64) for name in ("tokens", "mask", "pairs", "donor_positions")
-            }
-            if any(array.ndim != 2 for array in arrays.values()):
+            tokens, mask, pairs, positions = (np.array(data[name], dtype=np.int64) for name in ARRAYS)
+            if any(array.ndim != 2 for array in (tokens, mask, pairs, positions)):
                 raise ValueError("four tables of numbers")
         except (KeyError, TypeError, ValueError) as error:
             raise FolderError(f"the domain is not one of a circuit: {error!r}") from None
-        return cls(arrays["tokens"], arrays["mask"].astype(bool), arrays["pairs"], arrays["donor_positions"])
+        return cls(tokens, mask.astype(bool), pairs, positions)
 
     def only(self, pairs: Ints) -> PatchDomain:
         """Return the domain of some pairs, without other words."""
         words, numbers = np.unique(self.pairs[pairs], return_inverse=True)
-        return PatchDomain(
-            self.tokens[words], self.mask[words], numbers.reshape(len(pairs), 2), self.donor_positions[pairs]
-        )
+        own = self.tokens[words], self.mask[words]
+        return PatchDomain(*own, numbers.reshape(len(pairs), 2), self.donor_positions[pairs])
 
 
 def joined(parts: Sequence[PatchDomain]) -> tuple[PatchDomain, ...]:
@@ -79,10 +76,8 @@ def joined(parts: Sequence[PatchDomain]) -> tuple[PatchDomain, ...]:
         before = by_length.get(length)
         if before is not None:
             pairs = np.concatenate([before.pairs, part.pairs + len(before.tokens)])
-            arrays = [
-                np.concatenate([getattr(before, n), getattr(part, n)]) for n in ("tokens", "mask", "donor_positions")
-            ]
-            part = PatchDomain(arrays[0], arrays[1], pairs, arrays[2])
+            both = {name: np.concatenate([getattr(before, name), getattr(part, name)]) for name in ARRAYS}
+            part = PatchDomain(**both | {"pairs": pairs})
         by_length[length] = part
     return tuple(by_length.values())
 
@@ -128,9 +123,8 @@ def _paired(net: SequenceArchitecture, words: Ints, mask: Bools, rng: np.random.
             donor_positions.append(np.stack([rng.permutation(length) for _ in range(count)]))
         else:
             donor_positions.append(np.tile(np.arange(length), (count, 1)))
-    return PatchDomain(
-        tokens, np.concatenate([before, mask], axis=1), np.concatenate(pairs), np.concatenate(donor_positions)
-    )
+    mask = np.concatenate([before, mask], axis=1)
+    return PatchDomain(tokens, mask, np.concatenate(pairs), np.concatenate(donor_positions))
 
 
 def differs(output: Output, one: Floats, two: Floats) -> Bools:

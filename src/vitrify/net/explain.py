@@ -337,7 +337,7 @@ def _lines(
     units: Sequence[tuple[Floats, float, Floats]],
     inputs: Sequence[Source],
     outputs: Sequence[Source],
-    unit_names: tuple[str, ...],
+    names: tuple[str, ...],
     start: int,
 ) -> list[str]:
     """Return a line for each unit: its condition and what it writes; unnamed units with one condition share a line."""
@@ -349,11 +349,10 @@ def _lines(
             first, written = groups[-1][0], written + groups.pop()[3]
         changes = _changes(written, outputs) or "nothing"
         groups.append((first, i, when, written, f"{when} × ({changes})" if height is None else f"if {when}: {changes}"))
-    names = [
-        unit_names[a] if unit_names else f"unit {start + a}" if a == b else f"units {start + a}–{start + b}"
-        for a, b, *_ in groups
+    titles = [
+        names[a] if names else f"unit{'s' * (a < b)} {runs(range(start + a, start + b + 1))}" for a, b, *_ in groups
     ]
-    return [f"{name}: {line}" for name, (*_, line) in zip(names, groups, strict=True)]
+    return [f"{name}: {line}" for name, (*_, line) in zip(titles, groups, strict=True)]
 
 
 def _changes(row: Floats, outputs: Sequence[Source]) -> str:

@@ -165,8 +165,7 @@ def _units(weights: Weights[Architecture], block: int, name: str) -> Name:
 
     def named(unit: int) -> str:
         label = label_at(own, unit)
-        return f"unit {unit}" + (
-            f", {label.unit_names[unit - label.start] if label.unit_names else label.name}" if label else ""
-        )
+        name = label and (label.unit_names[unit - label.start] if label.unit_names else label.name)
+        return f"unit {unit}" + (f", {name}" if name else "")
 
     return named

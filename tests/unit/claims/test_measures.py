@@ -64,7 +64,7 @@ def test_what_is_kept_repaired_and_found_is_counted_in_seeds() -> None:
     best = starts.best_from_scratch(curves, settings)
     assert best == "scratch, rate 0.3"
     assert starts.summary(curves, settings, best) == {
-        "kept": [7, 8],
+        "preserved": [7, 8],
         "largest rate kept": 0.1,
         "largest noise repaired by half": 0.01,
         "weights back by half": 0.01,

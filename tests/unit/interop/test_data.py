@@ -53,7 +53,7 @@ def test_what_is_read_again_is_what_was_drawn(name: str, tmp_path: Path) -> None
     found = read(tmp_path / "rows", "test")
     drawn = jax.jit(lambda: examples(sandbox, 3, "test", 0, 40))()
     best = np.exp(jax.jit(jax.vmap(sandbox.optimal))(drawn))
-    assert found["row"] == list(range(40))
+    assert found["index"] == list(range(40))
     assert np.array_equal(found["tokens"], drawn.tokens)
     assert np.array_equal(found["targets"], drawn.targets)
     assert np.array_equal(found["weight"], drawn.weight)

@@ -340,14 +340,14 @@ def test_ideal_memories_among_frozen_vectors_recall_all_pairs() -> None:
     }
     asked = jnp.array([True, False, True])
     found = recalled(arrays | {name: matrix[None] for name, matrix in ideal.items()}, asked)
-    assert {name: float(value) for name, value in found.items()} == {"outputs": 1, "matches": 1, "places": 1}
+    assert {name: float(value) for name, value in found.items()} == {"outputs": 1, "matches": 1, "positions": 1}
     other = {TRAINED[0]: np.eye(256), TRAINED[1]: fetched[[1, 2, 0]].T @ tokens, TRAINED[2]: -ideal[TRAINED[2]]}
     found = recalled(arrays | {name: matrix[None] for name, matrix in other.items()}, asked)
-    assert {name: float(value) for name, value in found.items()} == {"outputs": 0, "matches": 0, "places": 0}
+    assert {name: float(value) for name, value in found.items()} == {"outputs": 0, "matches": 0, "positions": 0}
     two = {**ideal, TRAINED[0]: places[:-2].T @ places[2:]}
     held = arrays | {name: matrix[None] for name, matrix in two.items()}
-    assert float(recalled(held, asked, back=2)["places"]) == 1
-    assert float(recalled(held, asked)["places"]) < 0.2
+    assert float(recalled(held, asked, back=2)["positions"]) == 1
+    assert float(recalled(held, asked)["positions"]) < 0.2
 
 
 def test_members_have_frozen_vectors_of_their_own() -> None:

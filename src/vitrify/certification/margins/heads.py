@@ -350,7 +350,7 @@ def averaged(
     return Written(tuple(factors), here, error)
 
 
-def described_target(scores: Scores, selection: Selection) -> str:
+def target_of(scores: Scores, selection: Selection) -> str:
     """Describe where a head that selects its keys attends to."""
     if not scores.fixed:
         return "by contents" + (", shared" if selection.ties else "")

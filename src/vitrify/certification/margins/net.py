@@ -15,14 +15,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Arrays, Bools, Floats, Ints, Matrix
 from vitrify.certification.margins import values
-from vitrify.certification.margins.heads import (
-    Written,
-    averaged,
-    check_target,
-    described_target,
-    selected,
-    selection_of,
-)
+from vitrify.certification.margins.heads import Written, averaged, check_target, selected, selection_of, target_of
 from vitrify.certification.margins.legal import legal
 from vitrify.certification.margins.proof import HeadMargin, Proof, SpaceMargin
 from vitrify.certification.margins.rounding import ValuePath, embedding_error, pads_fit
@@ -220,10 +213,7 @@ class _MarginRun:
             selection = selection_of(scores)
             if label is not None and label.attends_to is not None and stretch.name == "tokens":
                 check_target(name, label.attends_to, scores, selection)
-            written, attends = (
-                selected(name, scores, selection, value, bias, dims, path),
-                described_target(scores, selection),
-            )
+            written, attends = selected(name, scores, selection, value, bias, dims, path), target_of(scores, selection)
         if stretch.name == "tokens":
             alone = selection is None or not np.isfinite(selection.gap)  # no other key is ever there
             gap = None if selection is None or alone else selection.gap

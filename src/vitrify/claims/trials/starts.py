@@ -98,7 +98,7 @@ def summary(curves: Curves, settings: StartSettings, best: str) -> dict[str, flo
     noisy = {noise: f"noise {noise:g}" for noise in settings.noises}
     recovered = {noise: turn[start] <= MIN_LEFT * curves[start]["turn"][:, 0] for noise, start in noisy.items()}
     return {
-        "kept": _count(unchanged[settings.rate]),
+        "preserved": _count(unchanged[settings.rate]),
         "largest rate kept": _largest(unchanged, MIN_SEEDS),
         "largest noise repaired by half": _largest({noise: solved[start] for noise, start in noisy.items()}, 0.5),
         "weights back by half": _largest(recovered, 0.5),
@@ -161,7 +161,7 @@ def _caption(summary: JsonObject) -> str:
         for what in ("largest rate kept", "largest noise repaired by half")
     )
     return (
-        f"kept {counts['kept']}, to the rate {rate}\nhalf repaired to noise {noise}\n"
+        f"preserved {counts['preserved']}, to the rate {rate}\nhalf repaired to noise {noise}\n"
         f"from scratch: loss {counts['loss reached from scratch']}, "
         f"weights {summary['found in weights'][0]}, kind {summary['found in kind'][0]}"
     )

@@ -135,8 +135,8 @@ def attended(nets: Trained, labels: Array) -> JsonObject:
     same, other = pairs(labels, own=False)
     sums = nets.curves("pairs")[:, :, :, 0, 1:, 1:]  # [seed, step, weights or pairs, word, word]
     parts = [sums[..., mask].sum(axis=-1) for mask in (np.eye(len(labels), dtype=bool), same, other)]
-    looks = np.stack([part[..., 0] / part[..., 1] for part in parts])
-    return {"steps": nets.steps, "looks": looks, "norms": np.moveaxis(nets.curves("norms"), -1, 0)}
+    attention = np.stack([part[..., 0] / part[..., 1] for part in parts])
+    return {"steps": nets.steps, "attention": attention, "norms": np.moveaxis(nets.curves("norms"), -1, 0)}
 
 
 def blocks(matrix: Array, topics: int) -> Array:

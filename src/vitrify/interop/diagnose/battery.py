@@ -157,7 +157,7 @@ class Diagnosis:
             {
                 "target": self.target,
                 "kind": self.kind,
-                "mode": "trained" if self.learns else "asked",
+                "mode": "trained" if self.learns else "evaluated",
                 "measured": self.domain,
                 "cells": cells,
                 "like": self.like(),

@@ -69,7 +69,7 @@ def recalled(arrays: Mapping[str, Array], queried: Array, back: int = 1) -> dict
     return {
         "outputs": (written.argmax(axis=1) == each).mean(),
         "matches": hits.sum() / queried.sum(),
-        "places": (near[back:].argmax(axis=1) == before).mean(),
+        "positions": (near[back:].argmax(axis=1) == before).mean(),
     }
 
 

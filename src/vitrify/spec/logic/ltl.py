@@ -53,7 +53,7 @@ class Formula(Headed):
     length: int
     name: str = field(default="formula", compare=False)
     suffix: ClassVar[str] = ".ltl"
-    SIZES: ClassVar[tuple[str, ...]] = ("alphabet", "length", "depth", "looks")
+    SIZES: ClassVar[tuple[str, ...]] = ("alphabet", "length", "depth", "operators")
 
     @classmethod
     def _parsed(cls, text: str, file: str | None, name: str) -> Formula:
@@ -99,7 +99,7 @@ class Formula(Headed):
         return _depth(self.node)
 
     @property
-    def looks(self) -> int:
+    def operators(self) -> int:
         """Number of different subformulas with a temporal operator on top."""
         return len({part for part in _parts(self.node) if part[0] in TEMPORAL})
 

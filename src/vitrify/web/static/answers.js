@@ -58,7 +58,7 @@ function detail(state) {
   const more = answer.detail.more + answer.detail.symbols.length - symbols.length;
   const right = answer.right[answer.at];
   const [, words] = SIGNS[right];
-  const before = state.net.reads === "tokens" ? tokens.slice(Math.max(0, position - start - 5), position - start + 1).filter((token, at) => at || token !== tokens[0] || place === start).join(" ") : "";
+  const before = state.net.reads === "tokens" ? tokens.slice(Math.max(0, position - start - 5), position - start + 1).filter((token, at) => at || token !== tokens[0] || position === start).join(" ") : "";
   const badge = make("span", { class: `badge ${right === null ? "pending" : right ? "holds" : "fails"}` }, words);
   const row_of = state.net.reads === "rows" ? `At ${tokens[position - start]} ` : "The answer is ";
   const title = make("h3", {}, before ? `After ${before} ` : row_of, badge);

@@ -9,7 +9,7 @@ const ABOUT = {
   attention: "Every head attends from each position (a row) to others (columns) and copies what it finds there into a space of its own.",
   recurrence: "The state goes from token to token; this is what it holds after each.",
   units: "Each hidden unit adds up what it reads. Where the sum is above 0 it fires, and writes into the stream.",
-  maps: "What every channel holds, place by place; darker is more.",
+  maps: "What every channel holds, pixel by pixel; darker is more.",
   answer: "The answer is read from the stream, symbol by symbol. These are the spaces that it is read from.",
 };
 
