@@ -60,7 +60,7 @@ CASES = (
     Case("list"),
     Case("show R14"),
     Case("check R14"),
-    Case("check gradient_flow_on_a_bit_chain", "flow"),
+    Case("check energy_decides_if_gradient_flow", "flow"),
     Case("evidence"),
     Case("figure", "report"),
     Case("atlas --only R14", "report"),

@@ -71,6 +71,9 @@ def certify(
     """
     if attack and weights.architecture.reads != "tokens":
         raise InputError("an attack searches for words, which this network does not read: leave --attack out")
+    kinds = {str(array.dtype) for array in weights.arrays.values()} - {"float64"}
+    if kinds:
+        raise InputError(f"certificates are about arithmetic in float64, and this network holds {', '.join(kinds)}")
     check = net_check(weights.architecture, spec, max_length=max_length, seed=seed, work=work, samples=samples)
     if arithmetic and not (prove and isinstance(check, WordCheck)):
         raise InputError("lower precision is checked where margins are proved, of networks that read words")

@@ -142,12 +142,12 @@ def _flat(arrays: Arrays) -> dict[str, Array]:
                 f"{name}.{part}": np.ascontiguousarray(getattr(array, part)) for part in ("data", "indices", "indptr")
             }
         else:
-            flat[name] = np.ascontiguousarray(array, dtype=np.float64)  # also of a net that was trained in float32
+            flat[name] = np.ascontiguousarray(array)
     return flat
 
 
 def _read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
-    """Return the arrays of an architecture, by name: float64, finite, sparse ones in canonical form."""
+    """Return the arrays of an architecture, by name: float64 or float32, finite, sparse ones in canonical form."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -170,7 +170,7 @@ def _read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
     arrays |= flat
     for name, array in arrays.items():
         values = array.data if is_sparse(array) else array
-        if values.dtype != np.float64:
+        if values.dtype not in (np.float64, np.float32):  # the latter in networks that were trained
             raise FolderError(f"{path}: {name} holds numbers of type {values.dtype}, not float64")
         if not np.isfinite(values).all():
             raise FolderError(f"{path}: {name} holds a number that is not finite")

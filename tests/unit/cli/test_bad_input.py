@@ -134,7 +134,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     (
         "more pairs than keys",
         "x.task.toml",
-        'task = "recall"\nkeys = 2\nvalues = 2\npairs = 3\nquestions = 1\nfused = true\n',
+        'task = "recall"\nkeys = 2\nvalues = 2\npairs = 3\nqueries = 1\nfused = true\n',
         ["x.task.toml:4: pairs must be at most keys = 2"],
     ),
     (

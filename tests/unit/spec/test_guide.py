@@ -74,7 +74,7 @@ with serving(workers=1, tracers=1, waiting=4, own=3) as address, Visitor(address
     assert wrong.status_code == 422 and "back must be a whole number" in wrong.text, wrong.text
     net = visitor.build("two.echo", text)["net"]
     answer = visitor.run(net, ["a", "b", "c"])["answer"]
-    assert answer["said"] == ["(none)", "(none)", "(none)", "a"][-len(answer["said"]):], answer
+    assert answer["answers"] == ["(none)", "(none)", "(none)", "a"][-len(answer["answers"]):], answer
     assert answer["right"] == [None, True, True, True], answer
     assert visitor.check(net)["verdict"] == "holds"
 """
