@@ -7,7 +7,7 @@ A lemma is a function that registers for some classes of specs, and is found in 
 
 It reads the weights, by way of their ideal (`ideal.py`), and checks finitely many instances of its statement; if one
 does not hold, or if the network is of another construction, it raises `Undecided` with the reason. Names and labels are
-hints for it: no instance may rest on them. The product of states (`product.py`) is tried before all others.
+hints for it: no instance may rest on them. The product of states (`product.py`) is tried after all others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from vitrify.arrays import Floats
 from vitrify.certification.equivalence.attention import AttentionMachine
 from vitrify.certification.equivalence.ideal import Ideal
-from vitrify.certification.equivalence.product import Machine, Product, search
+from vitrify.certification.equivalence.product import Machine, search
 from vitrify.certification.equivalence.recurrent import RecurrentMachine
 from vitrify.certification.margins.proof import Proof
 from vitrify.certification.margins.values import Undecided
@@ -117,30 +117,31 @@ def registrations() -> tuple[Registration, ...]:
     """Return all lemmas, without importing them."""
     entries = []
     for declaration in declared(PACKAGE, "@lemma"):
-        call = declaration.node.decorator_list[0] if isinstance(declaration.node, ast.FunctionDef) else None
-        if not isinstance(call, ast.Call) or not all(isinstance(arg, ast.Name) for arg in call.args):
-            raise InputError(
-                f"{declaration.module}: write @lemma(Class, …), with the names of classes, above a function"
-            )
-        specs = tuple(arg.id for arg in call.args if isinstance(arg, ast.Name))
-        entries.append(Registration(declaration.module, declaration.node.name, specs))  # type: ignore[union-attr]
+        match declaration.node:
+            case ast.FunctionDef(name=name, decorator_list=[ast.Call(args=args)]):
+                specs = tuple(arg.id for arg in args if isinstance(arg, ast.Name))
+                entries.append(Registration(declaration.module, name, specs))
+            case _:
+                raise InputError(
+                    f"{declaration.module}: write @lemma(Class, …) above a function, with names of classes"
+                )
     return tuple(entries)
 
 
 def prove_spec(case: Case) -> SpecProof:
     """Prove that the ideal of a network computes its spec, by the first lemma that succeeds; else `Undecided`.
 
-    Without a word for which it fails, the reason is that of the product of states, then of each lemma of the spec.
+    The lemmas of the spec's class come first, then the product of states, which may find a word that refutes it.
     """
     kinds = type(case.spec).__mro__
     names = {kind.__name__ for kind in kinds}
-    lemmas: list[Callable[[Case], SpecProof]] = [product_of_states]
+    lemmas: list[Callable[[Case], SpecProof]] = []
     for entry in registrations():
         if names & set(entry.specs):
             function = getattr(import_module(entry.module), entry.name)
             lemmas += [function] if set(_SPECS[function]) & set(kinds) else []
     reasons = []
-    for each in lemmas:
+    for each in [*lemmas, product_of_states]:
         try:
             return each(case)
         except Undecided as stop:
@@ -151,13 +152,13 @@ def prove_spec(case: Case) -> SpecProof:
 def product_of_states(case: Case) -> SpecProof:
     """Search all pairs of states of network and spec."""
     weights = case.weights
-    machine: Machine[Any]
+    machine: RecurrentMachine | AttentionMachine
     if has_architecture(weights, Recurrent):
         machine, exact, limit = RecurrentMachine(weights), True, case.net.max_length
     else:
         machine, exact, limit = AttentionMachine(case.ideal), False, case.ideal.longest
         _follow(case, machine)
-    result: Product = search(machine, case.oracle, case.states, case.net.inputs[1:])
+    result = search(machine, case.oracle, case.states, case.net.inputs[1:])  # type: ignore[misc]  # one of two machines
     longest = machine.longest
     if result.witness is not None:
         if len(result.witness) <= limit:
