@@ -3,6 +3,7 @@ r"""The ideal of a causal transformer as a machine: what its heads can still sel
 | head | memory |
 | --- | --- |
 | reads a fixed distance $h$ back, or a window of $w$ positions with fixed weights | the last $h$ (or $w - 1$) values |
+| reads a position of its own for every position, by positions alone | the values that later positions read |
 | selects by contents, the last or first of equal keys | each key once, with its value, in the order of preference |
 | selects by contents, any of equal keys | each key with its value; keys that tie must have the same value |
 | averages over all positions, with weights that only the positions set | the sum of the values |
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vitrify.arrays import Floats
+from vitrify.arrays import Floats, Ints
 from vitrify.certification.equivalence.ideal import EQUAL, HeadRule, Ideal
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.attention import weigh
@@ -89,6 +90,8 @@ class AttentionMachine:
             return (), value
         if head.window is not None or head.back is not None:
             return self._by_distance(head, before, entry, query, memory.length)
+        if head.sources is not None:
+            return self._by_place(head, before, entry, query, memory.length)
         if head.averages:
             return self._averaged(head, before, entry, query, memory.length)
         if head.prefers == "position":
@@ -143,6 +146,19 @@ class AttentionMachine:
         scores = keys @ (query + head.q_places[row]) + head.bias[distance]
         weight = weigh(head.head, scores[None], np.ones((1, len(keys)), dtype=bool))[0]
         return entries[1 - head.window :], weight @ values
+
+    def _by_place(
+        self, head: HeadRule, before: tuple[Entry, ...], entry: Entry, query: Floats, length: int
+    ) -> tuple[tuple[Entry, ...], Floats]:
+        """Read the position that the positions alone choose, and remember those that later positions read."""
+        assert head.sources is not None
+        slack = EQUAL * head.size
+        if np.abs(query).max(initial=0.0) > 1e-12 or np.abs(head.q_places @ entry.key).max(initial=0.0) > slack / 4:
+            raise Undecided(MIXED)
+        held = dict(zip(_read_later(head.sources, length - 1), before, strict=True)) | {length: entry}
+        source = int(head.sources[length])
+        value = held[source].value if source >= 0 else self._pad_value(head, np.zeros_like(query), length)
+        return tuple(held[at] for at in _read_later(head.sources, length)), value
 
     def _need_level(self, head: HeadRule, entries: tuple[Entry, ...], query: Floats) -> None:
         """Refuse a head whose positions decide, where contents move its scores."""
@@ -208,3 +224,9 @@ class AttentionMachine:
         if np.ptp(values, axis=0).max(initial=0.0) > GRID:
             raise Undecided("keys of different values share the weight of a head")
         return np.asarray(values[0])
+
+
+def _read_later(sources: Ints, length: int) -> list[int]:
+    """Return the positions up to an index that positions behind it read."""
+    later = sources[length + 1 :]
+    return sorted(set(later[(later >= 0) & (later <= length)].tolist()))

@@ -45,7 +45,8 @@ class HeadRule:
     - `pad_keys`, `pad_values`: the keys and values of the pads, the same for every word.
     - `averages`: the weights depend on positions alone, and several keys share them.
     - `prefers`: which of equal keys wins: the `last`, the `first`, `any` (they share the weight, so that their values
-      must agree), or `position`: it depends on the position; `back` is then the distance of the winner, if it is one.
+      must agree), or `position`: it depends on the position; `back` is then the distance of the winner, if it is one,
+      and else `sources` the index of the winner for every position, -1 for a pad.
     - `range`: the most that positions add to one key rather than another.
     """
 
@@ -83,6 +84,7 @@ class HeadRule:
         self.prefers = "last" if rises else "first" if falls else ties if flat else "position"
         self.constant_query = not np.any(self.q)
         self.back = self._back(slack) if self.prefers == "position" or self.head.window == 1 else None
+        self.sources = self._sources(slack) if self.prefers == "position" and self.back is None else None
         width = self.head.window
         self.window = width if width is not None and 1 < width < count + self.first else None  # narrower than the word
         if self.averages and self.window is None and self.head.window != 1 and not flat:
@@ -119,6 +121,16 @@ class HeadRule:
         return distance if (second[inside] < self.high[inside] - slack).all() else None
 
 
+    def _sources(self, slack: float) -> Ints | None:
+        """Return which position has the best score where contents add nothing, -1 for a pad; None where some tie."""
+        masked = np.where(self.seen, self.place, -np.inf)
+        pads = self.pad_scores(np.zeros(self.q.shape[1])).max(axis=1, initial=-np.inf)
+        best, second = masked.argmax(axis=1), np.sort(np.column_stack([masked, pads]), axis=1)[:, -2:]
+        if not (second[:, 1] - second[:, 0] > slack).all():
+            return None
+        return np.where(masked.max(axis=1) > pads, best, -1)
+
+
 @dataclass(eq=False)
 class IdealBlock:
     """A block of the ideal: heads, units (W_in, b_in, W_out, b_out), and the dimensions that other units erase."""
@@ -134,7 +146,8 @@ class Ideal:
     `places[b]` [position, dim] is $p_i$ before block $b$ (the last one: at the end), `steady` what all positions have
     in common, which belongs to the contents. `blocks[b]` has the heads, the units without erasers, and the erased
     dimensions of a block. `period` is that of what positions add outside of scores: 1 if nothing, None if it has none
-    or if a head averages over all positions; with a period, the ideal is the same at every length.
+    or if a head averages over all positions or has a source of its own for every position; with a period, the ideal is
+    the same at every length.
     """
 
     def __init__(self, weights: Weights, proof: Proof) -> None:
@@ -176,7 +189,8 @@ class Ideal:
         read_outside |= np.any(self.w_u != 0, axis=1)
         visible = self.places[0][:, read_outside & np.any(self.places[0] != 0, axis=0)]
         means = any(rule.averages and rule.window is None and rule.head.window != 1 for rule in self.rules)
-        self.period = None if means else _period(visible)
+        placed = any(rule.sources is not None for rule in self.rules)
+        self.period = None if means or placed else _period(visible)
         self.longest = longest
 
     @property
