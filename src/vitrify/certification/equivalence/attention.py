@@ -83,7 +83,7 @@ class AttentionMachine:
         self, head: HeadRule, x: Floats, memory: Memory, number: int, at: int
     ) -> tuple[tuple[Entry, ...], Floats]:
         """Return what a head remembers with the new letter, and what it reads."""
-        key, value, query = x @ head.k, x @ head.v + head.v_places[at] + head.b_v, x @ head.q
+        key, value, query = x @ head.k, x @ head.values + head.v_places[at] + head.b_v, x @ head.q
         entry = Entry(key, value, (self._number(key), self._number(value)))
         before = memory.heads[number]
         if head.head.window == 1 and head.head.mask == "causal":

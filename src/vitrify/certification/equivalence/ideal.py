@@ -18,6 +18,7 @@ the moment from which on a dimension may be erased, which it checks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 EQUAL = 1e-7  # scores nearer to each other than this, relative to the largest, are equal
 MAX_DIMS = 1 << 11  # of the residual stream
 MAX_POSITIONS = 1 << 12  # whose scores are compared
@@ -40,8 +44,9 @@ MAX_PERIOD = 64  # of what positions add outside of scores
 class HeadRule:
     """A head of the ideal: its maps to scores and values, and which of the keys on the best level it selects.
 
-    - `q`, `k` [residual stream, d] include the inverse temperature; `v` [residual stream, residual stream] is
-      $W_V W_O$. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$, with the biases.
+    - `q`, `k` [residual stream, d] include the inverse temperature; `values` (`v` if dense) [residual stream,
+      residual stream] is $W_V W_O$. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$, with
+      the biases.
     - `pad_keys`, `pad_values`: the keys and values of the pads, the same for every word.
     - `averages`: the weights depend on positions alone, and several keys share them.
     - `prefers`: which of equal keys wins: the `last`, the `first`, `any` (they share the weight, so that their values
@@ -53,7 +58,7 @@ class HeadRule:
     head: Head
     q: Floats
     k: Floats
-    v: Floats
+    values: csr_array[np.float64]
     b_v: Floats
     q_places: Floats
     k_places: Floats
@@ -89,6 +94,11 @@ class HeadRule:
         self.window = width if width is not None and 1 < width < count + self.first else None  # narrower than the word
         if self.averages and self.window is None and self.head.window != 1 and not flat:
             raise Undecided("an average whose weights differ from position to position is not followed")
+
+    @property
+    def v(self) -> Floats:
+        """$W_V W_O$, as a dense array."""
+        return np.asarray(self.values.toarray())
 
     def pad_scores(self, query: Floats) -> Floats:
         """Return the scores [position, pad] of the pads for a query with these contents."""
@@ -176,7 +186,7 @@ class Ideal:
                 for at, head in enumerate(block.heads)
             ]
             for head in heads:
-                read_outside |= np.any(head.v != 0, axis=1)
+                read_outside[head.values.nonzero()[0]] = True
             units: tuple[Floats, ...] = ()
             gone = np.zeros(0, dtype=np.int64)
             if block.units:
@@ -226,9 +236,12 @@ class Ideal:
         return [np.asarray(seen[name])[0] for name in self.net.moments]
 
     def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, averages: bool) -> HeadRule:
+        from scipy.sparse import csr_array
+
         beta = float(part["attn.beta"][at])
         w_q, b_q, w_k, b_k = (part[f"attn.{name}"][at] for name in ("W_Q", "b_Q", "W_K", "b_K"))
-        w_v, b_v = part["attn.W_V"][at] @ part["attn.W_O"][at], part["attn.b_V"][at] @ part["attn.W_O"][at]
+        w_v, b_v = csr_array(part["attn.W_V"][at]), part["attn.b_V"][at] @ part["attn.W_O"][at]
+        w_v = w_v @ csr_array(part["attn.W_O"][at])
         places = self.places[-1]
         return HeadRule(
             head,

@@ -62,7 +62,7 @@ def search(machine: Machine[M], oracle: Oracle, states: PrefixStates, letters: S
     memory, logits = machine.start()
     level: list[tuple[M, Hashable, Word]] = [(memory, states.start, ())]
     seen: set[tuple[Hashable, Hashable]] = {(machine.key(memory), states.start)}
-    wrong = _wrong(oracle, [()], logits[None])
+    wrong = first_wrong(oracle, [()], logits[None])
     done, longest = 0, 0
     classes = [machine.letter(token) for token in range(1, len(letters) + 1)]
     while wrong is None and level and (machine.longest is None or longest < machine.longest):
@@ -77,7 +77,7 @@ def search(machine: Machine[M], oracle: Oracle, states: PrefixStates, letters: S
         if not moves:
             break
         memories, logits = machine.steps([move[0] for move in moves], [move[1] for move in moves])
-        wrong = _wrong(oracle, [move[3] for move in moves], logits)
+        wrong = first_wrong(oracle, [move[3] for move in moves], logits)
         longest += 1
         level = []
         for memory, (_, _, state, word) in zip(memories, moves, strict=True):
@@ -102,7 +102,7 @@ def _moves(
     return moves
 
 
-def _wrong(oracle: Oracle, words: list[Word], logits: Floats) -> Word | None:
+def first_wrong(oracle: Oracle, words: list[Word], logits: Floats) -> Word | None:
     """Return the first word of a length whose answer is wrong, or None."""
     length = len(words[0])
     batch: Ints = np.array(words, dtype=np.int64).reshape(len(words), length)
