@@ -135,6 +135,7 @@ class Parts:
         self.uniform = _uniform(self.program)
         self.truth, self.at_start = Truth(self.program, pads=not self.uniform), Truth(self.program)
         self.known: dict[tuple[object, ...], list[Dims]] = {}
+        self._said: dict[int, dict[Node | bool, int]] = {}
         self._relative: dict[int, Facts] = {}
         self._sequences: dict[tuple[Seq, int, int], list[Chain]] = {}
         self._follows: dict[tuple[int, frozenset[Node]], Dims] = {}
@@ -168,15 +169,24 @@ class Parts:
             self._relative[dim] = every or {}
         return self._relative[dim]
 
-    def says(self, symbol: Symbol, at: int, dims: Dims) -> bool:
-        """Return whether a symbol's logit is positive where some dimensions are."""
-        nodes = [self.program.node(dim, at) for dim in self.program.said[self.rules.words[symbol]]]
-        return any((dim, at) in nodes for dim in dims) or (True in nodes and not self.uniform)
+    def need(self, words: int, at: int, dims: Dims) -> None:
+        """Refuse a part of a derivation behind which some words may come next, but are not all shown to be said."""
+        if missing := words & ~self.said(at, dims):
+            word = list(self.rules.words)[next(bits(missing))]
+            raise Undecided(f"after {at} words, it is not shown that the net says {word} wherever it may come next")
 
-    def need(self, symbol: Symbol, at: int, dims: Dims) -> None:
-        """Refuse a part of a derivation behind which a word may come next, but is not shown to be said."""
-        if not self.says(symbol, at, dims):
-            raise Undecided(f"after {at} words, it is not shown that the net says {symbol} wherever it may come next")
+    def said(self, at: int, dims: Dims) -> int:
+        """Return the words whose logits are positive at a position where some dimensions are."""
+        if at not in self._said:
+            self._said[at] = {}
+            for symbol, read in enumerate(self.program.said):
+                for node in {self.program.node(dim, at) for dim in read}:
+                    if node is not False and (node is not True or not self.uniform):
+                        self._said[at][node] = self._said[at].get(node, 0) | 1 << symbol
+        words = self._said[at].get(True, 0)
+        for dim in dims:
+            words |= self._said[at].get((dim, at), 0)
+        return words
 
     def add(self, key: tuple[object, ...], dims: Dims) -> bool:
         """Add a set of dimensions to a part; return whether that changes what is known of it."""
@@ -250,8 +260,6 @@ def left_to_right(parts: Parts) -> None:
         first, last = sequence[0], ()
         for dims in list(parts.known["open", sequence, place]):
             here = parts.after(at, [(at, dims)]) if place else dims
-            if first in rules.words and place:
-                parts.need(first, at, here)
             ended = sequence[1:] == (THE_END,) and first in rules.rules
             for i, j in _spans(parts, first, place) if len(sequence) > 1 else ():
                 for own in parts.complete(first, i, j):
@@ -259,10 +267,12 @@ def left_to_right(parts: Parts) -> None:
                         after = parts.at_start.after(j, ((dim, j) for dim in own))
                     else:
                         after = parts.after(j, [(i, here), (j, own)])
-                    if not ended:
-                        opened(sequence[1:], ANYWHERE if parts.uniform else j, after, j)
-                    elif not parts.says(THE_END, j, after):
+                    missing = rules.first[sequence[1]] & ~parts.said(j, after)
+                    if ended and missing:
                         last = (THE_END,)  # what ends the sentence is followed further down
+                    elif not ended:
+                        parts.need(missing, j, after)
+                        opened(sequence[1:], ANYWHERE if parts.uniform else j, after, j)
             for side in rules.rules.get(first, ()):
                 opened((*side, *last), place, here, at)
 
@@ -286,7 +296,7 @@ def top_down(parts: Parts) -> None:
                     for child, k, elders in _steps(parts, symbol, i, at):
                         after = parts.after(at, [(at, dims), *elders])
                         if child in rules.words:
-                            parts.need(child, at, after)
+                            parts.need(rules.first[child], at, after)
                         else:
                             own = parts.meaning(after, at, ("F", k), rules.begins[child])
                             parts.add(("holds", child, k, at), own)
@@ -311,7 +321,7 @@ def bottom_up(parts: Parts) -> None:
                             parts.add(("ahead", symbol, i, at, index), own)
         for index in bits(follows.get((rules.root, 0), 0)):
             for dims in parts.known["ahead", rules.root, 0, at, index]:
-                parts.need(words[index], at, parts.after(at, [(at, dims)]))
+                parts.need(1 << index, at, parts.after(at, [(at, dims)]))
 
 
 def _steps(parts: Parts, symbol: Symbol, i: int, at: int) -> Iterator[tuple[Symbol, int, Chain]]:
