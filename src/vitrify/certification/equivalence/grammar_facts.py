@@ -18,7 +18,7 @@ $A \to \rho$ and $S' \to S$ `</s>`:
   $N(k, t, Y) \ni w$, where $N(t, t, Y)$ are the words that $Y$ may begin with.
 
 Every step is true of all words. As every nonterminal derives something, and no nonterminal nothing, $w$ may come next
-if $F(t) \ni w\beta$, or $N(0, t, S') \ni w$. Sets are bit masks.
+if $F(t) \ni w\beta$, or $N(0, t, S') \ni w$. Sets are bit masks. Nonterminals with the same right sides count as one.
 """
 
 from __future__ import annotations
@@ -49,15 +49,13 @@ class GrammarFacts:
     """
 
     def __init__(self, grammar: Grammar, *, ahead: bool) -> None:
-        self.ahead, self.start = ahead, Symbol(grammar.start)
+        self.ahead = ahead
         self.root = Symbol(f"{grammar.start}'")
         while self.root.name in grammar.nonterminals:
             self.root = Symbol(f"{self.root.name}'")
         self.words = {Symbol(word, True): index for index, word in enumerate((*grammar.vocabulary, END))}
-        names = grammar.children_first()
-        self.rules: dict[Symbol, list[Seq]] = {
-            Symbol(name): [rule.rhs for rule in grammar.rules_of(name)] for name in names
-        }
+        self.rules, same = _without_copies(grammar)
+        self.start = same[Symbol(grammar.start)]
         self.rules[self.root] = [(self.start, THE_END)]
         self.widths: dict[Symbol, frozenset[int]] = {word: frozenset({1}) for word in self.words}
         self.first: dict[Symbol, int] = {word: 1 << index for word, index in self.words.items()}
@@ -243,6 +241,26 @@ class GrammarFacts:
             if opened & self.begins.get(word, 0):
                 mask |= 1 << index
         return mask
+
+
+def _without_copies(grammar: Grammar) -> tuple[dict[Symbol, list[Seq]], dict[Symbol, Symbol]]:
+    """Return the right sides of a grammar in which symbols that derive the same at once are one, children first.
+
+    Also returns which symbol stands for each. Two symbols are one if the rules lead from both to the same words and
+    sequences of symbols, where a single nonterminal is replaced by what it leads to itself.
+    """
+    same = {Symbol(word, True): Symbol(word, True) for word in grammar.vocabulary}
+    leads = {word: frozenset({(word,)}) for word in same}
+    first = {sides: word for word, sides in leads.items()}
+    rules: dict[Symbol, list[Seq]] = {}
+    for name in grammar.children_first():
+        symbol = Symbol(name)
+        sides = list(dict.fromkeys(tuple(same[part] for part in rule.rhs) for rule in grammar.rules_of(name)))
+        leads[symbol] = frozenset().union(*(leads[side[0]] if len(side) == 1 else {side} for side in sides))
+        same[symbol] = first.setdefault(leads[symbol], symbol)
+        if same[symbol] == symbol:
+            rules[symbol] = sides
+    return rules, same
 
 
 def _mask(table: Iterable[int]) -> int:

@@ -33,6 +33,8 @@ position, at which pads count for nothing, stands for all others but the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -45,6 +47,8 @@ from vitrify.errors import SpecError
 from vitrify.spec.grammars.grammar import Grammar
 from vitrify.spec.grammars.rules import Symbol
 
+Policy = Literal["least", "parts", "all"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 Dims = frozenset[int]
 Chain = tuple[tuple[int, Dims], ...]  # positions, with dimensions that are positive there
 MAX_VARIANTS = 8  # sets of one part; more are replaced by what two of them have in common
@@ -65,21 +69,22 @@ def chart_of_a_grammar(case: Case) -> SpecProof:
     longest = min(program.longest, rules[False].longest)
     if first_wrong(case.oracle, [()], case.ideal.first_logits[None]) is not None:
         raise Undecided("the answer before the first word is wrong")
-    reasons = []
-    meant: dict[bool, Meanings] = {}
-    for name, template in TEMPLATES.items():
+    meanings: dict[bool, Meanings] = {}
+    reasons: dict[str, None] = {}
+    for policy, (name, template) in product(POLICIES, TEMPLATES.items()):
         ahead = name == "bottom up"
+        if ahead not in meanings:
+            meanings[ahead] = Meanings(program, rules[ahead], longest)
+        parts = Parts(meanings[ahead], policy)
         try:
-            if ahead not in meant:
-                meant[ahead] = Meanings(program, rules[ahead], longest)
-            parts = Parts(meant[ahead], forget=name == "left to right")
+            meanings[ahead].check()
             template(parts)
         except Undecided as stop:
-            reasons.append(f"{name}, {stop}")
+            reasons.setdefault(f"{name}, {stop}")
             continue
-        checked = {"rows with their meanings": meant[ahead].rows, f"parts of derivations, {name}": len(parts.known)}
+        checked = {"rows with their meanings": meanings[ahead].rows, f"parts of derivations, {name}": len(parts.known)}
         return SpecProof("rows of units are rules of the grammar", program.longest, checked)
-    raise Undecided("; ".join(reasons))
+    raise Undecided("; ".join(list(reasons)[: len(TEMPLATES)]))
 
 
 class Meanings:
@@ -95,7 +100,7 @@ class Meanings:
         for dim in sorted(program.rows, key=program.born.__getitem__):
             for at in range(1, longest + 1):
                 self.of[dim, at] = self._of_rows(dim, at)
-        self._check()
+        self._wrong: tuple[int, Symbol] | None = self._first_wrong()
 
     def _of_rows(self, dim: int, at: int) -> Facts | None:
         meaning: Facts | None = None
@@ -108,8 +113,8 @@ class Meanings:
                 meaning = either(meaning, self.rules.closed(facts, at))
         return meaning
 
-    def _check(self) -> None:
-        """Refuse a dimension of a logit that does not mean that the word may come next."""
+    def _first_wrong(self) -> tuple[int, Symbol] | None:
+        """Return a number of words and a word for which a logit does not mean that the word may come next, or None."""
         reads: dict[int, int] = {}
         for symbol, dims in enumerate(self.program.said):
             for dim in dims:
@@ -119,20 +124,27 @@ class Meanings:
                 node = self.program.node(dim, at)
                 facts = {} if node is True else None if node is False else self.of[node]
                 if facts is not None and (wrong := words & ~self.rules.next_words(facts, at)):
-                    word = list(self.rules.words)[next(bits(wrong))]
-                    raise Undecided(f"after {at} words, it is not shown that {word} may come next where the net says so")
+                    return at, list(self.rules.words)[next(bits(wrong))]
+        return None
+
+    def check(self) -> None:
+        """Refuse a logit that does not mean that its word may come next."""
+        if self._wrong:
+            at, word = self._wrong
+            raise Undecided(f"after {at} words, it is not shown that {word} may come next where the net says so")
 
 
 class Parts:
     """Sets of dimensions that are positive where a part of a derivation occurs.
 
-    With `forget`, those of a sequence of symbols are forgotten where some dimensions mean the sequence itself.
+    They are stored as far as a `policy` says: `all`; those that mean the part, for a sequence of symbols also those of
+    each symbol (`parts`); or those that mean the part, if there are some, and nothing else (`least`).
     """
 
-    def __init__(self, meanings: Meanings, *, forget: bool) -> None:
+    def __init__(self, meanings: Meanings, policy: Policy) -> None:
         self.meanings, self.program, self.rules = meanings, meanings.program, meanings.rules
-        self.longest, self.forget = meanings.longest, forget
-        self.uniform = _uniform(self.program)
+        self.longest, self.policy = meanings.longest, policy
+        self.uniform = policy != "all" and _uniform(self.program)
         self.truth, self.at_start = Truth(self.program, pads=not self.uniform), Truth(self.program)
         self.known: dict[tuple[object, ...], list[Dims]] = {}
         self._said: dict[int, dict[Node | bool, int]] = {}
@@ -151,7 +163,9 @@ class Parts:
         return self._follows[key]
 
     def meaning(self, dims: Iterable[int], at: int, key: tuple[object, ...], mask: int) -> Dims:
-        """Return the dimensions that mean one of some facts at a position."""
+        """Return the dimensions that mean one of some facts at a position, or all of them, if all are stored."""
+        if self.policy == "all":
+            return frozenset(dims)
         if self.uniform:
             key = (key[0], *(at - place for place in key[1:]))  # type: ignore[operator]
         facts = ((dim, self._anywhere(dim) if self.uniform else self.meanings.of[dim, at]) for dim in dims)
@@ -235,11 +249,10 @@ class Parts:
                 for before in self.sequence(side[:-1], i, j - width):
                     for dims in self.complete(side[-1], j - width, j):
                         chain = (*before, (j, dims))
-                        if self.forget and before:
-                            mask = 1 << self.rules.prefix[side]
-                            own = self.meaning(self.after(j, chain), j, ("C", i, j), mask)
-                            chain = ((j, own),) if own else chain
-                        found[chain] = None
+                        mask = 1 << self.rules.prefix[side]
+                        own = self.meaning(self.after(j, chain), j, ("C", i, j), mask) if before else dims
+                        forget = own and self.policy == "least"
+                        found[((j, own),) if forget else (*before, (j, dims | own))] = None
             self._sequences[key] = list(found)
         return self._sequences[key]
 
