@@ -74,7 +74,7 @@ class ClauseProgram:
             for head in block.heads:
                 program._head(ideal, head, 2 * index + 1)
             if block.units:
-                program._units(*block.units, 2 * index + 2)
+                program._units(block.units, 2 * index + 2)
         program._readout(ideal)
         return program
 
@@ -122,7 +122,7 @@ class ClauseProgram:
         places, winners = self._sources(ideal, head)
         pads = head.pad_values[winners]  # [position, dim]; no matter where a letter wins
         for dim in sorted(targets):
-            read = [(source, weight) for source, weight in sources.get(dim, ()) if self.born.get(source, moment) < moment]
+            read = [(part, weight) for part, weight in sources.get(dim, ()) if self.born.get(part, moment) < moment]
             source, weight = read[0] if read else (NOTHING, 1.0)
             if len(read) > 1 or source not in self.most or weight != 1.0 or head.b_v[dim]:
                 raise Undecided(f"dimension {dim}, written by a head, is no copy of another one")
@@ -152,7 +152,8 @@ class ClauseProgram:
             raise Undecided("the best keys of a head tie")
         return np.where(wins, winner + 1, 0), pad
 
-    def _units(self, w_in: Floats, b_in: Floats, w_out: Floats, b_out: Floats, moment: int) -> None:
+    def _units(self, units: tuple[Floats, ...], moment: int) -> None:
+        w_in, b_in, w_out, b_out = units
         if b_out.any():
             raise Undecided("units that add constants are not followed by clauses")
         written = []
@@ -161,12 +162,12 @@ class ClauseProgram:
             for unit in np.flatnonzero(w_out[:, dim]).tolist():
                 groups.setdefault(w_in[:, unit].tobytes(), []).append(unit)
             rows, most = list[Row](), 0
-            for units in groups.values():
-                read = np.flatnonzero(w_in[:, units[0]]).tolist()
-                read = tuple(d for d in read if self.born.get(d, moment) < moment and self.most.get(d) != 0)  # others are 0
+            for group in groups.values():
+                column = np.flatnonzero(w_in[:, group[0]]).tolist()
+                read = tuple(d for d in column if self.born.get(d, moment) < moment and self.most.get(d) != 0)
                 if any(source not in self.most for source in read):
                     raise Undecided(f"the units of dimension {dim} read what is not known to be whole")
-                more, value = self._group(read, w_in[list(read), units[0]], b_in[units], w_out[units, dim])
+                more, value = self._group(read, w_in[list(read), group[0]], b_in[group], w_out[group, dim])
                 rows += more
                 most += value
             written.append((dim, rows, most))
@@ -187,13 +188,13 @@ class ClauseProgram:
         total = float(weight.sum())
         if first >= float(weight @ most):
             return [], 0
-        if len(read) and (most == 1).all() and first >= total - weight.min() - NEAR:  # all
-            return [read], _whole(float(g(total)))
-        numbers = np.arange(1, int(most.sum()) + 1) * weight[0]
-        if len(read) and np.ptp(weight) == 0 and first >= -NEAR and np.ptp(g(numbers)) <= NEAR:  # some
-            return [(dim,) for dim in read], _whole(float(g(weight[0])))
         if not len(read):
             raise Undecided("units that read nothing write a constant")
+        if (most == 1).all() and first >= total - weight.min() - NEAR:  # all
+            return [read], _whole(float(g(total)))
+        numbers = np.arange(1, int(most.sum()) + 1) * weight[0]
+        if np.ptp(weight) == 0 and first >= -NEAR and np.ptp(g(numbers)) <= NEAR:  # some
+            return [(dim,) for dim in read], _whole(float(g(weight[0])))
         number = int(np.argmax(most))
         bits = np.delete(weight, number)
         single = len(bias) == 1 and (np.delete(most, number) == 1).all()

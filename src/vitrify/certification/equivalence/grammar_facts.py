@@ -12,8 +12,8 @@ $A \to \rho$ and $S' \to S$ `</s>`:
 
 - $C(j - 1, j) \ni w$ for all $w$ if $W(j) = \{w\}$; of several words, what follows from each.
 - $C(i, j) \ni \alpha X$ from $C(i, k) \ni \alpha$ and $C(k, j) \ni X$; $C(i, j) \ni A$ from $C(i, j) \ni \rho$.
-- $F(0) \ni S$ `</s>`; $F(j) \ni \beta$ from $F(j) \ni \beta\gamma$; $F(j) \ni \rho\gamma$ from $F(j) \ni A\gamma$; $F(j) \ni \gamma$ from $F(i) \ni X\gamma$ and
-  $C(i, j) \ni X$.
+- $F(0) \ni S$ `</s>`; $F(j) \ni \beta$ from $F(j) \ni \beta\gamma$; $F(j) \ni \rho\gamma$ from $F(j) \ni
+  A\gamma$; $F(j) \ni \gamma$ from $F(i) \ni X\gamma$ and $C(i, j) \ni X$.
 - $N(i, t, A) \ni w$ from $\rho = \alpha Y \gamma$, $C(i, k) \ni \alpha$ (nothing for $k = i$ and empty $\alpha$) and
   $N(k, t, Y) \ni w$, where $N(t, t, Y)$ are the words that $Y$ may begin with.
 
@@ -25,11 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any
 
 from vitrify.spec.grammars.grammar import END, Grammar
 from vitrify.spec.grammars.rules import Symbol
 
-Facts = dict[tuple[object, ...], int]  # masks by ("W", j), ("C", i, j), ("F", j) and ("N", i, t, A)
+Facts = dict[tuple[Any, ...], int]  # masks by ("W", j), ("C", i, j), ("F", j) and ("N", i, t, A)
 Seq = tuple[Symbol, ...]
 THE_END = Symbol(END, terminal=True)
 
@@ -206,9 +207,7 @@ class GrammarFacts:
                         if opened[i] >> suffix & 1:
                             opened[j] = opened.get(j, 0) | rest
 
-    def _look_ahead(
-        self, spans: dict[tuple[int, int], int], ahead: dict[tuple[int, Symbol], int], at: int
-    ) -> None:
+    def _look_ahead(self, spans: dict[tuple[int, int], int], ahead: dict[tuple[int, Symbol], int], at: int) -> None:
         waiting = list(ahead)
         ends: dict[int, list[tuple[int, int]]] = {}
         for i, k in spans:
@@ -250,13 +249,13 @@ def _without_copies(grammar: Grammar) -> tuple[dict[Symbol, list[Seq]], dict[Sym
     sequences of symbols, where a single nonterminal is replaced by what it leads to itself.
     """
     same = {Symbol(word, True): Symbol(word, True) for word in grammar.vocabulary}
-    leads = {word: frozenset({(word,)}) for word in same}
+    leads: dict[Symbol, frozenset[Seq]] = {word: frozenset({(word,)}) for word in same}
     first = {sides: word for word, sides in leads.items()}
     rules: dict[Symbol, list[Seq]] = {}
     for name in grammar.children_first():
         symbol = Symbol(name)
         sides = list(dict.fromkeys(tuple(same[part] for part in rule.rhs) for rule in grammar.rules_of(name)))
-        leads[symbol] = frozenset().union(*(leads[side[0]] if len(side) == 1 else {side} for side in sides))
+        leads[symbol] = frozenset(end for side in sides for end in (leads[side[0]] if len(side) == 1 else (side,)))
         same[symbol] = first.setdefault(leads[symbol], symbol)
         if same[symbol] == symbol:
             rules[symbol] = sides

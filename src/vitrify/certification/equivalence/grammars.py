@@ -8,13 +8,13 @@ A word is what its embedding says. A row means all that follows from the meaning
 these contradict each other, it never holds. A dimension means what all its rows mean. So the meanings are true by
 induction over the blocks. Checked: each dimension of the logit of $w$ means at every $t$ that $w$ may come next.
 
-**No word too few.** If $w$ may come next, there is a partial derivation: a path of nodes from the root to $w$, all elder
-siblings of which are derived in full from words read. For parts of such derivations, the lemma collects *sets of
-dimensions*, of which one set is positive wherever the part occurs:
+**No word too few.** If $w$ may come next, there is a partial derivation: a path of nodes from the root to $w$ whose
+elder siblings all derive words that have been read. For parts of such derivations, the lemma collects *sets of
+dimensions*; wherever the part occurs, all dimensions of one of its sets are positive:
 
 - $X$ derives $w_{i+1} \dots w_j$: for a word, the dimensions of its embedding; for a rule, what follows at $j$ from the
-  sets of the children, each at its end. Only dimensions that mean $X$ from $i$ to $j$ are stored, and two sets that
-  have some in common become what they have in common. (To forget a dimension is safe.)
+  sets of the children, each at its end. Of these, only dimensions that mean $X$ from $i$ to $j$ may be stored, and two
+  sets may be replaced by what they have in common: to forget that a dimension is positive is safe.
 - For the path there are three templates, of which one must succeed:
 
 | template | part | dimensions at | from |
@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -75,7 +75,8 @@ def chart_of_a_grammar(case: Case) -> SpecProof:
         ahead = name == "bottom up"
         if ahead not in meanings:
             meanings[ahead] = Meanings(program, rules[ahead], longest)
-        parts = Parts(meanings[ahead], policy)
+        uniform = policy != "all" and name == "left to right" and _uniform(program)
+        parts = Parts(meanings[ahead], policy, uniform=uniform)
         try:
             meanings[ahead].check()
             template(parts)
@@ -141,12 +142,11 @@ class Parts:
     each symbol (`parts`); or those that mean the part, if there are some, and nothing else (`least`).
     """
 
-    def __init__(self, meanings: Meanings, policy: Policy) -> None:
+    def __init__(self, meanings: Meanings, policy: Policy, *, uniform: bool) -> None:
         self.meanings, self.program, self.rules = meanings, meanings.program, meanings.rules
-        self.longest, self.policy = meanings.longest, policy
-        self.uniform = policy != "all" and _uniform(self.program)
+        self.longest, self.policy, self.uniform = meanings.longest, policy, uniform
         self.truth, self.at_start = Truth(self.program, pads=not self.uniform), Truth(self.program)
-        self.known: dict[tuple[object, ...], list[Dims]] = {}
+        self.known: dict[tuple[Any, ...], list[Dims]] = {}
         self._said: dict[int, dict[Node | bool, int]] = {}
         self._relative: dict[int, Facts] = {}
         self._sequences: dict[tuple[Seq, int, int], list[Chain]] = {}
@@ -162,12 +162,12 @@ class Parts:
             self._follows[key] = self.truth.after(at, nodes)
         return self._follows[key]
 
-    def meaning(self, dims: Iterable[int], at: int, key: tuple[object, ...], mask: int) -> Dims:
+    def meaning(self, dims: Iterable[int], at: int, key: tuple[Any, ...], mask: int) -> Dims:
         """Return the dimensions that mean one of some facts at a position, or all of them, if all are stored."""
         if self.policy == "all":
             return frozenset(dims)
         if self.uniform:
-            key = (key[0], *(at - place for place in key[1:]))  # type: ignore[operator]
+            key = (key[0], *(at - place for place in key[1:]))
         facts = ((dim, self._anywhere(dim) if self.uniform else self.meanings.of[dim, at]) for dim in dims)
         return frozenset(dim for dim, each in facts if each is None or each.get(key, 0) & mask)
 
@@ -202,7 +202,7 @@ class Parts:
             words |= self._said[at].get((dim, at), 0)
         return words
 
-    def add(self, key: tuple[object, ...], dims: Dims) -> bool:
+    def add(self, key: tuple[Any, ...], dims: Dims) -> bool:
         """Add a set of dimensions to a part; return whether that changes what is known of it."""
         sets = self.known.setdefault(key, [])
         if any(other <= dims for other in sets):
@@ -270,7 +270,7 @@ def left_to_right(parts: Parts) -> None:
     opened(rules.rules[rules.root][0], 0, frozenset(), 0)
     for sequence, place in waiting:  # the list grows during this loop
         at = longest if place == ANYWHERE else place
-        first, last = sequence[0], ()
+        first, last = sequence[0], sequence[:0]
         for dims in list(parts.known["open", sequence, place]):
             here = parts.after(at, [(at, dims)]) if place else dims
             ended = sequence[1:] == (THE_END,) and first in rules.rules

@@ -130,7 +130,6 @@ class HeadRule:
         second = masked.max(axis=1)
         return distance if (second[inside] < self.high[inside] - slack).all() else None
 
-
     def _sources(self, slack: float) -> Ints | None:
         """Return which position has the best score where contents add nothing, -1 for a pad; None where some tie."""
         masked = np.where(self.seen, self.place, -np.inf)

@@ -63,7 +63,7 @@ class RecurrentMachine:
         return tuple(np.round(part, 9).tobytes() if self.net.cell.kind == "lstm" else part.tobytes() for part in memory)
 
     def letter(self, token: int) -> Hashable:
-        return self.arrays["embed.W_E"][token].tobytes()
+        return bytes(self.arrays["embed.W_E"][token].tobytes())
 
     def _held(self, cache: Cache) -> list[State]:
         carry = cache.state("blocks.0.rec", np.zeros(0))
