@@ -60,7 +60,9 @@ def build(
             if evidence.verdict != "holds":
                 show_certificate(out, evidence, None, as_json)
                 raise typer.Exit(1)
-            verdict = f"[bold green]holds[/] ({wording.methods(evidence)}): {'; '.join(wording.domains(evidence))}"
+            verdict = "\n".join(
+                ["[bold green]holds[/]", *(f"{name}: {text}" for name, text in wording.links(evidence))]
+            )
         say(f"writing {out}")
         save(weights, out, spec)
         if certified:

@@ -23,7 +23,9 @@ def certify(
     max_length: Annotated[int | None, opt("Test all words up to this length. Default: chosen by cost.", min=0)] = None,
     samples: Annotated[int | None, opt("Test every prefix of this many random words or sentences.", min=1)] = None,
     mutants: Annotated[int, opt("Also break the net in this many ways, and count how many are detected.", min=0)] = 0,
-    proof: Annotated[bool, opt("Prove the margins for all words up to the maximum length.")] = True,
+    proof: Annotated[
+        bool, opt("Prove both links for all words: weights = ideal network, ideal network = spec.")
+    ] = True,
     arithmetic: Annotated[
         bool, opt("Find the length up to which each number format is exact.", "--arithmetic")
     ] = False,
@@ -33,7 +35,7 @@ def certify(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Check a network against its spec: all short inputs, random long ones, and a proof of margins for every input."""
+    """Check a network against its spec: test short and long inputs, and prove it for all where that succeeds."""
     from vitrify.certification import certify as check_against_spec
     from vitrify.certification import mutation_test
     from vitrify.certification.certificate import write_certificate
@@ -75,8 +77,8 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
     from vitrify.report import wording
 
     rows = [
-        ("method", wording.methods(evidence)),
-        ("domain", "\n".join(wording.domains(evidence))),
+        *wording.links(evidence),
+        ("tested", "\n".join(wording.domains(evidence))),
         ("cases", f"{evidence.cases:,}"),
         *wording.lines(evidence),
         ("seed, time", f"{evidence.seed}, {evidence.seconds:.1f} s"),

@@ -55,11 +55,19 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # the least that a certificate of a net of that construction says
-    "proved": "margins are proved for every word up to the maximum length; all short inputs and samples are tested",
+    "proved": "both links (weights = ideal network = spec) are proved for every word; short words are tested",
     "exhaustive": "all short inputs and samples of long ones are tested",
     "sampled": "samples are tested",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
+SCOPES = {  # of the two links of such a certificate
+    "every length": "proved for every word of every length",
+    "to T": "proved for every word up to the maximum length T",
+    "exhaustive": "tested on all short words and on samples",
+    "sampled": "tested on samples",
+}
+PROVED = ("every length", "to T")
+LINKS = ("weights = ideal", "ideal = spec")
 COVERED = "proofs of margins are for transformers that read tokens, without norms, experts, loops and recurrences"
 
 
@@ -91,8 +99,9 @@ def list_entries(
         (f"{c['id']:<4} ", c["name"], f"{c['standing']:<10} {c['verdict'] or '–':<10} ", c["title"]) for c in claims
     ]
     lines = _lines(("id   ", "claim", "standing   verdict    ", "title"), rows) if rows else []
-    rows = [("", f"{e.certified:<10} {e.name:<18} {e.spec:<22}", "", e.summary) for e in built]
-    lines += ["", *_lines(("", f"{'method':<10} {'construction':<18} {'of':<22}", "", "builds"), rows)] if rows else []
+    cells = [(*LINKS, "construction", "of", "builds"), *((*e.certified, e.name, e.spec, e.summary) for e in built)]
+    rows = [("", f"{a:<15} {b:<12} {name:<18} {spec:<22}", "", text) for a, b, name, spec, text in cells]
+    lines += ["", *_lines(rows[0], rows[1:])] if built else []
     sys.stdout.write("\n".join(lines or ["nothing matches: `vitrify list` shows all"]).lstrip("\n") + "\n")
 
 
@@ -138,8 +147,9 @@ def _lines(header: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> li
 
 def _described(entry: Construction) -> JsonObject:
     """Return a construction as JSON data."""
-    about = {"construction": entry.name, "spec": entry.spec, "summary": entry.summary, "method": entry.certified}
-    unproved = {} if entry.certified == "proved" else {"unproved": entry.unproved or COVERED}
+    links = dict(zip(("weights", "spec"), entry.certified, strict=True))
+    about = {"construction": entry.name, "spec": entry.spec, "summary": entry.summary, "links": links}
+    unproved = {} if entry.certified[0] in PROVED else {"unproved": entry.unproved or COVERED}
     return about | unproved | {"choices": [parameter.to_json() for parameter in entry.parameters]}
 
 
@@ -163,8 +173,9 @@ def show_entries(
     name = " ".join(words)
     entry = next((entry for entry in constructions() if entry.name == name), None)
     if entry is not None:
-        rows = [("builds", entry.summary), ("method", f"{entry.certified}: {MEANING[entry.certified]}")]
-        rows += [("not proved", entry.unproved or COVERED)] if entry.certified != "proved" else []
+        rows = [("builds", entry.summary)]
+        rows += [(link, SCOPES[scope]) for link, scope in zip(LINKS, entry.certified, strict=True)]
+        rows += [("not proved", entry.unproved or COVERED)] if entry.certified[0] not in PROVED else []
         rows += [(option(choice.name), f"{choice.help}: {choice.allowed}") for choice in entry.parameters]
         doc = entry.declaration.doc
         show(

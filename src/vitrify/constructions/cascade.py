@@ -66,7 +66,9 @@ def sizes(automaton: Automaton, *, max_length: int) -> DeclaredSizes:
     return DeclaredSizes({"heads": heads, "attention_layers": heads}, at_most=bounds)
 
 
-@construction("cascade", "solvable automata in constant depth, by counters and resets", sizes, certified="proved")
+@construction(
+    "cascade", "solvable automata in constant depth, by counters and resets", sizes, certified=("to T", "exhaustive")
+)
 def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_length: MaxLength = 128) -> Network:
     """Return a transformer of constant depth whose output after every letter is the automaton's state."""
     plan = decomposed(automaton)

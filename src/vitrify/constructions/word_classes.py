@@ -52,7 +52,11 @@ def sizes(
 
 
 @construction(
-    "classes", "an embedding of word classes and one hidden unit per context", sizes, default=True, certified="proved"
+    "classes",
+    "an embedding of word classes and one hidden unit per context",
+    sizes,
+    default=True,
+    certified=("to T", "exhaustive"),
 )
 def word_classes(
     spec: WordPatterns,

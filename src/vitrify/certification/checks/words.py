@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
-from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity
+from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, tested_links
 from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.certification.oracles.meanings import Beginnings
 from vitrify.certification.oracles.right import Oracle
@@ -122,6 +122,7 @@ class WordCheck:
             verdict="holds" if witness is None else "fails",
             cases=done,
             domains=tuple(batch.domain for batch in self.batches),
+            links=tested_links([batch.domain for batch in self.batches]),
             quantities=tuple(quantities),
             witness=witness,
             seed=self.seed,
