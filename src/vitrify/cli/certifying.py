@@ -114,16 +114,25 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
     yield TextTable(columns, formats) if formats else None
 
 
-def recheck(folder: Folder, as_json: AsJson = False) -> None:
+def recheck(
+    folder: Folder,
+    seed: Annotated[int | None, opt("Seed of the random words. Default: a fresh one.", min=0)] = None,
+    as_json: AsJson = False,
+) -> None:
     """Check a folder against its certificate with a small separate program that shares no code with the builder."""
     from vitrify.rechecking import recheck as rechecked
 
     with status(f"rechecking {folder}"):
-        opinion = rechecked(folder)
-    verdict = "[bold yellow]not judged[/]" if opinion.unjudged else "[bold green]agrees[/]"
+        opinion = rechecked(folder, seed)
+    open_ = any(line.startswith("not") for line in opinion.links.values())
+    agreed = "[bold green]agrees[/] with what it derives again" if open_ else "[bold green]agrees[/]"
+    verdict = "[bold yellow]not judged[/]" if opinion.unjudged else agreed
     verdict = "[bold red]does not agree[/]" if opinion.problem else verdict
     rows = [("problem", opinion.problem)] if opinion.problem else []
     rows += [("not judged", f"answers are not computed again: {opinion.unjudged}")] if opinion.unjudged else []
+    from vitrify.report.wording import LINKS
+
+    rows += [(LINKS[name], line) for name, line in opinion.links.items() if not opinion.problem]
     rows += [("done", line) for line in opinion.done]
     rows += [("not done here", line) for line in opinion.left if not opinion.problem]
     agrees = None if opinion.unjudged else opinion.problem is None
