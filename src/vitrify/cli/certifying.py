@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vitrify.cli.options import AsJson, Folder, Seed, opt
-from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, json_line, progress, show, status, tell
+from vitrify.cli.render import VERDICT_COLORS, Part, TextTable, json_line, progress, show, status, styled, tell
 from vitrify.encoding import JsonMapping
 from vitrify.errors import InputError
 
@@ -82,12 +82,12 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
         ("seed, time", f"{evidence.seed}, {evidence.seconds:.1f} s"),
     ]
     if evidence.witness:
-        rows.append(("[red]witness[/red]", "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
+        rows.append((styled("red", "witness"), "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
     if broken is not None:
         rows.append(("mutants rejected", f"{broken.rejected} of {broken.tried} ({broken.rate:.1%})"))
         rows += [("survivor", f"{what}: {why}") for what, why in broken.survivors]
     rows += [("", remark) for remark in wording.remarks(evidence)]
-    verdict = Styled(f"[bold {VERDICT_COLORS[evidence.verdict]}]{evidence.verdict}[/]  {folder}")
+    verdict = styled(f"bold {VERDICT_COLORS[evidence.verdict]}", evidence.verdict, f"  {folder}")
     tell(verdict, TextTable(("", ""), rows), *_margins(evidence.proof))
 
 
@@ -118,15 +118,15 @@ def recheck(folder: Folder, as_json: AsJson = False) -> None:
 
     with status(f"rechecking {folder}"):
         opinion = rechecked(folder)
-    verdict = "[bold yellow]not judged[/]" if opinion.unjudged else "[bold green]agrees[/]"
-    verdict = "[bold red]does not agree[/]" if opinion.problem else verdict
+    verdict = ("yellow", "not judged") if opinion.unjudged else ("green", "agrees")
+    color, words = ("red", "does not agree") if opinion.problem else verdict
     rows = [("problem", opinion.problem)] if opinion.problem else []
     rows += [("not judged", f"answers are not computed again: {opinion.unjudged}")] if opinion.unjudged else []
     rows += [("done", line) for line in opinion.done]
     rows += [("not done here", line) for line in opinion.left if not opinion.problem]
     agrees = None if opinion.unjudged else opinion.problem is None
     data = {"folder": str(folder), "agrees": agrees} | asdict(opinion)
-    show(as_json, data, Styled(f"{verdict}  {folder}"), TextTable(("", ""), rows))
+    show(as_json, data, styled(f"bold {color}", words, f"  {folder}"), TextTable(("", ""), rows))
     raise typer.Exit(1 if opinion.problem else 2 if opinion.unjudged else 0)
 
 

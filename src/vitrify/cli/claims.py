@@ -28,13 +28,13 @@ from vitrify.cli.options import (
 from vitrify.cli.render import (
     VERDICT_COLORS,
     Part,
-    Styled,
     TextTable,
     console,
     json_line,
     reflowed,
     show,
     status,
+    styled,
     tell,
     work,
 )
@@ -245,18 +245,18 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
     yield TextTable(columns, rows, "claims", keys=2)
     for o in outcomes:
         if o.evidence.witness:
-            yield Styled(f"[red]{o.name}[/red]: {dict(o.evidence.witness)}")
+            yield styled("red", o.name, f": {dict(o.evidence.witness)}")
         for path, part in o.evidence.leaves():
             yield from (f"{': '.join([o.name, *path])}: {remark}" for remark in wording.remarks(part))
         yield from (f"{o.name}: {note}" for note in o.evidence.notes if o.evidence.parts)
 
 
 def _verdict(outcome: Outcome) -> str:
-    return f"[{VERDICT_COLORS[outcome.evidence.verdict]}]{outcome.evidence.verdict}[/]"
+    return styled(VERDICT_COLORS[outcome.evidence.verdict], outcome.evidence.verdict)
 
 
 def _caught(outcome: Outcome) -> str:
-    return "rejected" if outcome.saboteur_rejected else "[red]passed[/red]"
+    return "rejected" if outcome.saboteur_rejected else styled("red", "passed")
 
 
 def evidence(names: Names = None, folder: EvidenceFolder = None, as_json: AsJson = False) -> None:
@@ -324,7 +324,7 @@ def atlas(
         need(module, "report")
     page = (out / "index.html").resolve()
     if not as_json:
-        console(stderr=True).print(f"writing {page}: it can be opened now, and fills in", soft_wrap=True)
+        console(stderr=True).print(f"writing {page}: it can be opened now, and fills in", soft_wrap=True, markup=False)
     with work("checking") as tick:
 
         def progress(done: float, total: float, what: str) -> None:
@@ -340,11 +340,11 @@ def atlas(
         origins, verdicts = (Counter(getattr(row, word) for row in rows) for word in ("origin", "verdict"))
         for row in rows:
             if row.verdict != "holds":
-                verdict = f"[{VERDICT_COLORS.get(row.verdict, 'yellow')}]{row.verdict}[/]"
-                console().print(f"{row.id:<4} {verdict} {row.name} {row.why}", soft_wrap=True)
+                color, rest = VERDICT_COLORS.get(row.verdict, "yellow"), f" {row.name} {row.why}"
+                console().print(f"{row.id:<4} {styled(color, row.verdict, rest)}", soft_wrap=True)
         counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         console().print(f"{counted}; {origins['live']} checked live, {origins['recorded']} recorded")
-        console().print(f"open {page}", soft_wrap=True)
+        console().print(f"open {page}", soft_wrap=True, markup=False)
     raise typer.Exit(0 if all(row.verdict == "holds" or row.origin in ("recorded", "absent") for row in rows) else 1)
 
 
