@@ -14,8 +14,8 @@ must be 0.05 higher with the router loss than with any alternative. Also judged 
 queries, and the accuracy lost without each expert. Purity, load and a grid of tasks times experts are reported. Expert
 choice compares sequences at one position only, so that no later token is seen. Settings, and the mean accuracy of 0.8
 on trained queries that makes alternatives comparable, were chosen on seeds below 200; the verdict is on others.
-Not checked: The authors' data (derived from WikiData5M), on which they report comparable held-out accuracy with and
-without the router loss; here it differs. Top-2 routing, several layers, and tasks with keys of their own.
+Not checked: The authors' data (derived from WikiData5M), on which they report comparable accuracy with and without the
+router loss; here held-out accuracy differs. Top-2 routing, several layers, and tasks with keys of their own.
 Source: Nandakumar, Xiang, Yao, Li and Liu 2026, arXiv 2606.14398 [A]; alternatives of Fedus et al. 2022, arXiv
 2101.03961, Zoph et al. 2022, arXiv 2202.08906, Zhou et al. 2022, arXiv 2202.09368, Wang et al. 2024, arXiv 2408.15664
 [S].

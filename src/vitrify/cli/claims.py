@@ -55,8 +55,8 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # the least that a certificate of a net of that construction says
-    "proved": "margins are proved for every word up to the maximum length; all short inputs and samples are tested",
-    "exhaustive": "all short inputs and samples of long ones are tested",
+    "proved": "gaps and margins are proved for every word up to the maximum length; short words are tested, others sampled",
+    "exhaustive": "short inputs are all tested, longer ones sampled",
     "sampled": "samples are tested",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
@@ -324,7 +324,7 @@ def atlas(
         need(module, "report")
     page = (out / "index.html").resolve()
     if not as_json:
-        console(stderr=True).print(f"writing {page}: it can be opened now, and fills in", soft_wrap=True, markup=False)
+        console(stderr=True).print(f"writing {page}: it can be opened now, and fills in", soft_wrap=True)
     with work("checking") as tick:
 
         def progress(done: float, total: float, what: str) -> None:
