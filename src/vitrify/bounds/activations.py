@@ -6,13 +6,11 @@ called *types*. `ExactNet` computes them in rational arithmetic from the stored 
 are fixed and others are free. The sets are sound: they contain every type of every run, and may contain more.
 
 **Contests.** Let a query of a head see the positions $j$, with sets $K_j$ of possible keys. Let $s(u)$ be the score of
-a key $u$ and $r$ the head's resolution: scores that differ by at most $r$ are tied. A key $u$ at $j$ never wins
-
-- if another position scores more than $s(u) + r$ with each of its keys; or
-- if another position, further to the side to which ties are broken, has at least the rank of $u$ with each of its keys.
-
-*Ranks* are those of the keys that the first rule leaves: their scores must fall into groups less than $r$ wide and more
-than $r$ apart. Otherwise the net is refused, as it would depend on other keys whether two are tied.
+a key $u$ and $r$ the head's resolution: scores that differ by at most $r$ are tied. A key $u$ at $j$ never wins if
+another position scores more than $s(u) + r$ with each of its keys. The scores of all keys that this rule leaves must
+fall into groups less than $r$ wide and more than $r$ apart (else the net is refused: whether two are tied would depend
+on others). The number of its group is the *rank* of a key. So $u$ at $j$ never wins either if a position further to the
+side to which ties are broken has at least the rank of $u$ with each of its keys.
 
 Heads that average over ties are supported if all tied keys have the same value; averages of different values depend on
 the number of keys, so there is no end of types, and are refused.

@@ -31,10 +31,7 @@ def functions(n: int) -> Ints:
 
 
 def layer_bits(model: OneLayer, n: int) -> int:
-    """Return the bits of a layer's partial sums over $f$: $H(m+1)(p + \\lceil\\log_2 n\\rceil)$.
-
-    The layer has $H$ heads with values of size $m$, and numbers of $p$ bits.
-    """
+    """Return the bits of partial sums of $H$ heads of size $m$ at $p$ bits: $H(m+1)(p + \\lceil\\log_2 n\\rceil)$."""
     return PartialSums(model, composition_game(n)).bits
 
 

@@ -11,10 +11,9 @@ from vitrify.net.weights import Weights
 
 
 def plain_arrays(weights: Weights[Architecture], attention: AttentionKind, purpose: str) -> dict[str, Floats]:
-    """Return the dense arrays of a transformer over tokens whose heads all have this attention.
+    """Return the dense arrays; refuse other heads, layer norm, experts, vector inputs, a stream that does not add.
 
-    Layer norm, experts, vector inputs and a residual stream that grows instead of adding are refused. `purpose` is the
-    verb phrase after "only … attention over tokens" in the message, such as "has such a bound".
+    `purpose` follows "only … attention over tokens" in the message, as in "has such a bound".
     """
     net = weights.architecture
     if not isinstance(net, Transformer):

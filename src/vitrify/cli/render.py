@@ -93,7 +93,8 @@ def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    rows = [[_text(cell(value)) for value in row] for row in table.rows]
+    texts = (map(cell, row) for row in table.rows)
+    rows = [[Text.from_markup(x) if isinstance(x, Styled) else Text(x) for x in row] for row in texts]
     widths = _widths(table, rows, out)
     if widths is not None:
         title = Text(table.title, "table.title") if table.title else None
@@ -108,21 +109,14 @@ def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
     for row in rows:
         yield Text("  ").join(Text.assemble(key, style="bold") for key in row[: table.keys])
         named = zip(table.columns[table.keys :], row[table.keys :], strict=True)
-        texts = (Text.assemble(name and f"{name}: ", text) for name, text in named if text)
-        yield Padding(Text("; ").join(texts), (0, 0, 0, 2))
-
-
-def _text(value: str) -> Text:
-    from rich.text import Text
-
-    return Text.from_markup(value) if isinstance(value, Styled) else Text(value)
+        pairs = (Text.assemble(name and f"{name}: ", text) for name, text in named if text)
+        yield Padding(Text("; ").join(pairs), (0, 0, 0, 2))
 
 
 def _widths(table: TextTable, rows: Sequence[Sequence[Text]], out: Console) -> list[int] | None:
-    """Return the widths of the columns, or None where a table with a header does not fit.
+    """Return widths of columns that break no word, with shares of the spare width where they are needed.
 
-    Each is as wide as its longest word; the spare width is shared equally by the columns that still need it. Without a
-    header there is no other form: columns then shrink, and words are broken.
+    If words must be broken: None for a table with a header, narrower columns for one without.
     """
     from rich.measure import Measurement
     from rich.text import Text

@@ -4,8 +4,8 @@ In the spirit of Liu et al. (2023, arXiv 2210.10749), theorem 3, by a rule of ou
 have at most $T$ letters. Let $s_t$ be the sum of the moves, as if there were no walls, and $\tau(k)$ the last time up
 to $t$ at which the sum was $s_t + k$. Going back from $t$, the sums fill a growing interval. When it has $S$ values,
 they are the $S$ cells, and its ends are the walls. So the cell is $\arg\max_a \min(\tau(-a), \tau(S-1-a))$: the $a$ for
-which both ends were reached most recently. The word is preceded by an imagined one: from the last cell $S - 1$ moves to
-cell 0, then $q_0$ moves to the initial cell $q_0$.
+which both ends were reached most recently. Before the word we imagine $S - 1$ moves from the last cell
+to cell 0, then $q_0$ moves to the initial cell $q_0$.
 
 - Layer 1 counts $s_t$; an MLP writes the codes of $s_t + k$ and the imagined times, which are functions of $s_t$.
 - Layer 2 has one head for each $k = \pm 1 \dots \pm(S-1)$, which finds the last position of code $s_t + k$. An MLP

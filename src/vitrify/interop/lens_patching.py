@@ -1,8 +1,7 @@
 """Path patching in TransformerLens: score each edge of a model without layer norm by the answers that it changes.
 
-A baseline of the circuit benchmark (`docs/how-to/circuit-benchmark.md`): it reads only the model and `question.json`.
-Each sequence is paired with a donor sequence. For an edge, the writer's output on the donor minus that on the sequence
-is added to the reader's input; the score of the edge is the share of answers that change.
+It reads only the model and `question.json` (see `docs/how-to/circuit-benchmark.md`), which pairs each sequence with a
+donor. The writer's output on the donor minus that on the sequence is added to the reader's input of an edge.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ LEGAL_TOLERANCE = 1e-6  # distance of a computed ideal value from a legal one, b
 def legal(label: SpaceLabel, stretch: Stretch, *, language: bool) -> tuple[Stretch, str | None]:
     """Raise `Undecided` if a space may hold, at a token, a coordinate that its kind does not allow.
 
-    If the inputs are words of a language, integers are assumed to stay within the range of their label: other values
-    are dropped, and the note that is returned says so. Otherwise integers must be whole, in or out of the range.
+    Integers must be whole. If inputs are words of a language, they are assumed to stay within the range of their label:
+    other values are dropped, and the note that is returned says so.
     """
     dims = np.array(label.dims)
     factors_here = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any()]
@@ -38,10 +38,7 @@ def legal(label: SpaceLabel, stretch: Stretch, *, language: bool) -> tuple[Stret
 
 
 def _mixed(stretch: Stretch, dims: Ints, factors_here: list[ValueFactor]) -> Ints:
-    """Return the dimensions in which factors, or a factor and the position embedding, add up.
-
-    Without factors: the dimensions of the position embedding.
-    """
+    """Return the dimensions where factors and the position embedding add up; without factors, all that it sets."""
     parts = np.zeros(stretch.places.shape[1], dtype=np.int64)
     for factor in factors_here:
         parts[factor.dims] += 1

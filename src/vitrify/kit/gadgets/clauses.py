@@ -52,7 +52,7 @@ def clauses(net: Builder, rows: Sequence[Clause], writes: Space, *, snap: bool =
     inward = {space: Entries(float) for space in reads}
     outward, written = Entries(float), writes.kind.codes if isinstance(writes.kind, Circle) else np.eye(writes.size)
     bias = np.zeros(copies * len(rows))
-    gains: dict[Space, defaultdict[int, float]] = {space: defaultdict(float) for space in reads}
+    gains = {space: np.zeros(writes.size) for space in reads}  # by coordinate that is written
     margin = dict.fromkeys(reads, np.inf)
     for number, row in enumerate(rows):
         if snap and row.value:
@@ -61,7 +61,7 @@ def clauses(net: Builder, rows: Sequence[Clause], writes: Space, *, snap: bool =
         start = 0.0 if row.value else 1.0
         units = [number, len(rows) + number] if snap else [number]
         reach = 0.0  # change of the unit's input by errors of 1
-        adds = [(at, abs(row.weight * written[row.target, at])) for at in np.flatnonzero(written[row.target]).tolist()]
+        added = np.abs(row.weight * written[row.target])
         for space, value in row.conditions:
             code, norm, gap = codes[space]
             for coordinate in np.flatnonzero(code[value]).tolist():
@@ -70,13 +70,11 @@ def clauses(net: Builder, rows: Sequence[Clause], writes: Space, *, snap: bool =
             start -= steep * norm / gap
             slope = steep * float(np.abs(code[value]).sum()) / gap
             reach += slope
-            for coordinate, size in adds:
-                gains[space][coordinate] += size * slope
+            gains[space] += added * slope
         if row.value:
             space, coordinate = row.value
             inward[space][coordinate, number] += 1.0
-            for at, size in adds:
-                gains[space][at] += size
+            gains[space] += added
             margin[space] = min(margin[space], largest / 2)
         for unit, sign, up in zip(units, (1.0, -1.0), (0.5 if snap else 0.0, -0.5), strict=False):
             bias[unit] = start + up
@@ -92,7 +90,7 @@ def clauses(net: Builder, rows: Sequence[Clause], writes: Space, *, snap: bool =
             bias=bias,
             writes_by=((writes, _matrix(outward, len(bias), writes.size)),),
             margin=margin,
-            gain={space: 0.0 if snap else max(sums.values(), default=0.0) for space, sums in gains.items()},
+            gain={space: 0.0 if snap else float(sums.max(initial=0.0)) for space, sums in gains.items()},
             rows=tuple([row.name for row in rows] + [f"{row.name} (cut)" for row in rows if snap]),
         )
     )

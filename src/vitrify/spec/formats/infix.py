@@ -40,10 +40,7 @@ class LineParser(ABC, Generic[Node]):
 
     @abstractmethod
     def operand(self, min_precedence: int) -> Node:
-        """Parse an operand: a name, a bracket, or a prefix operator with its own operand.
-
-        `min_precedence` is that of the surrounding expression, for prefix operators that bind less tightly.
-        """
+        """Parse a name, a bracket or a prefix operation; `min_precedence` is that of the surrounding expression."""
 
     @abstractmethod
     def combine(self, sign: str, left: Node, right: Node) -> Node:
