@@ -55,8 +55,8 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # the least that a certificate of a net of that construction says
-    "proved": "gaps and margins are proved up to the maximum length; short words are all tested, longer ones sampled",
-    "exhaustive": "short inputs are all tested, longer ones sampled",
+    "proved": "gaps and margins are proved up to the maximum length; all short words are tested, longer ones sampled",
+    "exhaustive": "all short inputs are tested, longer ones sampled",
     "sampled": "samples are tested",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
