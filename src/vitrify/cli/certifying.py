@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vitrify.cli.options import AsJson, Folder, Seed, opt
-from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, json_line, progress, show, status, tell
+from vitrify.cli.render import VERDICT_COLORS, Part, TextTable, json_line, progress, show, status, styled, tell
 from vitrify.encoding import JsonMapping
 from vitrify.errors import InputError
 
@@ -84,12 +84,12 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
         ("seed, time", f"{evidence.seed}, {evidence.seconds:.1f} s"),
     ]
     if evidence.witness:
-        rows.append(("[red]witness[/red]", "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
+        rows.append((styled("red", "witness"), "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
     if broken is not None:
         rows.append(("mutants rejected", f"{broken.rejected} of {broken.tried} ({broken.rate:.1%})"))
         rows += [("survivor", f"{what}: {why}") for what, why in broken.survivors]
     rows += [("", remark) for remark in wording.remarks(evidence)]
-    verdict = Styled(f"[bold {VERDICT_COLORS[evidence.verdict]}]{evidence.verdict}[/]  {folder}")
+    verdict = styled(f"bold {VERDICT_COLORS[evidence.verdict]}", evidence.verdict, f"  {folder}")
     tell(verdict, TextTable(("", ""), rows), *_margins(evidence.proof))
 
 
@@ -121,23 +121,22 @@ def recheck(
 ) -> None:
     """Check a folder against its certificate with a small separate program that shares no code with the builder."""
     from vitrify.rechecking import recheck as rechecked
+    from vitrify.report.wording import LINKS
 
     with status(f"rechecking {folder}"):
         opinion = rechecked(folder, seed)
-    open_ = any(line.startswith("not") for line in opinion.links.values())
-    agreed = "[bold green]agrees[/] with what it derives again" if open_ else "[bold green]agrees[/]"
-    verdict = "[bold yellow]not judged[/]" if opinion.unjudged else agreed
-    verdict = "[bold red]does not agree[/]" if opinion.problem else verdict
+    partly = any(line.startswith("not") for line in opinion.links.values())
+    verdict = ("green", "agrees with what it derives again" if partly else "agrees")
+    verdict = ("yellow", "not judged") if opinion.unjudged else verdict
+    color, words = ("red", "does not agree") if opinion.problem else verdict
     rows = [("problem", opinion.problem)] if opinion.problem else []
     rows += [("not judged", f"answers are not computed again: {opinion.unjudged}")] if opinion.unjudged else []
-    from vitrify.report.wording import LINKS
-
     rows += [(LINKS[name], line) for name, line in opinion.links.items() if not opinion.problem]
     rows += [("done", line) for line in opinion.done]
     rows += [("not done here", line) for line in opinion.left if not opinion.problem]
     agrees = None if opinion.unjudged else opinion.problem is None
     data = {"folder": str(folder), "agrees": agrees} | asdict(opinion)
-    show(as_json, data, Styled(f"{verdict}  {folder}"), TextTable(("", ""), rows))
+    show(as_json, data, styled(f"bold {color}", words, f"  {folder}"), TextTable(("", ""), rows))
     raise typer.Exit(1 if opinion.problem else 2 if opinion.unjudged else 0)
 
 

@@ -28,13 +28,13 @@ from vitrify.cli.options import (
 from vitrify.cli.render import (
     VERDICT_COLORS,
     Part,
-    Styled,
     TextTable,
     console,
     json_line,
     reflowed,
     show,
     status,
+    styled,
     tell,
     work,
 )
@@ -56,7 +56,7 @@ Verdict = Literal["holds", "fails", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # the least that a certificate of a net of that construction says
     "proved": "both links (weights = ideal network = spec) are proved for every word; short words are tested",
-    "exhaustive": "all short inputs and samples of long ones are tested",
+    "exhaustive": "all short inputs are tested, longer ones sampled",
     "sampled": "samples are tested",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
@@ -256,18 +256,18 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
     yield TextTable(columns, rows, "claims", keys=2)
     for o in outcomes:
         if o.evidence.witness:
-            yield Styled(f"[red]{o.name}[/red]: {dict(o.evidence.witness)}")
+            yield styled("red", o.name, f": {dict(o.evidence.witness)}")
         for path, part in o.evidence.leaves():
             yield from (f"{': '.join([o.name, *path])}: {remark}" for remark in wording.remarks(part))
         yield from (f"{o.name}: {note}" for note in o.evidence.notes if o.evidence.parts)
 
 
 def _verdict(outcome: Outcome) -> str:
-    return f"[{VERDICT_COLORS[outcome.evidence.verdict]}]{outcome.evidence.verdict}[/]"
+    return styled(VERDICT_COLORS[outcome.evidence.verdict], outcome.evidence.verdict)
 
 
 def _caught(outcome: Outcome) -> str:
-    return "rejected" if outcome.saboteur_rejected else "[red]passed[/red]"
+    return "rejected" if outcome.saboteur_rejected else styled("red", "passed")
 
 
 def evidence(names: Names = None, folder: EvidenceFolder = None, as_json: AsJson = False) -> None:
@@ -351,11 +351,11 @@ def atlas(
         origins, verdicts = (Counter(getattr(row, word) for row in rows) for word in ("origin", "verdict"))
         for row in rows:
             if row.verdict != "holds":
-                verdict = f"[{VERDICT_COLORS.get(row.verdict, 'yellow')}]{row.verdict}[/]"
-                console().print(f"{row.id:<4} {verdict} {row.name} {row.why}", soft_wrap=True)
+                color, rest = VERDICT_COLORS.get(row.verdict, "yellow"), f" {row.name} {row.why}"
+                console().print(f"{row.id:<4} {styled(color, row.verdict, rest)}", soft_wrap=True)
         counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         console().print(f"{counted}; {origins['live']} checked live, {origins['recorded']} recorded")
-        console().print(f"open {page}", soft_wrap=True)
+        console().print(f"open {page}", soft_wrap=True, markup=False)
     raise typer.Exit(0 if all(row.verdict == "holds" or row.origin in ("recorded", "absent") for row in rows) else 1)
 
 

@@ -54,10 +54,11 @@ def covering_words(
         level = longer
     total = len(steps) if len(reached) <= MAX_STATES else None
     tree = set(reached.values())
-    leaves = [step for step in steps if step[0] not in tree or step[1] in {state for state, _ in level}]
+    last = {state for state, _ in level}
+    leaves = [step for step in steps if step[0] not in tree or step[1] in last]
     ends = leaves or steps  # a step of the tree is a prefix of those from the state that it leads to
     picked = sorted(rng.permutation(len(ends))[:count].tolist())
-    words = tuple(_continued(*ends[i], states, letters, longest, rng) for i in picked)
+    words = tuple(_continued(word, state, states, letters, longest, rng) for word, state in (ends[i] for i in picked))
     prefixes = {word[:end] for word in words for end in range(1, len(word) + 1)}
     return Coverage(words, sum(word in prefixes for word, _ in steps), total)
 

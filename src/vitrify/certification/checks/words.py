@@ -128,9 +128,8 @@ class WordCheck:
             inside, witness = self.oracle.check_inside(weights, self.seed)
             quantities += [Quantity(name, value) for name, value in inside.items()]
         if self.coverage is not None:
-            quantities.append(
-                Quantity(COVERED, self.coverage.taken, self.coverage.total, "<=" if self.coverage.total else None)
-            )
+            taken, total = self.coverage.taken, self.coverage.total
+            quantities.append(Quantity(COVERED, taken, total, None if total is None else "<="))
         if witness is None:
             random = sum(len(words) for words in self.batches[-1].words)
             rate = upper_failure_rate(0, random)
