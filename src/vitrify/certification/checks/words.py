@@ -128,8 +128,8 @@ class WordCheck:
             inside, witness = self.oracle.check_inside(weights, self.seed)
             quantities += [Quantity(name, value) for name, value in inside.items()]
         if self.coverage is not None:
-            taken, total = self.coverage.taken, self.coverage.total
-            quantities.append(Quantity(COVERED, taken, total, None if total is None else "<="))
+            taken, every = self.coverage.taken, self.coverage.total
+            quantities.append(Quantity(COVERED, taken, every, None if every is None else "<="))
         if witness is None:
             random = sum(len(words) for words in self.batches[-1].words)
             rate = upper_failure_rate(0, random)
