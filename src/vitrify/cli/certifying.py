@@ -30,7 +30,9 @@ def certify(
         bool, opt("Find the length up to which each number format is exact.", "--arithmetic")
     ] = False,
     reals: Annotated[bool, opt("Also test all short inputs in real arithmetic, without rounding.", "--reals")] = False,
-    attack: Annotated[int, opt("Also search this many words for the smallest margin.", min=0)] = 0,
+    attack: Annotated[
+        int | None, opt("Search this many words for a wrong answer. Default: what takes about a second.", min=0)
+    ] = None,
     write: Annotated[bool, opt("Write certificate.json into the folder.")] = True,
     seed: Seed = 0,
     as_json: AsJson = False,
