@@ -25,7 +25,7 @@ from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.weights import Weights, has_architecture, has_positions
 
 SLACK = 1e-12  # rounding of a run of the ideal, relative to its largest number
-MAX_ATTACK, ATTACK_WORK = 1_000, 2e9  # words of an attack by default, and multiplications that they may cost
+MAX_ATTACK, ATTACK_WORK = 500, 2e8  # words of an attack by default, and multiplications that they may cost
 IMAGES = 64  # whose robustness radius is worked out
 FLOAT32 = "share of answers that float32 must give too"
 
