@@ -64,8 +64,8 @@ def all_constructions(evidence: Path) -> str:
     del evidence  # contract tests compare what constructions declare with certificates of their networks
     proved = [entry for entry in constructions() if not {"exhaustive", "sampled"} & set(entry.certified)]
     lines = [
-        f"Of {len(constructions())} constructions, {len(proved)} have both links proved for every word up to the maximum "
-        f"length $T$; of these, {sum(entry.certified[1] == 'every length' for entry in proved)} equal their spec at "
+        f"Of {len(constructions())} constructions, {len(proved)} have both links proved for every word up to the "
+        f"maximum length $T$; of these, {sum(entry.certified[1] == 'every length' for entry in proved)} equal their spec at "
         f"every length, {sum(set(entry.certified) == {'every length'} for entry in proved)} with weights that do, too.",
         "",
         "| construction | of | weights = ideal network | ideal network = spec |",
