@@ -173,8 +173,8 @@ class Stretch:
         return np.asarray(total)
 
     def moved(self, matrix: Matrix) -> Floats:
-        """Return by how much the errors can move each output of a matrix."""
-        return np.asarray(self.error @ abs(matrix))
+        """Return by how much the errors can move each output of a matrix, rounded up."""
+        return np.asarray(self.error @ abs(matrix)) * (1 + 2.0**-40)
 
     def empty(self, dims: Ints) -> Bools:
         """Which of some dimensions hold exactly 0 at every position."""
