@@ -18,8 +18,8 @@ def legal(label: SpaceLabel, stretch: Stretch, *, language: bool) -> tuple[Stret
 
     Integers that a language keeps within their range are restricted to it; the note that is returned says so.
     """
-    dims = np.array(label.dims)
-    factors_here = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any()]
+    dims = np.array(label.dims, dtype=np.int64)
+    factors_here = stretch.factors_of(dims)
     if label.kind.tag == "reals":
         return stretch, None
     if not all(factor.finite for factor in factors_here):

@@ -357,6 +357,5 @@ def _added(stretch: Stretch, dims: Ints, written: Written) -> Stretch:
 
 
 def _margin(label: SpaceLabel, stretch: Stretch) -> SpaceMargin:
-    dims = np.array(label.dims)
-    mine = tuple(factor for factor in stretch.factors if np.isin(factor.dims, dims).any())
-    return SpaceMargin(label, mine, stretch.places[:, dims], stretch.error[dims])
+    dims = np.array(label.dims, dtype=np.int64)
+    return SpaceMargin(label, tuple(stretch.factors_of(dims)), stretch.places[:, dims], stretch.error[dims])
