@@ -1,0 +1,43 @@
+"""What is proved of margins is true of float64: built nets with huge and tiny numbers, against exact arithmetic."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from audit_nets import NETS, subject
+from audit_rounding import rounding_contradiction
+from rescaled_nets import rescaled_net
+from vitrify.certification.margins.net import margins
+from vitrify.net.transformer import Transformer
+
+MIN_PROVED = 0.6  # share of the rescaled nets that must still be proved: else the law says little
+WORDS = 2  # random words of each net
+
+
+def outcomes(seeds: range) -> Counter[str]:
+    """Count the nets that are proved, and those that are not; a run that contradicts a proof fails."""
+    names = [name for name in NETS if isinstance(subject(name).weights.architecture, Transformer)]
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        weights = rescaled_net(subject(names[seed % len(names)]).weights, seed)
+        proof = margins(weights)
+        counts["proved" if proof.holds else "not proved"] += 1
+        if proof.holds:
+            net, rng = weights.architecture, np.random.default_rng(seed)
+            lengths = rng.integers(max(1, net.min_length), proof.max_length + 1, size=WORDS)
+            words = [rng.integers(1, len(net.inputs), size=length) for length in lengths]
+            assert rounding_contradiction(weights, proof, words) is None, (names[seed % len(names)], seed)
+    return counts
+
+
+@pytest.mark.long
+def test_huge_and_tiny_numbers_stay_within_the_proved_errors() -> None:
+    assert outcomes(range(135))["proved"] >= MIN_PROVED * 135
+
+
+@pytest.mark.slow
+def test_so_they_do_in_two_thousand_nets() -> None:
+    assert outcomes(range(135, 2135))["proved"] >= MIN_PROVED * 2000
