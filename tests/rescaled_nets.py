@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.arrays import Arrays, Floats
-from vitrify.net.labels import Labels
+from vitrify.net.labels import Labels, SpaceLabel
 from vitrify.net.spaces import Reals
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
@@ -39,7 +39,7 @@ def rescaled_net(weights: Net, seed: int) -> Net:
 def _as_reals(labels: Labels, dim: int) -> Labels:
     """Label every space of a dimension as real numbers."""
 
-    def relabelled(space):  # type: ignore[no-untyped-def]
+    def relabelled(space: SpaceLabel) -> SpaceLabel:
         names = tuple(f"x{i}" for i in range(len(space.dims)))
         return replace(space, kind=Reals(names, -1e300, 1e300)) if dim in space.dims else space
 
@@ -150,7 +150,8 @@ def cancelling_units(weights: Net, rng: np.random.Generator) -> Net:
         return weights
     index, arrays, net = int(rng.choice(blocks)), dict(weights.arrays), weights.architecture
     prefix, by = f"blocks.{index}.mlp.", float(rng.choice(SHIFTS)) / 7
-    written = [d for d in np.flatnonzero(arrays[prefix + "W_out"].any(axis=0)) if _eraser(arrays, index, d) is None]
+    written = np.flatnonzero(arrays[prefix + "W_out"].any(axis=0)).tolist()
+    written = [dim for dim in written if _eraser(arrays, index, dim) is None]
     if not written:
         return weights
     row = np.zeros(net.d_model)

@@ -12,6 +12,7 @@ from audit_rounding import rounding_contradiction
 from rescaled_nets import rescaled_net
 from vitrify.certification.margins.net import margins
 from vitrify.net.transformer import Transformer
+from vitrify.net.weights import has_architecture
 
 MIN_PROVED = 0.6  # share of the rescaled nets that must still be proved: else the law says little
 WORDS = 2  # random words of each net
@@ -19,17 +20,17 @@ WORDS = 2  # random words of each net
 
 def outcomes(seeds: range) -> Counter[str]:
     """Count the nets that are proved, and those that are not; a run that contradicts a proof fails."""
-    names = [name for name in NETS if isinstance(subject(name).weights.architecture, Transformer)]
+    nets = [weights for name in NETS if has_architecture(weights := subject(name).weights, Transformer)]
     counts: Counter[str] = Counter()
     for seed in seeds:
-        weights = rescaled_net(subject(names[seed % len(names)]).weights, seed)
+        weights = rescaled_net(nets[seed % len(nets)], seed)
         proof = margins(weights)
         counts["proved" if proof.holds else "not proved"] += 1
         if proof.holds:
             net, rng = weights.architecture, np.random.default_rng(seed)
             lengths = rng.integers(max(1, net.min_length), proof.max_length + 1, size=WORDS)
             words = [rng.integers(1, len(net.inputs), size=length) for length in lengths]
-            assert rounding_contradiction(weights, proof, words) is None, (names[seed % len(names)], seed)
+            assert rounding_contradiction(weights, proof, words) is None, seed
     return counts
 
 

@@ -17,6 +17,7 @@ from vitrify.certification.margins.net import margins
 from vitrify.certification.margins.rounding import ValuePath
 from vitrify.certification.margins.units import UnitLayer
 from vitrify.certification.precision.formats import Format
+from vitrify.certification.precision.rounding import bounded_stream
 from vitrify.constructions.catalogue import build
 from vitrify.net.architecture import Output
 from vitrify.net.labels import Labels, SpaceLabel
@@ -39,22 +40,17 @@ def test_numbers_that_cancel_are_as_far_off_as_was_proved(step: str) -> None:
         assert proof.error < 0.01  # float64 rounds `LARGE` to multiples of 1e-4
 
 
-def test_a_query_that_rounding_turns_round_is_refused() -> None:
-    proof = margins(ROUNDED_NETS["queries"]())
-    assert "float64 may treat scores" in (proof.reason or "")
-
-
 def no_error(_: Any, *parts: Any, **__: Any) -> Any:
     """Return zeros, one for each column of the matrix that is the second argument."""
     return np.zeros(parts[1].shape[1])
 
 
-def exact_pads(*given: Any, real: Any = margin_net.bounded_stream) -> Any:
+def exact_pads(*given: Any, real: Any = bounded_stream) -> Any:
     return [(x, 0 * error) for x, error in real(*given)]
 
 
-def nothing_written(layer: UnitLayer, size: Any, lost: Any, terms: Any, weight: Any, dims: Any) -> Any:
-    return np.zeros(len(dims))
+def nothing_written(*given: Any) -> Any:
+    return np.zeros(len(given[-1]))
 
 
 Forgetful = tuple[Any, str, Callable[..., Any], str]
@@ -63,8 +59,8 @@ FORGETFUL_PROVERS: dict[str, Forgetful] = {  # what is forgotten, by what, and t
     "values and outputs": (ValuePath, "error", lambda path, *_, **__: np.zeros(len(path.terms)), "values"),
     "means": (ValuePath, "_mixed", lambda *_: 0.0, "shared_values"),
     "queries": (Format, "linear", no_error, "queries"),
-    "additions": (margin_net._MarginRun, "_summed", lambda _, before, after, dims: after, "residual"),
-    "sums of units": (UnitLayer, "rounded", lambda layer, stretch, units, _: np.zeros(len(units)), "units"),
+    "additions": (margin_net._MarginRun, "_summed", lambda *given: given[2], "residual"),
+    "sums of units": (UnitLayer, "rounded", lambda *given: np.zeros(len(given[2])), "units"),
     "what units write": (UnitLayer, "written_error", nothing_written, "written"),
     "what is left": (UnitLayer, "leaves", lambda *_: 0.0, "erased"),
     "pads": (margin_net, "bounded_stream", exact_pads, "pads"),
@@ -135,6 +131,8 @@ def test_positions_far_from_zero_make_a_proof_weaker() -> None:
     shifted["pos_embed.W_pos"][:, dim] += 1e10
     for letter in "QKV":
         prefix = "blocks.0.attn."
-        shifted[prefix + f"b_{letter}"] = shifted[prefix + f"b_{letter}"] - 1e10 * shifted[prefix + f"W_{letter}"][:, dim]
+        shifted[prefix + f"b_{letter}"] = (
+            shifted[prefix + f"b_{letter}"] - 1e10 * shifted[prefix + f"W_{letter}"][:, dim]
+        )
     near, far = margins(weights), margins(replace(weights, arrays=shifted))
     assert far.heads[-1].noise > 1e3 * near.heads[-1].noise

@@ -21,6 +21,7 @@ from vitrify.certification.margins import legal as margin_legal
 from vitrify.certification.margins import net as margins
 from vitrify.certification.margins import units as margin_units
 from vitrify.certification.margins.net import proof_of
+from vitrify.certification.margins.rounding import leaked_weight
 from vitrify.certification.margins.values import Stretch
 from vitrify.certification.mutation_test import Mutant
 from vitrify.errors import FolderError
@@ -149,7 +150,7 @@ def one_less(found: Any) -> None:
         wins[at[1:][-1:]] = False
 
 
-def one_key_leaks(name: str, scores: Any, *more: Any, real: Any = margin_heads.leaked_weight) -> tuple[float, float]:
+def one_key_leaks(name: str, scores: Any, *more: Any, real: Any = leaked_weight) -> tuple[float, float]:
     leak, uneven = real(name, scores, *more)
     return leak / max(1, scores.count - 1), uneven
 

@@ -197,8 +197,8 @@ def _compare(
     single = owned == np.maximum.reduceat(owner, first)
     harmless = single | ((says_low == np.maximum.reduceat(says, first)) & (says_low >= 0))
     candidates = int(group[winning - 1]) + 1
-    last = np.append(first[1:], len(value))[:candidates] - 1
-    selection.apart = max(selection.apart, float((value[first[:candidates]] - value[last]).max()))
+    lowest = value[np.append(first[1:], len(value))[:candidates] - 1]
+    selection.apart = max(selection.apart, float((value[first[:candidates]] - lowest).max()))
     selection.shared = selection.shared or not bool(single[:candidates].all())
     selection.ties = selection.ties or not bool(harmless[:candidates].all())
     selection.gap = min(selection.gap, _least(value[first], owned, single, candidates))
