@@ -13,7 +13,7 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints, Matrix
 from vitrify.certification.margins import values
-from vitrify.certification.margins.values import Stretch, Undecided, ValueFactor, distinct, reads, rows_of
+from vitrify.certification.margins.values import ROUNDED_UP, Stretch, Undecided, ValueFactor, distinct, reads, rows_of
 from vitrify.certification.precision.formats import Format, each, uneven
 from vitrify.net.sparse import dense, is_sparse
 
@@ -142,7 +142,7 @@ def table(
         passed = by @ np.abs(into[:, active] @ outward[active]) if active.any() else 0.0
         passed = passed + fresh[active] @ np.abs(outward[active])
         left = 2 * noise[unsure] @ np.abs(outward[unsure]) if unsure.any() else 0.0
-        error = np.maximum(error, passed + left)
+        error = np.maximum(error, (passed + left) * ROUNDED_UP)
     post = np.maximum(before + noise, 0.0)
     size, lost, terms = (
         (part @ weight).max(axis=0)

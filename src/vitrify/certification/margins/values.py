@@ -21,6 +21,7 @@ MAX_NUMBERS = 1 << 22  # numbers in one table of vectors
 MAX_ENTRIES = 1 << 25  # of a matrix that is written out
 MANY = 32  # dimensions from which a one-hot is not written out
 ROUNDOFF = 2.0**-53
+ROUNDED_UP = 1 + 2.0**-40  # factor on sums of errors, which float64 rounds itself
 
 
 class Undecided(Exception):
@@ -190,7 +191,7 @@ class Stretch:
 
     def moved(self, matrix: Matrix) -> Floats:
         """Return by how much the errors can move each output of a matrix, rounded up."""
-        return np.asarray(self.error @ abs(matrix)) * (1 + 2.0**-40)
+        return np.asarray(self.error @ abs(matrix)) * ROUNDED_UP
 
     def empty(self, dims: Ints) -> Bools:
         """Which of some dimensions hold exactly 0 at every position."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitrify.arrays import Array, Floats, Matrix
-from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided
+from vitrify.certification.margins.values import ROUNDED_UP, ROUNDOFF, Stretch, Undecided
 from vitrify.net.sparse import is_sparse
 
 MAX_SHARE_OF_LARGEST = 0.25  # sums may be in any order, and scores are subtracted from each other
@@ -38,7 +38,7 @@ class Format:
 
     def gamma(self, steps: ArrayLike) -> Array:
         """Return the largest relative error of `steps` roundings, one after the other, in a run and in the analysis."""
-        once = np.expm1(np.multiply(steps, np.log1p(self.roundoff)) * (1 + 2.0**-40))
+        once = np.expm1(np.multiply(steps, np.log1p(self.roundoff)) * ROUNDED_UP)
         return once * (1 + ROUNDOFF / self.roundoff)
 
     def stored(self, numbers: ArrayLike) -> Floats:
