@@ -279,8 +279,8 @@ class _MarginRun:
             return after
         if label.kind.tag != "reals":
             raise reason
-        low, high, error = within(before, layer, units, dims)
-        return after.holding([ValueFactor.box(label.name, dims, low, high)], np.array(dims), error)
+        low, high, passed, rounded = within(before, layer, units, dims)
+        return after.holding([ValueFactor.box(label.name, dims, low, high)], np.array(dims), passed + rounded)
 
     def _split(
         self, label: SpaceLabel, before: Stretch, after: Stretch, layer: UnitLayer, spent: Bools, split: list[list[int]]

@@ -172,12 +172,16 @@ def one_by_one(
         near = np.round(points, DECIMALS)
         parts.append(distinct(near))
         error = error + passed + np.abs(near - points).max()
-    error = error + within(stretch, layer, units, [dim])[2]  # the groups are added up, too
+    error = error + within(stretch, layer, units, [dim])[3]  # the groups are added up, too
     return values.sums(parts, 1, most=most), error
 
 
-def within(stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int]) -> tuple[Floats, Floats, Floats]:
-    r"""Bounds on what many units write, without going through combinations: least, most, error by dimension.
+def within(
+    stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    r"""Bounds on what many units write, without going through combinations, by dimension.
+
+    These are the least and the most, the error that the units pass on, and the rounding of their sums.
 
     A unit that one value of a factor must switch on excludes the units that another value must switch on, so of such
     units only the worst value counts.
@@ -198,14 +202,13 @@ def within(stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int])
     need = np.stack(needed, axis=1) if needed else np.zeros((len(units), 0), dtype=np.int64)
     outward = rows_of(layer.w_out, units)[:, list(dims)]
     weight = abs(outward)
-    error = _at_most(weight, np.where(can, noise, 0.0), need)
+    passed = _at_most(weight, np.where(can, noise, 0.0), need)
     post = np.where(can, np.maximum(top, 0.0) + noise, 0.0)
     reach = _at_most(weight, post, need)
     constant = layer.b_out[list(dims)]
     lost = _at_most(layer.arithmetic.lost(outward), post, need)
     terms = _at_most(each(outward, lambda w: (w != 0).astype(float)), can.astype(float), need)
-    error = error + layer.written_error(reach, lost, terms, outward, dims)
-    return constant - reach, constant + reach, error
+    return constant - reach, constant + reach, passed, layer.written_error(reach, lost, terms, outward, dims)
 
 
 def _best(factor: ValueFactor, rows: Matrix) -> tuple[Floats, Floats, Ints]:
