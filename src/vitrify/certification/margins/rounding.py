@@ -15,7 +15,7 @@ import numpy as np
 
 from vitrify.arrays import Arrays, Bools, Floats, Ints, Matrix
 from vitrify.certification.margins.scores import Scores
-from vitrify.certification.margins.values import Stretch, Undecided
+from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided
 from vitrify.certification.precision.formats import Format, column_sums, each, uneven
 from vitrify.net.sparse import dense
 
@@ -41,7 +41,6 @@ class ValuePath:
         columns = [np.asarray(dense(all_heads[place][:, dims])) for place in range(all_heads.shape[0])]
         odd, low = (np.max(flags, axis=0) for flags in zip(*map(uneven, columns), strict=True))
         terms = np.sum([column_sums(each(c, lambda w: (w != 0).astype(float))) for c in columns], axis=0)
-        terms = terms + (terms > 1)  # the analysis multiplies W_V by W_O first
         return cls(arithmetic, part["W_V"], part["b_V"], np.asarray(dense(part["W_O"][:, dims])), terms, (odd, low))
 
     def error(self, scores: Scores, leak: float, *, shared: bool, span: float = 0.0) -> Floats:
@@ -55,7 +54,9 @@ class ValuePath:
         z = value_error * (1 + mixed + 2 * leak) + mixed * held + (mixed > 0) * count * fmt.least * (1 + held)
         size, lost = (held + z) @ np.abs(self.w_o), (held + z) @ fmt.lost(self.w_o)
         fmt.fits(size, "outputs of heads")
-        return np.asarray(z @ np.abs(self.w_o) + lost + fmt.summed(size + lost, self.terms, self.products))
+        rounded = fmt.summed(size + lost, self.terms, self.products)
+        rounded = rounded + (self.terms > 1) * 2 * ROUNDOFF * size  # the analysis multiplies W_V by W_O first
+        return np.asarray(z @ np.abs(self.w_o) + lost + rounded)
 
     def _mixed(self, scores: Scores, leak: float, shared: bool, span: float) -> float:
         """Return the relative error of a mean of values."""

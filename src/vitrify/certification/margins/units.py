@@ -13,7 +13,16 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints, Matrix
 from vitrify.certification.margins import values
-from vitrify.certification.margins.values import ROUNDED_UP, Stretch, Undecided, ValueFactor, distinct, reads, rows_of
+from vitrify.certification.margins.values import (
+    ROUNDED_UP,
+    ROUNDOFF,
+    Stretch,
+    Undecided,
+    ValueFactor,
+    distinct,
+    reads,
+    rows_of,
+)
 from vitrify.certification.precision.formats import Format, each, uneven
 from vitrify.net.sparse import dense, is_sparse
 
@@ -63,8 +72,9 @@ class UnitLayer:
         """Return the residue in a dimension that a unit erases: the unit, its bias, and the sum are rounded."""
         fmt, (low, high) = self.arithmetic, stretch.bounds()
         size = 2 * max(abs(low[dim]), abs(high[dim])) + 2 * abs(least) + abs(float(self.b_out[dim]))
-        terms = _nonzeros(self._out_columns[:, [dim]], axis=0)[0] + len(stretch.factors) + 4
-        return float(fmt.gamma(terms) * size + 2 * fmt.lost(np.array([least]))[0])
+        terms = _nonzeros(self._out_columns[:, [dim]], axis=0)[0] + 4
+        relative = fmt.gamma(terms) + 2 * ROUNDOFF * len(stretch.factors)  # the analysis adds up the bounds of factors
+        return float(relative * size + 2 * fmt.lost(np.array([least]))[0])
 
     def written_error(
         self, size: Floats | float, lost: Floats | float, terms: Floats | float, weight: Matrix, dims: Sequence[int]
