@@ -23,7 +23,7 @@ from vitrify.certification.margins.values import (
     reads,
     rows_of,
 )
-from vitrify.certification.precision.formats import Format, each, uneven
+from vitrify.certification.precision.formats import FLOAT64, Format, each, uneven
 from vitrify.net.sparse import dense, is_sparse
 
 DECIMALS = 12  # of the sums of some units; numbers that differ by less are one
@@ -39,7 +39,7 @@ class UnitLayer:
         b_in: Floats,
         w_out: Matrix,
         b_out: Floats,
-        arithmetic: Format,
+        arithmetic: Format = FLOAT64,
         erased: frozenset[int] = frozenset(),
     ) -> None:
         self.w_in, self.b_in, self.w_out, self.b_out = w_in, b_in, w_out, b_out
