@@ -222,7 +222,7 @@ def test_show_says_how_a_shape_is_certified() -> None:
     assert answer("show", "memory")["unproved"] == "may have no margin"
     shown = vitrify("show", "elman").stdout
     assert "exhaustive: all short inputs" in shown
-    assert "proofs of margins are for transformers" in shown
+    assert "margins are proved only for transformers" in shown
     assert "ReLU" in shown
     assert "exhaustive: all short inputs" in vitrify("show", "any_automaton_runs_in_log").stdout
 
