@@ -177,7 +177,7 @@ def show_entries(
     claim = find(name)
     parts = {word: claim.section(word) for word in SECTIONS if claim.section(word)}
     claim_id, standing, method = _fields(claim).values()
-    certified = f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'not about answers of nets')}"
+    certified = f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'about losses')}"
     cells = [
         ("claim", claim.title),
         *((SECTIONS[word], text) for word, text in parts.items()),
@@ -308,7 +308,7 @@ def atlas(
     only: Annotated[
         list[str] | None, opt("Only this claim; repeatable.", metavar="NAME", autocompletion=CLAIM_NAMES)
     ] = None,
-    every: Annotated[bool, opt("Train networks; by default claims about training show recorded evidence.", "--all")] = False,
+    every: Annotated[bool, opt("Train networks too. Default: recorded evidence of trainings.", "--all")] = False,
     folder: EvidenceFolder = None,
     opens: Open = False,
     as_json: AsJson = False,
