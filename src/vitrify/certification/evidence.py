@@ -6,7 +6,8 @@
       quantities    sizes and errors: declared by a formula or a tolerance, and measured
       criteria      thresholds on values measured once per seed, each with its own verdict
       witness       one concrete case that fails
-      proof         what was proved for all words at once (`margins/`)
+      links         how far the two links between stored weights and spec are established
+      proof         the margins that were proved for all words at once (`margins/`)
       figure        the data that the claim's figure is drawn from
       parts         the evidence of each subject, by name
 
@@ -124,6 +125,43 @@ class Domain(JsonData):
         return self.method.value if self.arithmetic == "float64" else f"{self.method.value} in {self.arithmetic}"
 
 
+class Scope(StrEnum):
+    """The words for which a link between a network and its spec is established, the strongest first."""
+
+    EVERY_LENGTH = "every length"  # proved for every word of every length
+    MAX_LENGTH = "to T"  # proved for every word up to the maximum length
+    EXHAUSTIVE = "exhaustive"  # tested on every word up to some length, and on samples
+    SAMPLED = "sampled"  # tested on samples
+
+    @property
+    def proved(self) -> bool:
+        return self in (Scope.EVERY_LENGTH, Scope.MAX_LENGTH)
+
+
+@dataclass(frozen=True)
+class Link(JsonData):
+    """One of the two links between stored weights and a spec, and the words for which it is established.
+
+    - The link `weights`: the stored weights compute their *ideal*, the same network with heads that select exactly and
+      units that are exact.
+    - The link `spec`: the ideal computes the spec.
+
+    `longest` is the length up to which every word is covered, None where it is every length or none. `lemma` names the
+    proof, `instances` what was checked for it, and `reason` says why there is no proof.
+    """
+
+    name: Literal["weights", "spec"]
+    scope: Scope
+    longest: int | None = None
+    lemma: str = ""
+    instances: JsonMapping = field(default_factory=dict)
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scope", Scope(self.scope))
+        self._normalize("longest", "instances")
+
+
 @dataclass(frozen=True)
 class Quantity(JsonData):
     """A measured value and, where a `relation` is given, what it must be: equal to, at most or at least `declared`."""
@@ -239,6 +277,7 @@ class Evidence(JsonData):
     seed: int | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
     proof: JsonMapping | None = None
     figure: JsonMapping = field(default_factory=dict)
     parts: Mapping[str, Evidence] = field(default_factory=dict)
@@ -249,7 +288,7 @@ class Evidence(JsonData):
         object.__setattr__(self, "seconds", round(self.seconds, 3))
         for name in ("witness", "proof"):
             object.__setattr__(self, name, getattr(self, name) or None)
-        for name in ("domains", "quantities", "criteria", "notes"):
+        for name in ("domains", "quantities", "criteria", "notes", "links"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @classmethod
@@ -270,10 +309,15 @@ class Evidence(JsonData):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Return the methods of all parts: those of the domains, and `proved` where a proof holds."""
+        """Return the methods of all parts: those of the domains, and `proved` where both links are."""
         keys = [domain.key for domain in self.domains]
-        keys += [Method.PROVED.value] if self.proof is not None and self.proof.get("holds") else []
+        keys += [Method.PROVED.value] if self.headline is not None and self.headline.scope.proved else []
         return tuple(dict.fromkeys([*keys, *(key for part in self.parts.values() for key in part.methods)]))
+
+    @property
+    def headline(self) -> Link | None:
+        """The weaker of the two links; None where no network was compared with a spec."""
+        return max(self.links, key=lambda link: tuple(Scope).index(link.scope), default=None)
 
     @property
     def figures(self) -> dict[str, JsonMapping]:
@@ -329,14 +373,27 @@ class Evidence(JsonData):
             ]
             pieces.append(table(["criterion", "at least", "at most", "mean", "seeds", "verdict"], judged, "quantities"))
         if self.proof is not None:
-            pieces.append(folded("proved for all words at once", facts(self.proof)))
+            pieces.append(folded("margins, for all words at once", facts(self.proof)))
         if self.notes:
             pieces.append(folded("notes", tag("ul", *(tag("li", note) for note in self.notes)), unfolded=True))
         pieces += [folded(name, part._repr_html_()) for name, part in self.parts.items()]
         return card(tag("span", badge(self.verdict), f" {', '.join(words)}"), *pieces)
 
 
-_LISTS: dict[str, type[JsonData]] = {"domains": Domain, "quantities": Quantity, "criteria": Criterion}
+_LISTS: dict[str, type[JsonData]] = {"domains": Domain, "quantities": Quantity, "criteria": Criterion, "links": Link}
+
+
+def tested_links(domains: Sequence[Domain]) -> tuple[Link, ...]:
+    """Return both links as runs establish them: a run compares the stored weights with the spec.
+
+    >>> runs = Domain("words", "exhaustive", 7, 0, 2), Domain("random words", "sampled", 1, 9, 9)
+    >>> [(link.name, link.scope.value, link.longest) for link in tested_links(runs)]
+    [('weights', 'exhaustive', 2), ('spec', 'exhaustive', 2)]
+    """
+    runs = [run for run in domains if run.arithmetic == "float64"]
+    complete = max((run.longest or 0 for run in runs if run.method is Method.EXHAUSTIVE), default=None)
+    scope = Scope.SAMPLED if complete is None else Scope.EXHAUSTIVE
+    return (Link("weights", scope, complete), Link("spec", scope, complete)) if runs else ()
 
 
 def quantities(declared: JsonMapping, measured: JsonMapping, relation: Relation = "=") -> tuple[Quantity, ...]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from vitrify.errors import InputError
 from vitrify.files import write_text
@@ -46,6 +46,16 @@ class Language(Protocol):
         """Return a random word; it may be infinite."""
 
 
+class PrefixStates(NamedTuple):
+    """States of a spec: words that lead to equal states have equal answers, now and after every continuation.
+
+    `step` returns the state after one more symbol, or None if the word then is no prefix of the language.
+    """
+
+    start: Hashable
+    step: Callable[[Any, str], Hashable | None]
+
+
 @dataclass(frozen=True)
 class Meaning:
     """The reference semantics of a spec: the answer expected of a network after every prefix of a word.
@@ -56,6 +66,7 @@ class Meaning:
     - `after`: maps a word of length $T$ to its $T + 1$ answers, None where no answer is expected.
     - `language`: the words to test; None if every sequence of `inputs` is one.
     - `accepting`: the answers that accept a word.
+    - `states`: states that determine all later answers, from which equivalence is decided; None if there are none.
     """
 
     answer: Literal["symbol", "set", "distribution", "number"]
@@ -64,6 +75,7 @@ class Meaning:
     after: Callable[[Sequence[str]], Sequence[Answer]]
     language: Language | None = None
     accepting: tuple[str, ...] = ()
+    states: PrefixStates | None = None
 
 
 def at_every_prefix(answer: Callable[[Sequence[str]], Answer]) -> Callable[[Sequence[str]], list[Answer]]:

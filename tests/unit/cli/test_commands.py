@@ -380,7 +380,7 @@ def test_cascades_are_built_or_refused_by_the_command_line(tmp_path: Path) -> No
     assert not (tmp_path / "s5").exists()
     done = vitrify("build", EXAMPLES / "abba.regex", "-o", tmp_path / "grid", "--construction", "gridworld")
     assert done.returncode == 2
-    assert "this automaton is none" in done.stderr
+    assert "this automaton is not one" in done.stderr
 
 
 @pytest.mark.long

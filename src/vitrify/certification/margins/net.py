@@ -218,7 +218,8 @@ class _MarginRun:
             alone = selection is None or not np.isfinite(selection.gap)  # no other key is ever there
             gap = None if selection is None or alone else selection.gap
             kappa = None if gap is None else scores.largest / gap
-            self.heads.append(HeadMargin(name, index, place, attends, gap, kappa, scores.delta, written.leak))
+            about = (attends, gap, kappa, scores.delta, written.leak, scores.fixed)
+            self.heads.append(HeadMargin(name, index, place, *about))
         return dims, written
 
     # ---- the MLP

@@ -20,7 +20,7 @@ from vitrify.errors import InputError
 from vitrify.spec.automata.checks import Triple, named_problems, table_problems
 from vitrify.spec.formats.text import refuse_any, refuse_suffix
 from vitrify.spec.graphs import reached
-from vitrify.spec.kinds import Kind, Meaning, Spec
+from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -172,8 +172,9 @@ class Automaton(Spec):
 
     def meanings(self) -> dict[str, Meaning]:
         """Return the expected outputs: the state after every letter; for nets that classify words, the last state."""
-        states = Meaning("symbol", self.alphabet, self.states, self.run, accepting=self.accepting_states)
-        last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1))
+        steps = PrefixStates(self.initial, lambda state, letter: self.transitions[state][self._letter_number[letter]])
+        states = Meaning("symbol", self.alphabet, self.states, self.run, None, self.accepting_states, steps)
+        last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1), states=None)
         return {"recognizer": states, "class": last}
 
     def ids(self, word: Sequence[str]) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from vitrify.spec.formats.headed import Header
 from vitrify.spec.formats.text import lines_of, refuse_any
-from vitrify.spec.kinds import Kind, Meaning, Spec, at_every_prefix, prefixes_by_length
+from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec, at_every_prefix, prefixes_by_length
 from vitrify.spec.ngrams.model import BEGIN, END
 
 HEADER = ("brackets", "depth", "length")
@@ -86,7 +86,8 @@ class Dyck(Spec):
 
     def meanings(self) -> dict[str, Meaning]:
         """Return two tasks: the set of brackets that may come next, and whether a word is in the language."""
-        brackets = Meaning("set", self.vocabulary, (*self.vocabulary, END), at_every_prefix(self.next_words), self)
+        states, after = PrefixStates((), self._stack_after), at_every_prefix(self.next_words)
+        brackets = Meaning("set", self.vocabulary, (*self.vocabulary, END), after, self, states=states)
         member = Meaning("symbol", self.vocabulary, ANSWERS, lambda w: (ANSWERS[self.holds(w)],) * (len(w) + 1))
         return {"next": brackets, "class": member}
 
@@ -101,15 +102,16 @@ class Dyck(Spec):
 
     def stack(self, words: Sequence[str]) -> tuple[str, ...] | None:
         """Return the brackets that must still close, the next one last; None after an illegal prefix."""
-        waiting: list[str] = []
+        waiting: tuple[str, ...] | None = ()
         for word in words:
-            if word in self._closing:
-                waiting.append(self._closing[word])
-                if len(waiting) > self.depth:
-                    return None
-            elif not waiting or waiting.pop() != word:
-                return None
-        return tuple(waiting)
+            waiting = None if waiting is None else self._stack_after(waiting, word)
+        return waiting
+
+    def _stack_after(self, waiting: tuple[str, ...], bracket: str) -> tuple[str, ...] | None:
+        """Return the stack after one more bracket; None if that is illegal."""
+        if bracket in self._closing:
+            return (*waiting, self._closing[bracket]) if len(waiting) < self.depth else None
+        return waiting[:-1] if waiting and waiting[-1] == bracket else None
 
     def holds(self, words: Sequence[str]) -> bool:
         """Return True if a word is in the language."""

@@ -24,7 +24,7 @@ import numpy as np
 from vitrify.errors import InputError, Problem, SpecError, SpecWarning
 from vitrify.files import write_bytes
 from vitrify.spec.formats.text import refuse_any
-from vitrify.spec.kinds import Kind, Meaning, Spec, at_every_prefix
+from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec, at_every_prefix
 from vitrify.spec.ngrams import trie
 from vitrify.spec.ngrams.arpa import Listing, read_arpa
 from vitrify.spec.ngrams.kneser_ney import fit_levels
@@ -237,7 +237,10 @@ class NGramModel(Spec):
         def next_probs(history: Sequence[str]) -> dict[str, float]:
             return after_context(tuple(history[max(0, len(history) - self.order + 1) :]))
 
-        return {"lm": Meaning("distribution", self.readable, self.predicted, at_every_prefix(next_probs))}
+        width = self.order - 1
+        states = PrefixStates((), lambda last, word: (*last, word)[-width:] if width else ())
+        after = at_every_prefix(next_probs)
+        return {"lm": Meaning("distribution", self.readable, self.predicted, after, states=states)}
 
     def log_prob(self, history: Sequence[str], word: str) -> float:
         """Return the natural log-probability of a word after `<s>` and the words of a history."""

@@ -1,0 +1,203 @@
+r"""The ideal of a causal transformer as a machine: what its heads can still select from the letters read so far.
+
+| head | memory |
+| --- | --- |
+| reads a fixed distance $h$ back, or a window of $w$ positions with fixed weights | the last $h$ (or $w - 1$) values |
+| selects by contents, the last or first of equal keys | each key once, with its value, in the order of preference |
+| selects by contents, any of equal keys | each key with its value; keys that tie must have the same value |
+| averages over all positions, with weights that only the positions set | the sum of the values |
+
+A machine that never reads positions except in scores, and does not average, is the same at every length. What the
+letters of `ideal.py` assume of scores is checked whenever a query or a key occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vitrify.arrays import Floats
+from vitrify.certification.equivalence.ideal import EQUAL, HeadRule, Ideal
+from vitrify.certification.margins.values import Undecided
+from vitrify.net.attention import weigh
+
+GRID = 1e-9  # ideal values nearer to each other than this are the same
+MIXED = "a head whose scores depend on contents and positions together is not followed"
+
+
+class Entry(NamedTuple):
+    """A key that a head may select later: its contents, and the value that it then writes."""
+
+    key: Floats
+    value: Floats
+    number: tuple[int, int]  # of the key and of the value
+
+
+class Memory(NamedTuple):
+    """The number of letters read, and what each head remembers."""
+
+    length: int
+    heads: tuple[tuple[Entry, ...], ...]
+
+
+class AttentionMachine:
+    """The ideal of a causal transformer, letter by letter."""
+
+    def __init__(self, ideal: Ideal) -> None:
+        if any(rule.head.mask not in ("causal", "strict") for rule in ideal.rules):
+            raise Undecided("a head that sees later positions is no machine that reads letter by letter")
+        self.ideal = ideal
+        self.longest = None if ideal.period else ideal.longest
+        self._numbers: dict[bytes, int] = {}
+
+    def start(self) -> tuple[Memory, Floats]:
+        return Memory(0, tuple(() for _ in self.ideal.rules)), self.ideal.first_logits
+
+    def steps(self, memories: Sequence[Memory], tokens: Sequence[int]) -> tuple[list[Memory], Floats]:
+        pairs = [self._step(memory, token) for memory, token in zip(memories, tokens, strict=True)]
+        return [memory for memory, _ in pairs], np.stack([logits for _, logits in pairs])
+
+    def key(self, memory: Memory) -> Hashable:
+        time = memory.length if self.ideal.period is None else memory.length % self.ideal.period
+        return time, tuple(tuple(entry.number for entry in entries) for entries in memory.heads)
+
+    def _step(self, memory: Memory, token: int) -> tuple[Memory, Floats]:
+        at = memory.length if self.ideal.period is None else memory.length % self.ideal.period
+        x, remembered = self.ideal.embedded(token), list[tuple[Entry, ...]]()
+        for index, block in enumerate(self.ideal.blocks):
+            written = np.zeros_like(x)
+            for head in block.heads:
+                entries, value = self._read(head, x, memory, len(remembered), at)
+                remembered.append(entries)
+                written = written + value
+            x = self.ideal.after_units(index, x + written, at)
+        return Memory(memory.length + 1, tuple(remembered)), self.ideal.logits(x, at)
+
+    def _read(
+        self, head: HeadRule, x: Floats, memory: Memory, number: int, at: int
+    ) -> tuple[tuple[Entry, ...], Floats]:
+        """Return what a head remembers with the new letter, and what it reads."""
+        key, value, query = x @ head.k, x @ head.v + head.v_places[at] + head.b_v, x @ head.q
+        entry = Entry(key, value, (self._number(key), self._number(value)))
+        before = memory.heads[number]
+        if head.head.window == 1 and head.head.mask == "causal":
+            return (), value
+        if head.window is not None or head.back is not None:
+            if not head.fixed:
+                raise Undecided(MIXED)
+            return self._by_distance(head, before, entry, query, memory.length)
+        if head.averages:
+            return self._averaged(head, before, entry, query, memory.length)
+        if head.prefers == "position":
+            raise Undecided(MIXED)
+        after = self._remembered(head, before, entry)
+        visible = after if head.head.mask == "causal" else before
+        return after, self._selected(head, visible, query)
+
+    def _averaged(
+        self, head: HeadRule, before: tuple[Entry, ...], entry: Entry, query: Floats, length: int
+    ) -> tuple[tuple[Entry, ...], Floats]:
+        """Add a value to the sum, and return the mean with the weights of this position."""
+        if not head.separate(entry.key[None], query):
+            raise Undecided("an average whose weights depend on contents is not followed")
+        total = entry.value + before[0].value if before else entry.value
+        after = (Entry(entry.key, total, (0, self._number(total))),)
+        count = length + (head.head.mask == "causal")
+        shown = (after if head.head.mask == "causal" else before)[:1]
+        letter = head.place[length, 0] + entry.key @ (query + head.q_places[length]) + query @ head.k_places[0]
+        scores = np.append(head.pad_scores(query)[length], np.full(count, letter))
+        weight = weigh(head.head, scores[None], np.ones((1, len(scores)), dtype=bool))[0]
+        mean = weight[: len(head.pad_keys)] @ head.pad_values
+        return after, mean + weight[-1] * shown[0].value if shown else mean
+
+    def _number(self, vector: Floats) -> int:
+        grid = np.round(vector / GRID)
+        return self._numbers.setdefault((grid + 0.0).tobytes(), len(self._numbers))
+
+    def _by_distance(
+        self, head: HeadRule, before: tuple[Entry, ...], entry: Entry, query: Floats, length: int
+    ) -> tuple[tuple[Entry, ...], Floats]:
+        """Read a fixed distance back, or a window with weights that depend on distances alone."""
+        entries = (*before, entry)
+        reach = head.head.window if head.window is not None else head.back
+        assert reach is not None
+        if head.window is None:
+            keep = entries[-reach:] if reach else ()
+            return keep, entries[-1 - reach].value if length >= reach else self._pad_value(head, query, length)
+        if head.head.mask == "strict":
+            raise Undecided("a window that leaves out its own position is not followed")
+        entries = entries[-head.window :]
+        pads = len(head.pad_keys)
+        shown = max(0, head.window - 1 - length)  # pads in the window
+        keys = np.vstack([head.pad_keys[max(0, pads - shown) :], *(each.key for each in entries)])
+        values = np.vstack([head.pad_values[max(0, pads - shown) :], *(each.value for each in entries)])
+        missing = len(keys) - len(entries)
+        row = min(length, len(head.q_places) - 1)
+        keys[missing:] += head.k_places[row]
+        distance = np.arange(len(keys))[::-1]
+        assert head.bias is not None
+        scores = keys @ (query + head.q_places[row]) + head.bias[distance]
+        weight = weigh(head.head, scores[None], np.ones((1, len(keys)), dtype=bool))[0]
+        return entries[1 - head.window :], weight @ values
+
+    def _remembered(self, head: HeadRule, before: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
+        """Return the keys that can still be selected, the preferred one of each contents, the newest last."""
+        if head.prefers == "first":
+            kept = before if any(old.number[0] == entry.number[0] for old in before) else (*before, entry)
+        elif head.prefers == "last":
+            kept = (*(old for old in before if old.number[0] != entry.number[0]), entry)
+        else:
+            kept = tuple(sorted({old.number: old for old in (*before, entry)}.values(), key=lambda old: old.number))
+        keys = np.stack([old.key for old in kept])
+        if not head.constant_query or len(kept) < 2 or not head.separate(keys, np.zeros(keys.shape[1])):
+            return kept
+        levels, slack = keys @ head.q_places[0], EQUAL * head.size
+        reach = levels.max() - head.range - slack  # below it, no position makes up for the contents
+        kept = tuple(old for old, level in zip(kept, levels, strict=True) if level >= reach)
+        if head.prefers == "any" or np.ptp(levels[levels >= reach]) > slack:
+            return kept
+        return kept[-1:] if head.prefers == "last" else kept[:1]
+
+    def _selected(self, head: HeadRule, entries: tuple[Entry, ...], query: Floats) -> Floats:
+        """Return the value of the key with the best score, a letter's or a pad's, whatever the positions are."""
+        slack = EQUAL * head.size
+        pads = head.pad_scores(query)
+        best_pad = pads.max(axis=1)
+        if not entries:
+            return self._agreed(head.pad_values[np.any(pads >= best_pad[:, None] - slack, axis=0)])
+        keys = np.stack([entry.key for entry in entries])
+        if not head.separate(keys, query):
+            raise Undecided(MIXED)
+        levels = head.levels(keys, query)
+        top = levels.max()
+        ahead = levels >= top - slack
+        below = levels[~ahead]
+        if len(below) and top - below.max() <= head.range + slack:
+            raise Undecided("positions may outweigh contents in the scores of a head")
+        there = head.seen.any(axis=1)
+        low, high = (top + head.low)[there], (top + head.high)[there]
+        winners = [entry for entry, on_top in zip(entries, ahead, strict=True) if on_top]
+        chosen = winners if head.prefers == "any" else [winners[-1 if head.prefers == "last" else 0]]
+        if (best_pad[there] < low - slack).all():
+            return self._agreed(np.stack([entry.value for entry in chosen]))
+        if (best_pad[there] > high + slack).all():
+            return self._agreed(head.pad_values[np.any(pads >= best_pad[:, None] - slack, axis=0)])
+        return self._agreed(np.vstack([*(entry.value for entry in winners), head.pad_values]))
+
+    def _pad_value(self, head: HeadRule, query: Floats, length: int) -> Floats:
+        """Return the value of the pads where no letter is far enough back: they must win, and agree."""
+        row = min(length, len(head.q_places) - 1)
+        scores = head.pad_scores(query)[row]
+        best = scores >= scores.max() - EQUAL * head.size
+        letters = (head.place[row] + query @ head.k_places[0])[head.seen[row]]
+        if len(letters) and letters.max() >= scores.max() - EQUAL * head.size:
+            raise Undecided("a letter may win where only pads are far enough back")
+        return self._agreed(head.pad_values[best])
+
+    def _agreed(self, values: Floats) -> Floats:
+        """Return the one value of several keys that share the weight; `Undecided` where they differ."""
+        if np.ptp(values, axis=0).max(initial=0.0) > GRID:
+            raise Undecided("keys of different values share the weight of a head")
+        return np.asarray(values[0])

@@ -1,0 +1,188 @@
+r"""Lemmas: proofs that the ideal of a network computes its spec, for every word up to a length or of every length.
+
+A lemma is a function that registers for some classes of specs, and is found in the source text like an oracle:
+
+    @lemma(Automaton)
+    def doubling(case: Case) -> SpecProof:
+
+It reads the weights, by way of their ideal (`ideal.py`), and checks finitely many instances of its statement; if one
+does not hold, or if the network is of another construction, it raises `Undecided` with the reason. Names and labels are
+hints for it: no instance may rest on them. The product of states (`product.py`) is tried after all others.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from vitrify.arrays import Floats
+from vitrify.certification.equivalence.attention import AttentionMachine
+from vitrify.certification.equivalence.ideal import Ideal
+from vitrify.certification.equivalence.product import MAX_PAIRS, Machine, search
+from vitrify.certification.equivalence.recurrent import RecurrentMachine
+from vitrify.certification.margins.proof import Proof
+from vitrify.certification.margins.values import Undecided
+from vitrify.certification.oracles.right import Oracle
+from vitrify.errors import InputError
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.net.inference import batch_logits, with_pads
+from vitrify.net.recurrent import Recurrent
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights, has_architecture
+from vitrify.registry import declared
+from vitrify.spec.kinds import PrefixStates, Spec
+
+PACKAGE = "vitrify.certification.equivalence"
+FOLLOWED_WORDS = 4  # random words on which a machine is compared with the network that it stands for
+FOLLOWED_LENGTH = 200  # their longest length
+LOGIT_SLACK = 1e-6  # rounding of a machine, beyond the proved error of a logit
+F = TypeVar("F", bound=Callable[..., object])
+
+
+@dataclass(frozen=True)
+class SpecProof:
+    """A proof that the ideal computes the spec, for all words up to `longest`, or of every length if that is None.
+
+    `lemma` names the argument, `instances` the statements that were checked for it, with their number. A proof about
+    the stored weights themselves, bit by bit, is `exact`: it covers both links. `witness` is a word that refutes the
+    equivalence instead, as input ids.
+    """
+
+    lemma: str
+    longest: int | None
+    instances: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = False
+    witness: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A network, its spec, the oracle of both, and the proof of the network's margins (None if there is none)."""
+
+    weights: Weights[SequenceArchitecture]
+    spec: Any
+    oracle: Oracle
+    proof: Proof | None
+    max_pairs: int = MAX_PAIRS  # of states of network and spec
+
+    @property
+    def net(self) -> SequenceArchitecture:
+        return self.weights.architecture
+
+    @cached_property
+    def ideal(self) -> Ideal:
+        """The ideal of a transformer with proved margins; `Undecided` of any other network."""
+        if self.proof is None or not has_architecture(self.weights, Transformer):
+            raise Undecided("only transformers with proved margins have an ideal")
+        return Ideal(self.weights, self.proof)
+
+    @cached_property
+    def states(self) -> PrefixStates:
+        """The states of the spec; `Undecided` if it has none."""
+        meaning = self.spec.meanings().get(self.net.output.kind) if isinstance(self.spec, Spec) else None
+        if meaning is None or meaning.states is None:
+            raise Undecided("the spec has no states that determine its later answers")
+        states: PrefixStates = meaning.states
+        return states
+
+
+def lemma(*specs: type) -> Callable[[F], F]:
+    """Register a lemma for networks of some classes of specs, given by their names."""
+
+    def register(function: F) -> F:
+        _SPECS[function] = specs
+        return function
+
+    return register
+
+
+_SPECS: dict[Callable[..., object], tuple[type, ...]] = {}  # the classes of lemmas whose modules are imported
+
+
+class Registration(NamedTuple):
+    """A decorator `@lemma(…)`, as it stands in the source text."""
+
+    module: str
+    name: str
+    specs: tuple[str, ...]
+
+
+@cache
+def registrations() -> tuple[Registration, ...]:
+    """Return all lemmas, without importing them."""
+    entries = []
+    for declaration in declared(PACKAGE, "@lemma"):
+        match declaration.node:
+            case ast.FunctionDef(name=name, decorator_list=[ast.Call(args=args)]):
+                specs = tuple(arg.id for arg in args if isinstance(arg, ast.Name))
+                entries.append(Registration(declaration.module, name, specs))
+            case _:
+                raise InputError(
+                    f"{declaration.module}: write @lemma(Class, …) above a function, with names of classes"
+                )
+    return tuple(entries)
+
+
+def prove_spec(case: Case) -> SpecProof:
+    """Prove that the ideal of a network computes its spec, by the first lemma that succeeds; else `Undecided`.
+
+    The lemmas of the spec's class come first, then the product of states, which may find a word that refutes it.
+    """
+    kinds = type(case.spec).__mro__
+    names = {kind.__name__ for kind in kinds}
+    lemmas: list[Callable[[Case], SpecProof]] = []
+    for entry in registrations():
+        if names & set(entry.specs):
+            function = getattr(import_module(entry.module), entry.name)
+            lemmas += [function] if set(_SPECS[function]) & set(kinds) else []
+    reasons = []
+    for each in [*lemmas, product_of_states]:
+        try:
+            return each(case)
+        except Undecided as stop:
+            reasons.append(f"{each.__name__.replace('_', ' ')}: {stop}")
+    raise Undecided("; ".join(reasons))
+
+
+def product_of_states(case: Case) -> SpecProof:
+    """Search all pairs of states of network and spec."""
+    weights = case.weights
+    machine: RecurrentMachine | AttentionMachine
+    if has_architecture(weights, Recurrent):
+        machine, exact, limit = RecurrentMachine(weights), True, case.net.max_length
+    else:
+        machine, exact, limit = AttentionMachine(case.ideal), False, case.ideal.longest
+        _follow(case, machine)
+    result = search(machine, case.oracle, case.states, case.net.inputs[1:], case.max_pairs)  # type: ignore[misc]  # one of two machines
+    longest = machine.longest
+    if result.witness is not None:
+        if len(result.witness) <= limit:
+            return SpecProof("product of states", None, witness=result.witness)
+        longest = limit  # beyond the length that the network is for
+    checked = {"pairs of states": result.pairs, "steps": result.steps}
+    return SpecProof("product of states", longest, checked, exact=exact)
+
+
+def _follow(case: Case, machine: Machine[Any]) -> None:
+    """Compare a machine with the network on random words: they must give the same logits up to the proved error."""
+    assert case.proof is not None
+    rng, letters = np.random.default_rng(0), len(case.net.inputs) - 1
+    length = min(case.proof.max_length, FOLLOWED_LENGTH)
+    words = rng.integers(1, letters + 1, size=(FOLLOWED_WORDS, length)) if letters else np.zeros((1, 0), dtype=np.int64)
+    if case.oracle.language is not None:
+        drawn = [case.oracle.language.draw(rng)[:length] for _ in range(FOLLOWED_WORDS)]
+        words = np.array([max(drawn, key=len)], dtype=np.int64).reshape(1, -1)
+    actual = batch_logits(case.weights, with_pads(case.net, words))[:, case.net.pads :]
+    memories = [machine.start()[0]] * len(words)
+    for at in range(words.shape[1]):
+        memories, logits = machine.steps(memories, words[:, at].tolist())
+        far: Floats = np.abs(logits - actual[:, at])
+        slack = (case.proof.error or 0.0) + LOGIT_SLACK * (1 + np.abs(logits).max(initial=0.0))
+        if far.max(initial=0.0) > slack:
+            raise Undecided(f"the machine is off by {far.max():.3g} after {at + 1} letters: it is not this network")

@@ -1,0 +1,262 @@
+r"""The ideal of a built transformer: the same network with heads that select exactly and units that are exact.
+
+That the stored weights compute their ideal up to a proved error, for every word, is the result of `margins/`; the
+lemmas of this folder prove that the ideal computes the spec. At position $i$ the residual stream is $x_i = p_i + c_i$:
+a part $p_i$ that only the position sets, and contents $c_i$. The score of key $j$ is
+
+$$(q(p_i) + q(c_i)) \cdot (k(p_j) + k(c_j)) = P(i, j) + L, \qquad
+L = q(p_1) \cdot k(c_j) + q(c_i) \cdot k(c_j) + q(c_i) \cdot k(p_1),$$
+
+if the other products do not depend on $i$ and $j$ (`separate`). So the *level* $L$ of a key is a matter of contents,
+and a higher level wins if the difference exceeds all that positions add. Of keys on the best level, $P$ decides: it
+selects the last or the first one, or the one a fixed distance back.
+
+Labels are used in two ways, neither of which can make a wrong network right: the proof of margins, which is given, and
+the moment from which on a dimension may be erased, which it checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitrify.arrays import Floats, Ints
+from vitrify.certification.margins.proof import HeadMargin, Proof
+from vitrify.certification.margins.units import UnitLayer
+from vitrify.certification.margins.values import Undecided
+from vitrify.net.attention import allowed_keys
+from vitrify.net.sparse import dense
+from vitrify.net.transformer import Head
+from vitrify.net.weights import Weights
+
+EQUAL = 1e-7  # scores nearer to each other than this, relative to the largest, are equal
+MAX_DIMS = 1 << 11  # of the residual stream
+MAX_POSITIONS = 1 << 12  # whose scores are compared
+MAX_PERIOD = 64  # of what positions add outside of scores
+
+
+@dataclass(eq=False)
+class HeadRule:
+    """A head of the ideal: its maps to scores and values, and which of the keys on the best level it selects.
+
+    - `q`, `k` [residual stream, d] include the inverse temperature; `v` [residual stream, residual stream] is
+      $W_V W_O$. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$, with the biases.
+    - `pad_keys`, `pad_values`: the keys and values of the pads, the same for every word.
+    - `fixed`: positions alone decide the scores, for all contents that words can lead to; `averages`: so do they the
+      weights, which several keys may share.
+    - `prefers`: which of equal keys wins: the `last`, the `first`, `any` (they share the weight, so that their values
+      must agree), or `position`: it depends on the position; `back` is then the distance of the winner, if it is one.
+    - `range`: the most that positions add to one key rather than another.
+    """
+
+    head: Head
+    q: Floats
+    k: Floats
+    v: Floats
+    b_v: Floats
+    q_places: Floats
+    k_places: Floats
+    v_places: Floats
+    pad_keys: Floats
+    pad_values: Floats
+    bias: Floats | None
+    first: int  # position of the first letter
+    fixed: bool
+    averages: bool
+
+    def __post_init__(self) -> None:
+        count = len(self.q_places)
+        at = self.first + np.arange(count)
+        place = self.q_places @ self.k_places.T
+        if self.bias is not None:
+            place = place + self.bias[np.clip(at[:, None] - at[None], 0, len(self.bias) - 1)]
+        seen = allowed_keys(self.head, at, at)
+        self.size = float(np.abs(place).max(initial=0.0)) + 1.0
+        low, high = np.where(seen, place, np.inf).min(axis=1), np.where(seen, place, -np.inf).max(axis=1)
+        there = seen.any(axis=1)
+        self.range = float((high - low)[there].max(initial=0.0))
+        self.place, self.seen, self.low, self.high = place, seen, low, high
+        steps = np.diff(place, axis=1)[seen[:, 1:] & seen[:, :-1]]
+        slack = max(EQUAL * self.size, self.head.resolution if self.head.attention == "hard" else 0.0)
+        rises, falls = bool((steps > slack).all()), bool((steps < -slack).all())
+        flat = bool((np.abs(steps) <= slack).all())
+        ties = {"left": "first", "right": "last"}.get(self.head.ties if self.head.attention == "hard" else "", "any")
+        self.prefers = "last" if rises else "first" if falls else ties if flat else "position"
+        self.constant_query = not np.any(self.q)
+        self.back = self._back(slack) if self.prefers == "position" or self.head.window == 1 else None
+        width = self.head.window
+        self.window = width if width is not None and 1 < width < count + self.first else None  # narrower than the word
+        if self.averages and self.window is None and self.head.window != 1 and not flat:
+            raise Undecided("an average whose weights differ from position to position is not followed")
+
+    def pad_scores(self, query: Floats) -> Floats:
+        """Return the scores [position, pad] of the pads for a query with these contents."""
+        scores = (self.q_places + query) @ self.pad_keys.T
+        if self.bias is not None:
+            back = self.first + np.arange(len(scores))[:, None] - np.arange(self.first)[None]
+            scores = scores + self.bias[np.clip(back, 0, len(self.bias) - 1)]
+        return np.asarray(scores)
+
+    def separate(self, keys: Floats, query: Floats) -> bool:
+        """Return whether contents and positions contribute to the scores of some keys [key, d] separately."""
+        slack = EQUAL * (self.size + np.abs(query).max(initial=0.0) + np.abs(keys).max(initial=0.0))
+        by_query, by_key = self.k_places @ query, self.q_places @ keys.T
+        return bool(np.ptp(by_query) <= slack and (np.ptp(by_key, axis=0) <= slack).all())
+
+    def levels(self, keys: Floats, query: Floats) -> Floats:
+        """Return the levels of keys with contents [key, d]: their scores, without what positions add."""
+        return np.asarray(keys @ (query + self.q_places[0]) + query @ self.k_places[0])
+
+    def _back(self, slack: float) -> int | None:
+        """Return how far back the best position is, where that is the same for every query that is far enough in."""
+        masked = np.where(self.seen, self.place, -np.inf)
+        backs = np.arange(len(masked)) - masked.argmax(axis=1)
+        distance = int(backs[-1])
+        inside = np.arange(len(masked)) >= distance
+        if not (backs[inside] == distance).all():
+            return None
+        masked[np.arange(len(masked))[inside], (np.arange(len(masked)) - distance)[inside]] = -np.inf
+        second = masked.max(axis=1)
+        return distance if (second[inside] < self.high[inside] - slack).all() else None
+
+
+@dataclass(eq=False)
+class IdealBlock:
+    """A block of the ideal: heads, units (W_in, b_in, W_out, b_out), and the dimensions that other units erase."""
+
+    heads: list[HeadRule]
+    units: tuple[Floats, ...]
+    gone: Ints
+
+
+class Ideal:
+    """The ideal of a transformer that reads tokens and whose margins are proved.
+
+    `places[b]` [position, dim] is $p_i$ before block $b$ (the last one: at the end), `steady` what all positions have
+    in common, which belongs to the contents. `blocks[b]` has the heads, the units without erasers, and the erased
+    dimensions of a block. `period` is that of what positions add outside of scores: 1 if nothing, None if it has none
+    or if a head averages over all positions; with a period, the ideal is the same at every length.
+    """
+
+    def __init__(self, weights: Weights, proof: Proof) -> None:
+        net, longest = weights.architecture, proof.max_length
+        margins = {(head.block, head.index): head for head in proof.heads}
+        if proof.reason is not None:
+            raise Undecided(f"margins are not proved: {proof.reason}")
+        if net.d_model > MAX_DIMS or longest > MAX_POSITIONS:
+            raise Undecided(f"a stream of {net.d_model} dimensions at {longest} positions is too large to follow")
+        self.net, self.weights = net, weights
+        arrays = {name: np.asarray(dense(array)) for name, array in weights.arrays.items()}
+        self.embed, self.w_u, self.b_u = (arrays[name] for name in ("embed.W_E", "unembed.W_U", "unembed.b_U"))
+        places = arrays["pos_embed.W_pos"][net.pads : net.pads + longest]
+        steady = places[0] if len(places) else np.zeros(net.d_model)  # what all positions have in common
+        steady = np.where(np.ptp(places, axis=0) == 0, steady, 0.0) if len(places) else steady
+        self.steady, self.places = steady, [places - steady]
+        self.blocks: list[IdealBlock] = []
+        pads = self._pads()
+        read_outside = np.zeros(net.d_model, dtype=bool)
+        for index, block in enumerate(net.blocks):
+            part = {
+                k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")
+            }
+            heads = [
+                self._head(head, part, at, pads[2 * index], margins.get((index, at)))
+                for at, head in enumerate(block.heads)
+            ]
+            for head in heads:
+                read_outside |= np.any(head.v != 0, axis=1)
+            units: tuple[Floats, ...] = ()
+            gone = np.zeros(0, dtype=np.int64)
+            if block.units:
+                units, gone = self._units(part, 2 * index + 2)
+                read_outside |= np.any(units[0] != 0, axis=1)
+            self.blocks.append(IdealBlock(heads, units, gone))
+            after = self.places[-1].copy()
+            after[:, gone] = 0.0
+            self.places.append(after)
+        read_outside |= np.any(self.w_u != 0, axis=1)
+        visible = self.places[0][:, read_outside & np.any(self.places[0] != 0, axis=0)]
+        means = any(rule.averages and rule.window is None and rule.head.window != 1 for rule in self.rules)
+        self.period = None if means else _period(visible)
+        self.longest = longest
+
+    @property
+    def rules(self) -> list[HeadRule]:
+        """The heads of all blocks."""
+        return [rule for block in self.blocks for rule in block.heads]
+
+    def embedded(self, token: int) -> Floats:
+        """Return the contents of a token at the start."""
+        return np.asarray(self.embed[token] + self.steady)
+
+    def after_units(self, block: int, x: Floats, at: Ints | int) -> Floats:
+        """Return contents [..., dim] after the units of a block, at some positions."""
+        units, gone = self.blocks[block].units, self.blocks[block].gone
+        if not units:
+            return x
+        w_in, b_in, w_out, b_out = units
+        post = np.maximum((x + self.places[block][at]) @ w_in + b_in, 0.0)
+        x = x.copy()
+        x[..., gone] = 0.0
+        return np.asarray(x + post @ w_out + b_out)
+
+    def logits(self, x: Floats, at: Ints | int) -> Floats:
+        """Return the logits of contents [..., dim] at the end."""
+        return np.asarray((x + self.places[-1][at]) @ self.w_u + self.b_u)
+
+    def _pads(self) -> list[Floats]:
+        """Return the residual stream of the pads at every moment; it does not depend on the word."""
+        seen: dict[str, Floats] = {}
+        alone = np.zeros((1, self.net.pads), dtype=np.int64)
+        logits = self.net.forward(self.weights.prepared, alone, record=seen.__setitem__)
+        self.first_logits = np.asarray(logits)[0, -1]
+        return [np.asarray(seen[name])[0] for name in self.net.moments]
+
+    def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, proved: HeadMargin | None) -> HeadRule:
+        beta = float(part["attn.beta"][at])
+        w_q, b_q, w_k, b_k = (part[f"attn.{name}"][at] for name in ("W_Q", "b_Q", "W_K", "b_K"))
+        w_v, b_v = part["attn.W_V"][at] @ part["attn.W_O"][at], part["attn.b_V"][at] @ part["attn.W_O"][at]
+        places = self.places[-1]
+        return HeadRule(
+            head,
+            w_q * beta,
+            w_k,
+            w_v,
+            b_v,
+            (places @ w_q + b_q) * beta,
+            places @ w_k + b_k,
+            places @ w_v,
+            pads @ w_k + b_k,
+            pads @ w_v + b_v,
+            part["attn.b_rel"][at] if head.window is not None else None,
+            self.net.pads,
+            proved is not None and proved.fixed,
+            proved is not None and proved.fixed and proved.gap is None,
+        )
+
+    def _units(self, part: dict[str, Floats], moment: int) -> tuple[tuple[Floats, ...], Ints]:
+        """Return the units of a block without those that erase dimensions, and the dimensions that these erase.
+
+        That nothing is left in an erased dimension is part of the proof of margins.
+        """
+        layer = UnitLayer(part["mlp.W_in"], part["mlp.b_in"], part["mlp.W_out"], part["mlp.b_out"])
+        alive = {dim for s in self.weights.labels.spaces if s.born < moment <= s.dies for dim in s.dims}
+        erasers = {dim: unit for dim, unit in layer.erasers().items() if dim not in alive}
+        keep = np.ones(layer.size, dtype=bool)
+        b_out = layer.b_out.copy()
+        for dim, (unit, least) in erasers.items():
+            keep[unit] = False
+            b_out[dim] += least
+        gone = np.array(sorted(erasers), dtype=np.int64)
+        return (layer.w_in[:, keep], layer.b_in[keep], layer.w_out[keep], b_out), gone
+
+
+def _period(places: Floats) -> int | None:
+    """Return the period of what positions add outside of scores; 1 if nothing, None if it has none."""
+    if not places.size or not np.any(places):
+        return 1
+    for period in range(1, min(MAX_PERIOD, len(places) // 2) + 1):
+        if np.allclose(places[period:], places[:-period], rtol=0, atol=1e-12):
+            return period
+    return None
