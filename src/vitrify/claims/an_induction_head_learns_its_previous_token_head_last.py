@@ -3,8 +3,8 @@ r"""An induction head learns what to output and what to match first, and its pre
 Statement: Sequences are bigrams in which trigger tokens are followed by an output token that each sequence chooses for
 itself; repeated outputs must be predicted. (1) With frozen random embeddings and three trained matrices, the output
 memory $W_O^2$ and the match memory $W_K^2$ recall 90 % of their pairs by the step at which 90 % of the predictions are
-right, and the position memory $W_K^1$ reaches 70 % recall only after that of both. (2) In an ordinary transformer the
-matching head of layer 2 reaches 10 % of its rise, and 50 %, no later than the previous-token head of layer 1.
+right; the position memory $W_K^1$ reaches 70 % recall only after these two. (2) In an ordinary transformer the matching
+head of layer 2 reaches 10 % of its rise, and 50 %, no later than the previous-token head of layer 1.
 Why: Under uniform attention outputs are already more frequent than other tokens, which trains $W_O^2$. A second head
 that favours positions with the trigger in their past gains even from a first head with spread attention. Only then does
 the first head gain by attending to a single position, and each position has to learn this separately. So heads are not

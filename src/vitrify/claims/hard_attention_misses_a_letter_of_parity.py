@@ -2,8 +2,8 @@ r"""Under hard attention some letters can be fixed so that the answer no longer 
 
 Statement: For every network with hard attention, of any depth, there are a length $n$, letters to fix at some of the
 $n$ positions (a *restriction*), and a free position whose letter never changes the answer, whatever the other free
-letters are. So no such network recognizes PARITY at all lengths; nor Dyck-1, as the restriction may leave a balanced
-word.
+letters are. So no such network recognizes PARITY at all lengths; nor Dyck-1, as some such restriction leaves a balanced
+completion.
 Why: The highest score wins, so a few well-chosen letters draw all attention to themselves.
 Checked: Four random networks ($n = 10$), a PARITY network without its last layer ($n = 6$), and a recognizer of
 brackets nested at most 2 deep ($n = 8$): a sound analysis of what each head can attend to, in exact rational arithmetic

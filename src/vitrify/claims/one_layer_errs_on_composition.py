@@ -7,7 +7,7 @@ step of a chain of thought by exchanging $H(d+1)(p + \lceil\log_2 n\rceil) + \lc
 Why: Whoever knows $f$ but not $g$ must send enough about all of $f$ at once. The $R$ missing bits are spread over its
 entries.
 Checked: Errors are compared with the bound and with Fano's. Layers (random, quantized from a random transformer, or
-written by hand to store what fits) err on all $f, g, x$ at $n = 4$, or on 10,000 random ones at $n = 5$ and 64. The
+written by hand to store what fits) are run on all $f, g, x$ at $n = 4$, or on 10,000 random ones at $n = 5$ and 64. The
 best decoder of their sums is computed at $n = 4, 5$; the best of all messages about $f$ at $n = 2$, the best found by
 hill climbing at $n = 3$, and a list of as many entries as fit at $n = 4, 16, 64$. At $n = 64$, $H = 1$, $d = 14$, $p =
 16$ the bound is 12.5 %; a built two-layer net no wider than 14 makes no error on 200 random inputs. A chain of thought
