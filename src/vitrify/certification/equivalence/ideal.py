@@ -91,10 +91,26 @@ class HeadRule:
     def pad_scores(self, query: Floats) -> Floats:
         """Return the scores [position, pad] of the pads for a query with these contents."""
         scores = (self.q_places + query) @ self.pad_keys.T
+        at, pads = self.first + np.arange(len(scores)), np.arange(self.first)
         if self.bias is not None:
-            back = self.first + np.arange(len(scores))[:, None] - np.arange(self.first)[None]
-            scores = scores + self.bias[np.clip(back, 0, len(self.bias) - 1)]
-        return np.asarray(scores)
+            scores = scores + self.bias[np.clip(at[:, None] - pads, 0, len(self.bias) - 1)]
+        return np.where(allowed_keys(self.head, at, pads), scores, -np.inf)
+
+    def selects_back(self, key: Floats, query: Floats, distance: int) -> Ints:
+        """Return the pads that win where no letter is far enough back, if all letters have these contents.
+
+        `Undecided` if elsewhere another key wins than the one at the distance, or in front a letter.
+        """
+        by_contents = (self.q_places @ key)[:, None] + self.k_places @ query + key @ query
+        scores = np.hstack([self.pad_scores(query), np.where(self.seen, self.place + by_contents, -np.inf)])
+        slack, at = EQUAL * (self.size + float(np.abs(by_contents).max(initial=0.0))), np.arange(len(scores))
+        ahead = scores >= scores.max(axis=1, keepdims=True) - slack
+        right = np.zeros_like(ahead)
+        right[:distance, : self.first] = True
+        right[at[distance:], self.first + at[:-distance] if distance else self.first + at] = True
+        if not np.isfinite(scores.max(axis=1)).all() or np.any(ahead & ~right):
+            raise Undecided(f"a head does not select the key {distance} back at every position")
+        return np.flatnonzero(ahead[:distance, : self.first].any(axis=0))
 
     def separate(self, keys: Floats, query: Floats) -> bool:
         """Return whether contents and positions contribute to the scores of some keys [key, d] separately."""
