@@ -13,7 +13,7 @@ the word, plus $m_l(t)(q)$ in dimension `dims[q]` of every state $q$ that is fol
 | pads | the value of the pads is that of the identity map |
 | reads | scores read neither `dims` nor `junk`; values and units do not read `junk`, nor anything of positions |
 | compositions | below |
-| answers | after the last block, the logits of $s$ in `dims[q_0]` are right for state $s$, for all $s$ that words reach |
+| answers | at the end, the logits of $s$ in `dims[q_0]` are right for state $s$, for all $s$ that words reach |
 
 Let $f$ be the map at $t$ and $f'$ the one that the head fetches. Units and residual stream write $h(q) = f(f'(q))$ into
 a dimension: of $f'$ only $f'(q) = v$ is read there, and every unit reads at most one $f(j) = x$, so what is written
