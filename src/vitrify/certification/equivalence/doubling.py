@@ -107,8 +107,8 @@ def _constants(base: Floats, junk: Bools, dims: dict[int, int]) -> tuple[Floats,
 def _composed(ideal: Ideal, index: int, maps: Maps, most: int) -> tuple[Maps, int]:
     """Return the maps after a block, and the number of values of units that were checked."""
     block, states = ideal.blocks[index], sorted(maps.dims)
-    if len(block.heads) != 1:
-        raise Undecided("a block that composes maps has one head")
+    if len(block.heads) != 1 or not states:
+        raise Undecided("a block without one head, or without maps of states to compose")
     rule, dims = block.heads[0], np.array([maps.dims[q] for q in states])
     fetched, constant = _fetched(rule, maps, dims, np.array(states, dtype=float), 2**index)
     size = len(maps.base)
