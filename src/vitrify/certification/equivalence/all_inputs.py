@@ -1,8 +1,8 @@
 r"""Lemma "all inputs": where the inputs of a spec are finitely many, the network itself is run on all of them.
 
 Statement: let $L_T$ be the words of the spec up to the length $T$ that the network reads. If the network's answer after
-every prefix of every word of $L_T$ is right, then it computes the spec up to $T$. Nothing is assumed of the weights: the
-answers are those of the stored numbers in float64, so that the proof is `exact`.
+every prefix of every word of $L_T$ is right, then it computes the spec up to $T$. Nothing is assumed of the weights:
+the answers are those of the stored numbers in float64, so that the proof is `exact`.
 
 What must hold is that the list is complete. Words are listed by
 
@@ -11,7 +11,7 @@ What must hold is that the list is complete. Words are listed by
 | any sequence is valid | all sequences of input symbols; of every length if the network looks ahead |
 | associations, facts | the prefixes that the spec itself lists, shorter ones first |
 | a chain of thought | every prompt, followed by its thought, cut at $T$ |
-| recall, copying | all well-formed words; only if $T$ is their full length, as shorter ones are no prefixes of themselves |
+| recall, copying | all well-formed words, only if $T$ is their full length: prefixes of longer ones are not listed |
 
 A network that does not look ahead answers after a prefix as it does inside a longer word, so only words that no other
 one continues are run. A wrong answer is a counterexample.
@@ -83,7 +83,7 @@ def _first_wrong(case: Case, words: Ints) -> Word | None:
 
 
 def _words(case: Case) -> set[Word]:
-    """Return words whose prefixes are all inputs, but no proper prefix of another one unless the network looks ahead."""
+    """Return words whose prefixes are all inputs; none is a prefix of another one unless the network looks ahead."""
     net, language = case.net, case.oracle.language
     if language is None:
         letters = range(1, len(net.inputs))
