@@ -152,7 +152,7 @@ class Ideal:
         steady = np.where(np.ptp(places, axis=0) == 0, steady, 0.0) if len(places) else steady
         self.steady, self.places = steady, [places - steady]
         self.blocks: list[IdealBlock] = []
-        pads = self._pads()
+        pads = self.pads = self._pads()
         read_outside = np.zeros(net.d_model, dtype=bool)
         for index, block in enumerate(net.blocks):
             part = {
