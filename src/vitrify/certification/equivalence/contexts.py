@@ -3,12 +3,7 @@ r"""Lemma "contexts": a network of heads that read fixed distances back, and one
 Letters: $u_d$ is the symbol $d$ positions back, or BOS if the word begins after it; $A_d$ [symbol, dim] is what it adds
 to the residual stream before the units. All arrays are sparse.
 
-Invariant (`_slots`): after every attention layer the residual stream at position $t$ is $P(t) + \sum_{d \le t}
-A_d[u_d]$. It holds for the embedding with $A_0 = W_E$. A head whose scores do not depend on contents, and that selects
-the position $h$ back for all $t \ge h$ and a pad for all $t < h$, adds $W_V W_O$ times the residual stream $h$ back:
-$A_d$ becomes $A_d + \sum_h A_{d-h} V_h$. Instances: the best key of every head at every position to $T$, and that $A_d
-W_Q = A_d W_K = 0$. At the end, $P(t) - \sum_{d > t} A_d[\text{BOS}]$ is the same for all $t$ in the dimensions that
-units and logits read: symbols before the beginning count as BOS.
+Invariant (`slots.py`): the residual stream before the units is a constant plus $\sum_d A_d[u_d]$.
 
 Units (`_conjunctions`): the unit $r$ has a pattern of symbols, $u_0 = c_0, \dots, u_{k-1} = c_{k-1}$. If all agree it
 is a constant $a_r > 0$; if one does not, it is at most its largest sum without that slot's best value, which is not
@@ -25,34 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from vitrify.arrays import Floats, Ints, Matrix
 from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
-from vitrify.certification.equivalence.ideal import EQUAL, MAX_POSITIONS
+from vitrify.certification.equivalence.slots import ZERO, Slots
 from vitrify.certification.margins.values import Undecided, reads
-from vitrify.net.attention import allowed_keys
-from vitrify.net.sparse import dense
-from vitrify.net.transformer import Head, Transformer
-from vitrify.net.weights import Weights, has_architecture
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import has_architecture
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
 from vitrify.spec.ngrams.model import NGramModel
 
 MAX_ENTRIES = 1 << 22  # of one dense table
-ATTENTION = ("beta", "W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")
 ANY = -1  # the unit does not test this slot
-ZERO = 1e-12  # sums of weights nearer to 0 than this are 0
 Context = tuple[int, ...]  # input ids, the last symbol first
-
-
-class Slots(NamedTuple):
-    """Residual stream before the units: `constant`, plus a row of `tables[d]` for the symbol at every distance d."""
-
-    tables: list[Matrix]
-    constant: Floats
-    first: Floats  # logits before the first symbol
 
 
 @lemma(NGramModel, ProbabilisticAutomaton)
@@ -70,12 +52,14 @@ def contexts(case: Case) -> SpecProof:
     w_u, b_u = csr_array(arrays["unembed.W_U"]), arrays["unembed.b_U"]
     prefix, with_units = f"blocks.{len(net.blocks) - 1}.mlp.", bool(net.blocks and net.blocks[-1].units)
     mlp = [arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out")] if with_units else []
-    averaging = {(head.block, head.index) for head in proof.heads if head.attends_to == "fixed weights"}
-    slots = _slots(weights, proof.max_length, averaging, [w_u, *mlp[:1]])
+    slots = Slots(weights, proof)
+    for layer in range(len(net.blocks)):
+        slots.read(layer)
     if any(abs(table @ w_u).max() > ZERO for table in slots.tables):
         raise Undecided("the logits read a symbol directly")
-    patterns, rows = _conjunctions(slots, mlp) if mlp else ([], csr_array((0, net.d_model)))
-    base = (slots.constant + mlp[3] if mlp else slots.constant) @ w_u + b_u
+    constant = slots.constant([w_u, *mlp[:1]])
+    patterns, rows = _conjunctions(slots.tables, constant, mlp) if mlp else ([], csr_array((0, net.d_model)))
+    base = (constant + mlp[3] if mlp else constant) @ w_u + b_u
     index = {pattern: number for number, pattern in enumerate(dict.fromkeys(patterns))}
     added = _incidence([[index[pattern]] for pattern in patterns], len(index)).T @ rows  # G, by pattern
     every = list(dict.fromkeys([(), *(p for p in index if p[:1] != (0,)), *_listed(case, model)]))
@@ -92,8 +76,7 @@ def contexts(case: Case) -> SpecProof:
     if not far[0, 0] <= case.oracle.tolerance():
         return SpecProof("contexts", None, witness=())
     heads = sum(len(block.heads) for block in net.blocks)
-    longest = None if proof.max_length >= len(slots.tables) else proof.max_length
-    return SpecProof("contexts", longest, {"heads": heads, "units": len(patterns), "contexts": len(every)})
+    return SpecProof("contexts", slots.longest, {"heads": heads, "units": len(patterns), "contexts": len(every)})
 
 
 def _history(context: Context, every: set[Context], inputs: int) -> Context:
@@ -135,87 +118,14 @@ def _word_ids(case: Case, model: NGramModel, some: Sequence[Context]) -> Ints:
     return table
 
 
-def _slots(weights: Weights[Transformer], length: int, averaging: set[tuple[int, int]], readers: list[Matrix]) -> Slots:
-    """Follow symbols through heads that read fixed distances back; `readers` read the stream afterwards."""
-    from scipy.sparse import csr_array
-
-    net, arrays = weights.architecture, weights.arrays
-    if length > MAX_POSITIONS:
-        raise Undecided(f"scores of {length} positions are too many to compare")
-    seen: dict[str, Floats] = {}
-    logits = net.forward(weights.prepared, np.zeros((1, net.pads), dtype=np.int64), record=seen.__setitem__)
-    fixed = np.asarray(dense(arrays["pos_embed.W_pos"]))[net.pads : net.pads + length]  # P
-    tables = [csr_array(arrays["embed.W_E"])]  # A
-    for index, block in enumerate(net.blocks):
-        pads = np.asarray(seen[net.moments[2 * index]])[0]
-        part = {name: arrays[f"blocks.{index}.attn.{name}"] for name in ATTENTION} if block.heads else {}
-        after, moved = fixed.copy(), dict(enumerate(tables))
-        for at, head in enumerate(block.heads):
-            one = {name: np.asarray(array[at]) for name, array in part.items()}
-            if head.window is not None:
-                one["b_rel"] = np.asarray(arrays[f"blocks.{index}.attn.b_rel"][at])
-            if any(np.any(table[1:] @ one[name]) for table in tables for name in ("W_Q", "W_K")):
-                raise Undecided("a head selects by symbols")
-            back, pad = _distance(head, one, fixed, pads, net.pads, alone=(index, at) in averaging)
-            value = csr_array(one["W_V"]) @ csr_array(one["W_O"])
-            bias = one["b_V"] @ one["W_O"]
-            read = np.concatenate([pads[pad], fixed[: len(fixed) - back]])
-            after += read @ value + bias
-            for distance, table in enumerate(tables):
-                there = moved.get(distance + back)
-                moved[distance + back] = table @ value if there is None else there + table @ value
-        fixed = after
-        nothing = csr_array(tables[0].shape)
-        tables = [moved.get(distance, nothing) for distance in range(max(moved) + 1)]
-    used = np.flatnonzero(np.any([reads(reader) for reader in readers], axis=0))
-    begins = np.array([np.asarray(table[[0]].todense())[0][used] for table in tables])  # A_d[BOS]
-    before = np.array([begins[t + 1 :].sum(axis=0) for t in range(len(fixed))])
-    rest = fixed[:, used] - before
-    if np.ptp(rest, axis=0).max(initial=0.0) > ZERO:
-        raise Undecided("positions before the beginning do not count as BOS, or units read positions")
-    constant = np.zeros(net.d_model)
-    constant[used] = rest[0]
-    return Slots(tables, constant, np.asarray(logits)[0, -1])
-
-
-def _distance(
-    head: Head, part: dict[str, Floats], fixed: Floats, pads: Floats, first: int, *, alone: bool
-) -> tuple[int, Ints]:
-    """Return how far back a head reads, whatever the symbols are, and which pads it reads near the beginning."""
-    at = np.arange(len(fixed))
-    query = (fixed @ part["W_Q"] + part["b_Q"]) * float(part["beta"])
-    scores = query @ (np.concatenate([pads, fixed]) @ part["W_K"] + part["b_K"]).T
-    keys = np.arange(first + len(fixed))
-    if head.window is not None:
-        scores = scores + part["b_rel"][np.clip(first + at[:, None] - keys[None], 0, len(part["b_rel"]) - 1)]
-    allowed = allowed_keys(head, first + at, keys)
-    if alone and (allowed.sum(axis=1) > 1).any():
-        raise Undecided("a head averages several positions")
-    masked = np.where(allowed, scores, -np.inf)
-    best = masked.argmax(axis=1)
-    high = masked[at, best]
-    masked[at, best] = -np.inf
-    slack = EQUAL * (1 + float(np.abs(scores).max()))
-    back = int(first + at[-1] - best[-1])
-    expected = np.where(at >= back, first + at - back, best)
-    if (
-        back > at[-1]
-        or (best != expected).any()
-        or (best[at < back] >= first).any()
-        or (masked.max(axis=1) >= high - slack).any()
-    ):
-        raise Undecided("a head does not read a fixed distance back")
-    return back, best[at < back]
-
-
-def _conjunctions(slots: Slots, mlp: list[Matrix]) -> tuple[list[Context], Matrix]:
+def _conjunctions(tables: list[Matrix], constant: Floats, mlp: list[Matrix]) -> tuple[list[Context], Matrix]:
     """Return the pattern of every unit that can be active, and the row that it then adds to the residual stream."""
     from scipy.sparse import csc_array, csr_array
 
     w_in, b_in, w_out = csc_array(mlp[0]), mlp[1], csr_array(mlp[2])
-    top = slots.constant @ w_in + b_in
+    top = constant @ w_in + b_in
     drops, values = [], []
-    for distance, table in enumerate(slots.tables):
+    for distance, table in enumerate(tables):
         best, second, value = _best(table, w_in, with_bos=distance > 0)
         top = top + best
         drops.append(best - second)
