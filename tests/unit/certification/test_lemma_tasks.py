@@ -334,7 +334,7 @@ BROKEN: list[tuple[str, str, Change]] = [
     ("hops", "share the weight", add("blocks.0.attn.b_Q", at(0, 0), 1.0)),
     ("hops", "more than erase", add("blocks.1.mlp.W_in", at("number", 0), 1.0)),
     ("hops", "position that is pointed to", add("pos_embed.W_pos", at(0, "index"), 3.0)),
-    ("hops", "BOS does not hold", add("blocks.1.mlp.b_in", at(0), -1.5)),
+    ("hops", "BOS does not hold", add("blocks.1.mlp.b_in", at(0), -3.0)),
     ("frequencies", "depend on a symbol directly", add("unembed.W_U", at("symbol", 0), 1e-3)),
     ("frequencies", "BOS is not between", add("blocks.1.attn.b_Q", at(0, -1), 3.0)),
     ("frequencies", "BOS is not between", add("blocks.1.attn.b_Q", at(0, -1), -3.0)),
