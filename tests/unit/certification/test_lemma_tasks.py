@@ -18,6 +18,7 @@ from vitrify.certification.equivalence.contexts import contexts
 from vitrify.certification.equivalence.estimates import frequencies
 from vitrify.certification.equivalence.gates import gates
 from vitrify.certification.equivalence.hops import hops
+from vitrify.certification.equivalence.machine_steps import machine_steps
 from vitrify.certification.equivalence.matches import a_match
 from vitrify.certification.margins.net import proof_of
 from vitrify.certification.margins.values import Undecided
@@ -27,7 +28,7 @@ from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights, has_architecture
 from vitrify.spec.computation.circuit import adder, random_circuit
-from vitrify.spec.computation.turing import increment
+from vitrify.spec.computation.turing import increment, random_machine
 from vitrify.spec.memory.associations import Associations, random_associations
 from vitrify.spec.memory.facts import Facts, random_facts
 from vitrify.spec.ngrams.families import pydoc_sentences, random_ngram
@@ -86,8 +87,8 @@ def right(weights: Weights[Any], spec: object, words: list[np.ndarray] | None = 
     )
 
 
-def changed(weights: Weights[Any], name: str, index: Any, value: float) -> Weights[Any]:
-    """Return a network with one entry of an array set to a value."""
+def changed(weights: Weights[Any], name: str, index: Any, value: Any) -> Weights[Any]:
+    """Return a network with some entries of an array set to values."""
     array = np.array(dense(weights.arrays[name]), dtype=np.float64)
     array[index] = value
     return replace(weights, arrays={**weights.arrays, name: array})
@@ -134,6 +135,13 @@ def test_gates_are_proved_where_inputs_are_too_many_to_run(attention: Any) -> No
     spec = random_circuit(3, 40, 60, 5)
     proof = prove_spec(case_of(build(spec, "circuit", attention=attention), spec))
     assert (proof.lemma, proof.longest) == ("gates", 99)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_machines_are_proved_where_inputs_are_too_many_to_run(attention: Any) -> None:
+    spec = random_machine(1, 2, 4, length=20, steps=12)
+    proof = prove_spec(case_of(build(spec, "turing", attention=attention), spec))
+    assert (proof.lemma, proof.longest) == ("machine steps", 31)
 
 
 def test_a_model_of_a_text_is_proved_by_its_contexts() -> None:
@@ -241,6 +249,7 @@ def test_one_wrong_answer_among_all_inputs_is_found() -> None:
     ]
     other_machine = replace(machine, rules=tuple(rules), steps=machine.limit)
     assert verdict(all_inputs, build(other_machine, "turing"), machine) == "refuted"
+    assert "is not that of its rule" in verdict(machine_steps, build(other_machine, "turing"), machine)
 
 
 def test_words_that_a_spec_does_not_list_are_not_taken_for_all() -> None:
@@ -257,6 +266,7 @@ TASKS: dict[str, tuple[Lemma, str, Any]] = {
     "frequencies": (frequencies, "estimate-heads", make("estimate", order=2, symbols=2, length=7)),
     "a match": (a_match, "match2", make("match2", modulus=5, length=4)),
     "gates": (gates, "circuit", random_circuit(1, 3, 8, 2)),
+    "machine steps": (machine_steps, "turing", increment(2)),
 }
 
 
@@ -352,6 +362,22 @@ BROKEN: list[tuple[str, str, Change]] = [
     ("gates", "selects by bits", add("blocks.0.attn.W_K", at(0, "value", 0), 1.0)),
     ("gates", "wrong for some values", add("blocks.0.mlp.b_in", at(0), 2.0)),
     ("gates", "wrong for some values", add("pos_embed.W_pos", at(9, "left negated"), 1.0)),
+    ("machine steps", "keys of the first layer", add("blocks.0.attn.W_K", at(0, "symbol", 0), 1.0)),
+    ("machine steps", "same weight", add("pos_embed.W_pos", at(4, "sink of cell"), 0.5)),
+    ("machine steps", "sum the moves", add("blocks.0.attn.W_V", at(0, "symbol", 0), 1e-3)),
+    ("machine steps", "neither its own", add("blocks.0.attn.b_Q", at(1, 1), -1.0)),
+    ("machine steps", "more than the cell", add("blocks.1.attn.W_Q", at(0, "state", 0), 1e-3)),
+    ("machine steps", "cell and position", add("blocks.1.attn.W_K", at(0, "state", 0), 1e-3)),
+    ("machine steps", "more than the symbol", add("blocks.1.attn.W_V", at(0, "state", 0), 1e-3)),
+    (
+        "machine steps",
+        "a later symbol",
+        lambda weights: changed(weights, "blocks.1.attn.b_Q", (0, [-2, -1]), [0.0, 13.0]),
+    ),
+    ("machine steps", "not better than BOS", add("blocks.1.attn.b_Q", at(0, -1), 60.0)),
+    ("machine steps", "another cell", add("blocks.1.attn.b_Q", at(0, -1), -60.0)),
+    ("machine steps", "not that of its rule", add("blocks.1.mlp.b_in", at(4), -1.0)),
+    ("machine steps", "on the empty input", add("blocks.1.mlp.b_in", at(0), -1.0)),
     ("gates", "share the weight", lambda weights: changed(weights, "blocks.0.attn.beta", 0, 0.0)),
 ]
 

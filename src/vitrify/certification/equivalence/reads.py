@@ -27,24 +27,27 @@ class HeadMaps(NamedTuple):
     b_k: Floats
     v: Floats
     b_v: Floats
+    averages: bool = False  # with fixed weights
+    bias: Floats | None = None  # by distance, of a head that sees a window
 
 
-def head_maps(case: Case, block: int) -> list[HeadMaps]:
-    """Return the heads of a block, none of which may average with fixed weights or see only a window."""
+def head_maps(case: Case, block: int, *, averages: bool = False) -> list[HeadMaps]:
+    """Return the heads of a block; none may average with fixed weights or see only a window, unless `averages`."""
     weights, proof = case.weights, case.proof
     assert proof is not None
     assert has_architecture(weights, Transformer)
-    if any(head.block == block and head.attends_to == "fixed weights" for head in proof.heads):
-        raise Undecided("a head averages with fixed weights")
+    fixed = {head.index for head in proof.heads if (head.block, head.attends_to) == (block, "fixed weights")}
     maps = []
     for at, head in enumerate(weights.architecture.blocks[block].heads):
-        if head.window is not None:
-            raise Undecided("a head sees only a window")
+        if not averages and (head.window is not None or at in fixed):
+            raise Undecided("a head sees only a window, or averages with fixed weights")
         prefix = f"blocks.{block}.attn."
         part = {name: np.asarray(dense(weights.arrays[prefix + name][at])) for name in NAMES}
         beta = float(part["beta"])
         v, b_v = part["W_V"] @ part["W_O"], part["b_V"] @ part["W_O"]
-        maps.append(HeadMaps(head, part["W_Q"] * beta, part["b_Q"] * beta, part["W_K"], part["b_K"], v, b_v))
+        bias = None if head.window is None else np.asarray(weights.arrays[f"{prefix}b_rel"][at])
+        q, b_q = part["W_Q"] * beta, part["b_Q"] * beta
+        maps.append(HeadMaps(head, q, b_q, part["W_K"], part["b_K"], v, b_v, at in fixed, bias))
     return maps
 
 
