@@ -36,7 +36,7 @@ def head_maps(case: Case, block: int, *, averages: bool = False) -> list[HeadMap
     weights, proof = case.weights, case.proof
     assert proof is not None
     assert has_architecture(weights, Transformer)
-    fixed = {head.index for head in proof.heads if (head.block, head.attends_to) == (block, "fixed weights")}
+    fixed = {head.index for head in proof.heads if head.block == block and head.gap is None}
     maps = []
     for at, head in enumerate(weights.architecture.blocks[block].heads):
         if not averages and (head.window is not None or at in fixed):

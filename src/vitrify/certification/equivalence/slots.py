@@ -66,9 +66,7 @@ class Slots:
         from scipy.sparse import csr_array
 
         net, arrays = self.weights.architecture, self.weights.arrays
-        averaging = {
-            head.index for head in self.proof.heads if (head.block, head.attends_to) == (index, "fixed weights")
-        }
+        averaging = {head.index for head in self.proof.heads if head.block == index and head.gap is None}
         pads, prefix = self.pads[2 * index], f"blocks.{index}.attn."
         fixed, moved = self.fixed.copy(), dict(enumerate(self.tables))
         for at, head in enumerate(net.blocks[index].heads):
