@@ -78,8 +78,12 @@ def _first_wrong(case: Case, words: Ints) -> Word | None:
     wrong = np.argwhere(~(case.oracle.errors(words, logits) <= case.oracle.tolerance()))
     if not len(wrong):
         return None
+    if case.net.looks_ahead:
+        wrong = wrong[wrong[:, 1] == words.shape[1]]
+        if not len(wrong):
+            raise Undecided(f"an answer inside a word of length {words.shape[1]} is wrong")
     row, end = wrong[wrong[:, 1].argmin()]
-    return tuple(words[row, : None if case.net.looks_ahead else end].tolist())
+    return tuple(words[row, :end].tolist())
 
 
 def _words(case: Case) -> set[Word]:
