@@ -172,7 +172,7 @@ class Ideal:
         steady = np.where(np.ptp(places, axis=0) == 0, steady, 0.0) if len(places) else steady
         self.steady, self.places = steady, [places - steady]
         self.blocks: list[IdealBlock] = []
-        pads = self._pads()
+        pads = self.pads = self._pads()
         visible = []  # what positions add outside of scores
         for index, block in enumerate(net.blocks):
             part = {
