@@ -23,7 +23,7 @@ from vitrify.certification.equivalence.ideal import EQUAL, HeadRule, Ideal
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.attention import weigh
 
-GRID = 1e-6  # ideal values nearer to each other than this are the same
+GRID = 1e-9  # ideal values nearer to each other than this are the same
 MIXED = "a head whose scores depend on contents and positions together is not followed"
 
 
@@ -95,6 +95,8 @@ class AttentionMachine:
         if head.head.window == 1 and head.head.mask == "causal":
             return (), value
         if head.window is not None or head.back is not None:
+            if not head.fixed:
+                raise Undecided(MIXED)
             return self._by_distance(head, before, entry, query, memory.length)
         if head.averages:
             return self._averaged(head, before, entry, query, memory.length)
@@ -127,11 +129,14 @@ class AttentionMachine:
         entries = (*before, entry)
         reach = head.head.window if head.window is not None else head.back
         assert reach is not None
-        self._need_level(head, entries, query)
         if head.window is None:
             keep = entries[-reach:] if reach else ()
             of_pads = self._pad_value(head, entries, query, length, length >= reach)
             return keep, entries[-1 - reach].value if length >= reach else of_pads
+        if any(
+            np.ptp(places, axis=0).max(initial=0.0) > EQUAL * head.size for places in (head.q_places, head.k_places)
+        ):
+            raise Undecided(MIXED)  # weights in the window depend on where it is
         entries = entries[-head.window :]
         pads = len(head.pad_keys)
         shown = max(0, head.window - 1 - length)  # pads in the window
@@ -147,18 +152,6 @@ class AttentionMachine:
         weight = weigh(head.head, scores[None], seen[None])[0]
         return entries[1 - head.window :], weight @ values
 
-    def _need_level(self, head: HeadRule, entries: tuple[Entry, ...], query: Floats) -> None:
-        """Refuse a head whose positions decide, where contents move its scores."""
-        keys = np.stack([entry.key for entry in entries])
-        levels = keys @ (query + head.q_places[0])
-        slack = EQUAL * head.size
-        if head.window is None:
-            fixed = np.ptp(levels) <= slack and head.separate(keys, query)
-        else:  # the scores in a window may depend on contents, but not on where the window is
-            fixed = all(np.ptp(places, axis=0).max(initial=0.0) <= slack for places in (head.q_places, head.k_places))
-        if not fixed:
-            raise Undecided(MIXED)
-
     def _remembered(self, head: HeadRule, before: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
         """Return the keys that can still be selected, the preferred one of each contents, the newest last."""
         if head.prefers == "first":
@@ -167,12 +160,15 @@ class AttentionMachine:
             kept = (*(old for old in before if old.number[0] != entry.number[0]), entry)
         else:
             kept = tuple(sorted({old.number: old for old in (*before, entry)}.values(), key=lambda old: old.number))
-        if not head.constant_query or len(kept) < 2:
+        keys = np.stack([old.key for old in kept])
+        if not head.constant_query or len(kept) < 2 or not head.separate(keys, np.zeros(keys.shape[1])):
             return kept
-        levels = np.stack([old.key for old in kept]) @ head.q_places[0]
-        best = levels >= levels.max() - EQUAL * head.size
-        chosen = [old for old, top in zip(kept, best, strict=True) if top]
-        return tuple(chosen) if head.prefers == "any" else (chosen[-1 if head.prefers == "last" else 0],)
+        levels, slack = keys @ head.q_places[0], EQUAL * head.size
+        reach = levels.max() - head.range - slack  # below it, no position makes up for the contents
+        kept = tuple(old for old, level in zip(kept, levels, strict=True) if level >= reach)
+        if head.prefers == "any" or np.ptp(levels[levels >= reach]) > slack:
+            return kept
+        return kept[-1:] if head.prefers == "last" else kept[:1]
 
     def _selected(self, head: HeadRule, entries: tuple[Entry, ...], query: Floats) -> Floats:
         """Return the value of the key with the best score, a letter's or a pad's, whatever the positions are."""

@@ -24,7 +24,7 @@ import numpy as np
 from vitrify.arrays import Floats
 from vitrify.certification.equivalence.attention import AttentionMachine
 from vitrify.certification.equivalence.ideal import Ideal
-from vitrify.certification.equivalence.product import Machine, search
+from vitrify.certification.equivalence.product import MAX_PAIRS, Machine, search
 from vitrify.certification.equivalence.recurrent import RecurrentMachine
 from vitrify.certification.margins.proof import Proof
 from vitrify.certification.margins.values import Undecided
@@ -69,6 +69,7 @@ class Case:
     spec: Any
     oracle: Oracle
     proof: Proof | None
+    max_pairs: int = MAX_PAIRS  # of states of network and spec
 
     @property
     def net(self) -> SequenceArchitecture:
@@ -158,7 +159,7 @@ def product_of_states(case: Case) -> SpecProof:
     else:
         machine, exact, limit = AttentionMachine(case.ideal), False, case.ideal.longest
         follow(case, machine)
-    result = search(machine, case.oracle, case.states, case.net.inputs[1:])  # type: ignore[misc]  # one of two machines
+    result = search(machine, case.oracle, case.states, case.net.inputs[1:], case.max_pairs)  # type: ignore[misc]  # one of two machines
     longest = machine.longest
     if result.witness is not None:
         if len(result.witness) <= limit:

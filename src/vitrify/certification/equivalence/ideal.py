@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.arrays import Floats, Ints
-from vitrify.certification.margins.proof import Proof
+from vitrify.certification.margins.proof import HeadMargin, Proof
 from vitrify.certification.margins.units import UnitLayer
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.attention import allowed_keys
@@ -43,7 +43,8 @@ class HeadRule:
     - `q`, `k` [residual stream, d] include the inverse temperature; `v` [residual stream, residual stream] is
       $W_V W_O$. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$, with the biases.
     - `pad_keys`, `pad_values`: the keys and values of the pads, the same for every word.
-    - `averages`: the weights depend on positions alone, and several keys share them.
+    - `fixed`: positions alone decide the scores, for all contents that words can lead to; `averages`: so do they the
+      weights, which several keys may share.
     - `prefers`: which of equal keys wins: the `last`, the `first`, `any` (they share the weight, so that their values
       must agree), or `position`: it depends on the position; `back` is then the distance of the winner, if it is one.
     - `range`: the most that positions add to one key rather than another.
@@ -61,7 +62,8 @@ class HeadRule:
     pad_values: Floats
     bias: Floats | None
     first: int  # position of the first letter
-    averages: bool  # with weights that only the positions set
+    fixed: bool
+    averages: bool
 
     def __post_init__(self) -> None:
         count = len(self.q_places)
@@ -76,7 +78,7 @@ class HeadRule:
         self.range = float((high - low)[there].max(initial=0.0))
         self.place, self.seen, self.low, self.high = place, seen, low, high
         steps = np.diff(place, axis=1)[seen[:, 1:] & seen[:, :-1]]
-        slack = EQUAL * self.size
+        slack = max(EQUAL * self.size, self.head.resolution if self.head.attention == "hard" else 0.0)
         rises, falls = bool((steps > slack).all()), bool((steps < -slack).all())
         flat = bool((np.abs(steps) <= slack).all())
         ties = {"left": "first", "right": "last"}.get(self.head.ties if self.head.attention == "hard" else "", "any")
@@ -157,7 +159,7 @@ class Ideal:
 
     def __init__(self, weights: Weights, proof: Proof) -> None:
         net, longest = weights.architecture, proof.max_length
-        averaging = {(head.block, head.index) for head in proof.heads if head.attends_to == "fixed weights"}
+        margins = {(head.block, head.index): head for head in proof.heads}
         if proof.reason is not None:
             raise Undecided(f"margins are not proved: {proof.reason}")
         if net.d_model > MAX_DIMS or longest > MAX_POSITIONS:
@@ -170,14 +172,14 @@ class Ideal:
         steady = np.where(np.ptp(places, axis=0) == 0, steady, 0.0) if len(places) else steady
         self.steady, self.places = steady, [places - steady]
         self.blocks: list[IdealBlock] = []
-        pads = self._pads()
+        pads = self.pads = self._pads()
         visible = []  # what positions add outside of scores
         for index, block in enumerate(net.blocks):
             part = {
                 k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")
             }
             heads = [
-                self._head(head, part, at, pads[2 * index], (index, at) in averaging)
+                self._head(head, part, at, pads[2 * index], margins.get((index, at)))
                 for at, head in enumerate(block.heads)
             ]
             readers = [head.v for head in heads]
@@ -229,7 +231,7 @@ class Ideal:
         self.first_logits = np.asarray(logits)[0, -1]
         return [np.asarray(seen[name])[0] for name in self.net.moments]
 
-    def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, averages: bool) -> HeadRule:
+    def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, proved: HeadMargin | None) -> HeadRule:
         beta = float(part["attn.beta"][at])
         w_q, b_q, w_k, b_k = (part[f"attn.{name}"][at] for name in ("W_Q", "b_Q", "W_K", "b_K"))
         w_v, b_v = part["attn.W_V"][at] @ part["attn.W_O"][at], part["attn.b_V"][at] @ part["attn.W_O"][at]
@@ -247,7 +249,8 @@ class Ideal:
             pads @ w_v + b_v,
             part["attn.b_rel"][at] if head.window is not None else None,
             self.net.pads,
-            averages,
+            proved is not None and proved.fixed,
+            proved is not None and proved.fixed and proved.gap is None,
         )
 
     def _units(self, part: dict[str, Floats], moment: int) -> tuple[tuple[Floats, ...], Ints]:
