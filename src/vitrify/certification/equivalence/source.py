@@ -1,0 +1,281 @@
+"""The expressions of a RASP program as numbers: their values, and each as a function of others at the same position.
+
+Sets of values are computed here, from the values of arguments, so that every value that occurs is in its set. The width
+of a selection is also a function of widths of simpler selections; that holds for all pairs of values, which is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from vitrify.arrays import Bools, Ints
+from vitrify.certification.margins.values import Undecided
+from vitrify.spec.programs.expression import OPERATIONS, Expr, Pairs, Selector, Value, exact, function_of, parts
+from vitrify.spec.programs.program import Program
+from vitrify.spec.programs.selectors import Atom, conjunctions
+from vitrify.spec.programs.values import Values
+
+MAX_ROWS = 1 << 21  # of the table of a function
+MAX_MEANS = 1 << 14  # values of a mean
+FETCHES = ("aggregate", "mean", "first", "last", "width")
+Cut = tuple[int, ...]  # numbers of expressions
+ARRAYS = {
+    "+": np.add,
+    "-": np.subtract,
+    "neg": np.negative,
+    "min": np.minimum,
+    "max": np.maximum,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "not": np.equal,
+}
+
+
+class Source:
+    """A program up to a length; expressions have numbers, those of arguments are smaller.
+
+    - `domains[n]`: the values of expression n.
+    - `args[n]`, `tables[n]`: the arguments of a function, and the index of its value by theirs, -1 where arguments can't
+      have these values together; the table of anything else is None.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.length, self.causal = program, program.length, program.causal
+        self.nodes: list[Expr] = []
+        self.domains: list[tuple[Value, ...]] = []
+        self.args: list[Cut] = []
+        self.tables: list[Ints | None] = []
+        self.below: list[frozenset[int]] = []
+        self.checked = 0  # pairs of a key and a query
+        self._numbers: dict[int, int] = {}
+        self._at: dict[tuple[int, Cut], Ints | None] = {}
+        self.indices = self.number(Expr("indices"))
+        self.root = self.number(program.root)
+
+    def number(self, root: Expr) -> int:
+        """Return the number of an expression; new ones are added."""
+        for node in parts(root):
+            if not isinstance(node, Selector) and id(node) not in self._numbers:
+                self._add(node)
+        return self._numbers[id(root)]
+
+    def _add(self, node: Expr) -> None:
+        args, table = self._function(node)
+        if table is not None and node.op == "width":
+            domain: tuple[Value, ...] = tuple(range(self.length + 1))
+        elif table is not None:
+            domain, table = _values(table)
+        else:
+            domain = self._domain(node)
+        self.nodes.append(node)
+        self.domains.append(domain)
+        self.args.append(args)
+        self.tables.append(table)
+        self.below.append(frozenset(args).union(*(self.below[arg] for arg in args)))
+        self._numbers[id(node)] = len(self.nodes) - 1
+
+    def _domain(self, node: Expr) -> tuple[Value, ...]:
+        if node.op in ("tokens", "indices"):
+            return self.program.alphabet if node.op == "tokens" else tuple(range(self.length))
+        if node.op == "width":
+            return tuple(range(self.length + 1))
+        inner = self.domains[self._numbers[id(node.args[1])]]
+        values = [*(self._means(inner) if node.op == "mean" else inner), node.data]
+        return tuple({(isinstance(value, bool), value): value for value in values}.values())
+
+    def _means(self, values: Iterable[Value]) -> list[Value]:
+        """Return all means of up to `length` numbers."""
+        numbers = [Fraction(value) for value in values]  # type: ignore[arg-type]  # a mean is of numbers
+        sums, means = {Fraction(0)}, set[Fraction]()
+        for count in range(1, self.length + 1):
+            sums = {total + number for total in sums for number in numbers}
+            means |= {total / count for total in sums}
+            if len(means) > MAX_MEANS:
+                raise Undecided(f"a mean has more than {MAX_MEANS:,} values")
+        return sorted(map(exact, means))  # type: ignore[type-var]
+
+    def _function(self, node: Expr) -> tuple[Cut, np.ndarray | None]:
+        """Return the arguments of a function and its values by theirs (of a width: indices); None for anything else."""
+        if node.op == "const":
+            table = np.empty((), dtype=object)
+            table[()] = node.data
+            return (), table
+        if node.op == "width":
+            return self._width(node)
+        if node.op != "apply":
+            return (), None
+        args = tuple(self._numbers[id(arg)] for arg in node.args)
+        domains = [self.domains[arg] for arg in args]
+        if prod(map(len, domains)) > MAX_ROWS:
+            raise Undecided(f"a function has more than {MAX_ROWS:,} rows")
+        kinds = (int,) if node.data in ("min", "max") else (bool, int)
+        whole = all(type(value) in kinds for domain in domains for value in domain)
+        if whole and isinstance(node.data, str) and node.data in (*ARRAYS, "and", "or"):
+            grid = np.meshgrid(*(np.array(domain, dtype=np.int64) for domain in domains), indexing="ij", sparse=True)
+            if node.data in ("and", "or"):
+                both = np.logical_and if node.data == "and" else np.logical_or
+                result = np.asarray(grid[0] != 0)
+                for part in grid[1:]:
+                    result = both(result, part != 0)
+                return args, result
+            return args, np.asarray(ARRAYS[node.data](*grid, *([0] if node.data == "not" else [])))
+        function, rows = function_of(node.data), np.empty(prod(map(len, domains)), dtype=object)
+        for row, values in enumerate(product(*domains)):
+            rows[row] = exact(function(*values))
+        return args, rows.reshape([len(domain) for domain in domains])
+
+    # ---- widths
+    def _width(self, node: Expr) -> tuple[Cut, Ints | None]:
+        """Return the width as a function of simpler ones: of the position, of conjunctions, or of a causal one."""
+        (selector,) = node.args
+        tests = [leaf for leaf in leaves(selector) if not by_position(leaf)]
+        if not tests:
+            if not self.causal:
+                return (), None
+            earlier, here = (bool(self.chosen(selector, {}, {}, side)) for side in (-1, 0))
+            return (self.indices,), np.arange(self.length) * earlier + here
+        for each in tests:
+            self.number(each.args[0]), self.number(each.args[1])
+        signed = conjunctions(selector, self.program.values, width=True)
+        if len(signed) != 1 or signed[0][0] != 1:
+            return self._signed_sum(selector, signed)
+        atoms = signed[0][1]
+        (test, *others) = [atom for atom in atoms if atom.mask is None] or [None]
+        if not self.causal or test is None or others or all(atom.mask != "strict" for atom in atoms):
+            return (), None
+        if self.domains[self.number(test.query)] != (True,) or len(self.domains[self.number(test.key)]) != 2:
+            return (), None
+        marked = _selector((test,), self.program.values)
+        if not self._same(selector, [(1, marked & BEFORE)]):
+            return (), None
+        total, flag = self.number(Expr("width", (marked,))), self.number(test.key)
+        holds = np.array([bool(function_of(marked.data)(value, True)) for value in self.domains[flag]])
+        return (total, flag), self._counts(np.arange(self.length + 1)[:, None] - holds)
+
+    def _signed_sum(
+        self, selector: Selector, signed: Sequence[tuple[int, tuple[Atom, ...]]]
+    ) -> tuple[Cut, Ints | None]:
+        terms = [(sign, _selector(atoms, self.program.values)) for sign, atoms in signed]
+        if not self._same(selector, terms) or (self.length + 1) ** len(terms) > MAX_ROWS:
+            return (), None
+        args = [self.number(Expr("width", (term,))) for _, term in terms]
+        counts = np.meshgrid(*[np.arange(self.length + 1)] * len(terms), indexing="ij", sparse=True)
+        total = sum(sign * count for (sign, _), count in zip(terms, counts, strict=True))
+        return tuple(args), self._counts(np.broadcast_to(total, [self.length + 1] * len(terms)))
+
+    def _counts(self, numbers: Ints) -> Ints:
+        return np.where((numbers >= 0) & (numbers <= self.length), numbers, -1)
+
+    def _same(self, selector: Selector, terms: Sequence[tuple[int, Selector]]) -> bool:
+        """Return whether a selector is a signed sum of others, for all values of its keys and queries."""
+        tests = [
+            leaf for one in (selector, *(term for _, term in terms)) for leaf in leaves(one) if not by_position(leaf)
+        ]
+        keys, queries = (tuple(dict.fromkeys(self.number(test.args[side]) for test in tests)) for side in (0, 1))
+        sizes = [[len(self.domains[n]) for n in cut] for cut in (keys, queries)]
+        if prod(sizes[0]) * prod(sizes[1]) > MAX_ROWS:
+            return False
+        self.checked += prod(sizes[0]) * prod(sizes[1])
+        k = dict(zip(keys, (g.ravel()[None, :] for g in np.indices(sizes[0])), strict=True))
+        q = dict(zip(queries, (g.ravel()[:, None] for g in np.indices(sizes[1])), strict=True))
+        for side in (-1, 0, 1)[: 2 if self.causal else 3]:
+            total = sum(sign * self.chosen(term, k, q, side).astype(int) for sign, term in terms)
+            if np.any(total != self.chosen(selector, k, q, side)):
+                return False
+        return True
+
+    def chosen(self, selector: Selector, keys: dict[int, Ints], queries: dict[int, Ints], side: int) -> Bools:
+        """Return whether keys are selected, by the indices of their values and those of queries.
+
+        `side` is the sign of the key's position minus the query's.
+        """
+        if selector.op == "all" or (self.causal and side > 0):
+            return np.asarray(selector.op == "all" and not (self.causal and side > 0))
+        if by_position(selector):
+            return np.asarray(bool(OPERATIONS[selector.data](side, 0)))
+        if selector.op == "select":
+            key, query = (self._numbers[id(arg)] for arg in selector.args)
+            holds = function_of(selector.data)
+            matrix = np.array([[bool(holds(k, q)) for q in self.domains[query]] for k in self.domains[key]])
+            return np.asarray(matrix[keys[key], queries[query]])
+        inner = [self.chosen(part, keys, queries, side) for part in selector.args]
+        if selector.op == "not":
+            return ~inner[0]
+        return inner[0] & inner[1] if selector.op == "and" else inner[0] | inner[1]
+
+    # ---- functions at one position
+    def at(self, node: int, cut: Cut) -> Ints | None:
+        """Return the index of a value by those of other expressions (axes), -1 where these can't occur; None if unknown."""
+        if (node, cut) not in self._at:
+            self._at[node, cut] = self._new_at(node, cut)
+        return self._at[node, cut]
+
+    def _new_at(self, node: int, cut: Cut) -> Ints | None:
+        if node in cut:
+            return np.arange(len(self.domains[node])).reshape([-1 if n == node else 1 for n in cut])
+        table = self.tables[node]
+        if len(self.domains[node]) == 1:
+            return np.zeros([1] * len(cut), dtype=np.int64)
+        inner = [self.at(arg, cut) for arg in self.args[node]]
+        if table is None or any(part is None for part in inner):
+            return None
+        arrays = np.broadcast_arrays(*(part for part in inner if part is not None))
+        if arrays[0].size > MAX_ROWS:
+            return None
+        possible = np.all([part >= 0 for part in arrays], axis=0)
+        return np.where(possible, table[tuple(np.maximum(part, 0) for part in arrays)], -1)
+
+    def extended(self, cut: Cut, nodes: Iterable[int]) -> Cut:
+        """Return more expressions, of which some nodes are functions."""
+        for node in nodes:
+            if self.at(node, cut) is None:
+                if self.tables[node] is None or not self.below[node] & set(cut):
+                    cut = (*cut, node)
+                else:
+                    cut = self.extended(cut, self.args[node])
+        return cut
+
+
+BEFORE = Selector("select", (Expr("indices"), Expr("indices")), "<")
+
+
+def leaves(selector: Selector) -> list[Selector]:
+    """Return the tests of a selector."""
+    if selector.op == "select":
+        return [selector]
+    return [leaf for part in selector.args for leaf in leaves(part)]
+
+
+def by_position(test: Selector) -> bool:
+    """Return whether a test compares the two positions, by name."""
+    return test.op == "select" and isinstance(test.data, str) and all(arg.op == "indices" for arg in test.args)
+
+
+def _selector(atoms: Sequence[Atom], values: Values) -> Selector:
+    """Return a conjunction of tests as a selector."""
+    result = Selector("all")
+    for atom in atoms:
+        keys, queries = values[atom.key], values[atom.query]
+        pairs = Pairs((keys[k], queries[q]) for k, q in np.argwhere(atom.matrix)) if atom.relation is None else None
+        one = Selector("select", (atom.key, atom.query), pairs or atom.relation)
+        result = one if result.op == "all" else result & one
+    return result
+
+
+def _values(table: np.ndarray) -> tuple[tuple[Value, ...], Ints]:
+    """Return the different values of a table, and the table with their indices."""
+    if table.dtype != object:
+        different, index = np.unique(table, return_inverse=True)
+        return tuple(different.tolist()), index.reshape(table.shape)
+    where: dict[tuple[bool, Value], int] = {}  # True is not 1
+    rows = [where.setdefault((isinstance(value, bool), value), len(where)) for value in table.ravel().tolist()]
+    return tuple(value for _, value in where), np.array(rows, dtype=np.int64).reshape(table.shape)
