@@ -6,10 +6,11 @@ of a selection is also a function of widths of simpler selections; that holds fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ MAX_ROWS = 1 << 21  # of the table of a function
 MAX_MEANS = 1 << 14  # values of a mean
 FETCHES = ("aggregate", "mean", "first", "last", "width")
 Cut = tuple[int, ...]  # numbers of expressions
-ARRAYS = {
+ARRAYS: dict[str, Callable[..., Any]] = {
     "+": np.add,
     "-": np.subtract,
     "neg": np.negative,
@@ -36,7 +37,9 @@ ARRAYS = {
     "<=": np.less_equal,
     ">": np.greater,
     ">=": np.greater_equal,
-    "not": np.equal,
+    "not": lambda a: a == 0,
+    "and": lambda *a: np.logical_and.reduce(np.broadcast_arrays(*a)),
+    "or": lambda *a: np.logical_or.reduce(np.broadcast_arrays(*a)),
 }
 
 
@@ -71,7 +74,7 @@ class Source:
     def _add(self, node: Expr) -> None:
         args, table = self._function(node)
         if table is not None and node.op == "width":
-            domain: tuple[Value, ...] = tuple(range(self.length + 1))
+            domain: tuple[Value, ...] = tuple(range(self.length + 1)) if args else (0,)
         elif table is not None:
             domain, table = _values(table)
         else:
@@ -113,25 +116,30 @@ class Source:
             return self._width(node)
         if node.op != "apply":
             return (), None
-        args = tuple(self._numbers[id(arg)] for arg in node.args)
-        domains = [self.domains[arg] for arg in args]
-        if prod(map(len, domains)) > MAX_ROWS:
+        numbers = [self._numbers[id(arg)] for arg in node.args]
+        args = tuple(dict.fromkeys(part for number in numbers for part in self._support(number)))
+        if prod(len(self.domains[arg]) for arg in args) > MAX_ROWS:
             raise Undecided(f"a function has more than {MAX_ROWS:,} rows")
+        inner = [part for part in (self.at(number, args) for number in numbers) if part is not None]
+        shape, domains = [len(self.domains[arg]) for arg in args], [self.domains[number] for number in numbers]
         kinds = (int,) if node.data in ("min", "max") else (bool, int)
         whole = all(type(value) in kinds for domain in domains for value in domain)
-        if whole and isinstance(node.data, str) and node.data in (*ARRAYS, "and", "or"):
-            grid = np.meshgrid(*(np.array(domain, dtype=np.int64) for domain in domains), indexing="ij", sparse=True)
-            if node.data in ("and", "or"):
-                both = np.logical_and if node.data == "and" else np.logical_or
-                result = np.asarray(grid[0] != 0)
-                for part in grid[1:]:
-                    result = both(result, part != 0)
-                return args, result
-            return args, np.asarray(ARRAYS[node.data](*grid, *([0] if node.data == "not" else [])))
-        function, rows = function_of(node.data), np.empty(prod(map(len, domains)), dtype=object)
-        for row, values in enumerate(product(*domains)):
-            rows[row] = exact(function(*values))
-        return args, rows.reshape([len(domain) for domain in domains])
+        if whole and isinstance(node.data, str) and node.data in ARRAYS:
+            grid = [np.array(domain, dtype=np.int64)[part] for domain, part in zip(domains, inner, strict=True)]
+            return args, np.broadcast_to(ARRAYS[node.data](*grid), shape)
+        function, rows = function_of(node.data), np.empty(prod(shape), dtype=object)
+        for row, places in enumerate(
+            zip(*(np.broadcast_to(part, shape).ravel().tolist() for part in inner), strict=True)
+        ):
+            rows[row] = exact(function(*(domain[at] for domain, at in zip(domains, places, strict=True))))
+        return args, rows.reshape(shape)
+
+    def _support(self, node: int) -> Cut:
+        """Return what a function is a function of: itself, what it is a function of if that is one, or nothing."""
+        if len(self.domains[node]) == 1:
+            return ()
+        single = self.tables[node] is not None and self.nodes[node].op == "apply" and len(self.args[node]) == 1
+        return self.args[node] if single else (node,)
 
     # ---- widths
     def _width(self, node: Expr) -> tuple[Cut, Ints | None]:
@@ -145,6 +153,10 @@ class Source:
             return (self.indices,), np.arange(self.length) * earlier + here
         for each in tests:
             self.number(each.args[0]), self.number(each.args[1])
+        if self._same(selector, []):
+            return (), np.zeros((), dtype=np.int64)
+        if self.causal and self._same(selector, [(1, Selector("all"))]):
+            return (self.indices,), np.arange(1, self.length + 1)
         signed = conjunctions(selector, self.program.values, width=True)
         if len(signed) != 1 or signed[0][0] != 1:
             return self._signed_sum(selector, signed)
@@ -188,7 +200,7 @@ class Source:
         k = dict(zip(keys, (g.ravel()[None, :] for g in np.indices(sizes[0])), strict=True))
         q = dict(zip(queries, (g.ravel()[:, None] for g in np.indices(sizes[1])), strict=True))
         for side in (-1, 0, 1)[: 2 if self.causal else 3]:
-            total = sum(sign * self.chosen(term, k, q, side).astype(int) for sign, term in terms)
+            total: Any = sum(sign * self.chosen(term, k, q, side).astype(int) for sign, term in terms)
             if np.any(total != self.chosen(selector, k, q, side)):
                 return False
         return True
