@@ -6,7 +6,7 @@ of a selection is also a function of widths of simpler selections; that holds fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -22,6 +22,7 @@ from vitrify.spec.programs.selectors import Atom, conjunctions
 from vitrify.spec.programs.values import Values
 
 MAX_ROWS = 1 << 21  # of the table of a function
+MAX_COMPARED = 1 << 16  # pairs of values for which two selections are compared
 MAX_MEANS = 1 << 14  # values of a mean
 FETCHES = ("aggregate", "mean", "first", "last", "width")
 Cut = tuple[int, ...]  # numbers of expressions
@@ -61,6 +62,8 @@ class Source:
         self.checked = 0  # pairs of a key and a query
         self._numbers: dict[int, int] = {}
         self._at: dict[tuple[int, Cut], Ints | None] = {}
+        self._alive: list[Expr] = []
+        self._known: dict[Hashable, int] = {}
         self.indices = self.number(Expr("indices"))
         self.root = self.number(program.root)
 
@@ -79,12 +82,49 @@ class Source:
             domain, table = _values(table)
         else:
             domain = self._domain(node)
+        self._alive.append(node)  # its identity stays unique
+        known = self._known.setdefault(self._meaning(node, args, domain, table), len(self.nodes))
+        self._numbers[id(node)] = known
+        if known < len(self.nodes):
+            return
         self.nodes.append(node)
         self.domains.append(domain)
         self.args.append(args)
         self.tables.append(table)
         self.below.append(frozenset(args).union(*(self.below[arg] for arg in args)))
-        self._numbers[id(node)] = len(self.nodes) - 1
+
+    def _meaning(self, node: Expr, args: Cut, domain: tuple[Value, ...], table: Ints | None) -> Hashable:
+        """Return a value that is the same only for expressions that are always equal."""
+        typed = tuple((type(value).__name__, value) for value in domain)
+        if table is not None:
+            return node.op == "width", args, typed, table.tobytes()
+        if node.op not in FETCHES:
+            return node.op
+        inner = [self._numbers[id(arg)] for arg in node.args[1:]]
+        grid = self._grid(leaves(node.args[0]), MAX_COMPARED)
+        if grid is None:
+            return id(node)
+        keys, queries, shape = grid
+        pairs = [
+            np.broadcast_to(self.chosen(node.args[0], keys, queries, side), shape).tobytes() for side in (-1, 0, 1)
+        ]
+        return node.op, *inner, type(node.data).__name__, node.data, *keys, -1, *queries, *pairs
+
+    def _grid(self, tests: Iterable[Selector], most: int) -> tuple[dict[int, Ints], dict[int, Ints], Cut] | None:
+        """Return the indices of all values of the keys of tests (rows) and queries (columns), and how many there are.
+
+        None if they are too many.
+        """
+        sides = [{self._numbers[id(test.args[side])] for test in tests if not by_position(test)} for side in (1, 0)]
+        sizes = [[len(self.domains[n]) for n in sorted(side)] for side in sides]
+        shape = prod(sizes[0]), prod(sizes[1])
+        if shape[0] * shape[1] > most:
+            return None
+        queries, keys = (
+            dict(zip(sorted(side), map(np.ravel, np.indices(size)), strict=True))
+            for side, size in zip(sides, sizes, strict=True)
+        )
+        return {n: part[None, :] for n, part in keys.items()}, {n: part[:, None] for n, part in queries.items()}, shape
 
     def _domain(self, node: Expr) -> tuple[Value, ...]:
         if node.op in ("tokens", "indices"):
@@ -151,8 +191,6 @@ class Source:
                 return (), None
             earlier, here = (bool(self.chosen(selector, {}, {}, side)) for side in (-1, 0))
             return (self.indices,), np.arange(self.length) * earlier + here
-        for each in tests:
-            self.number(each.args[0]), self.number(each.args[1])
         if self._same(selector, []):
             return (), np.zeros((), dtype=np.int64)
         if self.causal and self._same(selector, [(1, Selector("all"))]):
@@ -189,16 +227,14 @@ class Source:
 
     def _same(self, selector: Selector, terms: Sequence[tuple[int, Selector]]) -> bool:
         """Return whether a selector is a signed sum of others, for all values of its keys and queries."""
-        tests = [
-            leaf for one in (selector, *(term for _, term in terms)) for leaf in leaves(one) if not by_position(leaf)
-        ]
-        keys, queries = (tuple(dict.fromkeys(self.number(test.args[side]) for test in tests)) for side in (0, 1))
-        sizes = [[len(self.domains[n]) for n in cut] for cut in (keys, queries)]
-        if prod(sizes[0]) * prod(sizes[1]) > MAX_ROWS:
+        tests = [leaf for one in (selector, *(term for _, term in terms)) for leaf in leaves(one)]
+        for test in tests:
+            self.number(test.args[0]), self.number(test.args[1])
+        grid = self._grid(tests, MAX_ROWS)
+        if grid is None:
             return False
-        self.checked += prod(sizes[0]) * prod(sizes[1])
-        k = dict(zip(keys, (g.ravel()[None, :] for g in np.indices(sizes[0])), strict=True))
-        q = dict(zip(queries, (g.ravel()[:, None] for g in np.indices(sizes[1])), strict=True))
+        k, q, shape = grid
+        self.checked += prod(shape)
         for side in (-1, 0, 1)[: 2 if self.causal else 3]:
             total: Any = sum(sign * self.chosen(term, k, q, side).astype(int) for sign, term in terms)
             if np.any(total != self.chosen(selector, k, q, side)):

@@ -165,37 +165,52 @@ class _Translation:
     def _reduced(self, terms: list[Term], error: Floats) -> Read:
         """Return the sum of terms, where possible as a table of functions of what they are tables of."""
         source = self.source
-        for node in range(len(source.nodes)):
-            mine = [term for term in terms if source.below[node].union([node]).issuperset(term.exprs)]
-            cut = tuple(sorted({n for term in mine for n in term.exprs} - {node}))
-            if source.tables[node] is None or len(cut) < 2 or source.at(node, cut) is None:
+        for node, args in enumerate(source.args):
+            if source.tables[node] is None or len(terms) == 1 and len(terms[0].exprs) < 2:
                 continue
-            try:
-                table, far = self._factor(self._sum(mine, cut, node), node)
-            except Undecided:
-                continue
-            others = [term for term in terms if not any(term is one for one in mine)]
-            terms, error = [*others, Term((node,), table)], error + far
+            for cut in dict.fromkeys((self._below(terms, node), args, self._atoms(terms))):
+                mine = [term for term in terms if all(n == node or source.at(n, cut) is not None for n in term.exprs)]
+                if len({n for term in mine for n in term.exprs} - {node}) < 2 or source.at(node, cut) is None:
+                    continue
+                try:
+                    table, far = self._factor(self._sum(mine, cut), node)
+                except Undecided:
+                    continue
+                others = [term for term in terms if not any(term is one for one in mine)]
+                terms, error = [*others, Term((node,), table)], error + far
         cut = tuple(sorted({n for term in terms for n in term.exprs}))
         return Read(self._sum(terms, cut), error)
 
-    def _sum(self, terms: list[Term], cut: Cut, node: int | None = None) -> Term:
-        """Return the sum of some terms over a cut; `node` is a function of it that terms may be tables of."""
-        columns = terms[0].table.shape[-1]
-        rows = prod(len(self.source.domains[n]) for n in cut)
-        if rows * columns > MAX_NUMBERS:
-            raise Undecided(f"{rows:,} combinations of values are too many to evaluate")
-        total = np.zeros((*(len(self.source.domains[n]) for n in cut), columns))
-        for term in terms:
-            if node is not None and node in term.exprs:
-                exprs = tuple(n for n in term.exprs if n != node)
-                if exprs:
-                    raise Undecided("a table of a function and of its arguments together is not followed")
-                index = self.source.at(node, cut)
-                assert index is not None
-                total += term.table[np.broadcast_to(index, total.shape[:-1])]
+    def _below(self, terms: list[Term], node: int) -> Cut:
+        """Return the expressions of terms that an expression is made of."""
+        below = self.source.below[node]
+        return tuple(
+            sorted({n for term in terms if below.union([node]).issuperset(term.exprs) for n in term.exprs} - {node})
+        )
+
+    def _atoms(self, terms: list[Term]) -> Cut:
+        """Return the expressions that terms are made of in the end."""
+        source, atoms, left = self.source, set[int](), {n for term in terms for n in term.exprs}
+        while left:
+            node = left.pop()
+            if source.nodes[node].op == "apply":
+                left |= set(source.args[node])
             else:
-                total += term.aligned(cut, self.source)
+                atoms.add(node)
+        return tuple(sorted(atoms))
+
+    def _sum(self, terms: list[Term], cut: Cut) -> Term:
+        """Return the sum of some terms over a cut that determines their expressions."""
+        columns = terms[0].table.shape[-1]
+        shape = [len(self.source.domains[n]) for n in cut]
+        if prod(shape) * columns > MAX_NUMBERS:
+            raise Undecided(f"{prod(shape):,} combinations of values are too many to evaluate")
+        total = np.zeros((*shape, columns))
+        for term in terms:
+            index = [part for part in (self.source.at(n, cut) for n in term.exprs) if part is not None]
+            if len(index) < len(term.exprs) or any((part < 0).any() for part in index):
+                raise Undecided("a term is no function of some expressions")
+            total += term.table[tuple(index)] if index else term.table
         return Term(cut, total)
 
     def _factor(self, term: Term, node: int) -> tuple[Floats, Floats]:
