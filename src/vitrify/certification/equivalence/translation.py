@@ -165,12 +165,14 @@ class _Translation:
     def _reduced(self, terms: list[Term], error: Floats) -> Read:
         """Return the sum of terms, where possible as a table of functions of what they are tables of."""
         source = self.source
-        for node, args in enumerate(source.args):
-            if source.tables[node] is None or len(terms) == 1 and len(terms[0].exprs) < 2:
-                continue
-            for cut in dict.fromkeys((self._below(terms, node), args, self._atoms(terms))):
+        by_size = sorted(range(len(source.nodes)), key=lambda n: len(source.domains[n]))
+        for node, made_of in [*((n, None) for n in range(len(source.nodes))), *((n, self._atoms) for n in by_size)]:
+            if sum(len(term.exprs) for term in terms) < 2:
+                break
+            for cut in (self._below(terms, node), source.args[node]) if made_of is None else (made_of(terms),):
                 mine = [term for term in terms if all(n == node or source.at(n, cut) is not None for n in term.exprs)]
-                if len({n for term in mine for n in term.exprs} - {node}) < 2 or source.at(node, cut) is None:
+                few = len({n for term in mine for n in term.exprs} - {node}) < 2
+                if few or source.tables[node] is None or source.at(node, cut) is None:
                     continue
                 try:
                     table, far = self._factor(self._sum(mine, cut), node)
