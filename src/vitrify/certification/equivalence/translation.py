@@ -149,22 +149,24 @@ class _Translation:
             rows = matrix[held.dims]
             if np.any(rows):
                 self._join(terms, Term(held.term.exprs, held.term.table @ rows))
-        size = sum(np.abs(term.table).reshape(-1, matrix.shape[1]).max(axis=0) for term in terms.values())
-        error = self.error @ np.abs(matrix) + ROUNDING * np.asarray(size)
-        return self._reduced(list(terms.values()), error)
+        return self._reduced(list(terms.values()), self.error @ np.abs(matrix))
 
     def _join(self, terms: dict[frozenset[int], Term], term: Term) -> None:
         """Add a term to others, without the expressions that don't matter to it."""
         exprs, table = term.exprs, term.table
         for axis in reversed(range(len(exprs))):
-            if not np.ptp(table, axis=axis).any():
+            if np.ptp(table, axis=axis).max(initial=0.0) <= ROUNDING * np.abs(table).max(initial=0.0):
                 exprs, table = exprs[:axis] + exprs[axis + 1 :], table.take(0, axis=axis)
         term, key = Term(exprs, table), frozenset(exprs)
         terms[key] = Term(exprs, table + terms[key].aligned(exprs, self.source)) if key in terms else term
 
     def _reduced(self, terms: list[Term], error: Floats) -> Read:
         """Return the sum of terms, where possible as a table of functions of what they are tables of."""
-        source = self.source
+        source, joined = self.source, dict[frozenset[int], Term]()
+        for term in terms:
+            self._join(joined, term)
+        largest = sum(np.abs(term.table).max(initial=0.0) for term in terms)
+        terms, error = list(joined.values()), error + 2 * ROUNDING * (len(terms) + 1) * largest
         by_size = sorted(range(len(source.nodes)), key=lambda n: len(source.domains[n]))
         for node, made_of in [*((n, None) for n in range(len(source.nodes))), *((n, self._atoms) for n in by_size)]:
             if sum(len(term.exprs) for term in terms) < 2:
@@ -172,7 +174,7 @@ class _Translation:
             for cut in (self._below(terms, node), source.args[node]) if made_of is None else (made_of(terms),):
                 mine = [term for term in terms if all(n == node or source.at(n, cut) is not None for n in term.exprs)]
                 few = len({n for term in mine for n in term.exprs} - {node}) < 2
-                if few or source.tables[node] is None or source.at(node, cut) is None:
+                if few or len(source.args[node]) < 2 or source.at(node, cut) is None:
                     continue
                 try:
                     table, far = self._factor(self._sum(mine, cut), node)
