@@ -59,6 +59,7 @@ class Source:
         self.args: list[Cut] = []
         self.tables: list[Ints | None] = []
         self.below: list[frozenset[int]] = []
+        self._atoms: list[frozenset[int]] = []
         self.checked = 0  # pairs of a key and a query
         self._numbers: dict[int, int] = {}
         self._at: dict[tuple[int, Cut], Ints | None] = {}
@@ -80,6 +81,7 @@ class Source:
             domain: tuple[Value, ...] = tuple(range(self.length + 1)) if args else (0,)
         elif table is not None:
             domain, table = _values(table)
+            args, table = _needed(args, table)
         else:
             domain = self._domain(node)
         self._alive.append(node)  # its identity stays unique
@@ -92,6 +94,8 @@ class Source:
         self.args.append(args)
         self.tables.append(table)
         self.below.append(frozenset(args).union(*(self.below[arg] for arg in args)))
+        made = frozenset(args) if node.op == "apply" else [len(self.nodes) - 1]
+        self._atoms.append(self.atoms(made) if node.op == "apply" else frozenset(made if node.op != "const" else ()))
 
     def _meaning(self, node: Expr, args: Cut, domain: tuple[Value, ...], table: Ints | None) -> Hashable:
         """Return a value that is the same only for expressions that are always equal."""
@@ -157,7 +161,7 @@ class Source:
         if node.op != "apply":
             return (), None
         numbers = [self._numbers[id(arg)] for arg in node.args]
-        args = tuple(dict.fromkeys(part for number in numbers for part in self._support(number)))
+        args = self._apart(tuple(dict.fromkeys(part for number in numbers for part in self._support(number))))
         if prod(len(self.domains[arg]) for arg in args) > MAX_ROWS:
             raise Undecided(f"a function has more than {MAX_ROWS:,} rows")
         inner = [part for part in (self.at(number, args) for number in numbers) if part is not None]
@@ -180,6 +184,17 @@ class Source:
             return ()
         single = self.tables[node] is not None and self.nodes[node].op == "apply" and len(self.args[node]) == 1
         return self.args[node] if single else (node,)
+
+    def _apart(self, args: Cut) -> Cut:
+        """Return arguments that have no part in common, where the table stays small: others never vary independently."""
+        for node in args:
+            others = [other for other in args if other != node]
+            shared = self.below[node] & frozenset(others).union(*(self.below[other] for other in others))
+            if shared and self.nodes[node].op == "apply":
+                apart = tuple(dict.fromkeys(part for n in args for part in (self.args[n] if n == node else (n,))))
+                if prod(len(self.domains[n]) for n in apart) <= MAX_COMPARED:
+                    return self._apart(apart)
+        return args
 
     # ---- widths
     def _width(self, node: Expr) -> tuple[Cut, Ints | None]:
@@ -282,14 +297,16 @@ class Source:
         possible = np.all([part >= 0 for part in arrays], axis=0)
         return np.where(possible, table[tuple(np.maximum(part, 0) for part in arrays)], -1)
 
-    def extended(self, cut: Cut, nodes: Iterable[int]) -> Cut:
-        """Return more expressions, of which some nodes are functions."""
-        for node in nodes:
+    def atoms(self, nodes: Iterable[int]) -> frozenset[int]:
+        """Return what expressions are functions of in the end."""
+        return frozenset[int]().union(*(self._atoms[node] for node in nodes))
+
+    def joint(self, nodes: Iterable[int], more: Iterable[int]) -> Cut:
+        """Return expressions of which both some and more are functions."""
+        cut = tuple(nodes)
+        for node in more:
             if self.at(node, cut) is None:
-                if self.tables[node] is None or not self.below[node] & set(cut):
-                    cut = (*cut, node)
-                else:
-                    cut = self.extended(cut, self.args[node])
+                cut = tuple(sorted(self.atoms((*cut, node)))) if self.atoms(cut) & self.atoms([node]) else (*cut, node)
         return cut
 
 
@@ -324,6 +341,18 @@ def _values(table: np.ndarray) -> tuple[tuple[Value, ...], Ints]:
     if table.dtype != object:
         different, index = np.unique(table, return_inverse=True)
         return tuple(different.tolist()), index.reshape(table.shape)
-    where: dict[tuple[bool, Value], int] = {}  # True is not 1
-    rows = [where.setdefault((isinstance(value, bool), value), len(where)) for value in table.ravel().tolist()]
-    return tuple(value for _, value in where), np.array(rows, dtype=np.int64).reshape(table.shape)
+    typed = [(isinstance(value, bool), value) for value in table.ravel().tolist()]  # True is not 1
+    different = list(dict.fromkeys(typed))
+    if all(isinstance(value, int | Fraction) for _, value in different):
+        different.sort()  # type: ignore[type-var]
+    where = {value: index for index, value in enumerate(different)}
+    index = np.array([where[value] for value in typed], dtype=np.int64)
+    return tuple(value for _, value in different), index.reshape(table.shape)
+
+
+def _needed(args: Cut, table: Ints) -> tuple[Cut, Ints]:
+    """Return the arguments that matter to a table, and the table of these."""
+    for axis in reversed(range(len(args))):
+        if not np.ptp(table, axis=axis).any():
+            args, table = args[:axis] + args[axis + 1 :], table.take(0, axis=axis)
+    return args, table

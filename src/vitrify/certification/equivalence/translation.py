@@ -58,17 +58,9 @@ class Term:
     exprs: Cut
     table: Floats
 
-    def over(self, cut: Cut, source: Source) -> Floats:
-        """Return the rows [values of a cut, column]."""
-        return self.aligned(cut, source, full=True).reshape(-1, self.table.shape[-1])
-
-    def aligned(self, cut: Cut, source: Source, *, full: bool = False) -> Floats:
-        """Return the table with the axes of a cut, which has all expressions."""
-        order = np.argsort([cut.index(n) for n in self.exprs]).tolist()
-        shape = [len(source.domains[n]) if n in self.exprs else 1 for n in cut]
-        table = self.table.transpose(*order, len(order)).reshape(*shape, -1)
-        whole = [len(source.domains[n]) for n in cut]
-        return np.broadcast_to(table, (*whole, table.shape[-1])) if full else table
+    def like(self, exprs: Cut) -> Floats:
+        """Return the table with the same expressions in another order."""
+        return self.table.transpose(*(self.exprs.index(n) for n in exprs), len(exprs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +150,7 @@ class _Translation:
             if np.ptp(table, axis=axis).max(initial=0.0) <= ROUNDING * np.abs(table).max(initial=0.0):
                 exprs, table = exprs[:axis] + exprs[axis + 1 :], table.take(0, axis=axis)
         term, key = Term(exprs, table), frozenset(exprs)
-        terms[key] = Term(exprs, table + terms[key].aligned(exprs, self.source)) if key in terms else term
+        terms[key] = Term(exprs, table + terms[key].like(exprs)) if key in terms else term
 
     def _reduced(self, terms: list[Term], error: Floats) -> Read:
         """Return the sum of terms, where possible as a table of functions of what they are tables of."""
@@ -167,23 +159,32 @@ class _Translation:
             self._join(joined, term)
         largest = sum(np.abs(term.table).max(initial=0.0) for term in terms)
         terms, error = list(joined.values()), error + 2 * ROUNDING * (len(terms) + 1) * largest
-        by_size = sorted(range(len(source.nodes)), key=lambda n: len(source.domains[n]))
-        for node, made_of in [*((n, None) for n in range(len(source.nodes))), *((n, self._atoms) for n in by_size)]:
-            if sum(len(term.exprs) for term in terms) < 2:
-                break
-            for cut in (self._below(terms, node), source.args[node]) if made_of is None else (made_of(terms),):
-                mine = [term for term in terms if all(n == node or source.at(n, cut) is not None for n in term.exprs)]
-                few = len({n for term in mine for n in term.exprs} - {node}) < 2
-                if few or len(source.args[node]) < 2 or source.at(node, cut) is None:
-                    continue
-                try:
-                    table, far = self._factor(self._sum(mine, cut), node)
-                except Undecided:
-                    continue
-                others = [term for term in terms if not any(term is one for one in mine)]
-                terms, error = [*others, Term((node,), table)], error + far
+        for node, args in enumerate(source.args):
+            for cut in (self._below(terms, node), args):
+                terms, error = self._replaced(terms, error, node, cut)
+        atoms = tuple(sorted(source.atoms(n for term in terms for n in term.exprs)))
+        if sum(len(term.exprs) for term in terms) > 1:
+            for node in sorted(range(len(source.nodes)), key=lambda n: len(source.domains[n])):
+                terms, error = self._replaced(terms, error, node, atoms)
         cut = tuple(sorted({n for term in terms for n in term.exprs}))
-        return Read(self._sum(terms, cut), error)
+        alone = dict[frozenset[int], Term]()
+        if len(cut) > 1 and prod(len(source.domains[n]) for n in atoms) * len(error) <= MAX_NUMBERS:
+            self._join(alone, self._sum(terms, atoms))
+        fewer = [term for term in alone.values() if len(term.exprs) < len(cut)]
+        return Read(fewer[0] if fewer else self._sum(terms, cut), error)
+
+    def _replaced(self, terms: list[Term], error: Floats, node: int, cut: Cut) -> tuple[list[Term], Floats]:
+        """Replace the terms that a cut determines by a table of one function of it, if they are one."""
+        source = self.source
+        mine = [term for term in terms if all(n == node or source.at(n, cut) is not None for n in term.exprs)]
+        several = len({n for term in mine for n in term.exprs} - {node}) > 1
+        if not several or len(source.args[node]) < 2 or source.at(node, cut) is None:
+            return terms, error
+        try:
+            table, far = self._factor(self._sum(mine, cut), node)
+        except Undecided:
+            return terms, error
+        return [*(term for term in terms if not any(term is one for one in mine)), Term((node,), table)], error + far
 
     def _below(self, terms: list[Term], node: int) -> Cut:
         """Return the expressions of terms that an expression is made of."""
@@ -192,16 +193,9 @@ class _Translation:
             sorted({n for term in terms if below.union([node]).issuperset(term.exprs) for n in term.exprs} - {node})
         )
 
-    def _atoms(self, terms: list[Term]) -> Cut:
-        """Return the expressions that terms are made of in the end."""
-        source, atoms, left = self.source, set[int](), {n for term in terms for n in term.exprs}
-        while left:
-            node = left.pop()
-            if source.nodes[node].op == "apply":
-                left |= set(source.args[node])
-            else:
-                atoms.add(node)
-        return tuple(sorted(atoms))
+    def _rows(self, term: Term, cut: Cut) -> Floats:
+        """Return the rows [values of a cut, column] of a table."""
+        return self._sum([term], cut).table.reshape(-1, term.table.shape[-1])
 
     def _sum(self, terms: list[Term], cut: Cut) -> Term:
         """Return the sum of some terms over a cut that determines their expressions."""
@@ -223,9 +217,9 @@ class _Translation:
         `Undecided` if other expressions matter, too.
         """
         source = self.source
-        cut = source.extended(term.exprs, [node])
+        cut = source.joint(term.exprs, [node])
         index = source.at(node, cut)
-        rows = term.over(cut, source)
+        rows = self._rows(term, cut)
         if index is None or rows.size > MAX_NUMBERS:
             raise Undecided("too many combinations of values to evaluate")
         number = np.broadcast_to(index, [len(source.domains[n]) for n in cut]).ravel()
@@ -322,9 +316,9 @@ class _Translation:
         source, rule, operation = self.source, parts.rule, self.source.nodes[node]
         selector, op = operation.args[0], operation.op
         tests = [test for test in leaves(selector) if not by_position(test)]
-        q_cut = source.extended(parts.query.term.exprs, [source.number(test.args[1]) for test in tests])
-        k_cut = source.extended(parts.key.term.exprs, [source.number(test.args[0]) for test in tests])
-        queries, keys = parts.query.term.over(q_cut, source), parts.key.term.over(k_cut, source)
+        q_cut = source.joint(parts.query.term.exprs, [source.number(test.args[1]) for test in tests])
+        k_cut = source.joint(parts.key.term.exprs, [source.number(test.args[0]) for test in tests])
+        queries, keys = self._rows(parts.query.term, q_cut), self._rows(parts.key.term, k_cut)
         if len(keys) * queries.shape[1] > MAX_NUMBERS or len(queries) * len(keys) > MAX_SCORES:
             raise Undecided(f"{len(queries):,} × {len(keys):,} queries and keys are too many to compare")
         q_size, k_size = (np.abs(rows).max(axis=0) for rows in (queries, keys))
@@ -452,7 +446,7 @@ class _Translation:
             raise Undecided("an average is no such operation")
         count, pads = source.length, len(parts.pad_keys[0])
         here = (source.indices,)
-        queries, keys = parts.query.term.over(here, source), parts.key.term.over(here, source)
+        queries, keys = self._rows(parts.query.term, here), self._rows(parts.key.term, here)
         at = pads + np.arange(count)
         seen = allowed_keys(rule.head, at, np.arange(pads + count))
         weight = weigh(rule.head, queries @ np.vstack([parts.pad_keys[0], keys]).T, seen)
@@ -467,9 +461,9 @@ class _Translation:
             raise Undecided("tokens have different weights at different positions")
         selector = operation.args[0]
         tests = [test for test in leaves(selector) if not by_position(test)]
-        q_cut = source.extended((), [source.number(test.args[1]) for test in tests])
-        k_cut = source.extended(parts.value.term.exprs, [source.number(test.args[0]) for test in tests])
-        values = parts.value.term.over(k_cut, source) * float(tokens[0])
+        q_cut = source.joint((), [source.number(test.args[1]) for test in tests])
+        k_cut = source.joint(parts.value.term.exprs, [source.number(test.args[0]) for test in tests])
+        values = self._rows(parts.value.term, k_cut) * float(tokens[0])
         chosen, losing = self._chosen(selector, rule, q_cut, k_cut, slice(None))
         self._count("pairs of values of a query and a key", chosen.size)
         if (chosen & losing).any() or (chosen != chosen[:1]).any():
