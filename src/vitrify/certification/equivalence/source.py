@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -48,8 +47,8 @@ class Source:
     """A program up to a length; expressions have numbers, those of arguments are smaller.
 
     - `domains[n]`: the values of expression n.
-    - `args[n]`, `tables[n]`: the arguments of a function, and the index of its value by theirs, -1 where arguments can't
-      have these values together; the table of anything else is None.
+    - `args[n]`, `tables[n]`: the arguments of a function, and the index of its value by theirs, -1 where they can't have
+      these values together; the table of anything else is None.
     """
 
     def __init__(self, program: Program) -> None:
@@ -65,7 +64,7 @@ class Source:
         self._at: dict[tuple[int, Cut], Ints | None] = {}
         self._alive: list[Expr] = []
         self._known: dict[Hashable, int] = {}
-        self.indices = self.number(Expr("indices"))
+        self.indices, self.tokens = self.number(Expr("indices")), self.number(Expr("tokens"))
         self.root = self.number(program.root)
 
     def number(self, root: Expr) -> int:
@@ -186,7 +185,7 @@ class Source:
         return self.args[node] if single else (node,)
 
     def _apart(self, args: Cut) -> Cut:
-        """Return arguments that have no part in common, where the table stays small: others never vary independently."""
+        """Return arguments that have no part in common, where the table stays small: only they vary independently."""
         for node in args:
             others = [other for other in args if other != node]
             shared = self.below[node] & frozenset(others).union(*(self.below[other] for other in others))
@@ -214,9 +213,10 @@ class Source:
         if len(signed) != 1 or signed[0][0] != 1:
             return self._signed_sum(selector, signed)
         atoms = signed[0][1]
-        (test, *others) = [atom for atom in atoms if atom.mask is None] or [None]
-        if not self.causal or test is None or others or all(atom.mask != "strict" for atom in atoms):
+        contents = [atom for atom in atoms if atom.mask is None]
+        if not self.causal or len(contents) != 1 or all(atom.mask != "strict" for atom in atoms):
             return (), None
+        (test,) = contents
         if self.domains[self.number(test.query)] != (True,) or len(self.domains[self.number(test.key)]) != 2:
             return (), None
         marked = _selector((test,), self.program.values)
@@ -277,7 +277,7 @@ class Source:
 
     # ---- functions at one position
     def at(self, node: int, cut: Cut) -> Ints | None:
-        """Return the index of a value by those of other expressions (axes), -1 where these can't occur; None if unknown."""
+        """Return the index of a value by those of a cut (axes), -1 where these can't occur; None if it is unknown."""
         if (node, cut) not in self._at:
             self._at[node, cut] = self._new_at(node, cut)
         return self._at[node, cut]
@@ -342,17 +342,17 @@ def _values(table: np.ndarray) -> tuple[tuple[Value, ...], Ints]:
         different, index = np.unique(table, return_inverse=True)
         return tuple(different.tolist()), index.reshape(table.shape)
     typed = [(isinstance(value, bool), value) for value in table.ravel().tolist()]  # True is not 1
-    different = list(dict.fromkeys(typed))
-    if all(isinstance(value, int | Fraction) for _, value in different):
-        different.sort()  # type: ignore[type-var]
-    where = {value: index for index, value in enumerate(different)}
-    index = np.array([where[value] for value in typed], dtype=np.int64)
-    return tuple(value for _, value in different), index.reshape(table.shape)
+    values = list(dict.fromkeys(typed))
+    if all(isinstance(value, int | Fraction) for _, value in values):
+        values.sort()
+    where = {value: at for at, value in enumerate(values)}
+    rows = np.array([where[value] for value in typed], dtype=np.int64)
+    return tuple(value for _, value in values), rows.reshape(table.shape)
 
 
 def _needed(args: Cut, table: Ints) -> tuple[Cut, Ints]:
     """Return the arguments that matter to a table, and the table of these."""
     for axis in reversed(range(len(args))):
         if not np.ptp(table, axis=axis).any():
-            args, table = args[:axis] + args[axis + 1 :], table.take(0, axis=axis)
+            args, table = args[:axis] + args[axis + 1 :], np.asarray(table.take(0, axis=axis))
     return args, table
