@@ -47,8 +47,8 @@ class Source:
     """A program up to a length; expressions have numbers, those of arguments are smaller.
 
     - `domains[n]`: the values of expression n.
-    - `args[n]`, `tables[n]`: the arguments of a function, and the index of its value by theirs, -1 where they can't have
-      these values together; the table of anything else is None.
+    - `args[n]`, `tables[n]`: the arguments of a function, and the index of its value by theirs, -1 where these can't
+      have such values together; the table of anything else is None.
     """
 
     def __init__(self, program: Program) -> None:

@@ -42,7 +42,7 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Factored:
-    """A table [value, column] of one expression, the differences taken for none by column, and the values that occur."""
+    """A table [value, column] of one expression, differences taken for none by column, and which values occur."""
 
     table: Floats
     far: Floats

@@ -35,7 +35,6 @@ from vitrify.spec.logic.truth import CONNECTIVES, leaf_holds, logic_expression, 
 from vitrify.spec.programs.expression import Expr, apply, choose, count, expression, indices
 from vitrify.spec.programs.program import Program
 
-
 State: TypeAlias = tuple[int, tuple[int, ...], bool | None]  # of the words before a position
 
 
