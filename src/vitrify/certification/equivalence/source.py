@@ -217,14 +217,15 @@ class Source:
         if not self.causal or len(contents) != 1 or all(atom.mask != "strict" for atom in atoms):
             return (), None
         (test,) = contents
-        if self.domains[self.number(test.query)] != (True,) or len(self.domains[self.number(test.key)]) != 2:
+        if len(self.domains[self.number(test.query)]) > 1:
             return (), None
         marked = _selector((test,), self.program.values)
         if not self._same(selector, [(1, marked & BEFORE)]):
             return (), None
-        total, flag = self.number(Expr("width", (marked,))), self.number(test.key)
-        holds = np.array([bool(function_of(marked.data)(value, True)) for value in self.domains[flag]])
-        return (total, flag), self._counts(np.arange(self.length + 1)[:, None] - holds)
+        total, key = self.number(Expr("width", (marked,))), self.number(test.key)
+        (query,), holds = self.domains[self.number(test.query)], function_of(marked.data)
+        here = np.array([bool(holds(value, query)) for value in self.domains[key]])  # is not before itself
+        return (total, key), self._counts(np.arange(self.length + 1)[:, None] - here)
 
     def _signed_sum(
         self, selector: Selector, signed: Sequence[tuple[int, tuple[Atom, ...]]]

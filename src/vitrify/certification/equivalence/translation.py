@@ -144,6 +144,11 @@ class _Translation:
         results = []
         for dims in self._groups(index, np.flatnonzero(np.any(w_out, axis=0) | (b_out != 0))):
             mine = np.flatnonzero(np.any(w_out[:, dims], axis=1))
+            if not len(mine):
+                results.append(
+                    (dims, self.stream.reduced([Term((), b_out[dims])], np.zeros(len(dims)), np.abs(b_out[dims])))
+                )
+                continue
             inward, outward = w_in[:, mine], np.abs(w_out[np.ix_(mine, dims)])
             first = inward[np.argmax(inward != 0, axis=0), np.arange(len(mine))]
             scale = np.where(first == 0, 1.0, first)
