@@ -203,8 +203,8 @@ class Source:
         if not tests:
             if not self.causal:
                 return (), None
-            earlier, here = (bool(self.chosen(selector, {}, {}, side)) for side in (-1, 0))
-            return (self.indices,), np.arange(self.length) * earlier + here
+            earlier, itself = (bool(self.chosen(selector, {}, {}, side)) for side in (-1, 0))
+            return (self.indices,), np.arange(self.length) * earlier + itself
         if self._same(selector, []):
             return (), np.zeros((), dtype=np.int64)
         if self.causal and self._same(selector, [(1, Selector("all"))]):
