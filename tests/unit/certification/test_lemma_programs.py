@@ -12,7 +12,7 @@ from samples import ENTRIES, LENGTH, SAMPLES, built
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.equivalence import translation
 from vitrify.certification.equivalence.catalogue import Case, SpecProof, prove_spec
-from vitrify.certification.equivalence.source import Source
+from vitrify.certification.equivalence.expressions import ProgramExpressions
 from vitrify.certification.equivalence.translation import expression_by_expression
 from vitrify.certification.margins.net import proof_of
 from vitrify.certification.margins.values import Undecided
@@ -324,7 +324,7 @@ def test_counting_programs_are_their_programs() -> None:
 def test_sets_of_values_contain_all_that_occur_and_functions_are_right() -> None:
     """Of every expression of a program, also of widths that are functions of other widths."""
     for root, alphabet, causal in PROGRAMS.values():
-        source = Source(program(root, alphabet, 4, causal=causal))
+        source = ProgramExpressions(program(root, alphabet, 4, causal=causal))
         for word in product(alphabet[:3], repeat=4):
             values = [program_values(source, node, word) for node in source.nodes]
             for n, (args, table) in enumerate(zip(source.args, source.tables, strict=True)):
@@ -334,7 +334,7 @@ def test_sets_of_values_contain_all_that_occur_and_functions_are_right() -> None
                     assert at == [int(table[place]) for place in zip(*inner, strict=True)] if args else not any(at)
 
 
-def program_values(source: Source, node: Expr, word: tuple[str, ...]) -> list[Any]:
+def program_values(source: ProgramExpressions, node: Expr, word: tuple[str, ...]) -> list[Any]:
     from vitrify.spec.programs.expression import evaluate
 
     return evaluate(node, word, causal=source.causal)
@@ -342,7 +342,7 @@ def program_values(source: Source, node: Expr, word: tuple[str, ...]) -> list[An
 
 def test_a_sum_of_widths_that_is_none_is_refused() -> None:
     same, other = select(tokens, tokens), select(tokens, "a")
-    source = Source(ab(width(same | other)))
+    source = ProgramExpressions(ab(width(same | other)))
     assert source._same(same | other, [(1, same), (1, other), (-1, same & other)])
     assert not source._same(same | other, [(1, same), (1, other)])
     assert not source._same(same | before, [(1, same)])

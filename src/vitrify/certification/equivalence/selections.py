@@ -23,9 +23,9 @@ from math import prod
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
+from vitrify.certification.equivalence.expressions import Cut, ProgramExpressions, by_position, leaves
 from vitrify.certification.equivalence.ideal import EQUAL, HeadRule
-from vitrify.certification.equivalence.source import Cut, Source, by_position, leaves
-from vitrify.certification.equivalence.tables import ROUNDING, SAME, Read, Stream
+from vitrify.certification.equivalence.tables import ROUNDING, SAME, LinearRead, TokenContents
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.attention import allowed_keys, weigh
 from vitrify.spec.programs.expression import Selector, Value
@@ -40,16 +40,16 @@ class HeadReads:
     """The reads of a head, and center and radius of the keys and values of the pads [pad, …]."""
 
     rule: HeadRule
-    stream: Stream
-    query: Read
-    key: Read
-    value: Read
+    stream: TokenContents
+    query: LinearRead
+    key: LinearRead
+    value: LinearRead
     pad_keys: tuple[Floats, Floats]
     pad_values: tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class HeadOutput:
     """The table [value of the operation, dim] that a head writes, its error by dimension, and the pairs compared."""
 
     table: Floats
@@ -57,11 +57,11 @@ class Written:
     pairs: int
 
 
-def matched(head: HeadReads, node: int) -> Written:
+def matched(head: HeadReads, node: int) -> HeadOutput:
     """Return what a head writes if it runs an operation of the program; else `Undecided`."""
     table, far, pairs = (_averages if head.rule.averages else _selects)(head, node)
     off = head.value.error + head.pad_values[1].max(axis=0) + far
-    return Written(table, off + ROUNDING * (head.value.size + np.abs(table).max(axis=0)), pairs)
+    return HeadOutput(table, off + ROUNDING * (head.value.size + np.abs(table).max(axis=0)), pairs)
 
 
 def _selects(head: HeadReads, node: int) -> tuple[Floats, Floats, int]:
@@ -107,26 +107,26 @@ def _selects(head: HeadReads, node: int) -> tuple[Floats, Floats, int]:
     return *_fetched(head, node), len(queries) * len(keys)
 
 
-def _cuts(source: Source, selector: Selector, query: Cut, key: Cut) -> tuple[Cut, Cut]:
+def _cuts(source: ProgramExpressions, selector: Selector, query: Cut, key: Cut) -> tuple[Cut, Cut]:
     """Return the expressions of queries and of keys that a selector and a head read."""
     tests = [test for test in leaves(selector) if not by_position(test)]
     sides = [[source.number(test.args[side]) for test in tests] for side in (1, 0)]
     return source.joint(query, sides[0]), source.joint(key, sides[1])
 
 
-def _positions(source: Source, cut: Cut) -> Ints | None:
+def _positions(source: ProgramExpressions, cut: Cut) -> Ints | None:
     """Return the position of each combination of values, if it is one of the expressions."""
     return _flat(source, source.indices, cut)
 
 
-def _flat(source: Source, node: int, cut: Cut) -> Ints | None:
+def _flat(source: ProgramExpressions, node: int, cut: Cut) -> Ints | None:
     """Return the index of an expression's value for each combination of values of a cut; None if it is not known."""
     index = source.at(node, cut)
     return None if index is None else np.broadcast_to(index, [len(source.domains[n]) for n in cut]).ravel()
 
 
 def _chosen(
-    source: Source, selector: Selector, rule: HeadRule, q_cut: Cut, k_cut: Cut, some: slice
+    source: ProgramExpressions, selector: Selector, rule: HeadRule, q_cut: Cut, k_cut: Cut, some: slice
 ) -> tuple[Bools, Bools]:
     """Return which keys [query, key] a selector can select, and which others the head can see, for some queries."""
     keys, queries = dict[int, Ints](), dict[int, Ints]()

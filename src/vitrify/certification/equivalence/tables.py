@@ -9,22 +9,24 @@ are taken for none.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
-from vitrify.certification.equivalence.source import Cut, Source
+from vitrify.certification.equivalence.expressions import Cut, ProgramExpressions
 from vitrify.certification.margins.values import Undecided
 
 MAX_NUMBERS = 1 << 23  # in a table
+MAX_COMBINED = 1 << 18  # combinations of values; of more, tables with fewer values are looked for
 SAME = 1e-9  # numbers of a table nearer to each other than this, relative to the largest, are the same
 ROUNDING = 1e-14  # of a computed table, relative to the largest sum of sizes
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class ValueTable:
     """A table [*values of expressions, column]: numbers that these expressions determine."""
 
     exprs: Cut
@@ -32,10 +34,10 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class LinearRead:
     """Numbers that are read: their table, and by column their error and a bound of the sizes that add up to them."""
 
-    term: Term
+    term: ValueTable
     error: Floats
     size: Floats
 
@@ -49,16 +51,16 @@ class Factored:
     occurs: Bools
 
 
-class Stream:
+class TokenContents:
     """What the residual stream holds at a token: tables of expressions, each in some dimensions, which add up."""
 
-    def __init__(self, source: Source, tokens: Floats) -> None:
+    def __init__(self, source: ProgramExpressions, tokens: Floats) -> None:
         """From the contents [letter, dim] of the letters."""
         self.source = source
-        self.held = [(np.arange(tokens.shape[1]), Term((source.tokens,), tokens))]
+        self.held = [(np.arange(tokens.shape[1]), ValueTable((source.tokens,), tokens))]
         self.error = ROUNDING * np.abs(tokens).max(axis=0)
 
-    def write(self, dims: Ints, term: Term, error: Floats) -> None:
+    def write(self, dims: Ints, term: ValueTable, error: Floats) -> None:
         """Add a table to some dimensions."""
         self.held = [*self.held, (dims, term)]
         self.error = self.error.copy()
@@ -67,33 +69,35 @@ class Stream:
     def erase(self, dims: Ints) -> None:
         """Set some dimensions to zero."""
         self.held = [
-            (at, Term(term.exprs, np.where(np.isin(at, dims), 0.0, term.table)))
+            (at, ValueTable(term.exprs, np.where(np.isin(at, dims), 0.0, term.table)))
             for at, term in self.held
             if not np.isin(at, dims).all()
         ]
         self.error = self.error.copy()
         self.error[dims] = 0.0
 
-    def read(self, matrix: Floats, placed: Floats) -> Read:
+    def read(self, matrix: Floats, placed: Floats) -> LinearRead:
         """Return what a matrix [dim, column] reads, with what it makes of positions [position, column]."""
-        terms, size = [Term((self.source.indices,), placed)], np.abs(placed).max(axis=0, initial=0.0)
+        terms, size = [ValueTable((self.source.indices,), placed)], np.abs(placed).max(axis=0, initial=0.0)
         for dims, term in self.held:
             rows = matrix[dims]
             if np.any(rows):
-                terms.append(Term(term.exprs, term.table @ rows))
+                terms.append(ValueTable(term.exprs, term.table @ rows))
                 size = size + np.abs(term.table).reshape(-1, len(dims)).max(axis=0) @ np.abs(rows)
         return self.reduced(terms, self.error @ np.abs(matrix), size)
 
-    def reduced(self, terms: list[Term], error: Floats, size: Floats) -> Read:
+    def reduced(self, terms: list[ValueTable], error: Floats, size: Floats) -> LinearRead:
         """Return the sum of terms, where possible as a table of functions of what they are tables of."""
-        source, joined = self.source, dict[frozenset[int], Term]()
+        source, joined = self.source, dict[frozenset[int], ValueTable]()
         parts = sum(1 + len(term.exprs) for term in terms)
         error = error + ROUNDING * (1 + parts) * (size + max(np.abs(term.table).max(initial=0.0) for term in terms))
         for term in terms:
             _join(joined, term)
         terms = list(joined.values())
         if len({n for term in terms for n in term.exprs}) < 2:
-            return Read(self.sum(terms, tuple({n: n for term in terms for n in term.exprs})), error, size)
+            return LinearRead(self.sum(terms, tuple({n: n for term in terms for n in term.exprs})), error, size)
+        if prod(len(source.domains[n]) for n in {n for term in terms for n in term.exprs}) > MAX_COMBINED:
+            terms, error = self._coarser(terms, error)
         for node, args in enumerate(source.args):
             for cut in (self._below(terms, node), args):
                 terms, error = self._replaced(terms, error, node, cut)
@@ -104,14 +108,26 @@ class Stream:
                 terms, error = self._replaced(terms, error, node, atoms)
             cut = tuple(sorted({n for term in terms for n in term.exprs}))
         if len(cut) > 1 and prod(len(source.domains[n]) for n in atoms) * len(error) <= MAX_NUMBERS:
-            alone = dict[frozenset[int], Term]()
+            alone = dict[frozenset[int], ValueTable]()
             _join(alone, self.sum(terms, atoms))
             (term,) = alone.values()
             if len(term.exprs) < len(cut):
-                return Read(term, error, size)
-        return Read(self.sum(terms, cut), error, size)
+                return LinearRead(term, error, size)
+        return LinearRead(self.sum(terms, cut), error, size)
 
-    def _replaced(self, terms: list[Term], error: Floats, node: int, cut: Cut) -> tuple[list[Term], Floats]:
+    def _coarser(self, terms: list[ValueTable], error: Floats) -> tuple[list[ValueTable], Floats]:
+        """Replace tables of one expression by tables of a function of it that has fewer values, where there is one."""
+        source, results = self.source, list[ValueTable]()
+        for term in terms:
+            for node in sorted(range(len(source.nodes)), key=lambda n: len(source.domains[n])):
+                if len(term.exprs) == 1 and source.args[node] == term.exprs and source.nodes[node].op == "apply":
+                    with suppress(Undecided):
+                        one = self.factor(term, node)
+                        term, error = ValueTable((node,), one.table), error + one.far
+            results.append(term)
+        return results, error
+
+    def _replaced(self, terms: list[ValueTable], error: Floats, node: int, cut: Cut) -> tuple[list[ValueTable], Floats]:
         """Replace the terms that a cut determines by a table of one function of it, if they are one."""
         source = self.source
         mine = [term for term in terms if all(n == node or source.at(n, cut) is not None for n in term.exprs)]
@@ -123,18 +139,18 @@ class Stream:
         except Undecided:
             return terms, error
         others = [term for term in terms if not any(term is each for each in mine)]
-        return [*others, Term((node,), one.table)], error + one.far
+        return [*others, ValueTable((node,), one.table)], error + one.far
 
-    def _below(self, terms: list[Term], node: int) -> Cut:
+    def _below(self, terms: list[ValueTable], node: int) -> Cut:
         """Return the expressions of terms that an expression is made of."""
         below = self.source.below[node].union([node])
         return tuple(sorted({n for term in terms if below.issuperset(term.exprs) for n in term.exprs} - {node}))
 
-    def rows(self, term: Term, cut: Cut) -> Floats:
+    def rows(self, term: ValueTable, cut: Cut) -> Floats:
         """Return the rows [values of a cut, column] of a table."""
         return self.sum([term], cut).table.reshape(-1, term.table.shape[-1])
 
-    def sum(self, terms: list[Term], cut: Cut) -> Term:
+    def sum(self, terms: list[ValueTable], cut: Cut) -> ValueTable:
         """Return the sum of some terms over a cut that determines their expressions."""
         columns, shape = terms[0].table.shape[-1], [len(self.source.domains[n]) for n in cut]
         if prod(shape) * columns > MAX_NUMBERS:
@@ -145,9 +161,9 @@ class Stream:
             if len(index) < len(term.exprs) or any((part < 0).any() for part in index):
                 raise Undecided("a table is no function of some expressions")
             total += term.table[tuple(index)]
-        return Term(cut, total)
+        return ValueTable(cut, total)
 
-    def factor(self, term: Term, node: int) -> Factored:
+    def factor(self, term: ValueTable, node: int) -> Factored:
         """Return a table as one of an expression; `Undecided` if other expressions matter, too."""
         source = self.source
         cut = source.joint(term.exprs, [node])
@@ -169,7 +185,7 @@ class Stream:
         return Factored(table, far, np.isin(np.arange(len(table)), different))
 
 
-def _join(terms: dict[frozenset[int], Term], term: Term) -> None:
+def _join(terms: dict[frozenset[int], ValueTable], term: ValueTable) -> None:
     """Add a term to others, without the expressions that don't matter to it."""
     exprs, table = term.exprs, term.table
     for axis in reversed(range(len(exprs))):
@@ -179,4 +195,4 @@ def _join(terms: dict[frozenset[int], Term], term: Term) -> None:
     if key in terms:
         other = terms[key]
         table = table + other.table.transpose(*(other.exprs.index(n) for n in exprs), len(exprs))
-    terms[key] = Term(exprs, table)
+    terms[key] = ValueTable(exprs, table)

@@ -17,7 +17,7 @@ function of the values that some expressions of the program have at that positio
 
 Each step is true of every word if the steps before it are, so that the claim follows by induction over the half blocks:
 what a head selects is a set of positions that the values there and at the query determine, and all pairs of values are
-compared. Sets of values contain all values that occur (`source.py`). The values of a position are taken to vary
+compared. Sets of values contain all values that occur (`expressions.py`). The values of a position are taken to vary
 independently, which admits too many combinations, never too few. No name and no label decides anything; those of spaces
 only say which dimensions are looked at together.
 
@@ -44,10 +44,10 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma, product_of_states
+from vitrify.certification.equivalence.expressions import FETCHES, ProgramExpressions
 from vitrify.certification.equivalence.ideal import HeadRule
-from vitrify.certification.equivalence.selections import MAX_HELD, HeadReads, Written, matched
-from vitrify.certification.equivalence.source import FETCHES, Source
-from vitrify.certification.equivalence.tables import ROUNDING, Stream, Term
+from vitrify.certification.equivalence.selections import MAX_HELD, HeadOutput, HeadReads, matched
+from vitrify.certification.equivalence.tables import ROUNDING, TokenContents, ValueTable
 from vitrify.certification.margins.values import Undecided
 from vitrify.errors import SpecError
 from vitrify.net.sparse import dense
@@ -68,7 +68,7 @@ def expression_by_expression(case: Case) -> SpecProof:
     try:
         if program.length != longest:
             program = Program(program.root, program.alphabet, longest, program.causal)
-        run = _Translation(case, Source(program))
+        run = _Translation(case, ProgramExpressions(program))
         run.all()
     except SpecError as error:
         raise Undecided(f"the program is none for words to length {longest}: {error}") from None
@@ -80,12 +80,12 @@ def expression_by_expression(case: Case) -> SpecProof:
 class _Translation:
     """One pass through the ideal: what tokens hold, and center and radius of what BOS holds if the net looks ahead."""
 
-    def __init__(self, case: Case, source: Source) -> None:
+    def __init__(self, case: Case, source: ProgramExpressions) -> None:
         self.case, self.ideal, self.source = case, case.ideal, source
         net, letters = case.net, source.program.alphabet
         if sorted(net.inputs[1:]) != sorted(letters) or net.output.kind not in ("transducer", "values"):
             raise Undecided("the network reads other symbols than the program, or answers in another way")
-        self.stream = Stream(source, np.stack([self.ideal.embedded(net.inputs.index(a, 1)) for a in letters]))
+        self.stream = TokenContents(source, np.stack([self.ideal.embedded(net.inputs.index(a, 1)) for a in letters]))
         self.ahead = any(rule.head.mask not in ("causal", "strict") for rule in self.ideal.rules)
         places = np.asarray(dense(case.weights.arrays["pos_embed.W_pos"]))[: net.pads]
         self.bos: tuple[Floats, Floats] = self.ideal.embed[[0]] + places, np.zeros_like(places)
@@ -98,7 +98,7 @@ class _Translation:
             if self.ahead:
                 self._bos_heads(block.heads)
             for dims, node, one in (each for each in written if each is not None):
-                self.stream.write(dims, Term((node,), one.table), one.error)
+                self.stream.write(dims, ValueTable((node,), one.table), one.error)
             if block.units:
                 self._units(index)
         self._answers()
@@ -106,7 +106,7 @@ class _Translation:
     def _count(self, what: str, number: int) -> None:
         self.instances[what] = self.instances.get(what, 0) + number
 
-    def _head(self, rule: HeadRule, index: int) -> tuple[Ints, int, Written] | None:
+    def _head(self, rule: HeadRule, index: int) -> tuple[Ints, int, HeadOutput] | None:
         """Return the dimensions that a head writes, the operation that it runs, and its table; None if it writes 0."""
         if rule.head.window is not None or rule.head.mask == "after":
             raise Undecided("a head with a window, or of later positions alone, is no selection of a program")
@@ -146,10 +146,10 @@ class _Translation:
             mine = np.flatnonzero(np.any(w_out[:, dims], axis=1))
             if not len(mine):
                 results.append(
-                    (dims, self.stream.reduced([Term((), b_out[dims])], np.zeros(len(dims)), np.abs(b_out[dims])))
+                    (dims, self.stream.reduced([ValueTable((), b_out[dims])], np.zeros(len(dims)), np.abs(b_out[dims])))
                 )
                 continue
-            inward, outward = w_in[:, mine], np.abs(w_out[np.ix_(mine, dims)])
+            inward, outward = w_in[:, mine], w_out[np.ix_(mine, dims)]
             first = inward[np.argmax(inward != 0, axis=0), np.arange(len(mine))]
             scale = np.where(first == 0, 1.0, first)
             lines, which = np.unique(inward / scale, axis=1, return_inverse=True)  # units that read the same sum
@@ -157,13 +157,20 @@ class _Translation:
             read = self.stream.read(lines, self.ideal.places[index] @ lines)
             rows = read.term.table.reshape(-1, lines.shape[1])
             self._count("combinations of values that units read", len(rows))
-            table = np.empty((len(rows), len(dims)))
+            table, error = np.empty((len(rows), len(dims))), np.zeros(len(dims))
+            size = read.size[which] * np.abs(scale) + np.abs(b_in[mine])
+            noise = read.error[which] * np.abs(scale) + ROUNDING * size
             for start in range(0, len(rows), step := max(1, MAX_HELD // (len(mine) + 1))):
-                post = np.maximum(rows[start : start + step][:, which] * scale + b_in[mine], 0.0)
-                table[start : start + step] = post @ w_out[np.ix_(mine, dims)] + b_out[dims]
-            size = (read.size[which] * np.abs(scale) + np.abs(b_in[mine])) @ outward + np.abs(b_out[dims])
-            error = (read.error[which] * np.abs(scale)) @ outward + ROUNDING * size
-            term = Term(read.term.exprs, table.reshape(*read.term.table.shape[:-1], len(dims)))
+                before = rows[start : start + step][:, which] * scale + b_in[mine]
+                table[start : start + step] = np.maximum(before, 0.0) @ outward + b_out[dims]
+                signs = np.unique(np.where(before > noise, 1, np.where(before < -noise, -1, 0)).astype(np.int8), axis=0)
+                for pattern in signs:  # errors of units that cancel do not pass
+                    on, unsure = pattern > 0, pattern == 0
+                    slopes = np.zeros((lines.shape[1], len(dims)))
+                    np.add.at(slopes, which[on], scale[on, None] * outward[on])
+                    error = np.maximum(error, read.error @ np.abs(slopes) + noise[unsure] @ np.abs(outward[unsure]))
+            error = error + ROUNDING * (size @ np.abs(outward) + np.abs(b_out[dims]))
+            term = ValueTable(read.term.exprs, table.reshape(*read.term.table.shape[:-1], len(dims)))
             results.append((dims, self.stream.reduced([term], error, np.abs(table).max(axis=0))))
         if self.ahead:
             self._bos_units(index)

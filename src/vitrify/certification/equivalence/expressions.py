@@ -21,7 +21,7 @@ from vitrify.spec.programs.selectors import Atom, conjunctions
 from vitrify.spec.programs.values import Values
 
 MAX_ROWS = 1 << 21  # of the table of a function
-MAX_COMPARED = 1 << 16  # pairs of values for which two selections are compared
+MAX_COMPARED = 1 << 17  # pairs of values for which two selections are compared
 MAX_MEANS = 1 << 14  # values of a mean
 FETCHES = ("aggregate", "mean", "first", "last", "width")
 Cut = tuple[int, ...]  # numbers of expressions
@@ -38,12 +38,13 @@ ARRAYS: dict[str, Callable[..., Any]] = {
     ">": np.greater,
     ">=": np.greater_equal,
     "not": lambda a: a == 0,
+    "if": lambda a, c, b: np.where(c != 0, a, b),
     "and": lambda *a: np.logical_and.reduce(np.broadcast_arrays(*a)),
     "or": lambda *a: np.logical_or.reduce(np.broadcast_arrays(*a)),
 }
 
 
-class Source:
+class ProgramExpressions:
     """A program up to a length; expressions have numbers, those of arguments are smaller.
 
     - `domains[n]`: the values of expression n.
@@ -160,13 +161,18 @@ class Source:
         if node.op != "apply":
             return (), None
         numbers = [self._numbers[id(arg)] for arg in node.args]
-        args = self._apart(tuple(dict.fromkeys(part for number in numbers for part in self._support(number))))
+        args = tuple(dict.fromkeys(part for number in numbers for part in self._support(number)))
+        if prod(len(self.domains[arg]) for arg in args) > MAX_COMPARED:
+            args = tuple(dict.fromkeys(number for number in numbers if len(self.domains[number]) > 1))
+        args = self._apart(args)
         if prod(len(self.domains[arg]) for arg in args) > MAX_ROWS:
             raise Undecided(f"a function has more than {MAX_ROWS:,} rows")
         inner = [part for part in (self.at(number, args) for number in numbers) if part is not None]
         shape, domains = [len(self.domains[arg]) for arg in args], [self.domains[number] for number in numbers]
-        kinds = (int,) if node.data in ("min", "max") else (bool, int)
-        whole = all(type(value) in kinds for domain in domains for value in domain)
+        kinds = (int,) if node.data in ("min", "max", "if") else (bool, int)
+        numeric = domains[::2] if node.data == "if" else domains
+        whole = all(type(value) in kinds for domain in numeric for value in domain)
+        whole &= all(type(value) in (bool, int) for domain in domains for value in domain)
         if whole and isinstance(node.data, str) and node.data in ARRAYS:
             grid = [np.array(domain, dtype=np.int64)[part] for domain, part in zip(domains, inner, strict=True)]
             return args, np.broadcast_to(ARRAYS[node.data](*grid), shape)
