@@ -7,6 +7,7 @@ changed byte is noticed. `vitrify recheck` reads it, with code of its own (`rech
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from vitrify.certification.mutation_test import MutationTest
 from vitrify.encoding import Json, canonical, encoded
 from vitrify.errors import FolderError
 from vitrify.files import write_text
-from vitrify.net.folder import load, spec_path
+from vitrify.net.folder import file_of, load, spec_path
 
 SCHEMA = 5
 NAME = "certificate.json"
@@ -24,7 +25,7 @@ NAME = "certificate.json"
 
 def certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> dict[str, Json]:
     """The certificate of a folder as JSON data; how long things took is left out, so that it is the same every time."""
-    files = ("config.json", "labels.json", "model.safetensors", spec_path(folder).name)
+    files = ("config.json", "labels.json", "model.safetensors", spec_path(folder, accept_changed=True).name)
     size = load(folder, verify=False).sizes
     proof = {key: value for key, value in (evidence.proof or {}).items() if key != "seconds"}
     data: dict[str, Json] = {
@@ -39,8 +40,10 @@ def certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = 
 
 
 def write_certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> None:
-    """Write the certificate into the folder, in one step, in the place of an earlier one."""
+    """Write the certificate into the folder, in one step, in the place of an earlier one; a link is not followed."""
     text = canonical(certificate(folder, evidence, broken))
+    if os.path.lexists(folder / NAME):
+        file_of(folder, NAME)
     try:
         write_text(folder / NAME, text)
     except OSError as error:

@@ -30,6 +30,9 @@ def certify(
     reals: Annotated[bool, opt("Also test all short inputs in real arithmetic, without rounding.", "--reals")] = False,
     attack: Annotated[int, opt("Also search this many words for the smallest margin.", min=0)] = 0,
     write: Annotated[bool, opt("Write certificate.json into the folder.")] = True,
+    accept_spec: Annotated[
+        bool, opt("Judge the network by its spec file even if that changed since the build.", "--accept-spec")
+    ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -42,7 +45,7 @@ def certify(
 
     if arithmetic and not proof:
         raise InputError("--arithmetic rests on the proof of margins: leave --no-proof out")
-    weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
+    weights, spec = load(folder, verify=False), read_spec(spec_path(folder, accept_changed=accept_spec))
     with progress("checking") as tick:
         evidence = check_against_spec(
             weights,

@@ -151,6 +151,21 @@ def from_json(data: object) -> Any:
     kind = getattr(import_module(f"vitrify.net.{module}"), value)
     faults: list[Fault] = []
     architecture = convert(kind, {key: data[key] for key in data if key != "architecture"}, ("net",), faults)
-    if faults:
-        raise FolderError(f"config.json does not describe a {tag}: " + "; ".join(sentences(faults)))
+    if problems := sentences(faults) or _name_problems(architecture):
+        raise FolderError(f"config.json does not describe a {tag}: " + "; ".join(problems))
     return architecture
+
+
+def _name_problems(net: Any) -> list[str]:
+    """Return what is wrong with the names of inputs and outputs; the first input may be called like another one."""
+    output, inputs = net.output, getattr(net, "inputs", getattr(net, "symbols", ()))
+    read = inputs[1:] if net.reads == "tokens" else inputs
+    names = {"net.output.symbols": output.symbols, "net.output.accepting": output.accepting, "net.inputs": read}
+    problems = [f"{key} must have different names" for key, some in names.items() if len(set(some)) < len(some)]
+    if not output.symbols or (net.reads != "image" and not inputs):
+        problems.append("net.inputs and net.output.symbols must not be empty")
+    if not set(output.accepting) <= set(output.symbols):
+        problems.append("net.output.accepting must be names in net.output.symbols")
+    if getattr(net, "min_length", 0) > getattr(net, "max_length", 0):
+        problems.append(f"net.min_length must be at most net.max_length, {net.max_length}, not {net.min_length}")
+    return problems

@@ -42,7 +42,7 @@ class Stack:
 
     def __getattr__(self, name: str) -> Array:
         """The arrays of the entries and what counts them, as they are in the one CSR array."""
-        if name not in ("data", "indices", "indptr", "count_nonzero", "eliminate_zeros"):
+        if name not in ("data", "dtype", "indices", "indptr", "count_nonzero", "eliminate_zeros"):
             raise AttributeError(name)
         return getattr(self.csr, name)
 
