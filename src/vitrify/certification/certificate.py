@@ -6,8 +6,8 @@ changed byte is noticed. `vitrify recheck` reads it, with code of its own (`rech
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from vitrify.certification.mutation_test import MutationTest
 from vitrify.encoding import Json, canonical, encoded
 from vitrify.errors import FolderError
 from vitrify.files import write_text
-from vitrify.net.folder import file_of, load, spec_path
+from vitrify.net.folder import load, spec_path
 
 SCHEMA = 5
 NAME = "certificate.json"
@@ -42,9 +42,9 @@ def certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = 
 def write_certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> None:
     """Write the certificate into the folder, in one step, in the place of an earlier one; a link is not followed."""
     text = canonical(certificate(folder, evidence, broken))
-    if os.path.lexists(folder / NAME):
-        file_of(folder, NAME)
     try:
+        if (folder / NAME).is_symlink():
+            raise OSError(errno.ELOOP, "it is a link")
         write_text(folder / NAME, text)
     except OSError as error:
         raise FolderError(

@@ -130,7 +130,7 @@ def with_proof(
             weights,
             in_formats.batches[-1].words,
             language=oracle.language is not None,
-            longest=weights.about.get("longest sentence"),
+            longest=oracle.longest,
             has_answer=oracle.has_answer,
             unproved=proof.reason,
         )

@@ -28,7 +28,9 @@ def main() -> None:
 
 
 def _stop(message: str) -> None:
-    lines = (line if line.startswith("  ") else f"error: {line}" for line in message.splitlines())
+    from vitrify.cli.render import printable
+
+    lines = (line if line.startswith("  ") else f"error: {line}" for line in printable(message).splitlines())
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.exit(2)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vitrify.cli.options import CHOICES, CONSTRUCTIONS, AsJson, Folder, ModelOut, arg, opt
-from vitrify.cli.render import Part, Styled, TextTable, json_line, show, sizes_table, status
+from vitrify.cli.render import Part, Styled, TextTable, bold, escaped, json_line, printable, show, sizes_table, status
 from vitrify.errors import InputError
 from vitrify.spec.kinds import suffixes
 
@@ -68,7 +68,7 @@ def build(
     data = {"folder": str(out), "about": dict(weights.about)}
     data |= {"sizes": asdict(weights.sizes), "digest": weights.digest}
     data |= {"verdict": evidence.verdict, "methods": evidence.methods} if certified else {}
-    title = Styled(f"[bold]{weights.architecture.name}[/bold] → {out}")
+    title = Styled(f"{bold(weights.architecture.name)} → {escaped(out)}")
     show(as_json, data, title, sizes_table(weights), Styled(verdict) if certified else None)
 
 
@@ -118,8 +118,8 @@ def _contents(weights: Weights[Architecture]) -> Iterator[Part]:
     from vitrify.net.explain_terms import runs
 
     labels = weights.labels
-    yield Styled(f"[bold]{weights.architecture.name}[/bold]")
-    yield from (Styled(f"  {key}: {value}") for key, value in weights.about.items())
+    yield bold(weights.architecture.name)
+    yield from (f"  {key}: {value}" for key, value in weights.about.items())
     yield sizes_table(weights)
     if labels.heads:
         betas = [float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.index]) for h in labels.heads]
@@ -170,7 +170,7 @@ def explain(
     if as_json:
         json_line(data)
     else:
-        sys.stdout.write(f"{text}\n")  # as wide as it is
+        sys.stdout.write(f"{printable(text)}\n")  # as wide as it is
 
 
 COMMANDS = (build, analyze, info, explain)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vitrify.cli.options import AsJson, Folder, Seed, opt
-from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, json_line, progress, show, status, tell
+from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, escaped, json_line, progress, show, status, tell
 from vitrify.encoding import JsonMapping
 from vitrify.errors import InputError
 
@@ -77,7 +77,7 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
         return
     from vitrify.report import wording
 
-    rows = [
+    rows: list[tuple[str, str]] = [
         ("method", wording.methods(evidence)),
         ("domain", "\n".join(wording.domains(evidence))),
         ("cases", f"{evidence.cases:,}"),
@@ -85,12 +85,12 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
         ("seed, time", f"{evidence.seed}, {evidence.seconds:.1f} s"),
     ]
     if evidence.witness:
-        rows.append(("[red]witness[/red]", "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
+        rows.append((Styled("[red]witness[/red]"), "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
     if broken is not None:
         rows.append(("mutants rejected", f"{broken.rejected} of {broken.tried} ({broken.rate:.1%})"))
         rows += [("survivor", f"{what}: {why}") for what, why in broken.survivors]
     rows += [("", remark) for remark in wording.remarks(evidence)]
-    verdict = Styled(f"[bold {VERDICT_COLORS[evidence.verdict]}]{evidence.verdict}[/]  {folder}")
+    verdict = Styled(f"[bold {VERDICT_COLORS[evidence.verdict]}]{evidence.verdict}[/]  {escaped(folder)}")
     tell(verdict, TextTable(("", ""), rows), *_margins(evidence.proof))
 
 
@@ -129,7 +129,7 @@ def recheck(folder: Folder, as_json: AsJson = False) -> None:
     rows += [("not done here", line) for line in opinion.left if not opinion.problem]
     agrees = None if opinion.unjudged else opinion.problem is None
     data = {"folder": str(folder), "agrees": agrees} | asdict(opinion)
-    show(as_json, data, Styled(f"{verdict}  {folder}"), TextTable(("", ""), rows))
+    show(as_json, data, Styled(f"{verdict}  {escaped(folder)}"), TextTable(("", ""), rows))
     raise typer.Exit(1 if opinion.problem else 2 if opinion.unjudged else 0)
 
 

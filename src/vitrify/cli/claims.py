@@ -31,6 +31,7 @@ from vitrify.cli.render import (
     Styled,
     TextTable,
     console,
+    escaped,
     json_line,
     reflowed,
     show,
@@ -245,18 +246,18 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
     yield TextTable(columns, rows, "claims", keys=2)
     for o in outcomes:
         if o.evidence.witness:
-            yield Styled(f"[red]{o.name}[/red]: {dict(o.evidence.witness)}")
+            yield Styled(f"[red]{o.name}[/red]: {escaped(dict(o.evidence.witness))}")
         for path, part in o.evidence.leaves():
             yield from (f"{': '.join([o.name, *path])}: {remark}" for remark in wording.remarks(part))
         yield from (f"{o.name}: {note}" for note in o.evidence.notes if o.evidence.parts)
 
 
 def _verdict(outcome: Outcome) -> str:
-    return f"[{VERDICT_COLORS[outcome.evidence.verdict]}]{outcome.evidence.verdict}[/]"
+    return Styled(f"[{VERDICT_COLORS[outcome.evidence.verdict]}]{outcome.evidence.verdict}[/]")
 
 
 def _caught(outcome: Outcome) -> str:
-    return "rejected" if outcome.saboteur_rejected else "[red]passed[/red]"
+    return "rejected" if outcome.saboteur_rejected else Styled("[red]passed[/red]")
 
 
 def evidence(names: Names = None, folder: EvidenceFolder = None, as_json: AsJson = False) -> None:

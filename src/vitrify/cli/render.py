@@ -15,6 +15,7 @@ from vitrify.encoding import encoded
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.text import Text
 
     from vitrify.net.architecture import Architecture
     from vitrify.net.weights import Weights
@@ -22,15 +23,28 @@ if TYPE_CHECKING:
 VERDICT_COLORS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 MAX_WIDTH = 10_000  # columns of a table that is measured
 MAX_SYMBOLS = 12  # of an answer that are printed
+CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 class Styled(str):
     """A text in which `[bold]…[/]` is markup; in other texts brackets are brackets."""
 
 
+def escaped(text: object) -> str:
+    """Return a text as a part of a styled one in which its brackets are brackets."""
+    from rich.markup import escape
+
+    return escape(str(text))
+
+
 def bold(text: str) -> Styled:
     """Return a text in bold letters, whatever brackets it has."""
-    return Styled(f"[bold]{text.replace('[', chr(92) + '[')}[/]")
+    return Styled(f"[bold]{escaped(text)}[/]")
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters written out, so that no name in a file can command a terminal."""
+    return text.translate(CONTROLS)
 
 
 @dataclass(frozen=True)
@@ -81,39 +95,51 @@ def tell(*parts: Part) -> None:
             for each in _laid_out(part, out):
                 out.print(each)
         elif part is not None:
-            out.print(part, markup=isinstance(part, Styled))
+            out.print(_text(part))
 
 
 def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
     """Return a table, or its title and a paragraph for every row where the table does not fit."""
     from rich.padding import Padding
     from rich.table import Table
+    from rich.text import Text
 
-    rows = [list(map(cell, row)) for row in table.rows]
+    rows = [list(map(_text, row)) for row in table.rows]
     widths = _widths(table, rows, out)
     if widths is not None:
-        grid = Table(title=table.title, title_justify="left", show_header=any(table.columns))
+        grid = Table(
+            title=table.title and escaped(printable(table.title)), title_justify="left", show_header=any(table.columns)
+        )
         for name, width in zip(table.columns, widths, strict=True):
             grid.add_column(name, overflow="fold", width=width)
         for row in rows:
             grid.add_row(*row)
         yield grid
         return
-    yield from [f"[italic]{table.title}[/]"] if table.title else []
+    yield from [Text(printable(table.title), "italic")] if table.title else []
     for row in rows:
-        yield "  ".join(f"[bold]{key}[/]" for key in row[: table.keys])
+        yield Text("  ").join(Text("", "bold").append(key) for key in row[: table.keys])
         named = zip(table.columns[table.keys :], row[table.keys :], strict=True)
-        yield Padding("; ".join(f"{name}: {text}".lstrip(": ") for name, text in named if text), (0, 0, 0, 2))
+        parts = [Text(f"{name}: " if name else "").append(text) for name, text in named if text]
+        yield Padding(Text("; ").join(parts), (0, 0, 0, 2))
 
 
-def _widths(table: TextTable, rows: Sequence[Sequence[str]], out: Console) -> list[int] | None:
+def _text(value: object) -> Text:
+    """Return the value of a cell, or a text of its own, as it is printed; only in a `Styled` one is there markup."""
+    from rich.text import Text
+
+    text = printable(cell(value))
+    return Text.from_markup(text) if isinstance(value, Styled) else Text(text)
+
+
+def _widths(table: TextTable, rows: Sequence[Sequence[Text]], out: Console) -> list[int] | None:
     """Return widths of columns that break no word, with equal shares of the spare width; None where it is negative."""
     from rich.measure import Measurement
     from rich.text import Text
 
     low, high = [], []
-    for number, cells in enumerate(zip(table.columns, *rows, strict=True)):
-        sizes = [Measurement.get(out, out.options.update(width=MAX_WIDTH), Text.from_markup(text)) for text in cells]
+    for number, cells in enumerate(zip(map(Text, table.columns), *rows, strict=True)):
+        sizes = [Measurement.get(out, out.options.update(width=MAX_WIDTH), text) for text in cells]
         high.append(max(size.maximum for size in sizes))
         low.append(high[-1] if number < table.unbroken else max(size.minimum for size in sizes))
     spare = out.width - 3 * len(low) - 1 - sum(low)  # 3: a border and two blanks

@@ -242,7 +242,9 @@ def _read_config(folder: Path) -> JsonObject:
         raise FolderError(f"{path}: what it records about the network is nested more than {MAX_LEVELS} deep")
     files = ["model.safetensors", "labels.json", *([] if config.get("spec") is None else [config["spec"]])]
     if not all(map(_is_file_name, files)) or sorted(config["sha256"]) != sorted(files):
-        raise FolderError(f"{path} must have the digests of all files of the model folder: {', '.join(map(str, files))}")
+        raise FolderError(
+            f"{path} must have the digests of all files of the model folder: {', '.join(map(str, files))}"
+        )
     return config
 
 

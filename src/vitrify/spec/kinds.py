@@ -56,6 +56,8 @@ class Meaning:
     - `after`: maps a word of length $T$ to its $T + 1$ answers, None where no answer is expected.
     - `language`: the words to test; None if every sequence of `inputs` is one.
     - `accepting`: the answers that accept a word.
+    - `longest`: the length of the longest word of `language`; None if there is none, or no word is longer than networks
+      read.
     """
 
     answer: Literal["symbol", "set", "distribution", "number"]
@@ -64,6 +66,7 @@ class Meaning:
     after: Callable[[Sequence[str]], Sequence[Answer]]
     language: Language | None = None
     accepting: tuple[str, ...] = ()
+    longest: int | None = None
 
 
 def at_every_prefix(answer: Callable[[Sequence[str]], Answer]) -> Callable[[Sequence[str]], list[Answer]]:

@@ -30,8 +30,8 @@ OPEN = [shape for shape, entry in ENTRIES.items() if entry.unproved]
 
 
 def proof_of(weights: Weights[Any], spec: object) -> Proof:
-    language = oracle_for(spec, weights.architecture).language is not None
-    return margins(weights, language=language, longest=weights.about.get("longest sentence"))
+    oracle = oracle_for(spec, weights.architecture)
+    return margins(weights, language=oracle.language is not None, longest=oracle.longest)
 
 
 @pytest.mark.long
