@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
+import stat
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -43,8 +45,8 @@ def write_certificate(folder: Path, evidence: Evidence, broken: MutationTest | N
     """Write the certificate into the folder, in one step, in the place of an earlier one; a link is not followed."""
     text = canonical(certificate(folder, evidence, broken))
     try:
-        if (folder / NAME).is_symlink():
-            raise OSError(errno.ELOOP, "it is a link")
+        if os.path.lexists(folder / NAME) and not stat.S_ISREG((folder / NAME).lstat().st_mode):
+            raise OSError(errno.EEXIST, "something else than a file is there")
         write_text(folder / NAME, text)
     except OSError as error:
         raise FolderError(

@@ -16,6 +16,7 @@ def main() -> None:
 
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", SpecWarning)
+    warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)  # infinite numbers are judged or printed
     try:
         app()
     except VitrifyError as error:

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict, Unpack
 from vitrify.arrays import Array, Arrays, Float, Int, Num
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
-from vitrify.parameters import Fault, NonNegative, Within, convert, sentences
+from vitrify.parameters import Fault, NonNegative, Within, convert, sentences, shown
 
 Reads = Literal["tokens", "vector", "rows", "image"]
 OutputKind = Literal["lm", "recognizer", "transducer", "next", "class", "values"]
@@ -145,8 +145,9 @@ def to_json(architecture: Any) -> JsonObject:
 def from_json(data: object) -> Any:
     """Return the architecture that `to_json` wrote; the error names each wrong field."""
     tag = data.get("architecture") if isinstance(data, dict) else data
-    if not isinstance(data, dict) or tag not in ARCHITECTURES:
-        raise FolderError(f"this reader knows architecture {', '.join(map(repr, ARCHITECTURES))}, not {tag!r}")
+    if not isinstance(data, dict) or not isinstance(tag, str) or tag not in ARCHITECTURES:
+        known = ", ".join(map(repr, ARCHITECTURES))
+        raise FolderError(f"this reader knows architecture {known}, not {shown(tag)}")
     module, value = ARCHITECTURES[tag]
     kind = getattr(import_module(f"vitrify.net.{module}"), value)
     faults: list[Fault] = []
