@@ -332,8 +332,11 @@ def _distribution(output: Output, probabilities: Floats, top: int | None) -> dic
 
 
 def _log_probs(weights: Weights[SequenceArchitecture], tokens: Sequence[str], log_probs: Floats) -> tuple[float, ...]:
-    """Return the log-probability of each token that is predicted; unknown words count as the unknown-word token."""
+    """Return the log-probability of each token that is predicted; unknown words count as the unknown-word token.
+
+    A token that the network never predicts has the probability 0.
+    """
     net = weights.architecture
     column = {symbol: index for index, symbol in enumerate(net.output.symbols)}
     known = [net.inputs[i] for i in encode(net, tokens)][0 if net.pads else 1 :]
-    return tuple(float(log_probs[t, column[token]]) for t, token in enumerate(known))
+    return tuple(float(log_probs[t, column[token]]) if token in column else -np.inf for t, token in enumerate(known))

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from audit_proofs import contradiction, premise_fails
 from command_line import vitrify
 from samples import ENTRIES, SAMPLES, built
 from tampered import OUTSIDE, tampered
 from vitrify.certification.certificate import write_certificate
 from vitrify.certification.checking import certify, net_check
 from vitrify.certification.checks.words import WordCheck
+from vitrify.certification.margins.net import proof_of
+from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.errors import VitrifyError
 from vitrify.net.folder import load, save
 from vitrify.net.inference import log_probabilities, logits, outputs
@@ -35,7 +38,6 @@ SAMPLE: dict[str, int] = {  # number of the sample that a construction builds
 SPARSE = ("heads", "turing")  # whose matrices are stored as sparse ones
 SLOW_TO_CERTIFY = ("features", "probabilities")  # left to the slow test
 MAX_SECONDS = 20
-MAX_WARNINGS = 0
 READABLE = [os.path.realpath(path) for path in (*sys.path, sys.base_prefix, Path(__file__).parents[3], os.devnull)]
 
 
@@ -81,7 +83,12 @@ class Original:
             for right, row in zip(self.check.oracle.right(word), rows, strict=True):
                 if not np.isnan(right).any() and not self._agrees(net.output, right, row):
                     return f"{names}: {row} for {right}"
-        return None
+        oracle = oracle_for(self.spec, net)
+        proof = proof_of(weights, oracle)
+        words = [words for batch in self.check.batches for words in batch.words if words.shape[1] <= net.max_length]
+        if not proof.holds or premise_fails(weights, proof, words):
+            return None
+        return contradiction(weights, proof, words)
 
     def _agrees(self, output: Any, right: Any, row: Any) -> bool:
         kind, symbols = self.check.oracle.answer, self.weights.architecture.output.symbols  # type: ignore[union-attr]
@@ -145,18 +152,24 @@ def nothing_read_outside(folder: Path) -> Iterator[None]:
     assert not outside, outside
 
 
-def judged(original: Original, target: Path, change: str, loaded: Weights[Any] | None) -> Iterator[tuple[str, str]]:
+OPTIONS: dict[str, list[list[str]]] = {  # one of them is added to each command
+    "info": [[], ["--json"]],
+    "run": [[], ["--json"], ["--all"], ["--trace"], ["--generate", "3"]],
+    "explain": [[], ["--json"], ["--all"], ["--formula"]],
+    "recheck": [[], ["--json"]],
+    "certify": [[], [], ["--json"], ["--accept-spec"], ["--reals"], ["--arithmetic"], ["--attack", "9"]],
+}
+
+
+def judged(
+    original: Original, target: Path, change: str, loaded: Weights[Any] | None, rng: np.random.Generator
+) -> Iterator[tuple[str, str]]:
     """Yield each command with its outcome on a tampered folder, and fail where it is no message and no judgement."""
-    before = {path.name: path.lstat() for path in target.iterdir()}
+    before = {path.name: path.lstat().st_mtime_ns for path in target.iterdir()}
     spec = next(original.folder.glob("spec.*"))
-    commands: dict[str, list[str]] = {
-        "info": [],
-        "run": original.input(),
-        "explain": [],
-        "recheck": [],
-        "certify": original.options(),
-    }
-    for command, words in commands.items():
+    usual = {"run": original.input(), "certify": original.options()}
+    for command, options in OPTIONS.items():
+        words = [*usual.get(command, ()), *options[int(rng.integers(len(options)))]]
         case = (change, command, words)
         with within_seconds(MAX_SECONDS), nothing_read_outside(target):
             try:
@@ -169,10 +182,7 @@ def judged(original: Original, target: Path, change: str, loaded: Weights[Any] |
         assert "the system refused" not in done.stderr, (case, done.stderr)
         if done.returncode == 2 and not (command == "recheck" and done.stdout):  # which may also say why not
             assert done.stderr.startswith("error: ") or "Usage" in done.stderr, (case, done.stderr)
-            after = {path.name: path.lstat() for path in target.iterdir()}
-            assert {name: after[name].st_mtime_ns for name in after} == {
-                name: s.st_mtime_ns for name, s in before.items()
-            }
+            assert {path.name: path.lstat().st_mtime_ns for path in target.iterdir()} == before, case
         same_spec = filecmp.cmp(target / spec.name, spec, shallow=False) if (target / spec.name).is_file() else False
         if done.returncode == 0 and command in ("recheck", "certify") and same_spec and loaded is not None:
             wrong = original.misjudged(loaded)
@@ -194,7 +204,7 @@ def tamper(
         except VitrifyError:
             loaded = None
         outcomes[name, "load", "accepted" if loaded else "refused"] += 1
-        outcomes.update((name, command, outcome) for command, outcome in judged(original, target, change, loaded))
+        outcomes.update((name, command, outcome) for command, outcome in judged(original, target, change, loaded, rng))
     return outcomes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -87,11 +88,11 @@ class AnswerOracle(Oracle):
 
     def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:
         """Return the distance of a space named like "2 back" from the word at that offset; None for other spaces."""
-        back, _, suffix = label.name.partition(" ")
-        if suffix != "back" or not isinstance(label.kind, OneHot):
+        back = re.fullmatch(r"(\d{1,9}) back", label.name)
+        if not back or not isinstance(label.kind, OneHot):
             return None
         known = np.array([[word == value for value in label.kind.values] for word in self.net.inputs], dtype=float)
-        there = np.arange(words.shape[1] + 1) - int(back)
+        there = np.arange(words.shape[1] + 1) - int(back[1])
         tokens = np.concatenate([np.zeros((len(words), 1), dtype=np.int64), words], axis=1)
         return float(np.abs(vectors - known[tokens[:, np.maximum(there, 0)]]).max())
 
