@@ -17,10 +17,12 @@ from vitrify.certification.precision.rounding import supports
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.conv import Convolutional
+from vitrify.net.recurrent import Recurrent
 from vitrify.net.weights import Weights, has_architecture, has_positions
 
 SLACK = 1e-12  # rounding of a run of the ideal, relative to its largest number
 IMAGES = 64  # whose robustness radius is worked out
+MAX_STEPS = 1 << 13  # length of the words on which a recurrent network is checked
 FLOAT32 = "share of answers that float32 must give too"
 
 
@@ -37,6 +39,10 @@ def net_check(
     if any(getattr(block, "crowded", False) for block in getattr(net, "blocks", ())):
         raise InputError("experts that choose tokens answer a word by the rest of its batch: nothing can be certified")
     if net.reads == "tokens":
+        if not net.pads:  # type: ignore[attr-defined]  # it reads tokens
+            raise InputError("certificates are about networks that read a beginning-of-sequence token first")
+        if isinstance(net, Recurrent) and net.max_length > MAX_STEPS:  # no array bounds its length
+            net = replace(net, max_length=MAX_STEPS)
         return WordCheck(net, spec, max_length, seed, work, samples)  # type: ignore[arg-type]  # it reads tokens
     if max_length is not None or samples is not None:
         raise InputError(

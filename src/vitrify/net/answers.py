@@ -15,7 +15,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Floats
 from vitrify.encoding import JsonObject
-from vitrify.errors import InputError
+from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Architecture, Output, SequenceArchitecture
 from vitrify.net.conv import Convolutional, image_planes
 from vitrify.net.generate import generate
@@ -23,6 +23,7 @@ from vitrify.net.inference import encode, encode_input, log_probabilities, logit
 from vitrify.net.weights import Weights, has_architecture, has_positions
 from vitrify.spec.computation.connectivity import adjacency, read_graph
 from vitrify.spec.computation.thought import Concluding
+from vitrify.spec.kinds import Spec
 
 BATCH_LINES = 512  # lines of standard input that are run as one batch
 SHOWN_TOKENS = 5  # likeliest tokens in the repr of a next-token answer
@@ -247,7 +248,12 @@ def run_generation(
 ) -> GenerationAnswer:
     """Generate up to `steps` symbols after a prompt, with the conclusion of the spec where it can draw one."""
     (generation,) = generate(weights, [prompt], steps, seed=seed)
-    conclusion = spec.conclusion(generation.prompt, generation.symbols) if isinstance(spec, Concluding) else {}
+    if not (isinstance(spec, Spec) and isinstance(spec, Concluding)):
+        return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, {})
+    known = {name for meaning in spec.meanings().values() for name in (*meaning.inputs, *meaning.outputs)}
+    if unknown := {*generation.prompt, *generation.symbols} - known:
+        raise FolderError(f"the spec does not know the symbols {', '.join(map(repr, sorted(unknown)))} of the network")
+    conclusion = spec.conclusion(generation.prompt, generation.symbols)
     return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, dict(conclusion))
 
 

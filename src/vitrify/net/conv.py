@@ -24,7 +24,7 @@ from vitrify.parameters import Within
 Pixels = Literal["numbers", "bits", "symbols"]
 Pair = tuple[Size, Size]  # along rows and along columns
 Steps = tuple[Annotated[int, Within(1, 1 << 20)], Annotated[int, Within(1, 1 << 20)]]
-MAX_ENTRIES = 1 << 26  # of the maps of one layer
+MAX_ENTRIES = 1 << 22  # of the maps of one layer
 
 CACHED = 256  # a batch of some megabytes runs twice as fast as one of hundreds
 

@@ -69,6 +69,8 @@ class Block:
     def __post_init__(self) -> None:
         if self.gate and not 1 <= self.gate.top <= len(self.experts):
             raise FolderError(f"a gate activates 1 to {len(self.experts)} experts, not {self.gate.top}")
+        if self.d_head % 2 and any(head.rotary for head in self.heads):
+            raise FolderError(f"rotary heads turn pairs of numbers: their width must be even, not {self.d_head}")
 
     def __repr__(self) -> str:
         """Leave out an absent gate, so that digests from before gates existed stay the same."""

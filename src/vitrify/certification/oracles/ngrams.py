@@ -40,7 +40,7 @@ class NextTokenOracle(Oracle):
 
     def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Every listed context, first in a word or after a few random symbols; a random part if they are many."""
-        input_of = {word: place for place, word in enumerate(self.net.inputs)}
+        input_of = {BEGIN: 0, **self.net.input_ids}
         places = [(level, i) for level, index in enumerate(self.model.contexts()) for i in index.tolist()]
         if len(places) > count:
             places = [places[i] for i in sorted(rng.choice(len(places), size=count, replace=False).tolist())]
