@@ -250,9 +250,11 @@ def run_generation(
     (generation,) = generate(weights, [prompt], steps, seed=seed)
     if not (isinstance(spec, Spec) and isinstance(spec, Concluding)):
         return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, {})
-    known = {name for meaning in spec.meanings().values() for name in (*meaning.inputs, *meaning.outputs)}
-    if unknown := {*generation.prompt, *generation.symbols} - known:
-        raise FolderError(f"the spec does not know the symbols {', '.join(map(repr, sorted(unknown)))} of the network")
+    meaning = spec.meanings().get(weights.architecture.output.kind)
+    if not meaning or not (
+        set(generation.prompt) <= set(meaning.inputs) and set(generation.symbols) <= set(meaning.outputs)
+    ):
+        raise FolderError("the network and its spec do not speak about the same symbols and answers")
     conclusion = spec.conclusion(generation.prompt, generation.symbols)
     return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, dict(conclusion))
 
