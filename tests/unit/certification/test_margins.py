@@ -11,6 +11,7 @@ import pytest
 from audit_proofs import contradiction
 from built import ATTENTIONS
 from samples import ENTRIES, SAMPLES, built
+from vitrify.certification.checking import certify
 from vitrify.certification.margins.net import margins
 from vitrify.certification.margins.proof import Proof
 from vitrify.certification.oracles.catalogue import oracle_for
@@ -18,6 +19,7 @@ from vitrify.constructions.catalogue import build
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.families import cyclic, symmetric_group
 from vitrify.spec.grammars.families import english
+from vitrify.spec.grammars.grammar import Grammar
 from vitrify.spec.logic.crasp import Crasp
 from vitrify.spec.logic.ltl import Formula
 from vitrify.spec.ngrams.families import pydoc_sentences, random_ngram
@@ -162,6 +164,19 @@ def test_what_is_not_covered_says_so(ngram: Weights[Any]) -> None:
     proof = margins(Weights(net, arrays))
     assert not proof.holds
     assert "not worked out" in (proof.reason or "")
+
+
+def test_a_proof_is_as_long_as_the_spec_says_and_not_as_a_file_records() -> None:
+    grammar = Grammar.from_text("S -> 'a' B | 'b'\nB -> 'a' | 'a' 'b'")
+    weights = build(grammar, "one-pass", max_length=6)
+    assert weights.about["longest sentence"] == grammar.longest == 3
+    for claimed in (0, 1, 99, "NaN", None):
+        forged = replace(weights, about={"longest sentence": claimed})
+        proof = certify(forged, grammar, prove=True).proof
+        assert proof is not None
+        assert (proof["holds"], proof["max_length"]) == (True, 3)
+    shorter = build(grammar, "one-pass", max_length=3)
+    assert margins(shorter, language=True, longest=99).max_length == 3
 
 
 @pytest.mark.slow
