@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from vitrify.arrays import Array, Matrix
 
@@ -59,6 +60,9 @@ class Stack:
 
     def toarray(self) -> Array:
         return self.csr.toarray().reshape(self.shape)
+
+    def astype(self, kind: DTypeLike) -> Stack:
+        return Stack(self.heads, self.csr.astype(kind))  # type: ignore[arg-type]  # a csr_array again
 
     def copy(self) -> Stack:
         return Stack(self.heads, self.csr.copy())

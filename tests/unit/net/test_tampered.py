@@ -9,11 +9,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from audit_proofs import contradiction, premise_fails
 from command_line import vitrify
@@ -27,7 +29,7 @@ from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.errors import VitrifyError
 from vitrify.net.folder import load, save
 from vitrify.net.inference import log_probabilities, logits, outputs
-from vitrify.net.sparse import is_sparse
+from vitrify.net.sparse import Stack
 from vitrify.net.weights import Weights
 
 SAMPLE: dict[str, int] = {  # number of the sample that a construction builds
@@ -38,7 +40,8 @@ SAMPLE: dict[str, int] = {  # number of the sample that a construction builds
 SPARSE = ("heads", "turing")  # whose matrices are stored as sparse ones
 SLOW_TO_CERTIFY = ("features", "probabilities")  # left to the slow test
 MAX_SECONDS = 20
-READABLE = [os.path.realpath(path) for path in (*sys.path, sys.base_prefix, Path(__file__).parents[3], os.devnull)]
+REPOSITORY = str(Path(__file__).parents[3])
+READABLE = [os.path.realpath(path) for path in (*sys.path, sys.base_prefix, REPOSITORY, os.devnull)]
 
 
 class Original:
@@ -46,10 +49,10 @@ class Original:
 
     def __init__(self, name: str, folder: Path) -> None:
         entry, self.folder = ENTRIES[name], folder
-        self.spec: Any = SAMPLES[entry.kind][SAMPLE[name]]
-        weights = built(entry, self.spec, "softmax")
+        self.spec = cast(Any, SAMPLES[entry.kind][SAMPLE[name]])
+        weights: Any = built(entry, self.spec, "softmax")
         assert weights is not None
-        self.weights = weights.map(_sparse) if name in SPARSE else weights
+        self.weights = sparse(weights) if name in SPARSE else weights
         save(self.weights, folder, self.spec)
         self.quick: dict[str, Any] = {"max_length": 2, "samples": 4} if weights.architecture.reads == "tokens" else {}
         write_certificate(folder, certify(self.weights, self.spec, prove=True, **self.quick))
@@ -61,11 +64,11 @@ class Original:
     def input(self) -> list[str]:
         """Return an input to run."""
         net = self.weights.architecture
+        if net.reads == "tokens":
+            return [net.inputs[1]] * max(net.min_length, 2)
         if net.reads == "image":
-            return [*net.symbols[:1]] * net.columns if net.symbols else ["0"] * (net.rows * net.columns)
-        return {"tokens": [*net.inputs[1:2]] * max(net.min_length, 2), "rows": [], "vector": ["0.5"] * len(net.inputs)}[
-            net.reads
-        ]
+            return [net.symbols[0]] * net.columns if net.symbols else ["0"] * (net.rows * net.columns)
+        return ["0.5"] * len(net.inputs) if net.reads == "vector" else []
 
     def misjudged(self, weights: Weights[Any]) -> str | None:
         """Return a wrong answer of a network that was judged to be right, by names; None if there is none."""
@@ -92,9 +95,8 @@ class Original:
 
     def _agrees(self, output: Any, right: Any, row: Any) -> bool:
         kind, symbols = self.check.oracle.answer, self.weights.architecture.output.symbols  # type: ignore[union-attr]
-        named = dict(
-            zip(output.symbols, np.exp(log_probabilities(output, row)) if kind == "distribution" else row, strict=True)
-        )
+        numbers = np.exp(log_probabilities(output, row)) if kind == "distribution" else row
+        named = dict(zip(output.symbols, numbers, strict=True))
         if kind == "symbol":
             return bool(max(named, key=lambda symbol: named[symbol]) == symbols[int(right.argmax())])
         if kind == "set":
@@ -103,10 +105,15 @@ class Original:
         return all(abs(named[symbol] - number) <= allowed for symbol, number in zip(symbols, right, strict=True))
 
 
-def _sparse(array: Any) -> Any:
-    from scipy.sparse import csr_array
+def sparse(weights: Weights[Any]) -> Weights[Any]:
+    """Return the network with its matrices, and those of its heads, stored as sparse ones."""
 
-    return csr_array(array) if array.ndim == 2 and array.size > 20 and not is_sparse(array) else array
+    def stored(array: Any) -> Any:
+        flat = csr_array(array.reshape(-1, array.shape[-1]))
+        return flat if array.ndim == 2 else Stack(len(array), flat)
+
+    arrays = {name: stored(array) if ".W_" in name else array for name, array in weights.arrays.items()}
+    return replace(weights, arrays=arrays)
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +215,7 @@ def tamper(
     return outcomes
 
 
+@pytest.mark.long
 def test_every_command_judges_or_refuses_a_tampered_folder(originals: dict[str, Original], tmp_path: Path) -> None:
     names = [name for name in SAMPLE if name not in SLOW_TO_CERTIFY]
     outcomes = tamper(originals, names, tmp_path / "changed", 150, seed=1)
