@@ -11,6 +11,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, product
+from math import prod
 from pathlib import Path
 from secrets import randbits
 from typing import Any
@@ -179,13 +180,19 @@ def _arrays(content: bytes, net: JsonObject) -> dict[str, Array]:
     flat: dict[str, Array] = safetensors.numpy.load(content)
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     for name, shape in json.loads(header["__metadata__"]["vitrify"])["sparse"].items():
-        if np.prod(shape) > MAX_ENTRIES:
+        if prod(shape) > MAX_ENTRIES:
             raise NotImplementedError(f"{name} is too large to be run here")
         values, columns, starts = (flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
         flat[name], rows = np.zeros(shape), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        once = len({*zip(rows.tolist(), columns.tolist(), strict=True)}) == len(rows)
-        _need(once and values.dtype == float, f"{name} has an entry twice, or numbers that are not float64")
-        flat[name].reshape(-1, shape[-1])[rows, columns] = values
+        entries = rows * shape[-1] + columns  # their order, where they stand row by row
+        inside = (
+            len(starts) == prod(shape[:-1]) + 1 and starts[0] == 0 and ((columns >= 0) & (columns < shape[-1])).all()
+        )
+        sorted_once = (np.diff(entries) > 0).all() and values.dtype == float
+        _need(
+            inside and sorted_once, f"{name} is not canonical: sorted entries, each once, in its shape, of type float64"
+        )
+        flat[name].reshape(-1)[entries] = values
     finite = all(array.dtype == float and np.isfinite(array).all() for array in flat.values())
     _need(finite, "some weight is not a finite number of type float64")
     _need(len(flat["pos_embed.W_pos"]) == net["max_length"] + net["pads"], "the positions are not the network's")
@@ -244,9 +251,12 @@ def _heads(
     offsets: dict[tuple[int, int], int] = {}  # how far back a head looks
     moving = np.ptp(arrays["pos_embed.W_pos"][net["pads"] :], axis=0) > 0
     fixed = not arrays["unembed.W_U"][moving].any()
+    named = {(label["block"], label["index"]) for label in labels if 0 <= label["block"] < len(net["blocks"])}
+    _need(len(named) == len(labels), "some head has two labels, or some label no block")
     for index, block in enumerate(net["blocks"]):
         a = arrays[f"blocks.{index}."]
         for label in (label for label in labels if label["block"] == index):
+            _need(0 <= label["index"] < len(block["heads"]), f"{label['name']!r} is a label of no head")
             beta, least = a["attn.beta"][label["index"]], label["beta_min"]
             _need(least is None or beta >= least, f"{label['name']!r} has the temperature {beta}, and needs {least}")
             here, heads = (index, label["index"]), proof["heads"] if proof else ()
@@ -292,7 +302,9 @@ def _meaning(spec: Spec, net: JsonObject) -> Meaning:
     if meaning is None:
         raise NotImplementedError(f"a spec of type {type(spec).__name__} says nothing about {output['kind']!r} answers")
     _need([*meaning.inputs] == net["inputs"][1:], "the spec and the network do not read the same symbols")
-    _need({*output["symbols"]} <= {*meaning.outputs}, "the network has answers that the spec does not know")
+    symbols, right = output["symbols"], [*meaning.outputs]
+    known = {*symbols} <= {*right} and len({*symbols}) == len(symbols)  # a symbol that is never right may be left out
+    _need(known if meaning.answer == "symbol" else symbols == right, "the spec and the network have other answers")
     accepting = {*meaning.accepting} & {*output["symbols"]}
     _need(accepting == {*output["accepting"]}, "the spec and the network do not accept the same states")
     return meaning

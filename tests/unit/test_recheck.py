@@ -18,6 +18,7 @@ import safetensors.numpy
 from scipy.sparse import csr_array
 
 from cases import each
+from tampered import resealed
 from vitrify.certification import certify
 from vitrify.certification.certificate import write_certificate
 from vitrify.certification.mutation_test import mutants, mutation_test
@@ -476,3 +477,60 @@ def test_what_is_not_run_is_not_judged(file: str, tmp_path: Path) -> None:
         found = recheck(tmp_path / str(number))
         assert found.problem
         assert found.unjudged is None
+
+
+def resealed_net(source: Path, target: Path, change: Callable[[Any], None], name: str = "config.json") -> str:
+    """Return what `recheck` says of a copy of a folder with another JSON file, and digests that fit."""
+    shutil.copytree(source, target)
+    data = json.loads((target / name).read_text(encoding="utf-8"))
+    change(data)
+    (target / name).write_text(json.dumps(data), encoding="utf-8")
+    assert resealed(target) == "resealed"
+    return recheck(target).problem or ""
+
+
+@pytest.mark.long
+def test_names_in_another_order_do_not_agree(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    for name in ("numbers", "heads", "next sets"):
+        problem = resealed_net(folders(name), tmp_path / name, lambda data: data["net"]["output"]["symbols"].reverse())
+        assert problem == "the spec and the network have other answers"
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "problem"),
+    [("block", -1, "some label no block"), ("index", -1, "a label of no head"), ("block", 99, "some label no block")],
+)
+def test_labels_of_no_head_do_not_agree(
+    folders: Callable[[str], Path], tmp_path: Path, key: str, number: int, problem: str
+) -> None:
+    def change(data: Any) -> None:
+        data["heads"][0][key] = number
+
+    assert problem in resealed_net(folders("hard"), tmp_path / "net", change, "labels.json")
+
+
+def test_two_labels_of_one_head_do_not_agree(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    problem = resealed_net(
+        folders("hard"), tmp_path / "net", lambda data: data["heads"].append(data["heads"][0]), "labels.json"
+    )
+    assert "some head has two labels" in problem
+
+
+@pytest.mark.parametrize(
+    ("columns", "starts"),
+    [
+        ([1, 0], [0, 2, 2]),
+        ([0, 0], [0, 2, 2]),
+        ([-1, 1], [0, 2, 2]),
+        ([0, 2], [0, 2, 2]),
+        ([0, 1], [0, 2]),
+        ([0, 1], [1, 2, 2]),
+    ],
+)
+def test_a_sparse_array_that_is_not_canonical_does_not_agree(columns: list[int], starts: list[int]) -> None:
+    parts = {"embed.W_E.data": np.ones(2), "embed.W_E.indices": np.array(columns), "embed.W_E.indptr": np.array(starts)}
+    content = safetensors.numpy.save(
+        parts | {"pos_embed.W_pos": np.zeros((2, 2))}, {"vitrify": '{"sparse": {"embed.W_E": [2, 2]}}'}
+    )
+    with pytest.raises(Disagreement, match="not canonical"):
+        _arrays(content, {"max_length": 1, "pads": 1, "blocks": []})

@@ -22,11 +22,13 @@ from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.conv import Convolutional
 from vitrify.net.inference import batch_logits, with_pads
+from vitrify.net.recurrent import Recurrent
 from vitrify.net.weights import Weights, has_architecture, has_positions
 
 SLACK = 1e-12  # rounding of a run of the ideal, relative to its largest number
 MAX_ATTACK, ATTACK_WORK = 500, 2e8  # words of an attack by default, and multiplications that they may cost
 IMAGES = 64  # whose robustness radius is worked out
+MAX_STEPS = 1 << 13  # length of the words on which a recurrent network is checked
 FLOAT32 = "share of answers that float32 must give too"
 
 
@@ -43,6 +45,10 @@ def net_check(
     if any(getattr(block, "crowded", False) for block in getattr(net, "blocks", ())):
         raise InputError("experts that choose tokens answer a word by the rest of its batch: nothing can be certified")
     if net.reads == "tokens":
+        if not net.pads:  # type: ignore[attr-defined]  # it reads tokens
+            raise InputError("certificates are about networks that read a beginning-of-sequence token first")
+        if isinstance(net, Recurrent) and net.max_length > MAX_STEPS:  # no array bounds its length
+            net = replace(net, max_length=MAX_STEPS)
         return WordCheck(net, spec, max_length, seed, work, samples)  # type: ignore[arg-type]  # it reads tokens
     if max_length is not None or samples is not None:
         raise InputError(
@@ -148,7 +154,7 @@ def with_proof(
             weights,
             check.batches[-1].words,
             language=oracle.language is not None,
-            longest=weights.about.get("longest sentence"),
+            longest=oracle.longest,
             has_answer=oracle.has_answer,
             unproved=proof.reason,
         )

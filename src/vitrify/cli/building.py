@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vitrify.cli.options import CHOICES, CONSTRUCTIONS, AsJson, Folder, ModelOut, arg, opt
-from vitrify.cli.render import Part, TextTable, json_line, show, sizes_table, status, styled
+from vitrify.cli.render import Part, TextTable, json_line, printable, show, sizes_table, status, styled
 from vitrify.errors import InputError
 from vitrify.spec.kinds import suffixes
 
@@ -170,7 +170,7 @@ def explain(
     if as_json:
         json_line(data)
     else:
-        sys.stdout.write(f"{text}\n")  # as wide as it is
+        sys.stdout.write(f"{printable(text)}\n")  # as wide as it is
 
 
 COMMANDS = (build, analyze, info, explain)

@@ -34,6 +34,9 @@ def certify(
         int | None, opt("Search this many words for a wrong answer. Default: what takes about a second.", min=0)
     ] = None,
     write: Annotated[bool, opt("Write certificate.json into the folder.")] = True,
+    accept_spec: Annotated[
+        bool, opt("Judge the network by its spec file even if that changed since the build.", "--accept-spec")
+    ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +49,7 @@ def certify(
 
     if arithmetic and not proof:
         raise InputError("--arithmetic rests on the proof of margins: leave --no-proof out")
-    weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
+    weights, spec = load(folder, verify=False), read_spec(spec_path(folder, accept_changed=accept_spec))
     with progress("checking") as tick:
         evidence = check_against_spec(
             weights,

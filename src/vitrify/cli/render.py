@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 VERDICT_COLORS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 MAX_WIDTH = 10_000  # characters of a line, while the columns of a table are measured
 MAX_SYMBOLS = 12  # tokens, or candidates for the next one, that `vitrify run` prints of an answer
+CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 class Styled(str):
@@ -34,6 +35,11 @@ def styled(style: str, text: str, after: str = "") -> Styled:
     from rich.markup import escape
 
     return Styled(f"[{style}]{escape(text)}[/]{escape(after)}")
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters written out, so that no name in a file can command a terminal."""
+    return text.translate(CONTROLS)
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def tell(*parts: Part) -> None:
             for each in _laid_out(part, out):
                 out.print(each)
         elif part is not None:
-            out.print(part, markup=isinstance(part, Styled))
+            out.print(_text(part))
 
 
 def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
@@ -93,11 +99,10 @@ def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    texts = (map(cell, row) for row in table.rows)
-    rows = [[Text.from_markup(x) if isinstance(x, Styled) else Text(x) for x in row] for row in texts]
+    rows = [list(map(_text, row)) for row in table.rows]
     widths = _widths(table, rows, out)
     if widths is not None:
-        title = Text(table.title, "table.title") if table.title else None
+        title = Text(printable(table.title), "table.title") if table.title else None
         grid = Table(title=title, title_justify="left", show_header=any(table.columns))
         for name, width in zip(table.columns, widths, strict=True):
             grid.add_column(Text(name), overflow="fold", width=width)
@@ -105,12 +110,20 @@ def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
             grid.add_row(*row)
         yield grid
         return
-    yield from [Text(table.title, "italic")] if table.title else []
+    yield from [Text(printable(table.title), "italic")] if table.title else []
     for row in rows:
         yield Text("  ").join(Text.assemble(key, style="bold") for key in row[: table.keys])
         named = zip(table.columns[table.keys :], row[table.keys :], strict=True)
         pairs = (Text.assemble(name and f"{name}: ", text) for name, text in named if text)
         yield Padding(Text("; ").join(pairs), (0, 0, 0, 2))
+
+
+def _text(value: object) -> Text:
+    """Return the value of a cell as it is printed; only in a `Styled` one is there markup."""
+    from rich.text import Text
+
+    text = cell(value)
+    return Text.from_markup(printable(text)) if isinstance(text, Styled) else Text(printable(text))
 
 
 def _widths(table: TextTable, rows: Sequence[Sequence[Text]], out: Console) -> list[int] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from vitrify.cli.options import AsJson, Folder, arg, opt
-from vitrify.cli.render import MAX_SYMBOLS, Part, TextTable, json_line, progress, show, styled, tell
+from vitrify.cli.render import MAX_SYMBOLS, Part, TextTable, json_line, printable, progress, show, styled, tell
 from vitrify.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run(
         json_line(answer.to_json() | ({"trace": activations} if activations else {}))
         return
     if activations:
-        sys.stdout.write(f"{activations}\n\n")
+        sys.stdout.write(f"{printable(activations)}\n\n")
     tell(*_answer(answer))
 
 

@@ -97,7 +97,7 @@ def maxout(
     beta = temperature(spec, attention, TOLERANCE if tolerance is None else tolerance)
     error = bound(spec, attention, beta)
     title = f"{variant} network of {len(spec.layers)} layers, {attention}"
-    net = Builder(title, [f"x{i + 1}" for i in range(spec.inputs)], positions, attention, reads="vector")
+    net = Builder(title, spec.input_names, positions, attention, reads="vector")
     values = [net.numbers("input", -spec.radius, spec.radius)]
     others = []  # a single piece needs no telling apart
     if positions > 1:
@@ -125,7 +125,7 @@ def maxout(
             kind, name = Reals(("z",), float(low[i]), float(high[i])), f"unit {number}.{i + 1}"
             values.append(maximum(net, computed, i, kind, rivals=layer.ranks[i] - 1, beta=beta, name=name))
     return net.network(
-        Output("values", tuple(f"y{i + 1}" for i in range(spec.outputs)), error=error + rounding),
+        Output("values", spec.output_names, error=error + rounding),
         _readout(values, last, error + rounding),
         "maxout network",
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from vitrify.errors import InputError, SpecError
+from vitrify.errors import InputError, Problem, SpecError
 from vitrify.files import bundled
 from vitrify.spec.kinds import Spec, suffix_of, suffixes
 
@@ -30,7 +30,10 @@ def read_spec(path: Path) -> Spec:
     if example.exists() and not path.exists():
         raise SpecError([f"{path}: no such file; vitrify comes with {example}"])
     _, module, name = suffixes()[suffix]
-    spec: Spec = getattr(import_module(module), name).read(path)
+    try:
+        spec: Spec = getattr(import_module(module), name).read(path)
+    except RecursionError:
+        raise SpecError([Problem("brackets or operators are nested too deep", str(path))]) from None
     return spec
 
 

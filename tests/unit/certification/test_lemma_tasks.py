@@ -272,7 +272,8 @@ TASKS: dict[str, tuple[Lemma, str, Any]] = {
 
 def network(name: str, attention: Any = "softmax") -> Weights[Any]:
     _, construction, spec = TASKS[name]
-    return build(spec, construction, attention=attention, **({"max_length": 7} if name == "contexts" else {}))
+    options: dict[str, Any] = {"max_length": 7} if name == "contexts" else {}
+    return build(spec, construction, attention=attention, **options)
 
 
 def mutant(weights: Weights[Any], rng: np.random.Generator) -> Weights[Any]:

@@ -58,3 +58,13 @@ def test_a_table_that_is_too_wide_becomes_a_paragraph_for_each_row(
     table = TextTable(("id", "claim", "verdict"), [("R1", "a" * 33, "holds"), ("R2", "b", "")], "claims", keys=2)
     show(False, {}, table)
     assert capsys.readouterr().out.split() == ["claims", "R1", "a" * 33, "verdict:", "holds", "R2", "b"]
+
+
+def test_only_a_styled_text_has_markup_and_no_text_commands_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["[/bold]", "[red]", ":dog:", "\x1b[31m"]
+    table = TextTable(("name", "verdict"), [(name, Styled("[bold]holds[/]")) for name in names], "[/x] of \x07")
+    show(False, {}, *names, styled("bold", "[/bold]"), table)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[:6] == ["[/bold]", "[red]", ":dog:", "\\x1b[31m", "[/bold]", "[/x] of \\x07"]
+    rows = [[part.strip() for part in line.split("│")[1:-1]] for line in lines[6:] if "│" in line]
+    assert rows == [[name.replace("\x1b", "\\x1b"), "holds"] for name in names]

@@ -116,7 +116,8 @@ def point_oracle_for(spec: object, net: Architecture) -> PointOracle:
     maker = registered(spec, net)
     if maker is None:
         raise FolderError(
-            f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads}"
+            f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads} and gives "
+            f"{net.output.kind!r} answers"
         )
     made: PointOracle = maker(spec, net)
     return made

@@ -64,7 +64,7 @@ def margins(
     except Undecided as stop:
         reason = str(stop)
     return Proof(
-        max_length=getattr(weights.architecture, "max_length", 0) if longest is None else longest,
+        max_length=_up_to(longest, getattr(weights.architecture, "max_length", 0)),
         heads=tuple(run.heads),
         spaces=tuple(run.spaces),
         error=run.error,
@@ -80,8 +80,13 @@ def proof_of(weights: Weights[Architecture], oracle: Oracle) -> Proof:
 
     A bound on all rounding errors of all words is larger than what runs show: it need not be smaller than `PROVED`.
     """
-    longest, allowed = weights.about.get("longest sentence"), max(oracle.tolerance(), MIN_PROVED_ERROR)
-    return margins(weights, language=oracle.language is not None, longest=longest, allowed=allowed)
+    allowed = max(oracle.tolerance(), MIN_PROVED_ERROR)
+    return margins(weights, language=oracle.language is not None, longest=oracle.longest, allowed=allowed)
+
+
+def _up_to(longest: int | None, max_length: int) -> int:
+    """Return the length of the longest word that a proof is about: of a language, as far as the net reads it."""
+    return max_length if longest is None else min(longest, max_length)
 
 
 def _covered(weights: Weights[Architecture]) -> Weights:
@@ -125,7 +130,7 @@ class _MarginRun:
         part = words[:, used]
         points = part if is_sparse(part) else distinct(part)
         factors = (ValueFactor.of("token", used, points),) if len(used) and part.shape[0] else ()
-        end = net.positions if self.longest is None else net.pads + min(self.longest, net.max_length)
+        end = net.pads + _up_to(self.longest, net.max_length)
         placed = placed[net.pads : end]
         self.tokens = Stretch("tokens", net.pads, placed, factors, embedding_error(fmt, words, placed))
         self._known_pads()

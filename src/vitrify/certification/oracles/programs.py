@@ -8,7 +8,7 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import NO_ANSWER, UNKNOWN_SYMBOL, Oracle
+from vitrify.certification.oracles.right import NO_ANSWER, Oracle, symbol_indices
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.logic.crasp import Crasp
@@ -28,22 +28,17 @@ class ProgramOracle(Oracle):
                 f"the network reads {net.max_length} symbols, its program is for {program.length} at most"
             )
         values = program.values
-        self._compare(net, program.alphabet, values[program.root], Batch(program.root, values))
+        self._compare(net, values[program.root], Batch(program.root, values))
 
-    def _compare(
-        self, net: SequenceArchitecture, alphabet: tuple[str, ...], domain: Domain, run: Callable[[Ints], Ints | Bools]
-    ) -> None:
+    def _compare(self, net: SequenceArchitecture, domain: Domain, run: Callable[[Ints], Ints | Bools]) -> None:
         """Judge a network by a function from letters [word, position] to indices of values in a domain."""
-        if net.inputs[1:] != alphabet:
-            raise FolderError("the network and its program do not speak about the same symbols")
         self.net, self._run = net, run
         self.answer = "number" if net.output.kind == "values" else "symbol"
-        place = {symbol: index for index, symbol in enumerate(net.output.symbols)}
         self._rows: Ints | Floats
         if self.answer == "number":
             self._rows = np.array([[np.nan], *([float(value)] for value in domain)])  # type: ignore[arg-type]  # numbers
         else:
-            self._rows = np.array([NO_ANSWER, *(place.get(symbol, UNKNOWN_SYMBOL) for symbol in symbols_of(domain))])
+            self._rows = np.array([NO_ANSWER, *symbol_indices(net, symbols_of(domain))])
 
     def tolerance(self) -> float:
         return self.TOLERANCE if self.answer == "number" else 0.5
@@ -67,7 +62,7 @@ class TruthOracle(ProgramOracle):
     """
 
     def __init__(self, formula: Formula | Crasp, net: SequenceArchitecture) -> None:
-        self._compare(net, formula.alphabet, (False, True), formula.holds)
+        self._compare(net, (False, True), formula.holds)
 
     def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Also words of one letter, then as often another: counts that cancel, far from the beginning."""
