@@ -38,6 +38,10 @@ class Convolution:
     stride: Steps = (1, 1)
     pad: Pair = (0, 0)
 
+    def __post_init__(self) -> None:
+        if any(pad > kernel for pad, kernel in zip(self.pad, self.kernel, strict=True)):
+            raise FolderError(f"a kernel of {self.kernel} pixels would only see zeros where {self.pad} are put around")
+
     def places(self, rows: int, columns: int) -> Pair:
         """Return the rows and columns of its output maps for input maps of this size."""
         down, right = (

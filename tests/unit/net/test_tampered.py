@@ -140,7 +140,9 @@ OPENED: list[str] | None = None  # paths, while they are watched
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     if OPENED is not None and event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
-        OPENED.append(os.path.realpath(os.fsdecode(arguments[0])))
+        path = os.fsdecode(arguments[0])
+        unfollowed = bool(arguments[2] & os.O_NOFOLLOW)  # then a link is an error of the system
+        OPENED.append(os.path.abspath(path) if unfollowed else os.path.realpath(path))
 
 
 sys.addaudithook(_watch)
