@@ -18,7 +18,7 @@ from vitrify.errors import FolderError
 from vitrify.files import write_text
 from vitrify.net.folder import load, spec_path
 
-SCHEMA = 5
+SCHEMA = 6
 NAME = "certificate.json"
 
 
