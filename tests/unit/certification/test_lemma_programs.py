@@ -218,7 +218,7 @@ def test_mutants_that_are_wrong_are_not_proved(name: str, attention: str, monkey
     monkeypatch.setattr(translation, "product_of_states", undecided)
     spec, rng = MUTATED[name], np.random.default_rng(1)
     weights, refuted = build(spec, attention=attention), 0
-    for _ in range(40):
+    for _ in range(25):
         case = case_of(mutant(weights, rng), spec)
         wrong = any(wrong_words(case, length) for length in range(1, T + 1))
         try:
@@ -256,7 +256,7 @@ def test_every_check_refuses_some_network() -> None:
         if isinstance(spec, Formula):
             spec = spec.program
         right = case_of(build(spec, attention=attention), spec)
-        for _ in range(40):
+        for _ in range(30):
             said += reason(Case(mutant(right.weights, rng), spec, right.oracle, right.proof))
     for (other, spec, _), attention in product(TROJANS.values(), ("softmax", "hard")):
         if not isinstance(spec, Formula):
