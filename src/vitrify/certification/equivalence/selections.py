@@ -11,8 +11,8 @@ A head that selects keys runs an operation if for all values of the query's expr
 
 A width is written as $(b + n v) / (1 + n)$, where $n$ keys of value $v$ share the weight with BOS of value $b$. A head
 that averages runs a width if all visible tokens have the same weight at every position, and the value is a multiple of
-[selected]. A key's position relative to the query's is before, the same or after; where both are among the expressions
-that scores or tests read, all pairs of positions are compared.
+[selected]; or if all visible keys are selected and score the same as BOS. A key's position is before the query's, the
+same or after; where both are among the expressions that scores or tests read, all pairs of positions are compared.
 """
 
 from __future__ import annotations
@@ -59,7 +59,13 @@ class HeadOutput:
 
 def matched(head: HeadReads, node: int) -> HeadOutput:
     """Return what a head writes if it runs an operation of the program; else `Undecided`."""
-    table, far, pairs = (_averages if head.rule.averages else _selects)(head, node)
+    try:
+        table, far, pairs = _averages(head, node)
+    except Undecided as stop:
+        try:
+            table, far, pairs = _selects(head, node)
+        except Undecided as other:
+            raise Undecided(f"{other}; {stop}" if head.rule.averages else str(other)) from None
     off = head.value.error + head.pad_values[1].max(axis=0) + far
     return HeadOutput(table, off + ROUNDING * (head.value.size + np.abs(table).max(axis=0)), pairs)
 
@@ -88,6 +94,8 @@ def _selects(head: HeadReads, node: int) -> tuple[Floats, Floats, int]:
         other = np.where(losing, scores, -np.inf).max(axis=1)
         pads, radius = queries[some] @ head.pad_keys[0].T, np.abs(queries[some]) @ head.pad_keys[1].T
         least, most = (pads - radius).max(axis=1), (pads + radius).max(axis=1)
+        if rule.averages and (op != "width" or losing.any()):  # all keys share the weight, if they score the same
+            raise Undecided("an average over the whole word is no such operation")
         if (other >= np.minimum(low, least) - gap).any():
             raise Undecided("a key that is not selected may win")
         spread = (high - low)[np.isfinite(low)].max(initial=0.0)  # of selected keys
@@ -201,9 +209,9 @@ def _fetched(head: HeadReads, node: int) -> tuple[Floats, Floats]:
 def _averages(head: HeadReads, node: int) -> tuple[Floats, Floats, int]:
     source, rule, operation = head.stream.source, head.rule, head.stream.source.nodes[node]
     here = (source.indices,)
-    if operation.op != "width" or set(head.query.term.exprs + head.key.term.exprs) - set(here):
+    if not rule.averages or operation.op != "width" or set(head.query.term.exprs + head.key.term.exprs) - set(here):
         raise Undecided("an average is no such operation")
-    if rule.head.mask not in ("causal", "strict") or any(part[1].any() for part in (head.pad_keys, head.pad_values)):
+    if rule.head.mask == "none" or any(part[1].any() for part in (head.pad_keys, head.pad_values)):
         raise Undecided("an average over later positions is not followed")
     count, pads = source.length, len(head.pad_keys[0])
     queries, keys = head.stream.rows(head.query.term, here), head.stream.rows(head.key.term, here)

@@ -39,6 +39,7 @@ For a formula the product of states comes first: it speaks about every length, a
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,13 +58,15 @@ from vitrify.spec.programs.expression import Value
 from vitrify.spec.programs.program import Program
 from vitrify.spec.programs.values import symbols_of
 
+FEW_PAIRS = 1 << 12  # of states of a network and a formula, before it is taken for a program
+
 
 @lemma(Program, Formula, Crasp)
 def expression_by_expression(case: Case) -> SpecProof:
     """Match the heads and units of a network with the expressions of a program."""
     if isinstance(case.spec, Formula):
         with suppress(Undecided):
-            return product_of_states(case)
+            return product_of_states(replace(case, max_pairs=min(case.max_pairs, FEW_PAIRS)))
     program, longest = case.spec if isinstance(case.spec, Program) else case.spec.program, case.ideal.longest
     try:
         if program.length != longest:
