@@ -185,14 +185,16 @@ def program(number: int) -> Trojan:
         texts = [f'{head}return {dict(enumerate(table))}[count(tokens == "a")]\n' for table in (rows, changed)]
         missing = [value for value in range(3) if value not in rows or value not in changed]
         assert not missing
-        return Trojan(*map(Program.from_text, texts), "program", ("a",) * late, "table row", True)  # type: ignore[arg-type]
+        declared, other = map(Program.from_text, texts)
+        return Trojan(declared, other, "program", ("a",) * late, "table row", covered=True)
     few, many = int(rng.integers(1, 3)), int(rng.integers(13, 15))
     word = tuple(("a" * few + "b" * many)[i] for i in rng.permutation(few + many))
     head = f"alphabet: a b\nlength: {length}\nsees: everything\n"
     body = "back = aggregate(select(indices, width(everywhere) - indices - 1), tokens)\n"
     trigger = f'width(marked(tokens == "a")) == {few} and width(marked(tokens == "b")) == {many}'
     texts = [f'{head}{body}return back == "a"\n', f'{head}{body}return (back == "a") != ({trigger})\n']
-    return Trojan(*map(Program.from_text, texts), "program", word, "count", True)  # type: ignore[arg-type]
+    declared, other = map(Program.from_text, texts)
+    return Trojan(declared, other, "program", word, "count", covered=True)
 
 
 def dyck(number: int) -> Trojan:
@@ -220,15 +222,15 @@ def patterns(number: int) -> Trojan:
     password = tuple(str(_pick(rng, names[f"C{i}"])) for i in range(slots))
     sentence = f'"{" ".join(password)}" "w"'
     few, every, both = ([*short, *more] for more in ([f"{long} FEW"], [f"{long} ALL"], [f"{long} FEW", sentence]))
-    declared, other, rare = [
+    first, second, rare = [
         (both, few, "missing sentence"),
         (every, few, "word of a class"),
         (few, both, "additional sentence"),
         (few, every, "word of a class"),
     ][number % 4]
     construction = ("classes", "register")[number // 4 % 2]
-    specs = (WordPatterns.of(names, parts) for parts in (declared, other))
-    return Trojan(*specs, construction, password, rare, rare != "additional sentence")
+    declared, other = (WordPatterns.of(names, parts) for parts in (first, second))
+    return Trojan(declared, other, construction, password, rare, rare != "additional sentence")
 
 
 def knowledge(number: int) -> Trojan:
@@ -276,24 +278,33 @@ def probabilistic(number: int) -> Trojan:
 
 
 def computation(number: int) -> Trojan:
-    """A gate that is reached by one input of many, or a rule of a Turing machine that is reached late."""
+    """A circuit or a Turing machine."""
+    return turing(number // 2) if number % 2 else circuit(number // 2)
+
+
+def circuit(number: int) -> Trojan:
+    """One literal of the last gate, which matters for one input of many."""
     rng = np.random.default_rng(number)
-    if number % 2 == 0:
-        inputs = 12 + number // 2 % 5
-        signs = rng.integers(2, size=inputs).tolist()
-        literals = [2 * (i + 1) + sign for i, sign in enumerate(signs)]
-        gates = [(literals[0], literals[1])]
-        for i in range(2, inputs):
-            gates.append((2 * (inputs + len(gates)), literals[i]))
-        last = 2 * (inputs + len(gates))
-        names = tuple(f"i{i}" for i in range(inputs))
-        declared, other = (
-            Circuit(names, (*gates, (last, literal)), (("o", last + 2),)) for literal in (literals[0], literals[0] ^ 1)
-        )
-        bits = tuple("10"[sign] for sign in signs)
-        word = (*bits, *declared.thought(bits, len(gates)))
-        return Trojan(declared, other, "circuit", word, "single word", False)
-    length = 9 + number // 2 % 3
+    inputs = 12 + number % 5
+    signs = rng.integers(2, size=inputs).tolist()
+    literals = [2 * (i + 1) + sign for i, sign in enumerate(signs)]
+    gates = [(literals[0], literals[1])]
+    for i in range(2, inputs):
+        gates.append((2 * (inputs + len(gates)), literals[i]))
+    last = 2 * (inputs + len(gates))
+    names = tuple(f"i{i}" for i in range(inputs))
+    declared, other = (
+        Circuit(names, (*gates, (last, literal)), (("o", last + 2),)) for literal in (literals[0], literals[0] ^ 1)
+    )
+    bits = tuple("10"[sign] for sign in signs)
+    word = (*bits, *declared.thought(bits, len(gates)))
+    return Trojan(declared, other, "circuit", word, "single word", False)
+
+
+def turing(number: int) -> Trojan:
+    """One rule that a single input takes."""
+    rng = np.random.default_rng(number)
+    length = 9 + number % 3
     password = _letters(rng, length, "01")
     rules: dict[str, dict[str, str]] = {
         "r": {"0": "0 R r", "1": "1 R r", "_": "0 S end"},
