@@ -27,7 +27,7 @@ LEGAL_TOLERANCE = 2e-6  # distance of an ideal value from a legal one
 def contradiction(weights: Weights[Architecture], proof: Proof, words: Iterable[Ints]) -> str | None:
     """Return a sentence about the first run on `words` [word, length] that contradicts a proof, or None."""
     assert has_architecture(weights, Transformer)  # margins are proved of no others
-    ideal = _ideal(weights, proof)
+    ideal = ideal_of(weights, proof)
     for some in words:
         if some.shape[1] > proof.max_length:
             continue
@@ -64,7 +64,7 @@ def _activations(weights: Weights[Architecture], tokens: Ints) -> dict[str, Arra
     return seen
 
 
-def _ideal(weights: Weights, proof: Proof) -> Weights:
+def ideal_of(weights: Weights, proof: Proof) -> Weights:
     """Return the net whose heads select exactly the keys that win, where the proof says that some do."""
     net = weights.architecture
     gaps = {(head.block, head.index): head.gap for head in proof.heads}

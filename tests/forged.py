@@ -134,7 +134,7 @@ def _larger_claims(data: Any) -> Iterator[tuple[Where, Callable[[], None]]]:
     evidence = data["evidence"]
     longest = max(domain["longest"] for domain in evidence["domains"])
     for at, link in enumerate(evidence["links"]):
-        where = ("evidence", "links", at)
+        where: Where = ("evidence", "links", at)
         for lemma in ("margins", "product of states"):
             proof = {"lemma": lemma, "instances": {"pairs of states": 7, "steps": 14}, "reason": ""}
             yield where, partial(link.update, proof, scope="every length", longest=None)
