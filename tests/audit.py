@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from audit_faults import faulty_nets
-from audit_proofs import contradiction, ideal_of, premise_fails
+from audit_proofs import contradiction, ideal_net, premise_fails
 from audit_survivors import reason_of
 from vitrify.arrays import Ints
 from vitrify.certification.checks.words import WordCheck
@@ -175,7 +175,7 @@ def _links(
     both = shown.exact or proof.holds
     false = mistake(weights, check, covered) if both else None
     if false is None and has_architecture(weights, Transformer) and not shown.exact:  # a proof about the ideal
-        false = mistake(ideal_of(weights, proof), check, covered)
+        false = mistake(ideal_net(weights, proof), check, covered)
     return "holds", "holds" if both else "undecided", false
 
 

@@ -25,6 +25,7 @@ from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.weights import Weights, has_architecture, has_positions
 
 SLACK = 1e-12  # rounding of a run of the ideal, relative to its largest number
+MAX_ATTACK, ATTACK_WORK = 500, 2e8  # words of an attack by default, and multiplications that they may cost
 IMAGES = 64  # whose robustness radius is worked out
 FLOAT32 = "share of answers that float32 must give too"
 
@@ -61,7 +62,7 @@ def certify(
     prove: bool = False,
     arithmetic: bool = False,
     reals: bool = False,
-    attack: int = 0,
+    attack: int | None = 0,
     progress: Progress | None = None,
 ) -> Evidence:
     """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
@@ -73,7 +74,7 @@ def certify(
     also which formats keep the answers (`precision/arithmetic.py`).
     With `reals`, all short words (or some of the points) are checked once more in real arithmetic, where nothing is
     rounded (`reals/decide.py`). With `attack`, a search tries that many words of any length to find the one with the
-    smallest margin of the right answer (`attacks/words.py`).
+    smallest margin of the right answer (`attacks/words.py`); if it is None, as many as take about a second.
     """
     if attack and weights.architecture.reads != "tokens":
         raise InputError("an attack searches for words, which this network does not read: leave --attack out")
@@ -92,6 +93,10 @@ def certify(
     assert has_positions(weights)
     if evidence.verdict == "holds" and prove:
         evidence = with_proof(evidence, weights, check, arithmetic=arithmetic)
+    if attack is None:
+        attack = min(
+            MAX_ATTACK, int(ATTACK_WORK / (weights.architecture.cost * max(weights.architecture.max_length, 1)))
+        )
     if evidence.verdict == "holds" and attack:
         evidence = _attacked(evidence, weights, check, attack)
     net = weights.architecture

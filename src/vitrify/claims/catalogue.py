@@ -36,7 +36,7 @@ SECTIONS = {  # of a claim's docstring, with their titles on pages
     "Statement": "Statement",
     "Why": "Why",
     "Checked": "What is checked here",
-    "Not checked": "What is not",
+    "Not checked": "What is not checked",
     "Source": "Source",
     "Saboteur": "Saboteur",
 }

@@ -22,15 +22,17 @@ def certify(
     folder: Folder,
     max_length: Annotated[int | None, opt("Test all words up to this length. Default: chosen by cost.", min=0)] = None,
     samples: Annotated[int | None, opt("Test every prefix of this many random words or sentences.", min=1)] = None,
-    mutants: Annotated[int, opt("Also break the net in this many ways, and count how many are detected.", min=0)] = 0,
+    mutants: Annotated[int, opt("If it holds, break the net in this many ways, and count those detected.", min=0)] = 0,
     proof: Annotated[
         bool, opt("Prove both links for all words: weights = ideal network, ideal network = spec.")
     ] = True,
     arithmetic: Annotated[
-        bool, opt("Find the length up to which each number format is exact.", "--arithmetic")
+        bool, opt("Find the length up to which answers are right in each number format.", "--arithmetic")
     ] = False,
     reals: Annotated[bool, opt("Also test all short inputs in real arithmetic, without rounding.", "--reals")] = False,
-    attack: Annotated[int, opt("Also search this many words for the smallest margin.", min=0)] = 0,
+    attack: Annotated[
+        int | None, opt("Search this many words for a wrong answer. Default: what takes about a second.", min=0)
+    ] = None,
     write: Annotated[bool, opt("Write certificate.json into the folder.")] = True,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -94,7 +96,7 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
 
 
 def _margins(proof: JsonMapping | None) -> Iterator[Part]:
-    """Return tables of the proved margins of heads, the errors of spaces, and the lengths up to which formats agree."""
+    """Yield tables: proved gaps of heads, errors of spaces, and lengths up to which answers in a format are right."""
     if proof is None:
         return
     heads = [(h["name"], h["attends_to"], "-" if h["gap"] is None else h["gap"], h["leak"]) for h in proof["heads"]]
@@ -108,7 +110,7 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
         measured = "not tried" if each["kept"] is None else f"{each['kept']:,}"
         measured += ", then another answer" if each["broken"] else ""
         formats.append((each["name"], proved, "-" if each["error"] is None else each["error"], measured))
-    yield TextTable(("head", "attends to", "margin (times β)", "leaked weight"), heads) if heads else None
+    yield TextTable(("head", "attends to", "β times the gap", "leaked weight"), heads) if heads else None
     yield TextTable(("space", "kind", "values", "error"), spaces) if spaces else None
     columns = ("format", "proved to length", "logits within", "measured to length")
     yield TextTable(columns, formats) if formats else None

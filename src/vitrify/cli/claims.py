@@ -1,4 +1,4 @@
-"""The commands about claims and constructions: list, show, check, draw, and write the atlas."""
+"""The commands about claims and constructions: list, show, check, evidence, figure and atlas."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ Section = Literal["represent", "limits", "learn", "generalize"]
 Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
-MEANING = {  # the least that a certificate of a net of that construction says
+MEANING = {  # what every certificate by this method says
     "proved": "both links (weights = ideal network = spec) are proved for every word; short words are tested",
     "exhaustive": "all short inputs are tested, longer ones sampled",
-    "sampled": "samples are tested",
+    "sampled": "samples of inputs are tested",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
 SCOPES = {  # of the two links of such a certificate
@@ -68,14 +68,14 @@ SCOPES = {  # of the two links of such a certificate
 }
 PROVED = ("every length", "to T")
 LINKS = ("weights = ideal", "ideal = spec")
-COVERED = "proofs of margins are for transformers that read tokens, without norms, experts, loops and recurrences"
+UNPROVED = "margins are proved only for transformers that read tokens, without norms, experts, loops or recurrences"
 
 
 def list_entries(
     words: Annotated[list[str] | None, arg("Show entries that contain all words. Default: all.", "WORDS…")] = None,
-    part: Annotated[Section | None, opt("Show claims of this part of the atlas.")] = None,
-    standing: Annotated[Standing | None, opt("Show claims of this standing in their source.")] = None,
-    verdict: Annotated[Verdict | None, opt("Show claims with this verdict; none: no evidence recorded.")] = None,
+    part: Annotated[Section | None, opt("Show only claims of this part of the atlas.")] = None,
+    standing: Annotated[Standing | None, opt("Show only claims of this standing in their source.")] = None,
+    verdict: Annotated[Verdict | None, opt("Show only claims with this verdict; none: no evidence recorded.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List claims with standing and latest verdict, and constructions with how their networks are certified."""
@@ -149,7 +149,7 @@ def _described(entry: Construction) -> JsonObject:
     """Return a construction as JSON data."""
     links = dict(zip(("weights", "spec"), entry.certified, strict=True))
     about = {"construction": entry.name, "spec": entry.spec, "summary": entry.summary, "links": links}
-    unproved = {} if entry.certified[0] in PROVED else {"unproved": entry.unproved or COVERED}
+    unproved = {} if entry.certified[0] in PROVED else {"unproved": entry.unproved or UNPROVED}
     return about | unproved | {"choices": [parameter.to_json() for parameter in entry.parameters]}
 
 
@@ -175,7 +175,7 @@ def show_entries(
     if entry is not None:
         rows = [("builds", entry.summary)]
         rows += [(link, SCOPES[scope]) for link, scope in zip(LINKS, entry.certified, strict=True)]
-        rows += [("not proved", entry.unproved or COVERED)] if entry.certified[0] not in PROVED else []
+        rows += [("not proved", entry.unproved or UNPROVED)] if entry.certified[0] not in PROVED else []
         rows += [(option(choice.name), f"{choice.help}: {choice.allowed}") for choice in entry.parameters]
         doc = entry.declaration.doc
         show(
@@ -188,12 +188,12 @@ def show_entries(
     claim = find(name)
     parts = {word: claim.section(word) for word in SECTIONS if claim.section(word)}
     claim_id, standing, method = _fields(claim).values()
-    certified = f"{method}: {MEANING[method]}" if method else "it has no exact nets to be certified"
+    certified = f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'about losses')}"
     cells = [
         ("claim", claim.title),
         *((SECTIONS[word], text) for word, text in parts.items()),
         ("standing", standing),
-        ("method", certified),
+        ("method" if method == "trained" else "nets certified", certified),
     ]
     data = {"name": claim.name, **_fields(claim), "title": claim.title}
     data |= {word.lower().replace(" ", "_"): text for word, text in parts.items()}
@@ -206,7 +206,7 @@ def check(
     trained: Annotated[
         bool | None, opt("Check all that train networks, or all others.", "--trained/--untrained")
     ] = None,
-    scale: Annotated[Scale, opt("quick: two CPU cores, a minute each; paper: one GPU, some minutes each.")] = "quick",
+    scale: Annotated[Scale, opt("quick: two CPU cores, a minute per claim; paper: one GPU, some minutes.")] = "quick",
     keep: Annotated[Path | None, opt("Write the evidence of each claim to DIR/NAME.json.", metavar="DIR")] = None,
     resume: Annotated[Path | None, opt("Save trainings here, so that the same command resumes.", metavar="DIR")] = None,
     as_json: AsJson = False,
@@ -263,7 +263,7 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
 
 
 def _verdict(outcome: Outcome) -> str:
-    return styled(VERDICT_COLORS[outcome.evidence.verdict], outcome.evidence.verdict)
+    return styled(VERDICT_COLORS[outcome.verdict], outcome.verdict)
 
 
 def _caught(outcome: Outcome) -> str:
@@ -319,14 +319,14 @@ def atlas(
     only: Annotated[
         list[str] | None, opt("Only this claim; repeatable.", metavar="NAME", autocompletion=CLAIM_NAMES)
     ] = None,
-    every: Annotated[bool, opt("Also train networks, instead of showing recorded evidence.", "--all")] = False,
+    every: Annotated[bool, opt("Train networks too. Default: recorded evidence of trainings.", "--all")] = False,
     folder: EvidenceFolder = None,
     opens: Open = False,
     as_json: AsJson = False,
 ) -> None:
     """Check the claims and write a site about them; the same command resumes after an interruption.
 
-    The exit code is about the checks that ran, not about recorded evidence.
+    The exit code is about the checks that ran, not about recorded or missing evidence.
     """
     from vitrify.claims import evidence_folder
     from vitrify.report.atlas import build
@@ -335,7 +335,7 @@ def atlas(
         need(module, "report")
     page = (out / "index.html").resolve()
     if not as_json:
-        console(stderr=True).print(f"writing {page}: it can be opened now, and fills in", soft_wrap=True)
+        console(stderr=True).print(f"writing {page}, which can be opened while it fills in", soft_wrap=True)
     with work("checking") as tick:
 
         def progress(done: float, total: float, what: str) -> None:

@@ -131,8 +131,8 @@ def _program(parses: Parses, code: Code) -> BitProgram:
     twice = parses.shapes.ambiguous()
     if twice:
         raise BuildRefused(
-            f"the grammar must derive no words twice from one symbol in one shape of tree, but {twice.symbol} derives "
-            f"{' '.join(twice.words)!r} in two ways: use --construction one-pass or shapes"
+            f"no symbol may derive the same words in two ways in one shape of tree, but {twice.symbol} derives "
+            f"{' '.join(twice.words)!r} so: use --construction one-pass or shapes"
         )
     program = one_pass_program(parses)
     program.rows = {bit: program.rows[bit] for bit in sorted(program.rows)}

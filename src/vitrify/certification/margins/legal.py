@@ -19,8 +19,8 @@ def legal(label: SpaceLabel, stretch: Stretch, *, language: bool) -> tuple[Stret
     Integers must be whole. If inputs are words of a language, they are assumed to stay within the range of their label:
     other values are dropped, and the note that is returned says so.
     """
-    dims = np.array(label.dims)
-    factors_here = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any()]
+    dims = np.array(label.dims, dtype=np.int64)
+    factors_here = stretch.factors_of(dims)
     if label.kind.tag == "reals":
         return stretch, None
     if not all(factor.finite for factor in factors_here):
