@@ -42,6 +42,16 @@ class Memory(NamedTuple):
     heads: tuple[tuple[Entry, ...], ...]
 
 
+def shares(head: HeadRule, key: Floats, query: Floats, length: int, pads: Floats) -> tuple[Floats, float]:
+    """Return what the pads add to a mean of level scores at a position, and the weight of every letter in it."""
+    count = length + (head.head.mask == "causal")
+    letter = head.place[length, 0] + key @ (query + head.q_places[length]) + query @ head.k_places[0]
+    scores = np.append(pads, np.full(count, letter))
+    seen = np.isfinite(scores)
+    weight = weigh(head.head, np.where(seen, scores, 0.0)[None], seen[None])[0]
+    return weight[: len(pads)] @ head.pad_values, float(weight[-1]) if count else 0.0
+
+
 class AttentionMachine:
     """The ideal of a causal transformer, letter by letter."""
 
@@ -107,13 +117,9 @@ class AttentionMachine:
             raise Undecided("an average whose weights depend on contents is not followed")
         total = entry.value + before[0].value if before else entry.value
         after = (Entry(entry.key, total, (0, self._number(total))),)
-        count = length + (head.head.mask == "causal")
         shown = (after if head.head.mask == "causal" else before)[:1]
-        letter = head.place[length, 0] + entry.key @ (query + head.q_places[length]) + query @ head.k_places[0]
-        scores = np.append(head.pad_scores(query)[length], np.full(count, letter))
-        weight = weigh(head.head, scores[None], np.ones((1, len(scores)), dtype=bool))[0]
-        mean = weight[: len(head.pad_keys)] @ head.pad_values
-        return after, mean + weight[-1] * shown[0].value if shown else mean
+        mean, share = shares(head, entry.key, query, length, head.pad_scores(query)[length])
+        return after, mean + share * shown[0].value if shown else mean
 
     def _number(self, vector: Floats) -> int:
         grid = np.round(vector / GRID)
@@ -128,9 +134,12 @@ class AttentionMachine:
         assert reach is not None
         if head.window is None:
             keep = entries[-reach:] if reach else ()
-            return keep, entries[-1 - reach].value if length >= reach else self._pad_value(head, query, length)
-        if head.head.mask == "strict":
-            raise Undecided("a window that leaves out its own position is not followed")
+            of_pads = self._pad_value(head, entries, query, length, length >= reach)
+            return keep, entries[-1 - reach].value if length >= reach else of_pads
+        if any(
+            np.ptp(places, axis=0).max(initial=0.0) > EQUAL * head.size for places in (head.q_places, head.k_places)
+        ):
+            raise Undecided(MIXED)  # weights in the window depend on where it is
         entries = entries[-head.window :]
         pads = len(head.pad_keys)
         shown = max(0, head.window - 1 - length)  # pads in the window
@@ -142,7 +151,8 @@ class AttentionMachine:
         distance = np.arange(len(keys))[::-1]
         assert head.bias is not None
         scores = keys @ (query + head.q_places[row]) + head.bias[distance]
-        weight = weigh(head.head, scores[None], np.ones((1, len(keys)), dtype=bool))[0]
+        seen = distance >= (head.head.mask == "strict")
+        weight = weigh(head.head, scores[None], seen[None])[0]
         return entries[1 - head.window :], weight @ values
 
     def _remembered(self, head: HeadRule, before: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
@@ -189,15 +199,20 @@ class AttentionMachine:
             return self._agreed(head.pad_values[np.any(pads >= best_pad[:, None] - slack, axis=0)])
         return self._agreed(np.vstack([*(entry.value for entry in winners), head.pad_values]))
 
-    def _pad_value(self, head: HeadRule, query: Floats, length: int) -> Floats:
-        """Return the value of the pads where no letter is far enough back: they must win, and agree."""
+    def _pad_value(
+        self, head: HeadRule, entries: tuple[Entry, ...], query: Floats, length: int, hidden: bool
+    ) -> Floats:
+        """Return the value of the pads where no letter is far enough back: they must win, and agree.
+
+        Elsewhere they are `hidden`: a letter must win.
+        """
         row = min(length, len(head.q_places) - 1)
-        scores = head.pad_scores(query)[row]
-        best = scores >= scores.max() - EQUAL * head.size
-        letters = (head.place[row] + query @ head.k_places[0])[head.seen[row]]
-        if len(letters) and letters.max() >= scores.max() - EQUAL * head.size:
-            raise Undecided("a letter may win where only pads are far enough back")
-        return self._agreed(head.pad_values[best])
+        scores, slack = head.pad_scores(query)[row], EQUAL * head.size
+        letter = head.high[row] + head.levels(entries[-1].key, query)  # all letters have the same level
+        if scores.max() >= letter - slack if hidden else letter >= scores.max() - slack:
+            raise Undecided("a pad may win over a letter that is far enough back, or a letter over the pads")
+        best = scores >= scores.max() - slack
+        return np.zeros_like(head.b_v) if hidden else self._agreed(head.pad_values[best])
 
     def _agreed(self, values: Floats) -> Floats:
         """Return the one value of several keys that share the weight; `Undecided` where they differ."""

@@ -158,7 +158,7 @@ def product_of_states(case: Case) -> SpecProof:
         machine, exact, limit = RecurrentMachine(weights), True, case.net.max_length
     else:
         machine, exact, limit = AttentionMachine(case.ideal), False, case.ideal.longest
-        _follow(case, machine)
+        follow(case, machine)
     result = search(machine, case.oracle, case.states, case.net.inputs[1:], case.max_pairs)  # type: ignore[misc]  # one of two machines
     longest = machine.longest
     if result.witness is not None:
@@ -169,7 +169,7 @@ def product_of_states(case: Case) -> SpecProof:
     return SpecProof("product of states", longest, checked, exact=exact)
 
 
-def _follow(case: Case, machine: Machine[Any]) -> None:
+def follow(case: Case, machine: Machine[Any]) -> None:
     """Compare a machine with the network on random words: they must give the same logits up to the proved error."""
     assert case.proof is not None
     rng, letters = np.random.default_rng(0), len(case.net.inputs) - 1

@@ -86,17 +86,34 @@ class HeadRule:
         self.constant_query = not np.any(self.q)
         self.back = self._back(slack) if self.prefers == "position" or self.head.window == 1 else None
         width = self.head.window
-        self.window = width if width is not None and 1 < width < count + self.first else None  # narrower than the word
+        wide = count if self.averages else count + self.first  # a mean is a sum if its window hides no letter
+        self.window = width if width is not None and 1 < width < wide else None
         if self.averages and self.window is None and self.head.window != 1 and not flat:
             raise Undecided("an average whose weights differ from position to position is not followed")
 
     def pad_scores(self, query: Floats) -> Floats:
         """Return the scores [position, pad] of the pads for a query with these contents."""
         scores = (self.q_places + query) @ self.pad_keys.T
+        at, pads = self.first + np.arange(len(scores)), np.arange(self.first)
         if self.bias is not None:
-            back = self.first + np.arange(len(scores))[:, None] - np.arange(self.first)[None]
-            scores = scores + self.bias[np.clip(back, 0, len(self.bias) - 1)]
-        return np.asarray(scores)
+            scores = scores + self.bias[np.clip(at[:, None] - pads, 0, len(self.bias) - 1)]
+        return np.where(allowed_keys(self.head, at, pads), scores, -np.inf)
+
+    def selects_back(self, key: Floats, query: Floats, distance: int) -> Ints:
+        """Return the pads that win where no letter is far enough back, if all letters have these contents.
+
+        `Undecided` if elsewhere another key wins than the one at the distance, or in front a letter.
+        """
+        by_contents = (self.q_places @ key)[:, None] + self.k_places @ query + key @ query
+        scores = np.hstack([self.pad_scores(query), np.where(self.seen, self.place + by_contents, -np.inf)])
+        slack, at = EQUAL * (self.size + float(np.abs(by_contents).max(initial=0.0))), np.arange(len(scores))
+        ahead = scores >= scores.max(axis=1, keepdims=True) - slack
+        right = np.zeros_like(ahead)
+        right[:distance, : self.first] = True
+        right[at[distance:], self.first + at[:-distance] if distance else self.first + at] = True
+        if not np.isfinite(scores.max(axis=1)).all() or np.any(ahead & ~right):
+            raise Undecided(f"a head does not select the key {distance} back at every position")
+        return np.flatnonzero(ahead[:distance, : self.first].any(axis=0))
 
     def separate(self, keys: Floats, query: Floats) -> bool:
         """Return whether contents and positions contribute to the scores of some keys [key, d] separately."""
@@ -135,8 +152,9 @@ class Ideal:
 
     `places[b]` [position, dim] is $p_i$ before block $b$ (the last one: at the end), `steady` what all positions have
     in common, which belongs to the contents. `blocks[b]` has the heads, the units without erasers, and the erased
-    dimensions of a block. `period` is that of what positions add outside of scores: 1 if nothing, None if it has none
-    or if a head averages over all positions; with a period, the ideal is the same at every length.
+    dimensions of a block. `place_period` is that of what positions add outside of scores: 1 if nothing, None if it has
+    none. `period` is the same, but None if a head averages over all positions; with a period, the ideal is the same at
+    every length.
     """
 
     def __init__(self, weights: Weights, proof: Proof) -> None:
@@ -154,8 +172,8 @@ class Ideal:
         steady = np.where(np.ptp(places, axis=0) == 0, steady, 0.0) if len(places) else steady
         self.steady, self.places = steady, [places - steady]
         self.blocks: list[IdealBlock] = []
-        pads = self._pads()
-        read_outside = np.zeros(net.d_model, dtype=bool)
+        pads = self.pads = self._pads()
+        visible = []  # what positions add outside of scores
         for index, block in enumerate(net.blocks):
             part = {
                 k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")
@@ -164,21 +182,21 @@ class Ideal:
                 self._head(head, part, at, pads[2 * index], margins.get((index, at)))
                 for at, head in enumerate(block.heads)
             ]
-            for head in heads:
-                read_outside |= np.any(head.v != 0, axis=1)
+            readers = [head.v for head in heads]
             units: tuple[Floats, ...] = ()
             gone = np.zeros(0, dtype=np.int64)
             if block.units:
                 units, gone = self._units(part, 2 * index + 2)
-                read_outside |= np.any(units[0] != 0, axis=1)
+                readers.append(units[0])
             self.blocks.append(IdealBlock(heads, units, gone))
+            visible += [self.places[-1][:, np.any(reader, axis=1)] for reader in readers]
             after = self.places[-1].copy()
             after[:, gone] = 0.0
             self.places.append(after)
-        read_outside |= np.any(self.w_u != 0, axis=1)
-        visible = self.places[0][:, read_outside & np.any(self.places[0] != 0, axis=0)]
+        visible.append(self.places[-1][:, np.any(self.w_u, axis=1)])
         means = any(rule.averages and rule.window is None and rule.head.window != 1 for rule in self.rules)
-        self.period = None if means else _period(visible)
+        self.place_period = _period(np.hstack(visible))
+        self.period = None if means else self.place_period
         self.longest = longest
 
     @property

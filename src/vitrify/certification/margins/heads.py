@@ -17,7 +17,7 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints, Matrix
 from vitrify.certification.margins.rounding import ValuePath, leaked_weight, moved_weight
-from vitrify.certification.margins.scores import Scores
+from vitrify.certification.margins.scores import MAX_VALUE_SIZE, Scores
 from vitrify.certification.margins.values import Stretch, Undecided, ValueFactor, distinct, is_unit, rows_of
 from vitrify.net.attention import weigh
 from vitrify.net.labels import AttendsTo
@@ -252,7 +252,10 @@ def selected(
     if not ahead:  # no key is ever visible
         return Written((), here, error, leak)
     if any(keys.values is None for keys, _ in ahead):
-        return Written((_copied(name, [keys.stretch for keys, _ in ahead], value, bias, dims),), here, error, leak)
+        winners = [keys.stretch for keys, _ in ahead]
+        if len(dims) <= MAX_VALUE_SIZE and not selection.ties and not selection.no_key:
+            return Written(_each_copied(name, winners, value, bias, dims), here, error, leak)
+        return Written((_copied(name, winners, value, bias, dims),), here, error, leak)
     nothing = [np.zeros((1, len(dims)))] if selection.no_key else []
     sets = [distinct(np.vstack([v for v, w in zip(keys.values or (), wins, strict=True) if w])) for keys, wins in ahead]
     if not selection.ties or one:
@@ -274,6 +277,19 @@ def _spread(scores: Scores, value: Matrix) -> Floats:
         low.append(center - radius)
         high.append(center + radius)
     return np.asarray(np.max(high, axis=0) - np.min(low, axis=0))
+
+
+def _each_copied(
+    name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, dims: Ints
+) -> tuple[ValueFactor, ...]:
+    """Return a factor for each dimension that a head writes, taken to be independent."""
+    factors = []
+    for column, dim in zip(np.asarray(dense(value)).T[:, :, None], dims.tolist(), strict=True):
+        placed = [distinct(stretch.at_places(column, np.zeros(1))) for stretch in winners]
+        pairs = zip(placed, winners, strict=True)
+        sums = np.vstack([(each[:, None] + stretch.contents(column)).reshape(-1, 1) for each, stretch in pairs])
+        factors.append(ValueFactor.of(name, [dim], distinct(sums) + bias[dims == dim]))
+    return tuple(factors)
 
 
 def _copied(name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, dims: Ints) -> ValueFactor:

@@ -9,6 +9,8 @@ ideal computes the spec is not proved here: the check of all short words shows i
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,7 +22,7 @@ from vitrify.certification.margins.legal import legal
 from vitrify.certification.margins.proof import HeadMargin, Proof, SpaceMargin
 from vitrify.certification.margins.rounding import ValuePath, embedding_error, pads_fit
 from vitrify.certification.margins.scores import Scores
-from vitrify.certification.margins.units import UnitLayer, one_by_one, table, within
+from vitrify.certification.margins.units import UnitLayer, case_by_case, one_by_one, table, within
 from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, reads
 from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.formats import FLOAT64, Format
@@ -32,6 +34,7 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights, has_architecture
 
 MAX_COMBINATIONS = 1 << 15  # of values, enumerated for a whole space at once
+MAX_JOINT_COMBINATIONS = 1 << 12  # that are enumerated before coordinates of whole numbers are tried one by one
 MAX_TRACKED_UNITS = 1 << 10  # the output of more units is only bounded, where bounds are enough
 MIN_PROVED_ERROR = 1e-9  # the error up to which probabilities and numbers of any net count as proved
 MAX_JOINT_DIMS = 16  # dimensions of a space that are followed together
@@ -266,28 +269,50 @@ class _MarginRun:
         units = layer.writers(dims, spent)
         if label.kind.tag == "reals" and len(units) > MAX_TRACKED_UNITS:
             splits = []
+        if label.kind.tag == "integers":
+            with suppress(Undecided):
+                return self._split(label, before, after, layer, spent, [dims], MAX_JOINT_COMBINATIONS)
+            with suppress(Undecided):
+                return self._each(case_by_case, label, before, after, layer, spent)
+        most = values.MAX_POINTS if len(dims) == 1 else MAX_COMBINATIONS
         for split in splits:
             try:
-                return self._split(label, before, after, layer, spent, split)
+                return self._split(label, before, after, layer, spent, split, most)
             except Undecided as stop:
                 reason = stop
         if label.kind.tag in ("integers", "multihot", "flag"):
-            for dim in dims:
-                points, error = one_by_one(
-                    label.name, before, layer, layer.writers([dim], spent), dim, MAX_COMBINATIONS
-                )
-                after = after.holding([ValueFactor.of(label.name, [dim], points)], np.array([dim]), error)
-            return after
+            return self._each(one_by_one, label, before, after, layer, spent)
         if label.kind.tag != "reals":
             raise reason
         low, high, passed, rounded = within(before, layer, units, dims)
         return after.holding([ValueFactor.box(label.name, dims, low, high)], np.array(dims), passed + rounded)
 
+    def _each(
+        self,
+        values_of: Callable[..., tuple[Floats, Floats]],
+        label: SpaceLabel,
+        before: Stretch,
+        after: Stretch,
+        layer: UnitLayer,
+        spent: Bools,
+    ) -> Stretch:
+        """The values of a space coordinate by coordinate, by a function of the units that write one."""
+        for dim in label.dims:
+            points, error = values_of(label.name, before, layer, layer.writers([dim], spent), dim, MAX_COMBINATIONS)
+            after = after.holding([ValueFactor.of(label.name, [dim], points)], np.array([dim]), error)
+        return after
+
     def _split(
-        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: UnitLayer, spent: Bools, split: list[list[int]]
+        self,
+        label: SpaceLabel,
+        before: Stretch,
+        after: Stretch,
+        layer: UnitLayer,
+        spent: Bools,
+        split: list[list[int]],
+        most: int,
     ) -> Stretch:
         """The values of a space as one factor, or as one for each coordinate."""
-        most = values.MAX_POINTS if len(label.dims) == 1 else MAX_COMBINATIONS
         for group in split:
             points, error = table(label.name, before, layer, layer.writers(group, spent), group, most)
             after = after.holding([ValueFactor.of(label.name, group, distinct(points))], np.array(group), error)

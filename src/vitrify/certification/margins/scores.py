@@ -23,8 +23,8 @@ MAX_VALUE_SIZE = 1 << 11  # larger value vectors are not enumerated
 class Keys:
     """All keys of a stretch: vectors by position, contents, and the values that go with each contents.
 
-    `values` is None where they are too long to be written out. `agreed` numbers the one value of a contents, wherever
-    the key is; -1 where there is not just one.
+    `values` is None where they are too long or too many to be written out. `agreed` numbers the one value of a
+    contents, wherever the key is; -1 where there is not just one.
     """
 
     stretch: Stretch
@@ -39,10 +39,13 @@ class Keys:
     ) -> Keys:
         """From the maps to keys and to values; `known` numbers the values of all keys of a head."""
         places, width = stretch.at_places(w_k, b_k), w_k.shape[1]
-        if value.shape[1] > MAX_VALUE_SIZE:
+        try:
+            if value.shape[1] > MAX_VALUE_SIZE:
+                raise Undecided("values are too long to be written out")
+            both = stretch.contents(np.hstack([w_k, dense(value)]), most=8 * MAX_CONTENTS)
+        except Undecided:
             contents = stretch.contents(w_k, most=MAX_CONTENTS)
             return cls(stretch, places, contents, None, np.full(len(contents), -1))
-        both = stretch.contents(np.hstack([w_k, dense(value)]), most=8 * MAX_CONTENTS)
         placed = distinct(np.asarray(stretch.at_places(dense(value), b_v)))
         contents, group = np.unique(both[:, :width], axis=0, return_inverse=True)
         group = group.ravel()

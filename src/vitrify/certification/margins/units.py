@@ -165,6 +165,41 @@ def table(
     return points, error + layer.written_error(size, lost, terms, outward, dims)
 
 
+def case_by_case(
+    name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dim: int, most: int
+) -> tuple[Floats, Floats]:
+    """The same for one dimension, where one factor decides which units are active: each of its values leaves a sum."""
+    inward, outward = np.asarray(dense(layer.inward(units))), layer.outward(units, [dim])
+    factors, placed = stretch.touched(inward), stretch.at_places(inward, layer.b_in[units])
+    images = [factor.image(rows_of(inward, factor.dims)) for factor in factors]
+    noise = np.asarray(stretch.moved(inward)) + layer.rounded(stretch, units, inward)
+    for pivot in sorted(range(len(images)), key=lambda at: -np.count_nonzero(np.ptp(images[at], axis=0))):
+        ends = [
+            images[pivot]
+            + end(placed, axis=0)
+            + sum(end(image, axis=0) for at, image in enumerate(images) if at != pivot)
+            for end in (np.min, np.max)
+        ]
+        reach = np.abs(ends).max(axis=(0, 1)) + np.abs(layer.b_in[units])
+        slack = noise + 8 * ROUNDOFF * (inward.shape[0] + 4) * reach
+        active = ends[0] > slack
+        if (active | (ends[1] < -slack)).all():
+            break
+    else:
+        raise Undecided(f"{name!r}: no factor decides which units are active")
+    points, error = [], np.zeros(1)
+    for value, on in zip(images[pivot], active, strict=True):
+        column = inward[:, on] @ outward[on]
+        others = [f.image(rows_of(column, f.dims)) for at, f in enumerate(factors) if at != pivot]
+        fixed = distinct((placed + value)[:, on] @ outward[on]) + layer.b_out[[dim]]
+        points.append((values.sums(others, 1, most=most)[:, None] + fixed).reshape(-1, 1))
+        error = np.maximum(error, stretch.error @ np.abs(column))
+    error += 8 * ROUNDOFF * (len(units) + 4) * (np.maximum(reach, 1.0) @ np.abs(outward) + np.abs(layer.b_out[[dim]]))
+    if layer.arithmetic:
+        error += within(stretch, layer, units, [dim])[2]
+    return distinct(np.vstack(points)), error
+
+
 def one_by_one(
     name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dim: int, most: int
 ) -> tuple[Floats, Floats]:

@@ -259,6 +259,8 @@ def distinct(points: Floats) -> Floats:
 
 def sums(parts: Sequence[Floats], size: int, *, most: int = MAX_POINTS) -> Floats:
     """All different sums of one row of each part; too many are refused."""
+    if len(parts) == 1 and len(parts[0]) <= most:
+        return parts[0]
     total: Floats = np.zeros((1, size))
     for part in sorted(parts, key=len):
         if len(total) * len(part) > most or len(total) * len(part) * max(size, 1) > MAX_NUMBERS:
