@@ -1,6 +1,6 @@
 """Mutants of many nets, put to every certifying method: which are wrong, which are certified, and why these do no harm.
 
-    python benchmarks/soundness.py [--count 100] [--seed 0] [--only formula] [--list]
+    python benchmarks/soundness.py [--count 100] [--seed 0] [--only formula] [--first 0] [--list]
 
 `wrong`: some word of the enumerated domain gets a wrong answer in float64, or the mutant can't be run. `proved`: the
 link `weights` by margins. `spec`: the link `spec` by a lemma. `both links`: a proof that the mutant computes the spec.
@@ -41,11 +41,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, help="mutants of each net")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="only nets with this in their name")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first net, from 0")
     parser.add_argument("--list", action="store_true", help="every survivor with its reason")
     asked = parser.parse_args()
     start, total, reasons = time.perf_counter(), Counter[str](), Counter[str]()
     print(f"{'net':28}" + "".join(f"{name:>11}" for name in COLUMNS) + "  survivors by reason")
-    for name in [name for name in NETS if asked.only in name]:
+    for name in [name for name in [*NETS][asked.first :] if asked.only in name]:
         it = subject(name)
         found = audit(it, asked.count, asked.seed)
         figures = row(sum(map(len, it.words)), found)

@@ -138,7 +138,7 @@ def judge(subject: AuditedNet, mutant: Mutant[SequenceArchitecture]) -> Judgemen
         wrong = mistake(weights, check, words)
     except (VitrifyError, ValueError, IndexError) as error:  # the mutant is no valid net
         return Judgement(mutant.what, mutant.kind, f"it can't be run: {error}", {"exhaustive": "refused"})
-    methods: dict[str, str] = {"exhaustive": check.run(weights).verdict}
+    methods: dict[str, str] = {"exhaustive": _tested(check, weights)}
     unsound = ["exhaustive"] if methods["exhaustive"] == "holds" and wrong is not None else []
     later = False
     proof = proof_of(weights, check.oracle)
@@ -159,6 +159,14 @@ def judge(subject: AuditedNet, mutant: Mutant[SequenceArchitecture]) -> Judgemen
         return judged
     why = reason_of(subject.weights, mutant, check.oracle, words)
     return replace(judged, reason=why)
+
+
+def _tested(check: WordCheck, weights: Weights[SequenceArchitecture]) -> str:
+    """Return the verdict of a check on all words; a label that no activation has is refused."""
+    try:
+        return check.run(weights).verdict
+    except IndexError:
+        return "refused"
 
 
 def _links(
