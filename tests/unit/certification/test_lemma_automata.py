@@ -26,6 +26,7 @@ from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, flip_flop, product, random_automaton, symmetric_group
 
+MERGING = Automaton(tuple("xyzu"), tuple("ab"), ((2, 2), (2, 2), (3, 0), (0, 3)), 1, frozenset({2}))  # x and y
 FAMILY = ("log-depth", "commutative", "cascade")
 UNITS = ("W_in", "b_in", "W_out", "b_out")
 Index = tuple[int, ...]
@@ -88,6 +89,8 @@ def test_words_of_permutations_are_proved_to_a_thousand_letters() -> None:
     ("name", "spec", "attention", "length"),
     [
         ("log-depth", random_automaton(11, 3, seed=1), "softmax", 64),  # 11^11 maps
+        ("log-depth", MERGING, "softmax", 9),
+        ("log-depth", MERGING, "hard", 2),
         ("commutative", cyclic(7, 5), "softmax", 200),
         ("cascade", symmetric_group(4), "softmax", 128),
         ("cascade", symmetric_group(4), "hard", 64),
@@ -193,7 +196,7 @@ FIRST, PLACE = dims(LOG_DEPTH, "map 0"), dims(LOG_DEPTH, "position")
     [
         ("embed.W_E", (1, FIRST[0]), 1.0, "copies more than the map"),
         ("pos_embed.W_pos", (3, PLACE[0]), -1.0, "does not select the key . back"),
-        ("embed.W_E", (0, FIRST[1]), 1.0, "identity"),
+        ("pos_embed.W_pos", (0, FIRST[1]), 1.0, "identity"),
         ("blocks.0.attn.W_Q", (0, FIRST[0], 0), 1.0, "reads more than positions"),
         ("blocks.0.attn.W_V", (0, PLACE[0], 0), 1.0, "copies something of positions"),
         ("blocks.0.mlp.W_in", (PLACE[0], 0), 1.0, "units read positions"),

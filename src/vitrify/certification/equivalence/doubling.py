@@ -80,8 +80,8 @@ def doubling(case: Case) -> SpecProof:
 
 def _embedded(ideal: Ideal, automaton: Automaton) -> Maps:
     """Return the maps of single letters."""
-    rows = ideal.embed[1:] + ideal.steady
-    dims = _found(rows, automaton.table.T.astype(float))
+    rows, states = ideal.embed[1:] + ideal.steady, np.arange(len(automaton.states))
+    dims = _found(np.vstack([ideal.embed[0], rows]), np.vstack([states, automaton.table.T]).astype(float))
     reach = np.zeros((len(automaton.states),) * 2, dtype=bool)
     np.put_along_axis(reach, automaton.table, True, axis=1)
     junk = np.ptp(rows, axis=0) != 0
@@ -89,11 +89,16 @@ def _embedded(ideal: Ideal, automaton: Automaton) -> Maps:
 
 
 def _found(rows: Floats, columns: Floats) -> dict[int, int]:
-    """Return the dimension of rows [case, dim] that equals each of some columns [case, state], if there is one."""
+    """Return the dimension of rows [case, dim] that equals each of some columns [case, state], if there is one.
+
+    In one case, the map is the identity: so no two columns are equal, and no two states have the same dimension.
+    """
     dims: dict[int, int] = {}
     for state, column in enumerate(columns.T):
         equal = np.flatnonzero((np.abs(rows - column[:, None]) <= ROUNDING).all(axis=0))
         dims |= {state: int(equal[0])} if len(equal) else {}
+    if len(set(dims.values())) < len(dims):
+        raise Undecided("two states seem to have the same dimension")
     return dims
 
 
@@ -188,11 +193,12 @@ class _Units:
         return np.asarray(newer @ self.newer_past + older @ self.older_past + post @ self.out + self.constant)
 
     def found(self, seed: int) -> dict[int, int]:
-        """Return the dimensions that seem to hold the composition: right for random maps."""
+        """Return the dimensions that seem to hold the composition: right for the identity and for random maps."""
         rng, size = np.random.default_rng(seed), len(self.reach)
         chance = rng.random((2, TRIED_MAPS, size, size))
         newer = np.where(self.reach, chance[0], -1.0).argmax(axis=2)
         older = np.where(self.reach | np.eye(size, dtype=bool), chance[1], -1.0).argmax(axis=2)
+        newer[0], older[0] = np.arange(size), np.arange(size)
         rows = self.written(newer[:, self.states].astype(float), older[:, self.states].astype(float))
         dims = _found(rows, np.take_along_axis(newer, older, axis=1).astype(float))
         return {q: dim for q, dim in dims.items() if q in self.states}

@@ -90,7 +90,7 @@ def _add(tables: Tables, pointer: int | None, a: Floats, p: Floats) -> None:
     tables[pointer] = (old[0] + a, old[1] + p)
 
 
-class _Parts(NamedTuple):
+class MappedStream(NamedTuple):
     """Output of a matrix: a constant, tables by pointer that are not constant, and the output at BOS."""
 
     constant: Floats
@@ -99,12 +99,12 @@ class _Parts(NamedTuple):
     bos: Floats
 
 
-def _parts(tables: Tables, matrix: Floats, bias: Floats) -> _Parts:
+def _parts(tables: Tables, matrix: Floats, bias: Floats) -> MappedStream:
     """Return what a matrix makes of the residual stream; rows of tables are relative to row 1.
 
     No letter has the row 0 of the pointer to itself: it is BOS.
     """
-    parts = _Parts(bias.copy(), {}, {}, bias.copy())
+    parts = MappedStream(bias.copy(), {}, {}, bias.copy())
     for pointer, pair in tables.items():
         for table, varying in zip((part @ matrix for part in pair), (parts.by_symbol, parts.by_position), strict=True):
             parts.bos[:] += table[0]

@@ -172,18 +172,17 @@ def case_by_case(
     inward, outward = np.asarray(dense(layer.inward(units))), layer.outward(units, [dim])
     factors, placed = stretch.touched(inward), stretch.at_places(inward, layer.b_in[units])
     images = [factor.image(rows_of(inward, factor.dims)) for factor in factors]
-    noise = np.asarray(stretch.moved(inward)) + layer.rounded(stretch, units, inward)
+    fresh = layer.rounded(stretch, units, inward)
+    noise = stretch.moved(inward) + fresh
     for pivot in sorted(range(len(images)), key=lambda at: -np.count_nonzero(np.ptp(images[at], axis=0))):
-        ends = [
+        low, high = (
             images[pivot]
             + end(placed, axis=0)
             + sum(end(image, axis=0) for at, image in enumerate(images) if at != pivot)
             for end in (np.min, np.max)
-        ]
-        reach = np.abs(ends).max(axis=(0, 1)) + np.abs(layer.b_in[units])
-        slack = noise + 8 * ROUNDOFF * (inward.shape[0] + 4) * reach
-        active = ends[0] > slack
-        if (active | (ends[1] < -slack)).all():
+        )
+        active = low > 2 * noise  # twice: these sums are rounded, too
+        if (active | (high < -2 * noise)).all():
             break
     else:
         raise Undecided(f"{name!r}: no factor decides which units are active")
@@ -193,11 +192,18 @@ def case_by_case(
         others = [f.image(rows_of(column, f.dims)) for at, f in enumerate(factors) if at != pivot]
         fixed = distinct((placed + value)[:, on] @ outward[on]) + layer.b_out[[dim]]
         points.append((values.sums(others, 1, most=most)[:, None] + fixed).reshape(-1, 1))
-        error = np.maximum(error, stretch.error @ np.abs(column))
-    error += 8 * ROUNDOFF * (len(units) + 4) * (np.maximum(reach, 1.0) @ np.abs(outward) + np.abs(layer.b_out[[dim]]))
-    if layer.arithmetic:
-        error += within(stretch, layer, units, [dim])[2]
-    return distinct(np.vstack(points)), error
+        passed = stretch.error @ np.abs(column) + 2 * fresh[on] @ np.abs(outward[on])
+        error = np.maximum(error, passed * ROUNDED_UP)
+    post = np.where(active, high + noise, 0.0)
+    size, lost, terms = (
+        (part @ weight).max(axis=0)
+        for part, weight in (
+            (post, np.abs(outward)),
+            (post, layer.arithmetic.lost(outward)),
+            (active.astype(float), (outward != 0).astype(float)),
+        )
+    )
+    return distinct(np.vstack(points)), error + 2 * layer.written_error(size, lost, terms, outward, [dim])
 
 
 def one_by_one(
