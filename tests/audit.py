@@ -36,6 +36,7 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights, has_architecture
 
 WORK = 1e6  # multiplications of the sampled part of a check
+ROUNDED = 1e-9  # relative change of a resolution that only matters where rounding decides
 MAX_PAIRS = 1 << 11  # of states of network and spec that a proof may search
 
 
@@ -201,10 +202,29 @@ def mistake(weights: Weights[SequenceArchitecture], check: WordCheck, words: Ite
 
 
 def _reals(subject: AuditedNet, weights: Weights[SequenceArchitecture]) -> tuple[str, str | None]:
-    """Return the verdict of real arithmetic on the shorter words, and a word that contradicts it in float64."""
+    """Return the verdict of real arithmetic on the shorter words, and a word that contradicts it in float64.
+
+    A statement about reals says nothing of a run in float64 in which rounding decides: where a hard head compares a
+    score with its resolution, and a resolution that is a little larger or smaller gives the right answers.
+    """
     check = subject.check(weights, subject.real_length)
     try:
         verdict = in_reals(weights, check).verdict
     except (VitrifyError, OpenComparison):
         return "refused", None
-    return verdict, mistake(weights, check, words_of(check)) if verdict == "holds" else None
+    wrong = mistake(weights, check, words_of(check)) if verdict == "holds" else None
+    if wrong is None or not has_architecture(weights, Transformer):
+        return verdict, wrong
+    nudged = (_with_resolution(weights, 1 + by) for by in (-ROUNDED, ROUNDED))
+    decided = any(mistake(other, check, words_of(check)) is None for other in nudged)
+    return ("rounding decides", None) if decided else (verdict, wrong)
+
+
+def _with_resolution(weights: Weights[Transformer], factor: float) -> Weights[Transformer]:
+    """Return a network whose hard heads have their resolution times a factor."""
+    net = weights.architecture
+    blocks = tuple(
+        replace(block, heads=tuple(replace(head, resolution=head.resolution * factor) for head in block.heads))
+        for block in net.blocks
+    )
+    return replace(weights, architecture=replace(net, blocks=blocks))
