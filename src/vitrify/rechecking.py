@@ -32,7 +32,7 @@ MAX_BYTES = 1 << 32  # of a file
 MAX_WORDS, MAX_ENTRIES, MAX_SCORES = 1 << 22, 1 << 27, 1 << 22  # words tried; of a dense array; of one batch
 SEEN = {"none": (-np.inf, np.inf), "causal": (0, np.inf), "strict": (1, np.inf), "after": (-np.inf, -1)}  # offsets
 DAMAGE = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)  # of files
-DERIVED = "derived again"  # of a link
+LINK = {"name", "scope", "longest", "lemma", "instances", "reason"}
 LISTED, RANDOM, LONGEST = 100, 16, 2048  # further words beyond the stated domain, and their longest length
 
 
@@ -49,7 +49,8 @@ class Disagreement(Exception):
 class Recheck:
     """Report of a recheck: a problem, or why answers were not judged; what was checked, and what was left out.
 
-    `links` says of each link of the certificate if it was derived again. `seed` is that of the random words.
+    `links` says of each link of the certificate what was tested or derived again. `left` names every other statement
+    of the certificate that was not checked. `seed` is that of the random words.
     """
 
     problem: str | None = None
@@ -126,13 +127,13 @@ def _recheck(folder: Path, report: Recheck) -> None:
     report.done.append("weights: {nonzero} of {dense} are not zero, {max_abs:.6g} at most".format(**sizes))
     reach = _heads(arrays, net, labels["heads"], evidence.get("proof"), report)
     _answers(arrays, net, meaning, evidence["domains"], report)
-    if reach is not None and report.links["spec"] != DERIVED and (words := _windows(meaning, reach + 1)):
-        off = _off(arrays, net, meaning, [word for word in words if len(word) <= net["max_length"]], False)
-        about = (
-            f"answers depend on {reach + 1} letters; all {len(words)} pairs of them and a state of the spec were run"
-        )
-        report.links["spec"] = f"{DERIVED}: {about}{off}"
-    report.left += ["weights that no such answer needs, spaces, lower precision, mutants"]
+    lemma = evidence["links"][1].get("lemma")
+    if reach is not None and lemma and (words := _windows(meaning, reach + 1)):
+        words = [word for word in words if len(word) <= net["max_length"]]
+        off = _off(arrays, net, meaning, words, False)
+        about = f"answers depend on {reach + 1} letters, and all {len(words)} pairs of them and a state were run{off}"
+        report.links["spec"] = f"derived again up to length {net['max_length']}: {about}; not derived again: {lemma}"
+    report.left += ["weights that no such answer needs, mutants"]
 
 
 def _certificate(folder: Path) -> JsonObject:
@@ -154,14 +155,15 @@ def _certificate(folder: Path) -> JsonObject:
 
 
 def _claims(evidence: JsonObject, longest: int, report: Recheck) -> None:
-    """Check that what the certificate states of words fits together, wherever one part follows from another."""
+    """Check that what the certificate states of words fits together, and list what is not checked by itself."""
     least, most, proof, complete = 0, 0, evidence.get("proof"), None
     for part in evidence["domains"]:
         (kind, count, low, high), method = (part[key] for key in PART), part["method"]
         known = (method, kind) in {*(("exhaustive", kind) for kind in ALL), *(("sampled", kind) for kind in SOME)}
-        _need(known, f"the method of {kind} is stated as {method}")
+        _need(known and set(part) <= {*PART, "method", "arithmetic"}, f"the method of {kind} is stated as {method}")
         _need(count > 0 and 0 <= low <= high <= longest, f"{count} {kind} to {high}: no domain of this network")
-        complete = max(complete or 0, high) if method == "exhaustive" else complete
+        if method == "exhaustive" and "arithmetic" not in part:
+            complete = max(complete or 0, high)
         least, most = (n + count * (1 if kind in ALL else end + 1) for n, end in ((least, low), (most, high)))
     _need(least <= evidence["cases"] <= most, f"the domains have {least} to {most} cases, not {evidence['cases']}")
     _need(not proof or not proof["holds"] or proof["max_length"] <= longest, "the proof is for longer words")
@@ -169,10 +171,16 @@ def _claims(evidence: JsonObject, longest: int, report: Recheck) -> None:
     for name, link in zip(("weights", "spec"), evidence["links"], strict=True):
         scope, end, lemma = link["scope"], link.get("longest"), link.get("lemma", "")
         known = end is None if scope == "every length" else scope == "to T" and type(end) is int and 0 <= end <= longest
-        _need(link["name"] == name and ((known and lemma) or (scope, end, lemma) == (*tested, "")), f"no link: {link}")
+        bare = (scope, end, lemma, link.get("instances", {})) == (*tested, "", {})
+        _need(link["name"] == name and set(link) <= LINK and ((known and lemma) or bare), f"no link: {link}")
         margins = lemma != "margins" or (name == "weights" and proof and proof["holds"] and proof["max_length"] == end)
         _need(margins, f"the margins do not prove the link {name!r}")
-        report.links[name] = f"not derived again: {lemma}" if known else DERIVED
+        again = "tested again" + (" on samples" if complete is None else f" on every word up to length {complete}")
+        report.links[name] = f"not derived again: {lemma}, {scope}" if known else again
+    report.left += ["the certificate's own sampled words, their seed, and the number of cases"]
+    report.left += [f"quantities: {', '.join(str(each['name']) for each in evidence['quantities'])}"]
+    report.left += ["proof: errors, margins of answers, spaces, lower precision"] * bool(proof)
+    report.left += ["version, notes, reasons, runs in real arithmetic"]
 
 
 def _arrays(content: bytes, net: JsonObject) -> dict[str, Array]:

@@ -87,7 +87,7 @@ def test_a_certified_folder_agrees(folders: Callable[[str], Path], name: str) ->
 @pytest.mark.long
 def test_where_heads_look_is_worked_out_again(folders: Callable[[str], Path]) -> None:
     assert "temperatures of 5 heads, and where 5 of them look, at all positions" in recheck(folders("hard")).done
-    assert "margins of 1 heads" in recheck(folders("heads")).left
+    assert any(line.startswith("margins of") for line in recheck(folders("truth")).left)
 
 
 def test_the_same_certificate_has_the_same_bytes(folders: Callable[[str], Path], tmp_path: Path) -> None:
@@ -187,6 +187,10 @@ def field_changes() -> Iterator[tuple[str, Callable[[Any], None]]]:
 
         return change
 
+    def unbacked(data: Any) -> None:
+        data["evidence"]["domains"].pop(0)
+        data["evidence"]["links"] = [{"name": x, "scope": "exhaustive", "longest": 3} for x in ("weights", "spec")]
+
     yield "verdict", put("evidence", "verdict", value="fails")
     yield "undecided", put("evidence", "verdict", value="undecided")
     yield "witness", put("evidence", "witness", value={"word": ["a"]})
@@ -194,7 +198,7 @@ def field_changes() -> Iterator[tuple[str, Callable[[Any], None]]]:
     yield "a little longer", domain(0, longest=lambda length: length + 1)
     yield "fewer words", domain(0, count=lambda _: 1)
     yield "more words", domain(0, count=lambda count: 10 * count)
-    yield "no exhaustive part", lambda data: data["evidence"]["domains"].pop(0)
+    yield "no exhaustive part", unbacked
     yield "other domain", domain(0, kind=lambda kind: f"long {kind}")
     yield "more random words", domain(-1, count=lambda count: 100_000 * count)
     yield "longer random words", domain(-1, shortest=lambda _: 10**6, longest=lambda _: 10**6)
@@ -299,7 +303,7 @@ def test_a_stated_margin_beyond_the_real_one_is_noticed(folders: Callable[[str],
 def test_what_cannot_be_checked_is_said(folders: Callable[[str], Path], tmp_path: Path) -> None:
     shutil.copytree(folders("hard"), tmp_path / "net")
     sealed(tmp_path / "net", lambda data: data.update(schema=1))
-    with pytest.raises(FolderError, match=r"has schema 1, not 5: 'vitrify certify .*' renews it"):
+    with pytest.raises(FolderError, match=r"has schema 1, not 6: 'vitrify certify .*' renews it"):
         recheck(tmp_path / "net")
     (tmp_path / "net" / "certificate.json").unlink()
     with pytest.raises(FolderError, match="has no certificate"):

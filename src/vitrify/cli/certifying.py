@@ -130,7 +130,7 @@ def recheck(
 
     with status(f"rechecking {folder}"):
         opinion = rechecked(folder, seed)
-    partly = any(line.startswith("not") for line in opinion.links.values())
+    partly = any("not derived again" in line for line in opinion.links.values())
     verdict = ("green", "agrees with what it derives again" if partly else "agrees")
     verdict = ("yellow", "not judged") if opinion.unjudged else verdict
     color, words = ("red", "does not agree") if opinion.problem else verdict

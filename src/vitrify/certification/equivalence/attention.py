@@ -73,6 +73,9 @@ class AttentionMachine:
         time = memory.length if self.ideal.period is None else memory.length % self.ideal.period
         return time, tuple(tuple(entry.number for entry in entries) for entries in memory.heads)
 
+    def letter(self, token: int) -> Hashable:
+        return bytes(self.ideal.embed[token].tobytes())
+
     def _step(self, memory: Memory, token: int) -> tuple[Memory, Floats]:
         at = memory.length if self.ideal.period is None else memory.length % self.ideal.period
         x, remembered = self.ideal.embedded(token), list[tuple[Entry, ...]]()

@@ -3,7 +3,8 @@ r"""Equivalence of a network and its spec for every word, by the pairs of states
 A *machine* reads a word letter by letter; its memory determines all later answers. If the states of the spec do so,
 too (`PrefixStates`), then two words that lead to the same pair (memory, state) need not be told apart. So a search
 over all reachable pairs judges every word: where it ends, the network is right on all of them, and a wrong answer comes
-with a shortest word that leads to it.
+with a shortest word that leads to it. Of the letters that the network does not tell apart and that lead the spec to the
+same state, one is tried: all of them lead to the same memory, the same logits and the same right answer.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ class Machine(Protocol[M]):
     def key(self, memory: M) -> Hashable:
         """Return a value that is the same for memories with the same future."""
 
+    def letter(self, token: int) -> Hashable:
+        """Return a value that is the same for tokens which the network does not tell apart."""
+
 
 @dataclass(frozen=True)
 class Product:
@@ -62,12 +66,12 @@ def search(
     seen: set[tuple[Hashable, Hashable]] = {(machine.key(memory), states.start)}
     wrong = _wrong(oracle, [()], logits[None])
     done, longest = 0, 0
+    classes = [machine.letter(token) for token in range(1, len(letters) + 1)]
     while wrong is None and level and (machine.longest is None or longest < machine.longest):
         moves: list[tuple[M, int, Hashable, Word]] = [
             (memory, token, after, (*word, token))
             for memory, state, word in level
-            for token, letter in enumerate(letters, start=1)
-            if (after := states.step(state, letter)) is not None
+            for (_, after), token in _moves(states, state, letters, classes).items()
         ]
         done += len(moves)
         if done > STEPS_PER_PAIR * max_pairs:
@@ -86,6 +90,18 @@ def search(
         if len(seen) > max_pairs:
             raise Undecided(f"more than {max_pairs:,} pairs of states of network and spec")
     return Product(len(seen), done, longest, wrong)
+
+
+def _moves(
+    states: PrefixStates, state: Hashable, letters: Sequence[str], classes: Sequence[Hashable]
+) -> dict[tuple[Hashable, Hashable], int]:
+    """Return one token for each class of letters and state of the spec that a letter leads to."""
+    moves: dict[tuple[Hashable, Hashable], int] = {}
+    for token, (letter, kind) in enumerate(zip(letters, classes, strict=True), start=1):
+        after = states.step(state, letter)
+        if after is not None:
+            moves.setdefault((kind, after), token)
+    return moves
 
 
 def _wrong(oracle: Oracle, words: list[Word], logits: Floats) -> Word | None:

@@ -64,6 +64,9 @@ class RecurrentMachine:
     def key(self, memory: State) -> Hashable:
         return tuple(np.round(part, 9).tobytes() if self.net.cell.kind == "lstm" else part.tobytes() for part in memory)
 
+    def letter(self, token: int) -> Hashable:
+        return bytes(self.arrays["embed.W_E"][token].tobytes())
+
     def _held(self, cache: Cache) -> list[State]:
         carry = cache.state("blocks.0.rec", np.zeros(0))
         parts = carry if isinstance(carry, tuple) else (carry + 0.0,)  # + 0.0: no negative zeros

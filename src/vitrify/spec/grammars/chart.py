@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
-from vitrify.spec.grammars.rules import Rule
+from vitrify.spec.grammars.rules import Rule, Symbol
 from vitrify.spec.ngrams.trie import END
 
 RulesOf = Mapping[str, Sequence[Rule]]
@@ -58,6 +59,55 @@ def next_words_along(start: str, rules_of: RulesOf, words: Sequence[str]) -> tup
                 items += [(r, 0, t) for r in rules_of[symbol.name]]
         next_words.append(frozenset([*scans, END] if ends else scans))
     return tuple(next_words)
+
+
+State = frozenset[tuple[int, int, Any]]
+"""The items of a chart whose dot is not at the beginning: the index of a rule, the number of its symbols already
+matched, and the state where it began. The rule -1 derives a sentence."""
+
+
+class EarleyStates:
+    """States after the prefixes of sentences that determine the words that may follow, now and later on.
+
+    The items with the dot at the beginning follow from the others. A state of a chart refers to the states where its
+    items began instead of their positions: then what may follow is a matter of the state alone.
+    """
+
+    START: State = frozenset({(-1, 0, None)})
+
+    def __init__(self, start: str, rules_of: RulesOf) -> None:
+        self._rules = [rule for rules in rules_of.values() for rule in rules]
+        self._starting: dict[str, list[int]] = {}
+        for index, rule in enumerate(self._rules):
+            self._starting.setdefault(rule.lhs, []).append(index)
+        self._sides = [*(rule.rhs for rule in self._rules), (Symbol(start),)]  # rule -1 is the last one
+        self._behind_dots: dict[State, dict[Symbol, list[tuple[int, int, Any]]]] = {}
+
+    def step(self, state: State, word: str) -> State | None:
+        """Return the state after one more word; None if no sentence goes on with it."""
+        items = [(rule, done + 1, begun) for rule, done, begun in self._waiting(state).get(Symbol(word, True), ())]
+        after = set()
+        for item in items:  # the list grows during this loop
+            rule, done, begun = item
+            if item not in after:
+                after.add(item)
+                if done == len(self._sides[rule]) and rule >= 0:
+                    parents = self._waiting(begun).get(Symbol(self._rules[rule].lhs), ())
+                    items += [(parent, at + 1, origin) for parent, at, origin in parents]
+        return frozenset(item for item in after if item[0] < 0 or item[1] < len(self._sides[item[0]])) or None
+
+    def _waiting(self, state: State) -> dict[Symbol, list[tuple[int, int, Any]]]:
+        """Return the items at a state, by the symbol behind the dot."""
+        if state not in self._behind_dots:
+            waiting: dict[Symbol, list[tuple[int, int, Any]]] = {}
+            items = [item for item in state if item[1] < len(self._sides[item[0]])]
+            for item in items:  # the list grows during this loop
+                symbol = self._sides[item[0]][item[1]]
+                if symbol not in waiting and not symbol.terminal:
+                    items += [(rule, 0, state) for rule in self._starting[symbol.name]]
+                waiting.setdefault(symbol, []).append(item)
+            self._behind_dots[state] = waiting
+        return self._behind_dots[state]
 
 
 # Probabilities

@@ -23,7 +23,7 @@ from vitrify.spec.grammars.checks import GrammarSource, problems_of
 from vitrify.spec.grammars.depth import cut, derivation_heights, order, proper, refusal
 from vitrify.spec.grammars.files import read_file, read_text
 from vitrify.spec.grammars.rules import Rule, Symbol, descendants, grouped
-from vitrify.spec.kinds import Kind, Meaning, Spec, prefixes_by_length
+from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec, prefixes_by_length
 from vitrify.spec.ngrams.trie import BEGIN, END
 
 if TYPE_CHECKING:
@@ -286,10 +286,16 @@ class Grammar(Spec):
 
     def meanings(self) -> dict[str, Meaning]:
         """Return the two tasks: the set of next words, and their probabilities (by default equal per rule)."""
-        outputs, longest = (*self.vocabulary, END), self.longest
-        words = Meaning("set", self.vocabulary, outputs, self.next_words_along, self, longest=longest)
+        charts = chart.EarleyStates(self.start, self._rules_of)
+        states, outputs = PrefixStates(charts.START, charts.step), (*self.vocabulary, END)
+        words = Meaning("set", self.vocabulary, outputs, self.next_words_along, self, (), states, self.longest)
         chances = replace(words, answer="distribution", after=lambda s: self._weighted.next_word_probs_along(s))
-        return {"next": words, "lm": chances}
+        prefixes = PrefixStates((), self._prefix_after)
+        return {"next": words, "lm": replace(chances, states=prefixes)}
+
+    def _prefix_after(self, prefix: tuple[str, ...], word: str) -> tuple[str, ...] | None:
+        """Return a prefix of a sentence with one more word; None if it is no prefix then."""
+        return (*prefix, word) if word in self.next_words(prefix) else None
 
     @cached_property
     def _weighted(self) -> Grammar:

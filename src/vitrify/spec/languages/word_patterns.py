@@ -32,7 +32,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from vitrify.spec.formats.text import Problem, SpecError, lines_of, refuse_any
-from vitrify.spec.kinds import Kind, Meaning, Spec, at_every_prefix, prefixes_by_length
+from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec, at_every_prefix, prefixes_by_length
 from vitrify.spec.ngrams.model import BEGIN, END
 
 Classes = tuple[tuple[str, tuple[str, ...]], ...]
@@ -135,7 +135,15 @@ class WordPatterns(Spec):
     def meanings(self) -> dict[str, Meaning]:
         """Return the task: the set of words that may come next."""
         after = at_every_prefix(self.next_words)
-        return {"next": Meaning("set", self.vocabulary, (*self.vocabulary, END), after, self)}
+        states = PrefixStates((0, frozenset(range(len(self.patterns)))), self._state_after)
+        return {"next": Meaning("set", self.vocabulary, (*self.vocabulary, END), after, self, states=states)}
+
+    def _state_after(self, state: State, word: str) -> State | None:
+        """Return the number of words and the patterns that they fit, after one more word; None if they fit none."""
+        read, fitting = state
+        longer = [number for number in fitting if read < len(self.patterns[number])]
+        matching = frozenset(number for number in longer if word in self.members[self.patterns[number][read]])
+        return (read + 1, matching) if matching else None
 
     def next_words(self, history: Sequence[str]) -> frozenset[str]:
         """Return the words that may come next, with `</s>` where a sentence may end; empty after an illegal prefix."""
