@@ -58,7 +58,7 @@ def sizes(spec: Crasp, *, mode: Mode) -> DeclaredSizes:
     "counting programs, an attention layer per nested count",
     sizes,
     default=True,
-    certified=("to T", "exhaustive"),
+    certified=("to T", "to T"),
 )
 def counting(
     spec: Crasp, *, attention: Attention = "softmax", max_length: MaxLength | None = None, mode: Mode = "bounded"

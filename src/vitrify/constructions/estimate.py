@@ -73,7 +73,7 @@ def norm_sizes(task: Estimate) -> DeclaredSizes:
     "one head for each of the last k symbols, and one that compares",
     heads_sizes,
     default=True,
-    certified=("to T", "exhaustive"),
+    certified=("to T", "every length"),
 )
 def estimate_heads(task: Estimate, *, attention: Attention = "softmax") -> Network:
     """Return the estimator with one head for each of the last symbols."""

@@ -34,7 +34,7 @@ def sizes(automaton: ProbabilisticAutomaton) -> DeclaredSizes:
     "a bigram model over letters with the states they lead to",
     sizes,
     default=True,
-    certified=("to T", "exhaustive"),
+    certified=("to T", "every length"),
 )
 def pfsa(
     automaton: ProbabilisticAutomaton, *, attention: Attention = "softmax", max_length: MaxLength = 128

@@ -25,7 +25,7 @@ def sizes(formula: Formula) -> DeclaredSizes:
 
 
 @construction(
-    "temporal", "past-time temporal logic, a layer per nesting", sizes, default=True, certified=("to T", "exhaustive")
+    "temporal", "past-time temporal logic, a layer per nesting", sizes, default=True, certified=("to T", "every length")
 )
 def temporal(formula: Formula, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
     """Return the transformer of a formula: its truth value at every position."""

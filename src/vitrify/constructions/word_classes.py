@@ -58,7 +58,7 @@ def sizes(
     "an embedding of word classes and one hidden unit per context",
     sizes,
     default=True,
-    certified=("to T", "exhaustive"),
+    certified=("to T", "every length"),
 )
 def word_classes(
     spec: WordPatterns,
