@@ -17,9 +17,12 @@ print(evidence.verdict, f"({evidence.cases:,} cases)")
 for domain in evidence.domains:
     print(f"  {domain.method}: {domain.count} {domain.kind}, of length {domain.shortest} to {domain.longest}")
 
-# %% A proof says more: that each head finds what it looks for in *every* word, and how far noise can carry.
+# %% A proof says more. It has two links: the weights compute their ideal network, in which heads select exactly, and
+# the ideal network computes the spec; each for every word up to the maximum length.
 evidence = v.certify(net, spec, max_length=6, prove=True)
 print(*evidence.methods)
+for link in evidence.links:
+    print(f"  {link.name}: {link.scope}, by {link.lemma}")
 proof = evidence.proof or {}
 print(f"for all words to length {proof['max_length']}: the best answer has a margin of at least {proof['margin']:.3g}")
 

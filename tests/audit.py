@@ -1,9 +1,10 @@
 """Audit the certifying methods: does any of them certify a mutant that is wrong?
 
 The truth about a mutant is its run in float64 on every word of a small domain. It is compared with each method by
-itself: the check of all these words, the proof of margins, and real arithmetic on the shorter ones. A method that
-says `holds` of a mutant for which its own statement is false on some word is unsound; that must never happen. A mutant
-that is certified and right has *survived*, and the reason is searched in its activations.
+itself: the check of all these words, the proof of margins, the proof that the ideal computes the spec, both links
+together, and real arithmetic on the shorter words. A method that says `holds` of a mutant for which its own statement
+is false on some word is unsound; that must never happen. A mutant that is certified and right has *survived*, and the
+reason is searched in its activations.
 """
 
 from __future__ import annotations
@@ -16,21 +17,27 @@ from functools import cached_property
 import numpy as np
 
 from audit_faults import faulty_nets
-from audit_proofs import contradiction, premise_fails
+from audit_proofs import contradiction, ideal_net, premise_fails
 from audit_survivors import reason_of
 from vitrify.arrays import Ints
 from vitrify.certification.checks.words import WordCheck
+from vitrify.certification.equivalence.catalogue import Case, prove_spec
 from vitrify.certification.evidence import Progress
 from vitrify.certification.margins.net import proof_of
+from vitrify.certification.margins.proof import Proof
+from vitrify.certification.margins.values import Undecided
 from vitrify.certification.mutation_test import Mutant
 from vitrify.certification.reals.decide import in_reals
 from vitrify.certification.reals.steps import OpenComparison
 from vitrify.errors import VitrifyError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_logits, with_pads
-from vitrify.net.weights import Weights
+from vitrify.net.transformer import Transformer
+from vitrify.net.weights import Weights, has_architecture
 
 WORK = 1e6  # multiplications of the sampled part of a check
+ROUNDED = 1e-9  # relative change of a resolution that only matters where rounding decides
+MAX_PAIRS = 1 << 11  # of states of network and spec that a proof may search
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +139,7 @@ def judge(subject: AuditedNet, mutant: Mutant[SequenceArchitecture]) -> Judgemen
         wrong = mistake(weights, check, words)
     except (VitrifyError, ValueError, IndexError) as error:  # the mutant is no valid net
         return Judgement(mutant.what, mutant.kind, f"it can't be run: {error}", {"exhaustive": "refused"})
-    methods: dict[str, str] = {"exhaustive": check.run(weights).verdict}
+    methods: dict[str, str] = {"exhaustive": _tested(check, weights)}
     unsound = ["exhaustive"] if methods["exhaustive"] == "holds" and wrong is not None else []
     later = False
     proof = proof_of(weights, check.oracle)
@@ -144,6 +151,8 @@ def judge(subject: AuditedNet, mutant: Mutant[SequenceArchitecture]) -> Judgemen
         unsound += [f"proved: {against}"] if against else []
         short = subject.check(weights, (subject.length + 1) // 2)
         later = wrong is not None and mistake(weights, short, words_of(short)) is None
+    methods["spec"], methods["both links"], false = _links(weights, check, proof, words)
+    unsound += [f"links: {false}"] if false else []
     methods["reals"], false = _reals(subject, weights)
     unsound += [f"reals: {false}"] if false else []
     judged = Judgement(mutant.what, mutant.kind, wrong, methods, tuple(unsound), later)
@@ -151,6 +160,32 @@ def judge(subject: AuditedNet, mutant: Mutant[SequenceArchitecture]) -> Judgemen
         return judged
     why = reason_of(subject.weights, mutant, check.oracle, words)
     return replace(judged, reason=why)
+
+
+def _tested(check: WordCheck, weights: Weights[SequenceArchitecture]) -> str:
+    """Return the verdict of a check on all words; a label that no activation has is refused."""
+    try:
+        return check.run(weights).verdict
+    except IndexError:
+        return "refused"
+
+
+def _links(
+    weights: Weights[SequenceArchitecture], check: WordCheck, proof: Proof, words: tuple[Ints, ...]
+) -> tuple[str, str, str | None]:
+    """Return the verdicts on the link between ideal and spec and on both links, and a word that contradicts them."""
+    try:
+        shown = prove_spec(Case(weights, check.spec, check.oracle, proof, MAX_PAIRS))
+    except Undecided:
+        return "undecided", "undecided", None
+    if shown.witness is not None:
+        return "fails", "undecided", None
+    covered = [some for some in words if shown.longest is None or some.shape[1] <= shown.longest]
+    both = shown.exact or proof.holds
+    false = mistake(weights, check, covered) if both else None
+    if false is None and has_architecture(weights, Transformer) and not shown.exact:  # a proof about the ideal
+        false = mistake(ideal_net(weights, proof), check, covered)
+    return "holds", "holds" if both else "undecided", false
 
 
 def mistake(weights: Weights[SequenceArchitecture], check: WordCheck, words: Iterable[Ints]) -> str | None:
@@ -167,10 +202,29 @@ def mistake(weights: Weights[SequenceArchitecture], check: WordCheck, words: Ite
 
 
 def _reals(subject: AuditedNet, weights: Weights[SequenceArchitecture]) -> tuple[str, str | None]:
-    """Return the verdict of real arithmetic on the shorter words, and a word that contradicts it in float64."""
+    """Return the verdict of real arithmetic on the shorter words, and a word that contradicts it in float64.
+
+    A statement about reals says nothing of a run in float64 in which rounding decides: where a hard head compares a
+    score with its resolution, and a resolution that is a little larger or smaller gives the right answers.
+    """
     check = subject.check(weights, subject.real_length)
     try:
         verdict = in_reals(weights, check).verdict
     except (VitrifyError, OpenComparison):
         return "refused", None
-    return verdict, mistake(weights, check, words_of(check)) if verdict == "holds" else None
+    wrong = mistake(weights, check, words_of(check)) if verdict == "holds" else None
+    if wrong is None or not has_architecture(weights, Transformer):
+        return verdict, wrong
+    nudged = (_with_resolution(weights, 1 + by) for by in (-ROUNDED, ROUNDED))
+    decided = any(mistake(other, check, words_of(check)) is None for other in nudged)
+    return ("rounding decides", None) if decided else (verdict, wrong)
+
+
+def _with_resolution(weights: Weights[Transformer], factor: float) -> Weights[Transformer]:
+    """Return a network whose hard heads have their resolution times a factor."""
+    net = weights.architecture
+    blocks = tuple(
+        replace(block, heads=tuple(replace(head, resolution=head.resolution * factor) for head in block.heads))
+        for block in net.blocks
+    )
+    return replace(weights, architecture=replace(net, blocks=blocks))

@@ -30,6 +30,7 @@ LENGTH = 6
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SOME_A = Automaton.from_regex("(a|b)*a(a|b)*")
 FORMULA = Formula.from_text(f"alphabet: a b\nlength: {LENGTH}\nb -> Y (a S b)")
+POSITIONS = Formula.from_text(f"alphabet: a b\nlength: {LENGTH}\nO (a & MOD(1, 3)) <-> Y b")
 COUNTING = Crasp.from_text(f"alphabet: a b\nlength: {LENGTH}\n#(#a < #b) = 0 & 2 * #a = #true & MOD(1, 2)")
 
 # name: spec, shape, attention, the length to which words are enumerated, and that for real arithmetic
@@ -62,6 +63,23 @@ NETS: dict[str, tuple[Any, str, Attention, int, int]] = {
     "associations, units": (random_associations(12, seed=0), "mlp-memory", "softmax", 1, 1),
     "matches": (Task.read(EXAMPLES / "match2.task.toml"), "match2", "softmax", 1, 1),
     "Z2, recurrent": (cyclic(2), "elman", "softmax", LENGTH, 2),
+    "n-gram, heads, hard": (random_ngram(2, 3, seed=2), "heads", "hard", LENGTH, 2),
+    "n-gram, single, sparse": (random_ngram(2, 3, seed=2), "single", "sparsemax", LENGTH, 2),
+    "some a, log depth, hard": (SOME_A, "log-depth", "hard", LENGTH, 2),
+    "some a, recurrent": (SOME_A, "elman", "softmax", LENGTH, 2),
+    "Z3, linear recurrence": (cyclic(3), "linear-recurrence", "softmax", LENGTH, 2),
+    "Z3, reflections": (cyclic(3), "householder", "softmax", LENGTH, 2),
+    "Z2, diagonal": (cyclic(2), "diagonal", "softmax", LENGTH, 2),
+    "Z2, whole words": (cyclic(2), "parity", "softmax", LENGTH, 2),
+    "formula, sparse": (FORMULA, "temporal", "sparsemax", LENGTH, 2),
+    "formula with positions": (POSITIONS, "temporal", "softmax", LENGTH, 2),
+    "counting program, hard": (COUNTING, "counting", "hard", LENGTH, 2),
+    "brackets, recurrent": (Dyck.of("( ) [ ]", depth=2, length=LENGTH), "dyck-elman", "softmax", LENGTH, 2),
+    "brackets, LSTM": (Dyck.of("( ) [ ]", depth=2, length=LENGTH), "dyck-lstm", "softmax", LENGTH, 1),
+    "brackets, hard": (Dyck.of("( ) [ ]", depth=2, length=LENGTH), "dyck", "hard", LENGTH, 2),
+    "grammar, shapes": (random_grammar(2, shapes=20), "shapes", "softmax", LENGTH, 1),
+    "word classes, hard": (waking_up(2), "classes", "hard", LENGTH, 1),
+    "associations, least squares": (random_associations(12, seed=0), "least-squares", "softmax", 1, 1),
 }
 
 

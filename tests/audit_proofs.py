@@ -27,13 +27,13 @@ LEGAL_TOLERANCE = 2e-6  # distance of an ideal value from a legal one
 def contradiction(weights: Weights[Architecture], proof: Proof, words: Iterable[Ints]) -> str | None:
     """Return a sentence about the first run on `words` [word, length] that contradicts a proof, or None."""
     assert has_architecture(weights, Transformer)  # margins are proved of no others
-    ideal = _ideal(weights, proof)
+    ideal = ideal_net(weights, proof)
     for some in words:
         if some.shape[1] > proof.max_length:
             continue
         net = weights.architecture
         tokens = with_pads(net, some)
-        seen, exact = _activations(weights, tokens), _activations(ideal, tokens)
+        seen, exact = activations(weights, tokens), activations(ideal, tokens)
         sentence = (
             _answers(weights, proof, seen, exact) or _heads(weights, proof, seen, exact) or _spaces(net, proof, seen)
         )
@@ -50,7 +50,7 @@ def premise_fails(weights: Weights[SequenceArchitecture], proof: Proof, words: I
     ]
     for some in words if assumed else ():
         tokens = with_pads(net, some)
-        seen = _activations(weights, tokens)
+        seen = activations(weights, tokens)
         for label in assumed:
             stream = seen[net.moments[label.born]][:, net.pads :][..., list(label.dims)]
             if (np.maximum(label.kind.low - stream, stream - label.kind.high) > 0.5).any():
@@ -58,13 +58,13 @@ def premise_fails(weights: Weights[SequenceArchitecture], proof: Proof, words: I
     return False
 
 
-def _activations(weights: Weights[Architecture], tokens: Ints) -> dict[str, Array]:
+def activations(weights: Weights[Architecture], tokens: Ints) -> dict[str, Array]:
     seen: dict[str, Array] = {}
     weights.architecture.forward(weights.prepared, tokens, record=seen.__setitem__)
     return seen
 
 
-def _ideal(weights: Weights, proof: Proof) -> Weights:
+def ideal_net(weights: Weights, proof: Proof) -> Weights:
     """Return the net whose heads select exactly the keys that win, where the proof says that some do."""
     net = weights.architecture
     gaps = {(head.block, head.index): head.gap for head in proof.heads}

@@ -24,11 +24,12 @@ def malformed(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
             continue
         name, data = given[number % len(given)]
         for _ in range(int(rng.integers(1, 4))):
-            data = _changed(data, rng)
+            data = changed(data, rng)
         yield name, data
 
 
-def _changed(data: bytes, rng: np.random.Generator) -> bytes:
+def changed(data: bytes, rng: np.random.Generator) -> bytes:
+    """Return the content of a file with a piece cut out, doubled, turned, exchanged or put in."""
     first, last = sorted(rng.integers(len(data) + 1, size=2).tolist())
     last = min(last, first + 40)
     piece = data[first:last]

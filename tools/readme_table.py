@@ -1,8 +1,8 @@
-"""Write the tables of verdicts: one by part into the README, one of all claims into `docs/claims/index.md`.
+"""Write the tables of verdicts: by part into the README, of all claims and of all constructions into the docs.
 
     make readme
 
-Both follow from the catalogue of claims and the recorded evidence, and stand between two comments.
+They follow from the catalogues and the recorded evidence, and stand between two comments.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vitrify.claims.catalogue import ClaimPage, listing
+from vitrify.constructions.catalogue import constructions
 from vitrify.errors import InputError, VitrifyError
 from vitrify.files import write_text
 from vitrify.report.evidence import in_order
@@ -58,6 +59,24 @@ def all_claims(evidence: Path) -> str:
     return "\n".join(lines)
 
 
+def all_constructions(evidence: Path) -> str:
+    """Return the table of the docs: every construction, and for which words the links of its certificates hold."""
+    del evidence  # contract tests compare what constructions declare with certificates of their networks
+    proved = [entry for entry in constructions() if not {"exhaustive", "sampled"} & set(entry.certified)]
+    everywhere = [entry for entry in proved if entry.certified[1] == "every length"]
+    lines = [
+        f"Of {len(constructions())} constructions, {len(proved)} have both links proved for every word up to the "
+        f"maximum length $T$; the ideal networks of {len(everywhere)} of them compute the spec at every length.",
+        "",
+        "| construction | of | weights = ideal network | ideal network = spec |",
+        "| --- | --- | --- | --- |",
+    ]
+    for entry in constructions():
+        scopes = [f"proved, {scope}" if scope in ("every length", "to T") else scope for scope in entry.certified]
+        lines.append(f"| `{entry.name}` | {entry.spec} | {' | '.join(scopes)} |")
+    return "\n".join(lines)
+
+
 def written(text: str, evidence: Path, table: Callable[[Path], str]) -> str:
     """Return a page with its table as it should be."""
     before, begin, rest = text.partition(f"{BEGIN}\n")
@@ -67,7 +86,11 @@ def written(text: str, evidence: Path, table: Callable[[Path], str]) -> str:
     return f"{before}{begin}\n{table(evidence)}\n\n{end}{after}"
 
 
-PAGES: dict[str, Callable[[Path], str]] = {"README.md": by_part, "docs/claims/index.md": all_claims}
+PAGES: dict[str, Callable[[Path], str]] = {
+    "README.md": by_part,
+    "docs/claims/index.md": all_claims,
+    "docs/explanation/certified-constructions.md": all_constructions,
+}
 
 
 def main() -> None:

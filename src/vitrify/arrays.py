@@ -1,6 +1,6 @@
-"""Array names used everywhere: one glossary of axes, one way to find an array's namespace.
+"""Types of arrays, the names of their axes, and the namespace (NumPy or JAX) of an array.
 
-Axes, by the letter that shape strings use:
+Axes, as shape strings name them:
 
     batch   independent sequences            pos     positions of one sequence, BOS first
     model   residual stream dimensions       head    attention heads of one block
@@ -9,9 +9,9 @@ Axes, by the letter that shape strings use:
 
 The forward pass is written once for NumPy and JAX: it asks its arrays for their namespace and never imports JAX itself.
 
-Shapes are written `Float[Array, "batch pos model"]`. jaxtyping takes 60 ms to import, so they are plain annotations
-unless it is there before this module: then they are its types, and whoever checks calls by them (our tests do) sees a
-wrong shape where it crosses a border.
+Shapes are written `Float[Array, "batch pos model"]`. jaxtyping takes 60 ms to import. So these are plain annotations,
+unless jaxtyping was imported before this module: then they are jaxtyping's types, and a runtime type checker, as in our
+tests, reports a wrong shape at the function that takes or returns it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING or "jaxtyping" not in sys.modules:
-    from typing import Annotated as Bool  # a plain annotation: the shape is left unread
+    from typing import Annotated as Bool  # a plain annotation: the shape is ignored
     from typing import Annotated as Float
     from typing import Annotated as Int
     from typing import Annotated as Num
@@ -43,7 +43,7 @@ Tokens: TypeAlias = Int[Array, "batch pos"]
 Residual: TypeAlias = Float[Array, "batch pos model"]
 Attention: TypeAlias = Float[Array, "batch head query key"]
 Logits: TypeAlias = Float[Array, "batch pos out"]
-Matrix: TypeAlias = Any  # an array, or mostly zeros in a SciPy CSR array or a `Stack` of them (net/sparse.py)
+Matrix: TypeAlias = Any  # a dense array, or a sparse one: a SciPy CSR array or a `Stack` of them (net/sparse.py)
 Arrays: TypeAlias = Mapping[str, Matrix]
 Tree: TypeAlias = Any  # arrays in dictionaries, tuples, lists and dataclasses that JAX knows: a pytree
 

@@ -30,6 +30,7 @@ from vitrify.errors import FolderError
 PACKAGE = Path(__file__).parent
 EXCHANGE = 2  # RENAME_EXCHANGE of Linux
 HERE = -100  # AT_FDCWD of Linux: paths are relative to the current folder
+WRITABLE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW  # a link in the place of a partial file is refused
 NO_LOCKS = {errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS}  # of disks on which no file can be locked
 MAX_FORCED = 16  # files: beyond, one `sync` of the system is quicker than forcing each of them
 LOCK_TRIES, LOCK_PAUSE_SECONDS = 5, 0.005  # somebody who only looks whether a lock is held holds it for a moment
@@ -100,7 +101,7 @@ def whole_file(path: Path, force: Iterable[Path] | None = None) -> Iterator[Path
 def _replacing(path: Path, force: Iterable[Path] | None = None) -> Iterator[tuple[Path, int]]:
     """Yield an empty file, by its path and open, that takes the place of another one in the end."""
     partial = path.with_name(f".{path.name}.partial")
-    with _held(partial, lambda: os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)) as file:
+    with _held(partial, lambda: os.open(partial, WRITABLE, 0o666)) as file:
         try:
             os.ftruncate(file, 0)
             yield partial, file

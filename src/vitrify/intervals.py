@@ -11,7 +11,7 @@ CONFIDENCE = 0.95
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the Student t interval for the mean of independent values; a point for a single value."""
+    """Return the Student t interval for the mean of independent values; for a single value, that value twice."""
     numbers = np.asarray(values, dtype=float)
     mean = float(numbers.mean())
     if len(numbers) == 1:
@@ -23,16 +23,16 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tu
 
 
 def rate_interval(count: int, cases: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the two-sided Clopper–Pearson interval of a rate of which `count` in `cases` were seen.
+    """Return the two-sided Clopper–Pearson interval of the rate of an event seen `count` times in `cases`.
 
     >>> [round(end, 3) for end in rate_interval(8, 8)]
     [0.631, 1.0]
     """
     from scipy.special import betaincinv
 
-    outside = (1 - confidence) / 2
-    low = float(betaincinv(count, cases - count + 1, outside)) if count else 0.0
-    high = float(betaincinv(count + 1, cases - count, 1 - outside)) if count < cases else 1.0
+    tail = (1 - confidence) / 2
+    low = float(betaincinv(count, cases - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, cases - count, 1 - tail)) if count < cases else 1.0
     return low, high
 
 

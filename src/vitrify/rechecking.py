@@ -11,7 +11,9 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, product
+from math import prod
 from pathlib import Path
+from secrets import randbits
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,8 @@ from vitrify.errors import FolderError, InputError, SpecError
 from vitrify.spec import read_spec
 from vitrify.spec.kinds import Meaning, Spec
 
-SCHEMA, KEYS = 5, {"schema", "tool", "sha256", "evidence", "mutations", "sizes", "digest"}
-STATED, MAY = {"verdict", "cases", "domains", "quantities"}, {"witness", "seed", "notes", "proof"}  # parts of evidence
+SCHEMA, KEYS = 6, {"schema", "tool", "sha256", "evidence", "mutations", "sizes", "digest"}
+STATED, MAY = {"verdict", "cases", "domains", "quantities", "links"}, {"witness", "seed", "notes", "proof"}
 ALL, PART = {"words", "prefixes of sentences"}, ("kind", "count", "shortest", "longest")  # kinds and parts of domains
 SOME = {"words that exercise the listed parts", "first words", "random words", "random sentences"}  # kinds, sampled
 TIE, TOLERANCE = 1e-6, 1e-9  # a margin that rounding could decide; error of a probability or a number
@@ -30,6 +32,7 @@ MAX_BYTES = 1 << 32  # of a file
 MAX_WORDS, MAX_ENTRIES, MAX_SCORES = 1 << 22, 1 << 27, 1 << 22  # words tried; of a dense array; of one batch
 SEEN = {"none": (-np.inf, np.inf), "causal": (0, np.inf), "strict": (1, np.inf), "after": (-np.inf, -1)}  # offsets
 DAMAGE = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)  # of files
+LINK = {"name", "scope", "longest", "lemma", "instances", "reason"}
 LISTED, RANDOM, LONGEST = 100, 16, 2048  # further words beyond the stated domain, and their longest length
 
 
@@ -44,17 +47,26 @@ class Disagreement(Exception):
 
 @dataclass
 class Recheck:
-    """Report of a recheck: a problem, or why answers were not judged; what was checked, and what was left out."""
+    """Report of a recheck: a problem, or why answers were not judged; what was checked, and what was left out.
+
+    `links` says of each link of the certificate what was tested or derived again. `left` names every other statement
+    of the certificate that was not checked. `seed` is that of the random words.
+    """
 
     problem: str | None = None
     unjudged: str | None = None
+    seed: int = 0
+    links: dict[str, str] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
 
-def recheck(folder: Path | str) -> Recheck:
-    """Check a folder against its certificate, from scratch; FolderError where there is nothing that can be checked."""
-    report = Recheck()
+def recheck(folder: Path | str, seed: int | None = None) -> Recheck:
+    """Check a folder against its certificate, from scratch; FolderError where there is nothing that can be checked.
+
+    Random words have a fresh seed, by default: who writes a certificate can't know them.
+    """
+    report = Recheck(seed=randbits(32) if seed is None else seed)
     try:
         _recheck(Path(folder), report)
     except Disagreement as error:
@@ -106,16 +118,22 @@ def _recheck(folder: Path, report: Recheck) -> None:
     _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")
     if odd:
         raise NotImplementedError(f"recheck runs plain transformers that read tokens; this net differs in {odd[0]}")
-    _claims(evidence, net["max_length"])
+    _claims(evidence, net["max_length"], report)
     arrays, meaning = _arrays(files["model.safetensors"], net), _meaning(read_spec(folder / config["spec"]), net)
     every = np.concatenate([array.ravel() for name, array in arrays.items() if not name.endswith(".")])
     largest = float(np.abs(every).max())
     sizes: JsonObject = {"nonzero": np.count_nonzero(every), "dense": every.size, "max_abs": largest}
     _need(data["sizes"] == sizes, f"the weights have {sizes}, and the certificate states {data['sizes']}")
     report.done.append("weights: {nonzero} of {dense} are not zero, {max_abs:.6g} at most".format(**sizes))
-    _heads(arrays, net, labels["heads"], evidence.get("proof"), report)
+    reach = _heads(arrays, net, labels["heads"], evidence.get("proof"), report)
     _answers(arrays, net, meaning, evidence["domains"], report)
-    report.left += ["weights that no such answer needs, spaces, the proof for all words, lower precision, mutants"]
+    lemma = evidence["links"][1].get("lemma")
+    if reach is not None and lemma and (words := _windows(meaning, reach + 1)):
+        words = [word for word in words if len(word) <= net["max_length"]]
+        off = _off(arrays, net, meaning, words, False)
+        about = f"answers depend on {reach + 1} letters, and all {len(words)} pairs of them and a state were run{off}"
+        report.links["spec"] = f"derived again up to length {net['max_length']}: {about}; not derived again: {lemma}"
+    report.left += ["weights that no such answer needs, mutants"]
 
 
 def _certificate(folder: Path) -> JsonObject:
@@ -136,17 +154,33 @@ def _certificate(folder: Path) -> JsonObject:
     return data
 
 
-def _claims(evidence: JsonObject, longest: int) -> None:
-    """Check that what the certificate states of words fits together, wherever one part follows from another."""
-    least, most, proof = 0, 0, evidence.get("proof")
+def _claims(evidence: JsonObject, longest: int, report: Recheck) -> None:
+    """Check that what the certificate states of words fits together, and list what is not checked by itself."""
+    least, most, proof, complete = 0, 0, evidence.get("proof"), None
     for part in evidence["domains"]:
         (kind, count, low, high), method = (part[key] for key in PART), part["method"]
         known = (method, kind) in {*(("exhaustive", kind) for kind in ALL), *(("sampled", kind) for kind in SOME)}
-        _need(known, f"the method of {kind} is stated as {method}")
+        _need(known and set(part) <= {*PART, "method", "arithmetic"}, f"the method of {kind} is stated as {method}")
         _need(count > 0 and 0 <= low <= high <= longest, f"{count} {kind} to {high}: no domain of this network")
+        if method == "exhaustive" and "arithmetic" not in part:
+            complete = max(complete or 0, high)
         least, most = (n + count * (1 if kind in ALL else end + 1) for n, end in ((least, low), (most, high)))
     _need(least <= evidence["cases"] <= most, f"the domains have {least} to {most} cases, not {evidence['cases']}")
     _need(not proof or not proof["holds"] or proof["max_length"] <= longest, "the proof is for longer words")
+    tested = ("sampled" if complete is None else "exhaustive", complete)
+    for name, link in zip(("weights", "spec"), evidence["links"], strict=True):
+        scope, end, lemma = link["scope"], link.get("longest"), link.get("lemma", "")
+        known = end is None if scope == "every length" else scope == "to T" and type(end) is int and 0 <= end <= longest
+        bare = (scope, end, lemma, link.get("instances", {})) == (*tested, "", {})
+        _need(link["name"] == name and set(link) <= LINK and ((known and lemma) or bare), f"no link: {link}")
+        margins = lemma != "margins" or (name == "weights" and proof and proof["holds"] and proof["max_length"] == end)
+        _need(margins, f"the margins do not prove the link {name!r}")
+        again = "tested again" + (" on samples" if complete is None else f" on every word up to length {complete}")
+        report.links[name] = f"not derived again: {lemma}, {scope}" if known else again
+    report.left += ["the certificate's own sampled words, their seed, and the number of cases"]
+    report.left += [f"quantities: {', '.join(str(each['name']) for each in evidence['quantities'])}"]
+    report.left += ["proof: errors, margins of answers, spaces, lower precision"] * bool(proof)
+    report.left += ["version, notes, reasons, runs in real arithmetic"]
 
 
 def _arrays(content: bytes, net: JsonObject) -> dict[str, Array]:
@@ -154,13 +188,19 @@ def _arrays(content: bytes, net: JsonObject) -> dict[str, Array]:
     flat: dict[str, Array] = safetensors.numpy.load(content)
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     for name, shape in json.loads(header["__metadata__"]["vitrify"])["sparse"].items():
-        if np.prod(shape) > MAX_ENTRIES:
+        if prod(shape) > MAX_ENTRIES:
             raise NotImplementedError(f"{name} is too large to be run here")
         values, columns, starts = (flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
         flat[name], rows = np.zeros(shape), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        once = len({*zip(rows.tolist(), columns.tolist(), strict=True)}) == len(rows)
-        _need(once and values.dtype == float, f"{name} has an entry twice, or numbers that are not float64")
-        flat[name].reshape(-1, shape[-1])[rows, columns] = values
+        entries = rows * shape[-1] + columns  # their order, where they stand row by row
+        inside = (
+            len(starts) == prod(shape[:-1]) + 1 and starts[0] == 0 and ((columns >= 0) & (columns < shape[-1])).all()
+        )
+        sorted_once = (np.diff(entries) > 0).all() and values.dtype == float
+        _need(
+            inside and sorted_once, f"{name} is not canonical: sorted entries, each once, in its shape, of type float64"
+        )
+        flat[name].reshape(-1)[entries] = values
     finite = all(array.dtype == float and np.isfinite(array).all() for array in flat.values())
     _need(finite, "some weight is not a finite number of type float64")
     _need(len(flat["pos_embed.W_pos"]) == net["max_length"] + net["pads"], "the positions are not the network's")
@@ -210,22 +250,37 @@ def _scores(head: JsonObject, a: Arrays, place: int, q: Array, k: Array, at: Arr
 
 def _heads(
     arrays: Arrays, net: JsonObject, labels: list[JsonObject], proof: JsonObject | None, report: Recheck
-) -> None:
-    """Temperatures, and where the heads look whose scores depend on positions alone."""
-    written, derived = np.zeros(net["d_model"], dtype=bool), 0  # dimensions that a block before this one writes
+) -> int | None:
+    """Check temperatures, and where the heads look whose scores depend on positions alone.
+
+    Return how far back the network looks, if all heads do, and if positions count for nothing else.
+    """
+    written, reach = np.zeros(net["d_model"], dtype=bool), 0  # dimensions that an earlier block writes
+    offsets: dict[tuple[int, int], int] = {}  # how far back a head looks
+    moving = np.ptp(arrays["pos_embed.W_pos"][net["pads"] :], axis=0) > 0
+    fixed = not arrays["unembed.W_U"][moving].any()
+    named = {(label["block"], label["index"]) for label in labels if 0 <= label["block"] < len(net["blocks"])}
+    _need(len(named) == len(labels), "some head has two labels, or some label no block")
     for index, block in enumerate(net["blocks"]):
         a = arrays[f"blocks.{index}."]
         for label in (label for label in labels if label["block"] == index):
+            _need(0 <= label["index"] < len(block["heads"]), f"{label['name']!r} is a label of no head")
             beta, least = a["attn.beta"][label["index"]], label["beta_min"]
             _need(least is None or beta >= least, f"{label['name']!r} has the temperature {beta}, and needs {least}")
             here, heads = (index, label["index"]), proof["heads"] if proof else ()
             gaps = [h["gap"] for h in heads if (h["block"], h["index"]) == here and h["gap"]]
             head = block["heads"][label["index"]]
-            derived += type(label["attends_to"]) is int and _attends_back(arrays, a, net, head, label, written, gaps)
+            back = 0 if (head["window"], head["mask"]) == (1, "causal") else label["attends_to"]  # 0: sees itself only
+            if back == 0 or (type(back) is int and _attends_back(arrays, a, net, head, label, written, gaps)):
+                offsets[here] = back
+        reach += max((back for (block_of, _), back in offsets.items() if block_of == index), default=0)
+        reads = [a[key].swapaxes(0, -2) for key in a.keys() & {"attn.W_V", "mlp.W_in"}]
+        fixed = fixed and not any(array[moving].any() for array in reads)
         for key in a.keys() & {"attn.W_O", "mlp.W_out", "mlp.b_out"}:
             written |= a[key].reshape(-1, net["d_model"]).any(axis=0)
-    report.done.append(f"temperatures of {len(labels)} heads, and where {derived} of them look, at all positions")
-    report.left += [f"margins of {len(labels) - derived} heads"] * (derived < len(labels))
+    report.done.append(f"temperatures of {len(labels)} heads, and where {len(offsets)} of them look, at all positions")
+    report.left += [f"margins of {len(labels) - len(offsets)} heads"] * (len(offsets) < len(labels))
+    return reach if fixed and len(offsets) == sum(len(block["heads"]) for block in net["blocks"]) else None
 
 
 def _attends_back(
@@ -255,15 +310,36 @@ def _meaning(spec: Spec, net: JsonObject) -> Meaning:
     if meaning is None:
         raise NotImplementedError(f"a spec of type {type(spec).__name__} says nothing about {output['kind']!r} answers")
     _need([*meaning.inputs] == net["inputs"][1:], "the spec and the network do not read the same symbols")
-    _need({*output["symbols"]} <= {*meaning.outputs}, "the network has answers that the spec does not know")
+    symbols, right = output["symbols"], [*meaning.outputs]
+    known = {*symbols} <= {*right} and len({*symbols}) == len(symbols)  # a symbol that is never right may be left out
+    _need(known if meaning.answer == "symbol" else symbols == right, "the spec and the network have other answers")
     accepting = {*meaning.accepting} & {*output["symbols"]}
     _need(accepting == {*output["accepting"]}, "the spec and the network do not accept the same states")
     return meaning
 
 
+def _windows(meaning: Meaning, width: int) -> list[tuple[str, ...]]:
+    """Return a word for each pair of the last `width` letters and a state of the spec; none if there are too many."""
+    if meaning.states is None:
+        return []
+    first: tuple[tuple[str, ...], Any] = ((), meaning.states.start)
+    seen: dict[Any, tuple[str, ...]] = {first: ()}
+    edge = [first]
+    while edge and len(seen) * len(meaning.inputs) <= MAX_WORDS // 64:
+        steps = [(*pair, letter, meaning.states.step(pair[1], letter)) for pair in edge for letter in meaning.inputs]
+        edge = []
+        for last, before, letter, state in steps:
+            pair = ((*last, letter)[-width:], state)
+            if state is not None and pair not in seen:
+                seen[pair] = (*seen[last, before], letter)
+                edge.append(pair)
+    return [] if edge else sorted(seen.values(), key=len)
+
+
 def _answers(arrays: Arrays, net: JsonObject, meaning: Meaning, domains: list[JsonObject], report: Recheck) -> None:
     """Check the answers to all words of the stated domains, and to some long ones."""
-    language, symbols, fewest, rng = meaning.language, net["inputs"][1:], net["min_length"], np.random.default_rng(0)
+    language, symbols, fewest = meaning.language, net["inputs"][1:], net["min_length"]
+    rng = np.random.default_rng(report.seed)
     for part in (part for part in domains if part["method"] == "exhaustive"):
         kind, count, shortest, longest = (part[key] for key in PART)
         fits = (kind, shortest) == (("prefixes of sentences", 0) if language else ("words", fewest))

@@ -7,14 +7,12 @@ import time
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from vitrify.certification.evidence import Evidence
-from vitrify.claims.catalogue import PACKAGE, Claim, Outcome, claim_of, listing, run_claim
+from vitrify.claims.catalogue import PACKAGE, STRENGTH, Claim, Outcome, claim_of, listing, run_claim
 from vitrify.claims.trials.trial import run_trial
-from vitrify.constructions.catalogue import Method
 from vitrify.registry import Headline, load
 from vitrify.report.recorded import figure, keep
 
@@ -64,7 +62,7 @@ def test_it_holds_for_its_first_subjects(name: str, monkeypatch: pytest.MonkeyPa
     assert outcome.saboteur_rejected
     assert outcome.evidence.cases > 0
     assert (claim.certified is None) == (claim.uncertified is not None)
-    order = get_args(Method)
+    order = STRENGTH
     assert all(claim.certified and order.index(method) <= order.index(claim.certified) for method in outcome.methods)
 
 
@@ -99,7 +97,7 @@ def test_it_holds_and_its_saboteur_is_rejected(name: str, tmp_path: Path) -> Non
     assert set(again.saboteurs) == set(evidence.parts)
     assert all(broken.verdict != "holds" for broken in again.saboteurs.values())
     assert all(each.cases > 0 and each.domains and each.methods for each in again.certificates.values())
-    weakest = max(outcome.methods, key=get_args(Method).index, default=None)
+    weakest = max(outcome.methods, key=STRENGTH.index, default=None)
     assert claim_of(headline).certified == weakest, f"declare certified={weakest!r}"
     assert (weakest is None) == (claim_of(headline).uncertified is not None or claim_of(headline).draw is not None)
     if claim_of(headline).draw is not None:

@@ -181,3 +181,12 @@ def test_several_writers_of_one_place_wait_for_each_other(tmp_path: Path) -> Non
     for text in (one, (tmp_path / "file").read_text()):
         assert text == text[0] * 1000 + text[1000:]
         assert text[1000:] == "59"
+
+
+def test_a_link_in_the_place_of_a_partial_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / ".note.txt.partial").symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="symbolic link"):
+        write_text(tmp_path / "note.txt", "new")
+    assert (tmp_path / "other").read_text() == "mine"
+    assert not (tmp_path / "note.txt").exists()

@@ -1,18 +1,19 @@
 r"""Exact activations of a net with hard attention, and the sets of activations that may occur at each position.
 
 A head that picks one key copies one of finitely many values, so the vector at a position is one of finitely many,
-called *types*, however long the word is. `ExactNet` computes them in rational arithmetic from the stored weights
-and numbers them; `possible` computes the sets of types that may occur at every position when some letters are fixed and
-others are free. The sets are sound: they contain every type of every run, and may contain more.
+called *types*. `ExactNet` computes them in rational arithmetic from the stored weights and numbers them; a variable
+`kind` is the index of a type. `possible` computes the sets of types that may occur at every position when some letters
+are fixed and others are free. The sets are sound: they contain every type of every run, and may contain more.
 
-**Contests.** Let a query of a head see the keys $j$, with sets $K_j$ of possible key types, and let $s(u)$ be the score
-of type $u$ and $r$ the head's resolution. Type $u$ at $j$ never wins if some other key $j'$ scores more than $s(u) + r$
-with each of its types. Scores of the others must fall into groups that are less than $r$ wide and more than $r$ apart
-(else the net is refused: ties would depend on the other keys), so that each has a *rank*; and $u$ at $j$
-never wins either if some key on the side that ties are broken to always has at least its rank.
+**Contests.** Let a query of a head see the positions $j$, with sets $K_j$ of possible keys. Let $s(u)$ be the score of
+a key $u$ and $r$ the head's resolution: scores that differ by at most $r$ are tied. A key $u$ at $j$ never wins if
+another position scores more than $s(u) + r$ with each of its keys. The scores of all keys that this rule leaves must
+fall into groups less than $r$ wide and more than $r$ apart (else the net is refused: whether two are tied would depend
+on others). The number of its group is the *rank* of a key. So $u$ at $j$ never wins either if a position further to the
+side to which ties are broken has at least the rank of $u$ with each of its keys.
 
-Heads that average over ties are supported if all tied keys have the same value; averaging different values can count,
-which is beyond finitely many types, and is refused.
+Heads that average over ties are supported if all tied keys have the same value; averages of different values depend on
+the number of keys, so there is no end of types, and are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Vector = tuple[Fraction, ...]
 Answer = Hashable
 QueryKey = tuple[int, int]  # indices of a query and of a key, in one head
 
-SLACK = Fraction(1, 10**9)  # scores this close to a head's resolution would be decided by rounding
+SLACK = Fraction(1, 10**9)  # differences of scores this close to a resolution would be decided by rounding
 MAX_TYPES = 20_000  # at one position
 
 
@@ -58,8 +59,8 @@ class Numbered(Generic[V]):
 class ExactNet:
     """A net with hard attention in rational arithmetic; types, queries, keys and values get indices on first use.
 
-    A *type* is a vector of the residual stream. A *key* is the pair of a head's key and value there, the value as it is
-    written to the residual stream.
+    A *type* is a vector of the residual stream. A *key* is the pair of the key and the value that a head computes from
+    a type, the value as it is written to the residual stream. Methods take and return indices.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -80,7 +81,7 @@ class ExactNet:
         self._answers: dict[int, Answer] = {}
 
     def embedded(self, token: int, position: int) -> int:
-        """Return the type of a token at a position, pads counted."""
+        """Return the type of a token at a position; pads come first and count as positions."""
         return self.types.number(_plus(self._embed[token], self._position[position]))
 
     def head(self, block: int, head: int) -> _ExactHead:
@@ -103,11 +104,11 @@ class ExactNet:
         return self._next[case]
 
     def logits(self, kind: int) -> Vector:
-        """Return the logits at a position whose last type is this."""
+        """Return the logits of a type after the last block."""
         return self._unembed(self.types.values[kind])
 
     def answer(self, kind: int) -> Answer:
-        """Return the answer there: the likeliest symbol, the symbols that may come next, or all logits."""
+        """Return the answer of a type after the last block: a symbol, the symbols that may come next, or all logits."""
         if kind not in self._answers:
             self._answers[kind] = read_answer(self.net.output.kind, self.net.output.symbols, self.logits(kind))
         return self._answers[kind]
@@ -199,7 +200,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Contest:
-    """Keys that may win a query at a position; none of them need occur in every run.
+    """Keys that may win a query at a position; each occurs in some runs, perhaps not in all.
 
     `values` are their values. If there is only one, it does not matter which key wins.
     """
@@ -221,10 +222,10 @@ class BlockContests:
 
 
 def possible(exact: ExactNet, choices: Sequence[Sequence[int]]) -> tuple[list[BlockContests], TypeSets]:
-    """Return the contests of each block, and the types that may occur at the end, for words with these tokens.
+    """Return the contests of each block, and the types that may occur after the last one, for words with these tokens.
 
     `choices` are the tokens allowed at each position, pads included. The last block is computed only at the last
-    position, where the answer is.
+    position: only the answer after the whole word is analyzed.
     """
     net, last = exact.net, len(choices) - 1
     types: TypeSets = [
@@ -257,7 +258,7 @@ def outcomes(
     combinations = np.prod([len(values) for values in copied], initial=1.0)
     if combinations * len(layer.before[position]) > MAX_TYPES:
         raise BuildRefused(
-            f"the heads of block {block} copy more than {MAX_TYPES} combinations of values: take a smaller net"
+            f"block {block} has more than {MAX_TYPES} combinations of a vector and copied values: take a smaller net"
         )
     return [(values, exact.after(block, kind, values)) for values in product(*copied)]
 
@@ -334,7 +335,7 @@ def _refuse_averages(exact: _ExactHead, candidates: list[Candidate], name: str) 
         value, rank = exact.value(entry.key), seen.setdefault(entry.rank, {})
         if any(other != value and positions - {entry.position} for other, positions in rank.items()):
             raise BuildRefused(
-                f"{name} averages over keys with different values, which is counting, and beyond constant depth: "
+                f"{name} averages over keys with different values, which can count, and has no finite set of vectors: "
                 "break its ties to the left or right"
             )
         rank.setdefault(value, set()).add(entry.position)

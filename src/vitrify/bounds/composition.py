@@ -1,10 +1,10 @@
 r"""Error of one layer, or of any strategy with as many bits, on the composition $f(g(x))$ of random functions.
 
 $f$ and $g$ are random functions from $n$ elements to $n$ elements, $x$ is random; a word has the entries of $g$, then
-those of $f$, then $x$. Faye knows $f$ and sends $B$ bits; Xavier, who answers, errs with probability at least
-$R/(3n\log_2 n)$ with $R = n\log_2 n - B$. Three kinds of strategies are measured against this bound: layers as they
-are, the best decoder of a layer's partial sums (who also knows $g$), and strategies that use their bits without a
-layer.
+those of $f$, then $x$. One party, Faye, knows $f$ and $x$ and sends $B$ bits. Whoever answers from these bits, $g$ and
+$x$ errs with probability at least $R/(3n\log_2 n)$ with $R = n\log_2 n - B > 0$ (`calculators.composition`). Here the
+error of three kinds of strategies is measured: layers with their own readout, the best decoder of a layer's partial
+sums over $f$, and messages that no layer computes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from vitrify.bounds.protocols import PartialSums
 from vitrify.bounds.quantized import OneLayer
 from vitrify.errors import InputError
 
-CHUNK = 1 << 14  # words per batch
+CHUNK = 1 << 14  # random words per batch
 Answers = Callable[[Ints], Ints]  # words [batch, 2n + 1] -> answers [batch]
 
 
 def functions(n: int) -> Ints:
-    """Return all functions of n elements, one per row."""
+    """Return all functions from n elements to n elements as tables, one per row."""
     return np.array(list(product(range(n), repeat=n)), dtype=np.int64)
 
 
 def layer_bits(model: OneLayer, n: int) -> int:
-    """Return the bits that Faye sends when two parties run a layer: $H(m+1)(p + \\lceil\\log_2 n\\rceil)$."""
+    """Return the bits of partial sums of $H$ heads of size $m$ at $p$ bits: $H(m+1)(p + \\lceil\\log_2 n\\rceil)$."""
     return PartialSums(model, composition_game(n)).bits
 
 
@@ -70,7 +70,7 @@ def _random_words(n: int, cases: int, seed: int) -> list[Ints]:
 
 
 def best_reader(messages: Ints, n: int) -> float:
-    """Return the least error of any decoder of Faye's message (a number for each $f$, in the order of `functions`).
+    """Return the least error of any decoder of messages: an integer for each $f$, in the order of `functions`.
 
     The decoder knows $g$ and $x$, so the query is $f(j)$ with $j$ uniform; it answers with the most frequent value.
     """
@@ -126,11 +126,12 @@ def every_message(n: int, bits: int) -> float:
 
 
 def storing_layer(n: int, value_size: int, bits: int) -> OneLayer:
-    r"""Return a hand-built layer that composes as often as it can: one head copies $g(x)$ and some entries of $f$.
+    r"""Return a hand-built layer that is right if $g(x) < K$: one head copies $g(x)$ and the first $K$ entries of $f$.
 
     The head attends equally to the entry of $g$ for $x$ and to the first $K$ entries of $f$, and nowhere else.
-    Coordinate 0 holds $g(x)$; every other one holds $s$ entries of $f$ as digits to base $n$. As the head divides by $K
-    + 1$, the digits are written $K + 1$ times as large, so $(K+1)n^s < 2^{p-1}$. Where $g(x) \ge K$ the layer guesses.
+    Coordinate 0 holds $g(x)$; every other one holds $s$ entries of $f$ as digits to base $n$. As the head divides by
+    $K + 1$, the digits are written $K + 1$ times as large, so $(K+1)n^s < 2^{p-1}$. Where $g(x) \ge K$ the answer is 0.
+    $p$ is `bits`.
     """
     half = 1 << (bits - 1)
     capacities = [(min(s * (value_size - 1), n), s) for s in range(1, bits + 1)]
@@ -166,7 +167,7 @@ def storing_layer(n: int, value_size: int, bits: int) -> OneLayer:
         queries=queries,
         keys=keys,
         values=values,
-        scale=np.array([2.0 * bits]),  # other keys weigh e^-2p of these, which rounds to 0
+        scale=np.array([2.0 * bits]),  # keys with score 0 weigh e^-2p times those with score 1, which rounds to 0
         bias=np.zeros((1, positions)),
         read=read,
     )

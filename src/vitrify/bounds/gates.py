@@ -1,11 +1,12 @@
-r"""Circuits of gates that read any number of wires: AND, OR, weighted threshold gates, and free negation.
+r"""Circuits of gates that read any number of wires: AND, OR, weighted threshold gates, and negation.
 
 A *literal* is $2v$ for the variable $v$ and $2v + 1$ for its negation, as in AIGER files; literal 0 is false and 1 is
 true. Variables $1 \dots I$ are the inputs, and the gates follow. A threshold gate is true iff $\sum_k w_k x_k \ge
-\theta$, for integers $w_k$ and $\theta$. Depth counts gates on the longest path from an input to an output; a negation
-adds nothing to it, but its gates are counted: one for each variable that some gate reads negated.
+\theta$, for integers $w_k$ and $\theta$. Depth counts gates on the longest path from an input to an output, without
+NOT; the number of gates counts a NOT for each variable that some gate or output reads negated.
 
-Circuits without threshold gates, of constant depth and polynomial size, are those of AC⁰; with them, those of TC⁰.
+Families of such circuits of constant depth and polynomial size define AC⁰ without threshold gates, TC⁰ with them. A
+*type* is a vector that a net may hold at a position (see `activations.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from vitrify.arrays import Bools, Ints
 from vitrify.errors import BuildRefused, InputError
 
 Kind = Literal["and", "or", "threshold"]
-Bits = list[dict[int, int]]  # per position, the literal of every type, or key, that may occur there
+Bits = list[dict[int, int]]  # per position: number of a type (or token) -> literal that it occurs there
 
 FALSE, TRUE = 0, 1
 MAX_WEIGHT_SUM = 1 << 53  # sums of weights below it are exact in float64
@@ -78,7 +79,7 @@ class WideCircuit:
         return np.concatenate(parts) if parts else np.zeros((0, len(self.outputs)), dtype=bool)
 
     def _batch(self, bits: Bools) -> Bools:
-        """Evaluate packed bits, one row per literal; threshold gates with the same wires are one matrix product."""
+        """Evaluate on packed bits, one row per variable; adjacent threshold gates on the same wires are one product."""
         first, cases = 1 + len(self.inputs), len(bits)
         packed = np.zeros((first + len(self.gates), -(-cases // 8)), dtype=np.uint8)
         packed[1:first] = np.packbits(bits.T, axis=1)
@@ -126,7 +127,7 @@ class WideCircuit:
 
 
 class GateWiring:
-    """Builder of a circuit: equal gates are shared, and constants and single wires cost nothing.
+    """Builder of a circuit: equal gates are shared; constants, and AND or OR of a single wire, cost nothing.
 
     >>> wiring = GateWiring(["a", "b", "c"])
     >>> a, b, c = wiring.literals
@@ -149,7 +150,7 @@ class GateWiring:
         return self._join("and", set(literals), TRUE)
 
     def any_of(self, literals: Iterable[int]) -> int:
-        """Return the literal that is true iff one of these is."""
+        """Return the literal that is true iff at least one of these is."""
         return self._join("or", set(literals), FALSE)
 
     def _join(self, kind: Kind, literals: set[int], neutral: int) -> int:
@@ -163,7 +164,7 @@ class GateWiring:
     def at_least(self, weights: Sequence[int], literals: Sequence[int], least: int) -> int:
         """Return the literal that is true iff the weights of the true literals sum to `least` or more."""
         if sum(map(abs, weights)) + abs(least) >= MAX_WEIGHT_SUM:
-            raise BuildRefused("a threshold gate has weights of 53 bits or more in sum: take fewer bits for the scores")
+            raise BuildRefused("weights and threshold of a gate sum to 2^53 or more: take fewer bits for scores")
         least -= sum(weight for weight, literal in zip(weights, literals, strict=True) if literal == TRUE)
         pairs = [(weight, literal) for weight, literal in zip(weights, literals, strict=True) if literal > TRUE]
         weights, literals = [weight for weight, _ in pairs], [literal for _, literal in pairs]
@@ -216,7 +217,7 @@ class NetCircuit:
 
 
 def merged(wiring: GateWiring, parts: Sequence[Sequence[tuple[int, int]]]) -> Bits:
-    """Return for each position its types, each with the literal that it occurs there."""
+    """Return for each position its types, each with the literal that is true iff it occurs there."""
     positions: Bits = []
     for here in parts:
         literals: dict[int, list[int]] = {}

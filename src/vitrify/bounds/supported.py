@@ -1,4 +1,4 @@
-"""Requirements of the bounds on a net: one kind of attention over tokens, and a length that it reads."""
+"""Checks before a bound of a net is computed: a plain transformer with one kind of attention, and a valid length."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from vitrify.net.weights import Weights
 
 
 def plain_arrays(weights: Weights[Architecture], attention: AttentionKind, purpose: str) -> dict[str, Floats]:
-    """Return the dense arrays of a transformer with heads of one kind, an additive residual stream and no extras.
+    """Return the dense arrays; refuse other heads, layer norm, experts, vector inputs, a stream that does not add.
 
-    Any other net is refused; `purpose` ends the sentence that begins with "only … attention over tokens".
+    `purpose` follows "only … attention over tokens" in the message, as in "has such a bound".
     """
     net = weights.architecture
     if not isinstance(net, Transformer):
@@ -28,6 +28,6 @@ def plain_arrays(weights: Weights[Architecture], attention: AttentionKind, purpo
 
 
 def refuse_length(net: Transformer, length: int) -> None:
-    """Refuse a length of words that the net does not read."""
+    """Raise an InputError unless the net reads words of this length."""
     if not 1 <= length <= net.max_length:
         raise InputError(f"the net reads words of 1 to {net.max_length} letters, not {length}")

@@ -6,7 +6,10 @@ changed byte is noticed. `vitrify recheck` reads it, with code of its own (`rech
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import stat
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -18,13 +21,13 @@ from vitrify.errors import FolderError
 from vitrify.files import write_text
 from vitrify.net.folder import load, spec_path
 
-SCHEMA = 5
+SCHEMA = 6
 NAME = "certificate.json"
 
 
 def certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> dict[str, Json]:
     """The certificate of a folder as JSON data; how long things took is left out, so that it is the same every time."""
-    files = ("config.json", "labels.json", "model.safetensors", spec_path(folder).name)
+    files = ("config.json", "labels.json", "model.safetensors", spec_path(folder, accept_changed=True).name)
     size = load(folder, verify=False).sizes
     proof = {key: value for key, value in (evidence.proof or {}).items() if key != "seconds"}
     data: dict[str, Json] = {
@@ -39,9 +42,11 @@ def certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = 
 
 
 def write_certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> None:
-    """Write the certificate into the folder, in one step, in the place of an earlier one."""
+    """Write the certificate into the folder, in one step, in the place of an earlier one; a link is not followed."""
     text = canonical(certificate(folder, evidence, broken))
     try:
+        if os.path.lexists(folder / NAME) and not stat.S_ISREG((folder / NAME).lstat().st_mode):
+            raise OSError(errno.EEXIST, "something else than a file is there")
         write_text(folder / NAME, text)
     except OSError as error:
         raise FolderError(

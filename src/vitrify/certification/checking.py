@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,17 +11,24 @@ from vitrify.certification.attacks.robust import radii
 from vitrify.certification.attacks.words import attack_words
 from vitrify.certification.checks.points import PointCheck
 from vitrify.certification.checks.words import WORK, WordCheck
-from vitrify.certification.evidence import Evidence, Progress, Quantity
+from vitrify.certification.equivalence.catalogue import Case, prove_spec
+from vitrify.certification.equivalence.product import MAX_PAIRS
+from vitrify.certification.evidence import Evidence, Link, Progress, Quantity, Scope
 from vitrify.certification.margins.net import proof_of
+from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.rounding import supports
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.conv import Convolutional
+from vitrify.net.inference import batch_logits, with_pads
+from vitrify.net.recurrent import Recurrent
 from vitrify.net.weights import Weights, has_architecture, has_positions
 
 SLACK = 1e-12  # rounding of a run of the ideal, relative to its largest number
+MAX_ATTACK, ATTACK_WORK = 500, 2e8  # words of an attack by default, and multiplications that they may cost
 IMAGES = 64  # whose robustness radius is worked out
+MAX_STEPS = 1 << 13  # length of the words on which a recurrent network is checked
 FLOAT32 = "share of answers that float32 must give too"
 
 
@@ -37,6 +45,10 @@ def net_check(
     if any(getattr(block, "crowded", False) for block in getattr(net, "blocks", ())):
         raise InputError("experts that choose tokens answer a word by the rest of its batch: nothing can be certified")
     if net.reads == "tokens":
+        if not net.pads:  # type: ignore[attr-defined]  # it reads tokens
+            raise InputError("certificates are about networks that read a beginning-of-sequence token first")
+        if isinstance(net, Recurrent) and net.max_length > MAX_STEPS:  # no array bounds its length
+            net = replace(net, max_length=MAX_STEPS)
         return WordCheck(net, spec, max_length, seed, work, samples)  # type: ignore[arg-type]  # it reads tokens
     if max_length is not None or samples is not None:
         raise InputError(
@@ -56,18 +68,19 @@ def certify(
     prove: bool = False,
     arithmetic: bool = False,
     reals: bool = False,
-    attack: int = 0,
+    attack: int | None = 0,
     progress: Progress | None = None,
 ) -> Evidence:
     """Check a net against its spec: all words up to `max_length` (by default, by cost), then long random ones.
 
     `samples` is the number of random ones; `work` bounds the cost of what is not set explicitly, in multiplications.
     Nets that read numbers are checked at the points that their oracle chooses; those that read images get a robustness
-    radius, too. With `prove`, the margins of a net that reads words are proved for all words up to its maximum length,
-    where that can be done; with `arithmetic`, also which formats keep the answers (`precision/arithmetic.py`).
+    radius, too. With `prove`, both links between the weights and the spec are proved for all words, where that can be
+    done: the margins (`margins/`) and the equivalence of the ideal and the spec (`equivalence/`); with `arithmetic`,
+    also which formats keep the answers (`precision/arithmetic.py`).
     With `reals`, all short words (or some of the points) are checked once more in real arithmetic, where nothing is
     rounded (`reals/decide.py`). With `attack`, a search tries that many words of any length to find the one with the
-    smallest margin of the right answer (`attacks/words.py`).
+    smallest margin of the right answer (`attacks/words.py`); if it is None, as many as take about a second.
     """
     if attack and weights.architecture.reads != "tokens":
         raise InputError("an attack searches for words, which this network does not read: leave --attack out")
@@ -85,7 +98,11 @@ def certify(
     assert isinstance(check, WordCheck)
     assert has_positions(weights)
     if evidence.verdict == "holds" and prove:
-        evidence = with_proof(evidence, weights, check.oracle, in_formats=check if arithmetic else None)
+        evidence = with_proof(evidence, weights, check, arithmetic=arithmetic)
+    if attack is None:
+        attack = min(
+            MAX_ATTACK, int(ATTACK_WORK / (weights.architecture.cost * max(weights.architecture.max_length, 1)))
+        )
     if evidence.verdict == "holds" and attack:
         evidence = _attacked(evidence, weights, check, attack)
     net = weights.architecture
@@ -115,27 +132,65 @@ def _in_reals(
 
 
 def with_proof(
-    evidence: Evidence, weights: Weights[SequenceArchitecture], oracle: Oracle, *, in_formats: WordCheck | None = None
+    evidence: Evidence,
+    weights: Weights[SequenceArchitecture],
+    check: WordCheck,
+    *,
+    arithmetic: bool = False,
+    max_pairs: int = MAX_PAIRS,
 ) -> Evidence:
-    """Return the evidence with a proof of the margins of the net, or the reason why there is none.
+    """Return the evidence with proofs of both links between network and spec, or the reasons why there are none.
 
-    With `in_formats` it also says to which length each floating-point format keeps the answers to those check.
+    A word that refutes the equivalence makes it fail. With `arithmetic` it also says to which length each
+    floating-point format keeps the answers. `max_pairs` bounds the search for pairs of states.
     """
+    oracle = check.oracle
     proof = proof_of(weights, oracle)
     data = proof.to_json()
-    if in_formats:
+    if arithmetic:
         from vitrify.certification.precision.arithmetic import arithmetic_report
 
         report = arithmetic_report(
             weights,
-            in_formats.batches[-1].words,
+            check.batches[-1].words,
             language=oracle.language is not None,
-            longest=weights.about.get("longest sentence"),
+            longest=oracle.longest,
             has_answer=oracle.has_answer,
             unproved=proof.reason,
         )
         data |= {"arithmetic": report.to_json()}
-    return replace(evidence, proof=data)
+    evidence = replace(evidence, proof=data)
+    (ideal, meaning), start = evidence.links, time.perf_counter()
+    if proof.holds:
+        ideal = Link("weights", Scope.MAX_LENGTH, proof.max_length, "margins", {"heads": len(proof.heads)})
+    else:
+        ideal = replace(ideal, reason=proof.reason or "")
+    try:
+        shown = prove_spec(Case(weights, check.spec, oracle, proof, max_pairs))
+    except Undecided as stop:
+        meaning = replace(meaning, reason=str(stop))
+    else:
+        if shown.witness is not None:
+            return _refuted(evidence, weights, oracle, shown.witness)
+        scope = Scope.EVERY_LENGTH if shown.longest is None else Scope.MAX_LENGTH
+        meaning = Link("spec", scope, shown.longest, shown.lemma, shown.instances)
+        if shown.exact:  # about the stored weights themselves
+            ideal = replace(meaning, name="weights")
+    return replace(evidence, links=(ideal, meaning), seconds=evidence.seconds + time.perf_counter() - start)
+
+
+def _refuted(
+    evidence: Evidence, weights: Weights[SequenceArchitecture], oracle: Oracle, word: tuple[int, ...]
+) -> Evidence:
+    """Return the evidence that fails by a word, if a run of the network confirms that."""
+    words = np.array([word], dtype=np.int64).reshape(1, -1)
+    logits = batch_logits(weights, with_pads(weights.architecture, words))[:, weights.architecture.pads - 1 :]
+    if oracle.errors(words, logits)[0, -1] <= oracle.tolerance():
+        note = (
+            f"the ideal is wrong after {' '.join(weights.architecture.inputs[i] for i in word)!r}, the network is not"
+        )
+        return replace(evidence, notes=(*evidence.notes, note))
+    return replace(evidence, verdict="fails", witness=oracle.witness(words[0], logits[0]))
 
 
 def _attacked(evidence: Evidence, weights: Weights[SequenceArchitecture], check: WordCheck, count: int) -> Evidence:

@@ -6,7 +6,8 @@
       quantities    sizes and errors: declared by a formula or a tolerance, and measured
       criteria      thresholds on values measured once per seed, each with its own verdict
       witness       one concrete case that fails
-      proof         what was proved for all words at once (`margins/`)
+      links         how far the two links between stored weights and spec are established
+      proof         the margins that were proved for all words at once (`margins/`)
       figure        the data that the claim's figure is drawn from
       parts         the evidence of each subject, by name
 
@@ -18,110 +19,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias
 
-from vitrify.encoding import Json, JsonMapping, decoded, encoded
+from vitrify.certification.domains import CaseKind, Domain, JsonData, Link, Method, Scope, tested_links
+from vitrify.encoding import Json, JsonMapping
 from vitrify.errors import InputError
 from vitrify.intervals import mean_interval
 
+__all__ = ["CaseKind", "Domain", "JsonData", "Link", "Method", "Scope", "tested_links"]  # imported from here, too
+
 Verdict = Literal["holds", "fails", "undecided"]
 Relation = Literal["=", "<=", ">="]
-Arithmetic = Literal["float64", "reals"]
 Progress = Callable[[int, int], None]  # cases done, cases in all
 Interval: TypeAlias = tuple[float, float]
-
-
-class Method(StrEnum):
-    """Method by which a verdict was reached."""
-
-    EXHAUSTIVE = "exhaustive"  # every case of a finite domain was run
-    SAMPLED = "sampled"  # some cases of a larger domain were run
-    PROVED = "proved"  # derived for all cases at once, with error bounds
-    CONSTRUCTED = "constructed"  # a counterexample was constructed and run
-    DERIVED = "derived"  # follows from the verdicts of other claims
-    TRAINED = "trained"  # measured on networks that were trained, several seeds each
-    INTEGRATED = "integrated"  # measured along gradient flows that were integrated numerically
-
-    @property
-    def complete(self) -> bool:
-        """Return whether a verdict by this method covers every case of its domain."""
-        return self in (Method.EXHAUSTIVE, Method.PROVED)
-
-
-class CaseKind(StrEnum):
-    """The kinds of cases that checks of nets run; a claim may name others in `Domain.kind`."""
-
-    WORDS = "words"  # all words of the lengths that the domain names
-    PREFIXES = "prefixes of sentences"  # all prefixes of sentences up to a length
-    LISTED_WORDS = "words that exercise the listed parts"  # every prefix of each
-    FIRST_WORDS = "first words"  # of a domain that is too large; every prefix of each
-    RANDOM_WORDS = "random words"  # every prefix of each
-    RANDOM_SENTENCES = "random sentences"  # every prefix of each
-
-
-class JsonData:
-    """A frozen dataclass as JSON data and back: fields by name, defaults left out."""
-
-    @classmethod
-    def from_json(cls, data: JsonMapping) -> Self:
-        """Return the value that `to_json` was called on; unknown and missing keys are refused."""
-        known: tuple[Field[object], ...] = fields(cls)  # type: ignore[arg-type]
-        required = {entry.name for entry in known if entry.default is MISSING and entry.default_factory is MISSING}
-        unknown, absent = set(data) - {entry.name for entry in known}, required - set(data)
-        if unknown or absent:
-            problems = [f"has no field {name!r}" for name in sorted(unknown)]
-            problems += [f"lacks the field {name!r}" for name in sorted(absent)]
-            raise InputError(f"{cls.__name__} as JSON {', '.join(problems)}")
-        return cls(**data)
-
-    def to_json(self) -> dict[str, Json]:
-        """Return plain JSON data; fields that hold their default are left out."""
-        entries: tuple[Field[object], ...] = fields(self)  # type: ignore[arg-type]
-        values = {entry.name: (getattr(self, entry.name), _default(entry)) for entry in entries}
-        return {name: encoded(value) for name, (value, default) in values.items() if value != default}
-
-    def _normalize(self, *names: str) -> None:
-        """Store fields as what JSON gives back: lists, strings, plain numbers, and one NaN that equals itself."""
-        for name in names:
-            object.__setattr__(self, name, decoded(encoded(getattr(self, name))))
-
-    def _tuples(self, *names: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else tuple(decoded(encoded(value))))  # type: ignore[arg-type]
-
-
-def _default(entry: Field[object]) -> object:
-    return entry.default if entry.default_factory is MISSING else entry.default_factory()
-
-
-@dataclass(frozen=True)
-class Domain(JsonData):
-    """Cases that were run together: `count` of a kind, of lengths `shortest` to `longest` where they have lengths.
-
-    `count` is None where something is proved of all cases, without counting them. `settings` holds what else determines
-    the domain, by name: the number of chains, of steps, of symbols.
-    """
-
-    kind: str
-    method: Method
-    count: int | None
-    shortest: int | None = None
-    longest: int | None = None
-    arithmetic: Arithmetic = "float64"
-    settings: JsonMapping = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", str(self.kind))
-        object.__setattr__(self, "method", Method(self.method))
-        self._normalize("count", "settings")
-
-    @property
-    def key(self) -> str:
-        """The method as one word that also names the arithmetic where it is not float64."""
-        return self.method.value if self.arithmetic == "float64" else f"{self.method.value} in {self.arithmetic}"
 
 
 @dataclass(frozen=True)
@@ -239,6 +150,7 @@ class Evidence(JsonData):
     seed: int | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
     proof: JsonMapping | None = None
     figure: JsonMapping = field(default_factory=dict)
     parts: Mapping[str, Evidence] = field(default_factory=dict)
@@ -249,7 +161,7 @@ class Evidence(JsonData):
         object.__setattr__(self, "seconds", round(self.seconds, 3))
         for name in ("witness", "proof"):
             object.__setattr__(self, name, getattr(self, name) or None)
-        for name in ("domains", "quantities", "criteria", "notes"):
+        for name in ("domains", "quantities", "criteria", "notes", "links"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @classmethod
@@ -270,10 +182,15 @@ class Evidence(JsonData):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Return the methods of all parts: those of the domains, and `proved` where a proof holds."""
+        """Return the methods of all parts: those of the domains, and `proved` where both links are."""
         keys = [domain.key for domain in self.domains]
-        keys += [Method.PROVED.value] if self.proof is not None and self.proof.get("holds") else []
+        keys += [Method.PROVED.value] if self.headline is not None and self.headline.scope.proved else []
         return tuple(dict.fromkeys([*keys, *(key for part in self.parts.values() for key in part.methods)]))
+
+    @property
+    def headline(self) -> Link | None:
+        """The weaker of the two links; None where no network was compared with a spec."""
+        return max(self.links, key=lambda link: tuple(Scope).index(link.scope), default=None)
 
     @property
     def figures(self) -> dict[str, JsonMapping]:
@@ -329,14 +246,14 @@ class Evidence(JsonData):
             ]
             pieces.append(table(["criterion", "at least", "at most", "mean", "seeds", "verdict"], judged, "quantities"))
         if self.proof is not None:
-            pieces.append(folded("proved for all words at once", facts(self.proof)))
+            pieces.append(folded("margins, for all words at once", facts(self.proof)))
         if self.notes:
             pieces.append(folded("notes", tag("ul", *(tag("li", note) for note in self.notes)), unfolded=True))
         pieces += [folded(name, part._repr_html_()) for name, part in self.parts.items()]
         return card(tag("span", badge(self.verdict), f" {', '.join(words)}"), *pieces)
 
 
-_LISTS: dict[str, type[JsonData]] = {"domains": Domain, "quantities": Quantity, "criteria": Criterion}
+_LISTS: dict[str, type[JsonData]] = {"domains": Domain, "quantities": Quantity, "criteria": Criterion, "links": Link}
 
 
 def quantities(declared: JsonMapping, measured: JsonMapping, relation: Relation = "=") -> tuple[Quantity, ...]:

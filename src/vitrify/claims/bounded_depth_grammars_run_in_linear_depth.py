@@ -1,19 +1,20 @@
 r"""A bounded-depth grammar runs on a transformer whose depth is linear in the grammar's, with the exact next words.
 
 Statement: For every non-recursive grammar of depth $d$ there is a transformer with $O(d)$ layers that gives, after
-every prefix of a sentence, the exact set of next words. Its units grow with tree shapes times rules, or, in the
-construction over spans, quadratically with the length of sentences.
-Why: In a fixed tree shape every child ends at a fixed distance, so recognition bottom-up and prediction top-down are
-conjunctions over what a few heads fetch, level by level. The same holds if each child's number of words is fixed, and
-that is at most the sentence length.
+every prefix of a sentence, the exact set of next words. In the construction over tree shapes its units grow with shapes
+times rules, in the construction over spans (numbers of words of phrases) quadratically with the length of sentences.
+Why: In a tree of known shape every child ends at a known distance before the end of its parent. So heads fetch what is
+known about the children, and one unit per rule is their conjunction: first bottom-up for complete phrases, then
+top-down for expected ones, level by level. Spans fix the distances too. Rules are read child by child, so there is one
+conjunction per pair of spans: those of the children so far and of the next one.
 Checked: Every prefix of every sentence of five random ambiguous grammars (up to 42 shapes, arity 3, sentences of
-unequal length) and of a Random Hierarchy Model, in both constructions, the three kinds of attention in turn; short
-prefixes and random sentences of a grammar of English phrases (5,280 shapes) over spans. Conjunctions, units, heads and
-layers are compared with the formulas.
-Not checked: The published bounds on width and units with their constants, and grammars with more shapes than fit.
-Linearity in $d$ is a formula compared for each grammar, not a sweep over $d$.
-Source: Nandakumar et al. 2026, arXiv 2606.17522 [A]; the weights, states shared by shapes, and states over spans are
-our own derivation.
+unequal length) and of a Random Hierarchy Model, in both constructions; each grammar with one of softmax, sparsemax and
+hard attention. Short prefixes and random sentences of a grammar of English phrases (5,280 shapes), over spans only.
+Conjunctions, units, heads and layers are compared with the formulas of the constructions.
+Not checked: The published bounds on width and units with their constants; many shapes in the construction over shapes.
+The layers, linear in $d$, are compared with a formula for each grammar; $d$ is not varied on its own.
+Source: Nandakumar et al. 2026, arXiv 2606.17522 [A]; the weights, features shared by several shapes, and the
+construction over spans are our own derivation.
 Saboteur: One conjunction that some prefix needs is never true.
 """
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from vitrify.certification import certify
 from vitrify.certification.checking import with_proof
+from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import Evidence, JsonData, Method, combine
-from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.claims import evidence_folder, matches
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
-from vitrify.net.transformer import Transformer
-from vitrify.net.weights import Weights, has_architecture
+from vitrify.net.weights import Weights, has_positions
 from vitrify.registry import Headline, headlines, load
 
 if TYPE_CHECKING:
@@ -37,12 +36,13 @@ SECTIONS = {  # of a claim's docstring, with their titles on pages
     "Statement": "Statement",
     "Why": "Why",
     "Checked": "What is checked here",
-    "Not checked": "What is not",
+    "Not checked": "What is not checked",
     "Source": "Source",
     "Saboteur": "Saboteur",
 }
 STRENGTH = (Method.PROVED, Method.EXHAUSTIVE, Method.SAMPLED)  # of certificates, the strongest first
 WORK = 1e4  # multiplications of a check where the claim's own check is none of this net
+MAX_PAIRS = 1 << 11  # of states of a net and its spec that are searched here
 HEADS, PAIRS = 20, 20_000  # of nets whose margins are worked out here: heads, and pairs of positions that they compare
 MAX_CANDIDATES = 10  # claims listed where words match several
 LEFT = "margins not tried here, the net is too large: 'vitrify certify' does it"
@@ -261,15 +261,13 @@ def certificate(weights: Weights[Architecture], spec: object, evidence: Evidence
         certified = checked[2]
     else:
         certified = certify(weights, spec, work=WORK)
-    if certified.verdict != "holds" or not has_architecture(weights, Transformer):
+    if certified.verdict != "holds" or weights.architecture.reads != "tokens" or not has_positions(weights):
         return certified
     net = weights.architecture
-    if net.reads != "tokens":
-        return certified
-    heads = sum(len(block.heads) for block in net.blocks)
+    heads = sum(net.heads_per_layer)
     if heads > HEADS or heads * net.max_length**2 > PAIRS:
         return replace(certified, notes=(LEFT,))
-    return with_proof(certified, weights, oracle_for(spec, net))
+    return with_proof(certified, weights, WordCheck(net, spec), max_pairs=MAX_PAIRS)
 
 
 def compact(certified: Evidence) -> Evidence:

@@ -1,19 +1,20 @@
 r"""Convolutional networks classify feature scenes with zero error, and with a certified radius that attacks confirm.
 
-Statement: For every scene model (the class of an image is the set of features in it) that satisfies the gap condition
-there is a ReLU CNN without classification error: $2q$ channels for the $q$ intensities of the templates (none for
-binary images), one channel per template, one more convolution for composites, one dense unit per feature and one logit
-per class. Within a radius computed for each image its answer cannot change.
-Why: $1 - e_T/\gamma$ is 1 where the excess $e_T$ over $\epsilon$ is 0 and not positive where it is at least $\gamma$;
-the rest is logic on bits. Interval bounds through these few layers are nearly tight, as pixels of templates that do not
-overlap move independently.
+Statement: The class of an image is a set of features that are present in it. A template $T$ of a feature is present at
+a patch $x$ if its excess $e_T = \sum_u \max(0, |x_u - T_u| - \epsilon)$ is 0. The gap condition says that every excess
+is 0 or at least $\gamma$. Then there is a ReLU CNN without classification error: $2q$ channels for excess above and
+below the $q$ intensities of the templates (this layer is not needed for binary images), one channel per template, one
+more convolution for composites (features at fixed offsets), one dense unit per feature and one logit per class. If no
+pixel of an image changes by more than its certified radius, its answer cannot change.
+Why: $1 - e_T/\gamma$ is 1 where $T$ is present and not positive where it is not; the rest is logic on bits. Interval
+bounds through these few layers are nearly tight: templates that do not overlap share no pixel, so the worst cases of
+several templates can occur together.
 Checked: Four scenes (six features with and without composites, bitmaps with one and two convolutions): 250 generated
 images each, template maps against direct comparison of patches, near misses of every template pixel, scattered
-composites; sizes. A projected-gradient attack on 12 images fails at 0.999 of the certified radius and succeeds on some
-image at 1.25 times it.
-Not checked: All images of a scene (they are sampled), natural images, and training. An attack that fails is no proof;
-the radius is proved by interval bounds.
-Source: Nandakumar, Tagade & Liu 2023, arXiv 2307.00919 [A]; the weights and the radius are our own derivation.
+composites; sizes. For scenes with real-valued pixels a projected-gradient attack on 12 images fails at 0.999 of the
+certified radius, which interval bounds prove, and succeeds on some image at 1.25 times it.
+Not checked: All images of a scene (they are sampled), natural images, and training.
+Source: Nandakumar, Tagade & Liu 2023, arXiv 2307.00919 [A] (zero error); the weights and the radius are our own.
 Saboteur: The bias of one template is zero.
 """
 

@@ -1,19 +1,20 @@
 r"""A softmax transformer in finite precision is, at every length, a threshold circuit of constant depth.
 
-Statement: For every transformer with $L$ layers whose numbers have a fixed number of bits (activations on a grid,
-attention weights powers of two, exact sums, one rounding) and every $n$ there is a circuit of AND, OR, NOT and weighted
-threshold gates, of depth at most $3L + 2$ and size polynomial in $n$, that computes it on words of length $n$: it is in
-TC⁰. With $O(\log n)$ bits there are $n^{O(1)}$ types of vectors and the same circuit is still polynomial.
-Why: A rounded weighted mean is at least $\theta$ iff $\sum_j w_j(2v_j + 1 - 2\theta) \ge 0$: one threshold gate over
-the bits that say which vectors are at which positions.
+Statement: Take a transformer with $L$ layers whose numbers have a fixed number of bits: activations on a grid,
+attention weights rounded to powers of two, exact sums, one rounding. For every $n$ there is a circuit of AND, OR, NOT
+and weighted threshold gates, of depth at most $3L + 2$ (not counting NOT) and size polynomial in $n$, that computes it
+on words of length $n$. So its language is in TC⁰. With $O(\log n)$ bits there are $n^{O(1)}$ possible vectors
+(*types*), and such circuits are still polynomial.
+Why: A weighted mean, rounded to the grid, is at least $\theta$ iff $\sum_j w_j(2v_j + 1 - 2\theta) \ge 0$ in units of
+the grid: one threshold gate over the bits that say which vectors are at which positions.
 Checked: Four random two-layer nets (one or two heads, with and without masks and positions) and the net built for
-MAJORITY: the circuit equals the net in finite precision on all words of length 2 to 10. Depth is at most $3L + 2$ and
-does not grow from $n = 8$ to 16; weight bits and gates (at most like $n^2$) are measured over the same range. Types,
-gates by kind, wires and depth are recorded for each $n$.
-Not checked: The containment for all $n$, and $O(\log n)$ bits: here the number of bits is fixed. Uniformity of the
-circuits, which the source proves, is not checked. That $S_5$ is beyond such nets is conditional on TC⁰ ≠ NC¹ and cited.
-Source: Merrill & Sabharwal 2023, arXiv 2207.00729 [S] (logarithmic precision); Strobl 2023, arXiv 2308.03212 [S];
-Barrington 1989 [S] for $S_5$. The arithmetic and the circuits here are our own.
+MAJORITY: the circuit equals the net in finite precision on all words of length 2 to 10. Depth is at most $3L + 2$. From
+$n = 8$ to 16 depth must not grow, gates at most like $n^2$, weights by at most one bit. Types, gates by kind, wires and
+depth are recorded for each $n$.
+Not checked: The containment for all $n$; $O(\log n)$ bits; uniformity of the circuits, which the source proves. That
+such nets cannot multiply in $S_5$ is cited, and conditional on TC⁰ ≠ NC¹.
+Source: Merrill & Sabharwal 2023, arXiv 2207.00729 [S] (logarithmic precision); Strobl 2023, arXiv 2308.03212 [S]
+(average-hard attention); Barrington 1989 [S] for $S_5$. The arithmetic and the circuits here are our own.
 Saboteur: The circuit is made from a net in which the heads of the last layer output zero.
 """
 

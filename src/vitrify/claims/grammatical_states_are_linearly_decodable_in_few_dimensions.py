@@ -1,15 +1,16 @@
-r"""The label of a phrase is linearly decodable at its end, in few dimensions, from the layer on that writes it.
+r"""From the layer that writes it onward, a phrase's label is linearly decodable at its last word, in few dimensions.
 
 Statement: In the transformers built from a Random Hierarchy Model, the residual stream at the last word of a phrase of
-level $h$ holds its label in a subspace of one dimension per label, or of two dimensions in all (points on a circle). A
-linear map reads it without error, with margin 1, or $1 - \cos(2\pi/N)$ for $N$ labels on a circle. If every pair is
-some rule's right side, linear probes do not read it before the MLP that writes it.
-Why: States are sums of unit vectors or points in convex position. The label is a function of pairs of labels below,
+level $h$ holds its label in a subspace of one dimension per label or, in another construction, of two dimensions in all
+(points on the unit circle). A linear map reads the label without error, with margin 1, or $1 - \cos(2\pi/N)$ for $N$
+labels on a circle. If every pair of symbols is some rule's right side, linear probes make errors before the MLP that
+writes the label.
+Why: Labels are orthogonal unit vectors or points in convex position. The label is a function of the two labels below,
 which is not linear in them.
-Checked: Three nets (two models with 5 and 4 symbols, two levels; softmax, hard, sparsemax) at every phrase of 160
-random sentences: the margin in the named subspace; and after each attention or MLP the share of phrases of unseen
-sentences that linear probes read, with margin and number of dimensions. Controls: shuffled labels, and the last word
-alone.
+Checked: Three nets (a grammar with 5 symbols under softmax, one with 4 under hard attention and under sparsemax, all of
+two levels) at every phrase of 160 random sentences: the margin in the named subspace; and after each attention or MLP
+the share of phrases of unseen sentences that linear probes read, with margin and number of dimensions. Controls:
+shuffled labels, and the last word alone.
 Not checked: Deeper models, other grammars, and trained networks. The source's bound on the number of dimensions is not
 reproduced. That probes fail before the writing layer is measured, not proved.
 Source: Nandakumar et al. 2026, arXiv 2606.17522 [A]; codes and probes are our own.

@@ -1,19 +1,20 @@
 r"""Under hard attention some letters can be fixed so that the answer no longer depends on another letter.
 
-Statement: For every network with hard attention, of any depth, there are a length $n$ and a restriction that fixes the
-letters at some of $n$ positions so that the answer does not depend on the letter at some other position. So no such
-network recognizes PARITY at all lengths, nor Dyck-1, if some completion is balanced.
+Statement: For every network with hard attention, of any depth, there are a length $n$, letters to fix at some of the
+$n$ positions (a *restriction*), and a free position whose letter never changes the answer, whatever the other free
+letters are. So no such network recognizes PARITY at all lengths; nor Dyck-1, as some such restriction leaves a balanced
+completion.
 Why: The highest score wins, so a few well-chosen letters draw all attention to themselves.
-Checked: Four random networks ($n = 10$), a PARITY network without its last layer ($n = 6$) and a bracket recognizer of
-depth 2 ($n = 8$): a sound analysis of what each head can attend to, in exact rational arithmetic on the stored weights,
-finds a restriction and a position. The network is run on 200 random completions with either letter there, and two words
-with the same answer are named, only one of which is in the language. On a network of $\log_2 n$ layers that does
-compute PARITY of 6 letters the search finds nothing.
+Checked: Four random networks ($n = 10$), a PARITY network without its last layer ($n = 6$), and a recognizer of
+brackets nested at most 2 deep ($n = 8$): a sound analysis of what each head can attend to, in exact rational arithmetic
+on the stored weights, finds a restriction and a position. To confirm it, the network is run on 200 random completions
+with either letter there. Two words with the same answer are named, of which only one is in PARITY (for brackets: in
+Dyck-1). In a network of 3 layers that does compute PARITY of 6 letters the search finds nothing.
 Not checked: All networks: the theorem is proved in the source by random restrictions; here single networks are
 analysed, one length each. A search that finds nothing is no proof.
 Source: Hahn 2020, arXiv 1906.06755 [S]; the analysis and the search are our own.
-Saboteur: The restriction found for one network is tried on another that computes PARITY (or Dyck-1) at this length;
-where nothing should be found, the last layer is removed.
+Saboteur: The restriction found for one network is tried on another that computes PARITY (or Dyck-1) at this length. For
+the network in which nothing must be found: its last layer is removed.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 r"""A Random Hierarchy Model is classified exactly by a CNN of width $vm$, one convolution per level.
 
 Statement: For every Random Hierarchy Model with $v$ symbols per level, $m$ rules per symbol, right sides of length $s$
-and depth $L$ there is a CNN of $L$ convolutions with kernel and stride $s$ and at most $vm$ channels, one per rule,
-that returns the class of every sentence of the model and rejects every other string.
-Why: Right sides are not shared, so the channel of a rule, an AND of its children, is one bit. The sum over the rules of
-a symbol is the bit of that symbol and is folded into the next kernel.
-Checked: Five models, to $v = 16$, $m = 4$, $L = 4$: every string where there are at most 16,384; otherwise sentences in
-which every rule meets every rule of its children, random sentences, and sentences with one word changed. The reference
-is a parse by dictionary. Channels per level are compared with the number of rules.
+that no two rules share, and depth $L$ there is a CNN of $L$ convolutions with kernel and stride $s$ and one channel per
+rule, at most $vm$ in a layer, that returns the class of every sentence of the model, and `(none)` for every other
+string of that length.
+Why: The channel of a rule is the AND of its children. Right sides are not shared, so at most one channel is 1 at a
+position, and the sum over the rules of a symbol is that symbol's bit; it is folded into the next kernel or the readout.
+Checked: Five models, up to $v = 16$, $m = 4$, $L = 4$: every string where there are at most 16,384; otherwise sentences
+that together contain each rule with each rule of each of its children, random sentences, and sentences with one word
+changed. The reference is a parse by dictionary. Channels per level are compared with the number of rules.
 Not checked: Larger models; for the large ones the strings are a sample, not all. The paper trains networks; that a
 network of this size exists is our statement, not the paper's.
 Source: The model is that of Cagnetta et al. 2024, arXiv 2307.02129 [A]; the network is our own derivation.

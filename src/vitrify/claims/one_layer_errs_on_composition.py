@@ -1,22 +1,24 @@
 r"""One layer of attention errs on $f(g(x))$ with probability at least $R/(3n\log_2 n)$.
 
-Statement: For uniformly random functions $f, g$ on $n$ values and a random $x$, let a layer with $H$ heads, $d$
-dimensions and $p$ bits have $R = n\log_2 n - B > 0$, where $B = H(d+1)p$ are the bits of its partial sums over the
-entries of $f$. Then it errs on $f(g(x))$ with probability at least $R/(3n\log_2 n)$. With a chain of thought, two
-parties run each step at $H(d+1)(p + \lceil\log_2 n\rceil) + \lceil\log_2 n\rceil$ bits.
-Why: Whoever knows $f$ but not $g$ must send enough about all of $f$ at once; what is missing is missing on average.
-Checked: Errors are compared with the bound and with Fano's: of random layers, a hand-written layer that stores what
-fits, and a quantized random transformer, on all $f, g, x$ at $n = 4$ and 10,000 random ones at $n = 5$ and 64; of the
-best reader of their sums at $n = 4, 5$; of all messages at $n = 2$, improved messages at $n = 3$, and tables of entries
-at $n = 4, 16, 64$. At $n = 64$, $H = 1$, $d = 14$, $p = 16$ the bound is 12.5 %; a built two-layer net no wider than 14
-makes no error on 200 of the same words. A chain of thought of 6 steps at $n = 8$ is run by two parties and by one, and
-its bits are counted.
-Not checked: All layers: the theorem covers them. The lower bound $\Omega(\sqrt{n/(Hdp)})$ on steps with a chain of
-thought is a rate with an unknown constant and is not tested. Sums of exactly $p$ bits give the 12.5 %; our layers add
-exactly, which costs $\lceil\log_2 n\rceil$ bits more per number.
+Statement: Let $f, g$ be uniformly random functions on $n$ values and $x$ a random value. A layer with $H$ heads, $d$
+dimensions and $p$-bit numbers has $B = H(d+1)p$ bits in its partial sums over the entries of $f$. If $R = n\log_2 n - B
+> 0$, it errs on $f(g(x))$ with probability at least $R/(3n\log_2 n)$. Two parties, who know $f$ or $g$ and $x$, run a
+step of a chain of thought by exchanging $H(d+1)(p + \lceil\log_2 n\rceil) + \lceil\log_2 n\rceil$ bits.
+Why: Whoever knows $f$ but not $g$ must send enough about all of $f$ at once. The $R$ missing bits are spread over its
+entries.
+Checked: Errors are compared with the bound and with Fano's. Layers (random, quantized from a random transformer, or
+written by hand to store what fits) are run on all $f, g, x$ at $n = 4$, or on 10,000 random ones at $n = 5$ and 64. The
+best decoder of their sums is computed at $n = 4, 5$; the best of all messages about $f$ at $n = 2$, the best found by
+hill climbing at $n = 3$, and a list of as many entries as fit at $n = 4, 16, 64$. At $n = 64$, $H = 1$, $d = 14$, $p =
+16$ the bound is 12.5 %; a built two-layer net no wider than 14 makes no error on 200 random inputs. A chain of thought
+of 6 steps at $n = 8$ is run by two parties and by one, and its bits are counted.
+Not checked: The theorem is about all layers; these are examples. The lower bound $\Omega(\sqrt{n/(Hdp)})$ on steps with
+a chain of thought is a rate with an unknown constant and is not tested. The 12.5 % are for sums of exactly $p$ bits;
+our layers add exactly, which costs $\lceil\log_2 n\rceil$ bits more per number. Their errors are compared with both
+bounds.
 Source: Peng, Narayanan & Papadimitriou 2024, arXiv 2402.08164, theorems 1 and 2 [S].
 Saboteur: The layer reads $f$ after it has seen $g(x)$, as a second layer would; the second of two layers outputs zero;
-the chain that one party runs has another last layer.
+the last layer of the chain is replaced for the single party.
 """
 
 from __future__ import annotations

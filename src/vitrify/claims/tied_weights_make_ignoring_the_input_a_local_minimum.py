@@ -4,22 +4,23 @@ Statement: A one-layer transformer predicts a Markov chain of bits with $P(1 \mi
 embeds the bit $x_n$ as $x_n e$ plus a position vector, and its logit is $\langle a, z_n \rangle + b$; tied weights
 means $a = e$. Let $\theta_\pi$ be any point with $e = a = 0$ and output $\pi_1 = p/(p+q)$. For all $p + q \ne 1$ the
 gradient at $\theta_\pi$ is zero and the loss is the entropy $H(\pi)$ of a single bit; at another point $\theta_\star$
-the gradient is zero and the loss is the entropy rate. Where all weights but $b$ are zero, the Hessian there (width
-$d$) is positive semidefinite with $d + 1$ positive eigenvalues if weights are tied and $p + q > 1$; it has $d$
-negative eigenvalues if weights are tied and $p + q < 1$, and always if they are not tied.
-Why: At $e = 0$ the logit is $b$ whatever the other weights are, so only derivatives by $b$, $e$ and $a$ matter. Since
-$E[(\pi_1 - x_{n+1})\,x_n] = \pi_0 \pi_1 (p + q - 1)$, the Hessian in $(b, e)$ is $\pi_0 \pi_1 [[1, \bar u], [\bar u,
-\overline{uu^\top} + 2 (p+q-1) I]]$ when attention and MLP are zero; $\bar u$ is the mean position vector. Without
-tying, $p + q - 1$ stands off the diagonal, between $a$ and $e$, so the matrix is indefinite whatever its sign.
-Checked: The exact population loss in float64, as a sum over all bit strings: $d = 3$ and 4 tokens at quick scale, $d =
-4$ and 6 tokens at paper scale, on a grid of $(p, q)$ and four further points. Measured are loss and gradient at
-$\theta_\pi$ (with zero weights, and with random weights where they cannot matter) and at $\theta_\star$; the Hessian
+the gradient is zero and the loss is the entropy rate. With tied weights and $p + q > 1$ a $\theta_\pi$ is a local
+minimum, otherwise a saddle. Where all weights but $b$ are zero, the Hessian at $\theta_\pi$ has $d + 1$ positive and no
+negative eigenvalues in the first case ($d$ is the width), and $d$ negative ones in the second.
+Why: At $e = a = 0$ the logit is $b$ whatever the other weights are, so only derivatives by $b$, $e$ and $a$ matter.
+Since $E[(\pi_1 - x_{n+1})\,x_n] = \pi_0 \pi_1 (p + q - 1)$, the Hessian in $(b, e)$ of tied weights is $\pi_0 \pi_1
+[[1, \bar u], [\bar u, \overline{uu^\top} + 2 (p+q-1) I]]$ when attention and MLP are zero; $u$ are the position
+vectors, $\bar u$ is their mean. Without tying, $p + q - 1$ stands off the diagonal, between $a$ and $e$, so the matrix
+is indefinite whatever its sign.
+Checked: The exact population loss in float64, as a sum over all bit strings: $d = 3$ with 4 tokens at quick scale, $d =
+4$ with 6 tokens at paper scale, on a grid of $(p, q)$ and four further points. Measured are loss and gradient at
+$\theta_\pi$ (other weights zero except position vectors, or all random and small) and at $\theta_\star$; the Hessian
 against its formula and the signs of its eigenvalues; the loss at 200 random points within a distance of 0.1 of a
-minimum, and one step along the lowest eigenvector from a saddle; the low-rank form against its closed form in $(e, w,
-b)$.
+minimum, and one step along the lowest eigenvector from a saddle; for tied weights of rank one, given by numbers $e$ and
+$w$, the loss against its closed form in $(e, w, b)$.
 Not checked: Larger widths and contexts, networks with LayerNorm, and more than one layer. A semidefinite Hessian and
 random nearby points do not prove a local minimum. The authors' proofs were not read; the formulas were derived again.
-Source: Makkuva et al. 2024, arXiv 2402.04161; for the low-rank form, Makkuva et al. 2024, arXiv 2406.03072 [S].
+Source: Makkuva et al. 2024, arXiv 2402.04161 [S]; for the rank-one form, Makkuva et al. 2024, arXiv 2406.03072 [S].
 Saboteur: The network with untied weights is presented as the tied one, and the tied one as untied.
 """
 

@@ -1,17 +1,18 @@
-r"""In-context estimation of an order-$k$ Markov chain takes $k$ heads in two layers, or one head in three or two.
+r"""Two attention layers estimate an order-$k$ Markov chain in context, with $k$ heads in the first layer, or just one.
 
 Statement: For every order $k$, alphabet of $S$ symbols and length $T$, the empirical distribution of the symbols that
-followed earlier occurrences of the last $k$ symbols is the output of (a) a transformer with $k$ heads in its first
-layer and one in its second, (b) one with three layers of one head and layer norm, (c) one with two layers of one head.
+followed earlier occurrences of the last $k$ symbols (uniform if there are none) is the output, up to a declared error,
+of (a) a transformer with $k$ heads in its first layer and one in its second, (b) one with three layers of one head and
+layer norm, (c) one with two layers of one head and an MLP.
 Why: A head that gives equal weight to all positions whose $k$ previous symbols match counts and divides at once. The
-previous symbols come from $k$ heads, or as one mixture whose digits units separate, or whose direction a norm compares.
-Checked: $(k, S, T)$ = (1, 3, 40), (2, 3, 60), (3, 2, 60), (5, 2, 40), each of the three constructions, softmax and
-sparsemax in turn, (a) also under hard attention for $k = 2$: all words to length 8 (7 over three symbols), words over
-few of the symbols, every prefix of random words of length $T$, against counts by definition, within the error that the
-net declares (it grows like $4^k$ for norms). Layers, heads, width and units are compared with the formulas.
-Not checked: Larger $k$, $S$ and $T$. The papers' estimators are smoothed or approximate for finite attention scale;
-here contexts without an earlier occurrence follow the construction's default. That one layer does not suffice is not
-checked.
+previous symbols come from $k$ heads in (a), else as one weighted mean. In (c) ReLU units read them as its digits. In
+(b) norms make the means of two positions unit vectors, and these are compared.
+Checked: $(k, S, T)$ = (1, 3, 40), (2, 3, 60), (3, 2, 60), (5, 2, 40), each of the three constructions, under softmax or
+sparsemax in turn, (a) also under hard attention for $k = 2$: all words up to length 8 (7 over three symbols), words
+over few of the symbols, every prefix of random words of length $T$, against counts by definition, within the error that
+the net declares (for (b) it grows like $4^k$). Layers, heads, width and units are compared with the formulas.
+Not checked: Larger $k$, $S$ and $T$, and that one layer does not suffice. The papers' estimators are smoothed, or
+approximate for finite attention scale.
 Source: Rajaraman et al. 2024, arXiv 2407.17686 [A] ($k$ heads; three layers with norm); Ekbote et al. 2025, arXiv
 2508.07208 [A] (two layers, one head); Nichani et al. 2024, arXiv 2402.14735 [A]. The weights, and digits instead of a
 norm in (c), are our own derivation.

@@ -2,21 +2,22 @@ r"""Transformers that have learned a flip-flop make errors on sparser and denser
 
 Statement: In flip-flop language modeling a sequence writes bits, ignores bits and reads the bit written last. Networks
 are trained on $P(\text{ignore}) = 0.8$ until they are nearly always right there. On sparse sequences, $P(\text{ignore})
-= 0.98$, and dense ones, $P(\text{ignore}) = 0.1$, transformers glitch: a fraction of their reads is wrong, which varies
+= 0.98$, and dense ones, $P(\text{ignore}) = 0.1$, transformers glitch: some of their reads are wrong, how many varies
 between seeds. An LSTM makes no error on either. Adding such sequences to the training data removes most of the errors.
-Why: A gate needs to keep one bit. A transformer must find the latest write among all of them: its attention is trained
-where writes are about ten instructions apart, which does not determine how it weighs adjacent writes, or one distant
-write against hundreds of ignored bits.
+Why: The state of an LSTM only needs to hold one bit. A transformer must find the latest write among all of them: its
+attention is trained where writes are about ten instructions apart, which does not determine how it weighs adjacent
+writes, or one distant write against hundreds of ignored bits.
 Checked: Error rate (wrong reads over reads) of each seed on the training distribution and on both tails, on fresh
-sequences after the last step; 10 seeds, and 5 with a fifth of the training data from the tails. Quick scale has
-sequences of 64 tokens and a transformer of 2 layers and width 32, and judges the dense tail; paper scale has 512
-tokens, 4 layers and width 256, and judges both. That enough transformers fit the training distribution is a premise.
-The LSTM must make no error in $10^5$ reads of each tail. A gated linear recurrence is reported. At paper scale 5 of 10
-transformers fit well enough, so the verdict is undecided.
-Not checked: The authors' 6 layers of width 512 and 10,000 steps. The sparse tail at quick scale, where it shows no
-effect in 64 tokens. The size of the effect depends on the network: with rotary positions 4 of 5 transformers were wrong
-on at most 0.25 % of the dense reads, and more steps make errors rarer. Sizes were chosen on other seeds, after a choice
-with a stricter premise was undecided (2 of 10 had fitted).
+sequences after the last step; 10 seeds, and 5 transformers with a fifth of the training data from the tails, whose mean
+error rate must be at most half. Quick scale has sequences of 64 tokens and a transformer of 2 layers and width 32, and
+judges the dense tail; paper scale has 512 tokens, 4 layers and width 256, and judges both. Premise: two thirds of the
+transformers fit the training distribution (error rate at most 0.05, at paper scale 0.001). The LSTMs must make no error
+in $10^5$ reads of each tail. A gated linear recurrence is measured, not judged. At paper scale 5 of 10 transformers fit
+well enough, so the verdict is undecided.
+Not checked: The authors' 6 layers of width 512 and 10,000 steps. The sparse tail at quick scale: 64 tokens are too few
+for an effect. The size of the effect depends on the network: with rotary positions 4 of 5 transformers were wrong on at
+most 0.25 % of the dense reads, and more steps make errors rarer. Sizes were chosen on other seeds, after the verdict at
+earlier sizes, with a stricter premise, was undecided (2 of 10 had fitted).
 Source: B. Liu, Ash, Goel, Krishnamurthy and C. Zhang 2023, arXiv 2306.00946 [A], settings [S].
 Saboteur: Transformers trained with sequences of the tails are presented as ordinary ones.
 """

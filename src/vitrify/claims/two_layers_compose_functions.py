@@ -1,17 +1,17 @@
-r"""Two layers with one head each compose any two functions; at 64 values they fit 10 dimensions of 16-bit numbers.
+r"""Two layers with one head each and 10 dimensions compose any two functions; at 64 values, 16-bit numbers suffice.
 
 Statement: For every $n$ there is a transformer with two layers of one head each, no MLP and width 10 that, given the
 tables of two functions $g, f$ on $n$ values entry by entry in any order, and then $x$, returns $f(g(x))$. For $n = 64$
 it does so in 16-bit floating point.
-Why: An entry is found by its argument, so one head finds $g(x)$ and the next $f(g(x))$; points on a circle are distinct
-however many there are. A single layer with $H$ heads, $d$ dimensions and $p$-bit numbers errs with probability at least
-$R/(3n\log_2 n)$ if $R = n\log_2 n - H(d+1)p > 0$ (`one_layer_errs_on_composition`); for $n = 64$, $d = 10$, $p = 16$
-that is 18 %.
-Checked: All pairs of functions and queries for $n = 3$ with the entries in order; 1,000 random functions, orders and
-queries each for $n = 4, 8, 64$, and 4 for $n = 200$; 50 words at $n = 64$ with all numbers in float16; sizes. Softmax,
-sparsemax and hard attention in turn.
-Not checked: All functions for $n > 3$ and all orders for $n = 3$. The paper's two-layer construction was read in a
-secondary account; it counts width and precision in another way.
+Why: An entry is found by its argument, so one head finds $g(x)$ and the next $f(g(x))$. Values are coded as points on a
+circle, so the width does not grow with $n$. In contrast, a single layer with $H$ heads, $d$ dimensions and $p$-bit
+numbers errs with probability at least $R/(3n\log_2 n)$ if $R = n\log_2 n - H(d+1)p > 0$
+(`one_layer_errs_on_composition`); for $n = 64$, $H = 1$, $d = 10$, $p = 16$ that is 18 %.
+Checked: For $n = 3$ all $f$, $g$ and $x$ with the entries in order; for $n = 4, 8, 64$ 1,000 random inputs ($f$, $g$,
+order and $x$) each, for $n = 200$ four; for $n = 64$ also 50 random inputs in float16. Layers, heads and width are
+compared with the formulas. Each $n$ has one kind of attention: softmax, sparsemax or hard.
+Not checked: All functions for $n > 3$, all orders, and every kind of attention at every $n$. The paper's two-layer
+construction was read in a secondary account; the paper counts width and precision in another way.
 Source: Peng, Narayanan & Papadimitriou 2024, arXiv 2402.08164 [S]; the weights are our own derivation.
 Saboteur: The keys of the second layer do not distinguish entries of $f$ from those of $g$.
 """

@@ -8,8 +8,8 @@ Why: Every context that matches a window is realised by a sentence with these wo
 true sets over all prefixes with that window; from $n^*$ on these are equal. Words in the same classes have the same
 embedding.
 Checked: Every prefix of every sentence of small languages, at every window from 2 to $n^* + 1$, under softmax,
-sparsemax and hard attention in turn. For classes of 1,000 words: 200 sampled sentences in which every word occurs at
-every position; sizes must equal those for classes of 2 words. The rank of the embedding equals that of the
+sparsemax and hard attention in turn. For classes of 1,000 words: sentences in which every word occurs wherever it may,
+and 200 random ones; sizes must equal those for classes of 2 words. The rank of the embedding equals that of the
 word-by-class matrix plus one, and logits are bit-identical when words are replaced by others in the same classes.
 Not checked: Prefixes of all sentences for the large language (sampled), and languages beyond one hand-written and six
 random ones. How such a network is learned is part of the paper and not of this claim.

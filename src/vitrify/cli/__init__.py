@@ -16,6 +16,7 @@ def main() -> None:
 
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", SpecWarning)
+    warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)  # infinite numbers are judged or printed
     try:
         app()
     except VitrifyError as error:
@@ -28,7 +29,9 @@ def main() -> None:
 
 
 def _stop(message: str) -> None:
-    lines = (line if line.startswith("  ") else f"error: {line}" for line in message.splitlines())
+    from vitrify.cli.render import printable
+
+    lines = (line if line.startswith("  ") else f"error: {line}" for line in printable(message).splitlines())
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.exit(2)
 

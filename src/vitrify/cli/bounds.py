@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vitrify.cli.options import AsJson, Folder, Seed, arg, complete, entries, opt
-from vitrify.cli.render import Styled, TextTable, bold, parameters, show
+from vitrify.cli.render import TextTable, parameters, show, styled
 
 TASKS = ("induction", "copy")
 BOUND_NAMES = complete(lambda: [name.replace("_", "-") for name in entries("vitrify.bounds.calculators")])
@@ -50,9 +50,9 @@ def bound(
     show(
         as_json,
         data_of_one,
-        Styled(f"[bold]{shown(headline)}[/bold]: {headline.title}"),
+        styled("bold", shown(headline), f": {headline.title}"),
         TextTable(("quantity", "value"), [*inputs, *figures.items()], "sizes and figures"),
-        bold(reading.says),
+        styled("bold", reading.says),
         f"{published.status}: {EXPLAINED[published.status]}",
         *(f"{word}: {text}" for word, text in sections.items()),
     )
@@ -79,7 +79,7 @@ def refute(
     show(
         as_json,
         data,
-        Styled(f"[bold]{search.net}[/bold] at {search.bits} bits, {search.search.task}, size {search.size}"),
+        styled("bold", str(search.net), f" at {search.bits} bits, {search.search.task}, size {search.size}"),
         str(search.search),
         TextTable(("input", "right answer", f"at {search.bits} bits", "the net itself"), rows) if rows else None,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vitrify.cli.options import CHOICES, CONSTRUCTIONS, AsJson, Folder, ModelOut, arg, opt
-from vitrify.cli.render import Part, Styled, TextTable, json_line, show, sizes_table, status
+from vitrify.cli.render import Part, TextTable, json_line, printable, show, sizes_table, status, styled
 from vitrify.errors import InputError
 from vitrify.spec.kinds import suffixes
 
@@ -60,7 +60,7 @@ def build(
             if evidence.verdict != "holds":
                 show_certificate(out, evidence, None, as_json)
                 raise typer.Exit(1)
-            verdict = f"[bold green]holds[/] ({wording.methods(evidence)}): {'; '.join(wording.domains(evidence))}"
+            about = "".join(f"\n{name}: {text}" for name, text in wording.links(evidence))
         say(f"writing {out}")
         save(weights, out, spec)
         if certified:
@@ -68,8 +68,8 @@ def build(
     data = {"folder": str(out), "about": dict(weights.about)}
     data |= {"sizes": asdict(weights.sizes), "digest": weights.digest}
     data |= {"verdict": evidence.verdict, "methods": evidence.methods} if certified else {}
-    title = Styled(f"[bold]{weights.architecture.name}[/bold] → {out}")
-    show(as_json, data, title, sizes_table(weights), Styled(verdict) if certified else None)
+    title = styled("bold", weights.architecture.name, f" → {out}")
+    show(as_json, data, title, sizes_table(weights), styled("bold green", "holds", about) if certified else None)
 
 
 def analyze(
@@ -118,8 +118,8 @@ def _contents(weights: Weights[Architecture]) -> Iterator[Part]:
     from vitrify.net.explain_terms import runs
 
     labels = weights.labels
-    yield Styled(f"[bold]{weights.architecture.name}[/bold]")
-    yield from (Styled(f"  {key}: {value}") for key, value in weights.about.items())
+    yield styled("bold", weights.architecture.name)
+    yield from (f"  {key}: {value}" for key, value in weights.about.items())
     yield sizes_table(weights)
     if labels.heads:
         betas = [float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.index]) for h in labels.heads]
@@ -170,7 +170,7 @@ def explain(
     if as_json:
         json_line(data)
     else:
-        sys.stdout.write(f"{text}\n")  # as wide as it is
+        sys.stdout.write(f"{printable(text)}\n")  # as wide as it is
 
 
 COMMANDS = (build, analyze, info, explain)

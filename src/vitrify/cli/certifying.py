@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vitrify.cli.options import AsJson, Folder, Seed, opt
-from vitrify.cli.render import VERDICT_COLORS, Part, Styled, TextTable, json_line, progress, show, status, tell
+from vitrify.cli.render import VERDICT_COLORS, Part, TextTable, json_line, progress, show, status, styled, tell
 from vitrify.encoding import JsonMapping
 from vitrify.errors import InputError
 
@@ -22,18 +22,25 @@ def certify(
     folder: Folder,
     max_length: Annotated[int | None, opt("Test all words up to this length. Default: chosen by cost.", min=0)] = None,
     samples: Annotated[int | None, opt("Test every prefix of this many random words or sentences.", min=1)] = None,
-    mutants: Annotated[int, opt("Also break the net in this many ways, and count how many are detected.", min=0)] = 0,
-    proof: Annotated[bool, opt("Prove the margins for all words up to the maximum length.")] = True,
+    mutants: Annotated[int, opt("If it holds, break the net in this many ways, and count those detected.", min=0)] = 0,
+    proof: Annotated[
+        bool, opt("Prove both links for all words: weights = ideal network, ideal network = spec.")
+    ] = True,
     arithmetic: Annotated[
-        bool, opt("Find the length up to which each number format is exact.", "--arithmetic")
+        bool, opt("Find the length up to which answers are right in each number format.", "--arithmetic")
     ] = False,
     reals: Annotated[bool, opt("Also test all short inputs in real arithmetic, without rounding.", "--reals")] = False,
-    attack: Annotated[int, opt("Also search this many words for the smallest margin.", min=0)] = 0,
+    attack: Annotated[
+        int | None, opt("Search this many words for a wrong answer. Default: what takes about a second.", min=0)
+    ] = None,
     write: Annotated[bool, opt("Write certificate.json into the folder.")] = True,
+    accept_spec: Annotated[
+        bool, opt("Judge the network by its spec file even if that changed since the build.", "--accept-spec")
+    ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Check a network against its spec: all short inputs, random long ones, and a proof of margins for every input."""
+    """Check a network against its spec: test short and long inputs, and prove it for all where that succeeds."""
     from vitrify.certification import certify as check_against_spec
     from vitrify.certification import mutation_test
     from vitrify.certification.certificate import write_certificate
@@ -42,7 +49,7 @@ def certify(
 
     if arithmetic and not proof:
         raise InputError("--arithmetic rests on the proof of margins: leave --no-proof out")
-    weights, spec = load(folder, verify=False), read_spec(spec_path(folder))
+    weights, spec = load(folder, verify=False), read_spec(spec_path(folder, accept_changed=accept_spec))
     with progress("checking") as tick:
         evidence = check_against_spec(
             weights,
@@ -75,24 +82,24 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
     from vitrify.report import wording
 
     rows = [
-        ("method", wording.methods(evidence)),
-        ("domain", "\n".join(wording.domains(evidence))),
+        *wording.links(evidence),
+        ("tested", "\n".join(wording.domains(evidence))),
         ("cases", f"{evidence.cases:,}"),
         *wording.lines(evidence),
         ("seed, time", f"{evidence.seed}, {evidence.seconds:.1f} s"),
     ]
     if evidence.witness:
-        rows.append(("[red]witness[/red]", "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
+        rows.append((styled("red", "witness"), "\n".join(f"{k}: {v}" for k, v in evidence.witness.items())))
     if broken is not None:
         rows.append(("mutants rejected", f"{broken.rejected} of {broken.tried} ({broken.rate:.1%})"))
         rows += [("survivor", f"{what}: {why}") for what, why in broken.survivors]
     rows += [("", remark) for remark in wording.remarks(evidence)]
-    verdict = Styled(f"[bold {VERDICT_COLORS[evidence.verdict]}]{evidence.verdict}[/]  {folder}")
+    verdict = styled(f"bold {VERDICT_COLORS[evidence.verdict]}", evidence.verdict, f"  {folder}")
     tell(verdict, TextTable(("", ""), rows), *_margins(evidence.proof))
 
 
 def _margins(proof: JsonMapping | None) -> Iterator[Part]:
-    """Return tables of the proved margins of heads, the errors of spaces, and the lengths up to which formats agree."""
+    """Yield tables: proved gaps of heads, errors of spaces, and lengths up to which answers in a format are right."""
     if proof is None:
         return
     heads = [(h["name"], h["attends_to"], "-" if h["gap"] is None else h["gap"], h["leak"]) for h in proof["heads"]]
@@ -106,27 +113,35 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
         measured = "not tried" if each["kept"] is None else f"{each['kept']:,}"
         measured += ", then another answer" if each["broken"] else ""
         formats.append((each["name"], proved, "-" if each["error"] is None else each["error"], measured))
-    yield TextTable(("head", "attends to", "margin (times β)", "leaked weight"), heads) if heads else None
+    yield TextTable(("head", "attends to", "β times the gap", "leaked weight"), heads) if heads else None
     yield TextTable(("space", "kind", "values", "error"), spaces) if spaces else None
     columns = ("format", "proved to length", "logits within", "measured to length")
     yield TextTable(columns, formats) if formats else None
 
 
-def recheck(folder: Folder, as_json: AsJson = False) -> None:
+def recheck(
+    folder: Folder,
+    seed: Annotated[int | None, opt("Seed of the random words. Default: a fresh one.", min=0)] = None,
+    as_json: AsJson = False,
+) -> None:
     """Check a folder against its certificate with a small separate program that shares no code with the builder."""
     from vitrify.rechecking import recheck as rechecked
+    from vitrify.report.wording import LINKS
 
     with status(f"rechecking {folder}"):
-        opinion = rechecked(folder)
-    verdict = "[bold yellow]not judged[/]" if opinion.unjudged else "[bold green]agrees[/]"
-    verdict = "[bold red]does not agree[/]" if opinion.problem else verdict
+        opinion = rechecked(folder, seed)
+    partly = any("not derived again" in line for line in opinion.links.values())
+    verdict = ("green", "agrees with what it derives again" if partly else "agrees")
+    verdict = ("yellow", "not judged") if opinion.unjudged else verdict
+    color, words = ("red", "does not agree") if opinion.problem else verdict
     rows = [("problem", opinion.problem)] if opinion.problem else []
     rows += [("not judged", f"answers are not computed again: {opinion.unjudged}")] if opinion.unjudged else []
+    rows += [(LINKS[name], line) for name, line in opinion.links.items() if not opinion.problem]
     rows += [("done", line) for line in opinion.done]
     rows += [("not done here", line) for line in opinion.left if not opinion.problem]
     agrees = None if opinion.unjudged else opinion.problem is None
     data = {"folder": str(folder), "agrees": agrees} | asdict(opinion)
-    show(as_json, data, Styled(f"{verdict}  {folder}"), TextTable(("", ""), rows))
+    show(as_json, data, styled(f"bold {color}", words, f"  {folder}"), TextTable(("", ""), rows))
     raise typer.Exit(1 if opinion.problem else 2 if opinion.unjudged else 0)
 
 

@@ -1,4 +1,4 @@
-"""The commands about claims and constructions: list, show, check, draw, and write the atlas."""
+"""The commands about claims and constructions: list, show, check, evidence, figure and atlas."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from vitrify.cli.options import (
 from vitrify.cli.render import (
     VERDICT_COLORS,
     Part,
-    Styled,
     TextTable,
     console,
     json_line,
     reflowed,
     show,
     status,
+    styled,
     tell,
     work,
 )
@@ -54,20 +54,28 @@ Section = Literal["represent", "limits", "learn", "generalize"]
 Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
-MEANING = {  # the least that a certificate of a net of that construction says
-    "proved": "margins are proved for every word up to the maximum length; all short inputs and samples are tested",
-    "exhaustive": "all short inputs and samples of long ones are tested",
-    "sampled": "samples are tested",
+MEANING = {  # what every certificate by this method says
+    "proved": "both links (weights = ideal network = spec) are proved for every word; short words are tested",
+    "exhaustive": "all short inputs are tested, longer ones sampled",
+    "sampled": "samples of inputs are tested",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
-COVERED = "proofs of margins are for transformers that read tokens, without norms, experts, loops and recurrences"
+SCOPES = {  # of the two links of such a certificate
+    "every length": "proved for every word of every length",
+    "to T": "proved for every word up to the maximum length T",
+    "exhaustive": "tested on all short words and on samples",
+    "sampled": "tested on samples",
+}
+PROVED = ("every length", "to T")
+LINKS = ("weights = ideal", "ideal = spec")
+UNPROVED = "margins are proved only for transformers that read tokens, without norms, experts, loops or recurrences"
 
 
 def list_entries(
     words: Annotated[list[str] | None, arg("Show entries that contain all words. Default: all.", "WORDS…")] = None,
-    part: Annotated[Section | None, opt("Show claims of this part of the atlas.")] = None,
-    standing: Annotated[Standing | None, opt("Show claims of this standing in their source.")] = None,
-    verdict: Annotated[Verdict | None, opt("Show claims with this verdict; none: no evidence recorded.")] = None,
+    part: Annotated[Section | None, opt("Show only claims of this part of the atlas.")] = None,
+    standing: Annotated[Standing | None, opt("Show only claims of this standing in their source.")] = None,
+    verdict: Annotated[Verdict | None, opt("Show only claims with this verdict; none: no evidence recorded.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List claims with standing and latest verdict, and constructions with how their networks are certified."""
@@ -91,8 +99,9 @@ def list_entries(
         (f"{c['id']:<4} ", c["name"], f"{c['standing']:<10} {c['verdict'] or '–':<10} ", c["title"]) for c in claims
     ]
     lines = _lines(("id   ", "claim", "standing   verdict    ", "title"), rows) if rows else []
-    rows = [("", f"{e.certified:<10} {e.name:<18} {e.spec:<22}", "", e.summary) for e in built]
-    lines += ["", *_lines(("", f"{'method':<10} {'construction':<18} {'of':<22}", "", "builds"), rows)] if rows else []
+    cells = [(*LINKS, "construction", "of", "builds"), *((*e.certified, e.name, e.spec, e.summary) for e in built)]
+    rows = [("", f"{a:<15} {b:<12} {name:<18} {spec:<22}", "", text) for a, b, name, spec, text in cells]
+    lines += ["", *_lines(rows[0], rows[1:])] if built else []
     sys.stdout.write("\n".join(lines or ["nothing matches: `vitrify list` shows all"]).lstrip("\n") + "\n")
 
 
@@ -138,8 +147,9 @@ def _lines(header: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> li
 
 def _described(entry: Construction) -> JsonObject:
     """Return a construction as JSON data."""
-    about = {"construction": entry.name, "spec": entry.spec, "summary": entry.summary, "method": entry.certified}
-    unproved = {} if entry.certified == "proved" else {"unproved": entry.unproved or COVERED}
+    links = dict(zip(("weights", "spec"), entry.certified, strict=True))
+    about = {"construction": entry.name, "spec": entry.spec, "summary": entry.summary, "links": links}
+    unproved = {} if entry.certified[0] in PROVED else {"unproved": entry.unproved or UNPROVED}
     return about | unproved | {"choices": [parameter.to_json() for parameter in entry.parameters]}
 
 
@@ -163,8 +173,9 @@ def show_entries(
     name = " ".join(words)
     entry = next((entry for entry in constructions() if entry.name == name), None)
     if entry is not None:
-        rows = [("builds", entry.summary), ("method", f"{entry.certified}: {MEANING[entry.certified]}")]
-        rows += [("not proved", entry.unproved or COVERED)] if entry.certified != "proved" else []
+        rows = [("builds", entry.summary)]
+        rows += [(link, SCOPES[scope]) for link, scope in zip(LINKS, entry.certified, strict=True)]
+        rows += [("not proved", entry.unproved or UNPROVED)] if entry.certified[0] not in PROVED else []
         rows += [(option(choice.name), f"{choice.help}: {choice.allowed}") for choice in entry.parameters]
         doc = entry.declaration.doc
         show(
@@ -177,12 +188,12 @@ def show_entries(
     claim = find(name)
     parts = {word: claim.section(word) for word in SECTIONS if claim.section(word)}
     claim_id, standing, method = _fields(claim).values()
-    certified = f"{method}: {MEANING[method]}" if method else "it has no exact nets to be certified"
+    certified = f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'about losses')}"
     cells = [
         ("claim", claim.title),
         *((SECTIONS[word], text) for word, text in parts.items()),
         ("standing", standing),
-        ("method", certified),
+        ("method" if method == "trained" else "nets certified", certified),
     ]
     data = {"name": claim.name, **_fields(claim), "title": claim.title}
     data |= {word.lower().replace(" ", "_"): text for word, text in parts.items()}
@@ -195,7 +206,7 @@ def check(
     trained: Annotated[
         bool | None, opt("Check all that train networks, or all others.", "--trained/--untrained")
     ] = None,
-    scale: Annotated[Scale, opt("quick: two CPU cores, a minute each; paper: one GPU, some minutes each.")] = "quick",
+    scale: Annotated[Scale, opt("quick: two CPU cores, a minute per claim; paper: one GPU, some minutes.")] = "quick",
     keep: Annotated[Path | None, opt("Write the evidence of each claim to DIR/NAME.json.", metavar="DIR")] = None,
     resume: Annotated[Path | None, opt("Save trainings here, so that the same command resumes.", metavar="DIR")] = None,
     as_json: AsJson = False,
@@ -245,18 +256,18 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
     yield TextTable(columns, rows, "claims", keys=2)
     for o in outcomes:
         if o.evidence.witness:
-            yield Styled(f"[red]{o.name}[/red]: {dict(o.evidence.witness)}")
+            yield styled("red", o.name, f": {dict(o.evidence.witness)}")
         for path, part in o.evidence.leaves():
             yield from (f"{': '.join([o.name, *path])}: {remark}" for remark in wording.remarks(part))
         yield from (f"{o.name}: {note}" for note in o.evidence.notes if o.evidence.parts)
 
 
 def _verdict(outcome: Outcome) -> str:
-    return f"[{VERDICT_COLORS[outcome.evidence.verdict]}]{outcome.evidence.verdict}[/]"
+    return styled(VERDICT_COLORS[outcome.verdict], outcome.verdict)
 
 
 def _caught(outcome: Outcome) -> str:
-    return "rejected" if outcome.saboteur_rejected else "[red]passed[/red]"
+    return "rejected" if outcome.saboteur_rejected else styled("red", "passed")
 
 
 def evidence(names: Names = None, folder: EvidenceFolder = None, as_json: AsJson = False) -> None:
@@ -308,14 +319,14 @@ def atlas(
     only: Annotated[
         list[str] | None, opt("Only this claim; repeatable.", metavar="NAME", autocompletion=CLAIM_NAMES)
     ] = None,
-    every: Annotated[bool, opt("Also train networks, instead of showing recorded evidence.", "--all")] = False,
+    every: Annotated[bool, opt("Train networks too. Default: recorded evidence of trainings.", "--all")] = False,
     folder: EvidenceFolder = None,
     opens: Open = False,
     as_json: AsJson = False,
 ) -> None:
     """Check the claims and write a site about them; the same command resumes after an interruption.
 
-    The exit code is about the checks that ran, not about recorded evidence.
+    The exit code is about the checks that ran, not about recorded or missing evidence.
     """
     from vitrify.claims import evidence_folder
     from vitrify.report.atlas import build
@@ -324,7 +335,7 @@ def atlas(
         need(module, "report")
     page = (out / "index.html").resolve()
     if not as_json:
-        console(stderr=True).print(f"writing {page}: it can be opened now, and fills in", soft_wrap=True)
+        console(stderr=True).print(f"writing {page}, which can be opened while it fills in", soft_wrap=True)
     with work("checking") as tick:
 
         def progress(done: float, total: float, what: str) -> None:
@@ -340,11 +351,11 @@ def atlas(
         origins, verdicts = (Counter(getattr(row, word) for row in rows) for word in ("origin", "verdict"))
         for row in rows:
             if row.verdict != "holds":
-                verdict = f"[{VERDICT_COLORS.get(row.verdict, 'yellow')}]{row.verdict}[/]"
-                console().print(f"{row.id:<4} {verdict} {row.name} {row.why}", soft_wrap=True)
+                color, rest = VERDICT_COLORS.get(row.verdict, "yellow"), f" {row.name} {row.why}"
+                console().print(f"{row.id:<4} {styled(color, row.verdict, rest)}", soft_wrap=True)
         counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         console().print(f"{counted}; {origins['live']} checked live, {origins['recorded']} recorded")
-        console().print(f"open {page}", soft_wrap=True)
+        console().print(f"open {page}", soft_wrap=True, markup=False)
     raise typer.Exit(0 if all(row.verdict == "holds" or row.origin in ("recorded", "absent") for row in rows) else 1)
 
 

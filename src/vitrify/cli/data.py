@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
-from vitrify.cli.render import Part, TextTable, parameters, progress, show, tell
+from vitrify.cli.render import Part, TextTable, parameters, progress, show, styled, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 
@@ -144,7 +144,7 @@ def _table(records: Sequence[Record]) -> None:
     cells = []
     for record, line in zip(records, lines, strict=True):
         row = [f"{value:.4g}" if isinstance(value, float) else value for value in line]
-        row[state] = f"[{STATE_COLORS.get(record.state, 'yellow')}]{record.state}[/]"
+        row[state] = styled(STATE_COLORS.get(record.state, "yellow"), record.state)
         cells.append((*row, age(now - (record.ended or record.started))))
     messages = (f"{record.id} {record.state}: {record.message}" for record in records if record.message)
     tell(TextTable((*columns, "age"), cells, f"{len(records)} runs"), *messages)

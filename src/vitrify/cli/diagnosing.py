@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vitrify.cli.options import AsJson, EvidenceFolder, arg, opt
-from vitrify.cli.render import Part, TextTable, console, json_line, tell
+from vitrify.cli.render import Part, TextTable, console, json_line, styled, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.optional import need
@@ -112,7 +112,7 @@ def _diagnosis(diagnosis: JsonObject) -> Iterator[Part]:
         others = [cell["references"].get(one["name"]) for one in beside]
         numbers = [None if one is None else f"{one:.2f}" for one in (cell["optimum"], cell["chance"], *others)]
         prediction, verdict = _said(cell, kind)
-        colored = f"[{COLORS[verdict]}]{verdict}[/]" if verdict in COLORS else verdict
+        colored = styled(COLORS[verdict], verdict) if verdict in COLORS else verdict
         rows.append((cell["task"], cell["test"], score, *numbers, prediction, colored))
     columns = ("task", "test", "score", "optimum", "chance", *labels, "atlas", "verdict" if kind else "agrees with")
     yield TextTable(

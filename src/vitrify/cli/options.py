@@ -88,7 +88,7 @@ P = TypeVar("P", bound="Parameter | None")
 
 def _unconverted(parameter: P) -> P:
     """Skip the conversion of a value that is not given: it takes the import of pydantic, half the time of a list."""
-    if parameter is not None and not parameter.required:
+    if parameter is not None and not parameter.required and "process_value" not in vars(parameter):
         convert = parameter.process_value
         parameter.process_value = lambda ctx, value: None if value is None else convert(ctx, value)  # type: ignore[method-assign]
     return parameter

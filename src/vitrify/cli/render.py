@@ -15,30 +15,39 @@ from vitrify.encoding import encoded
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.text import Text
 
     from vitrify.net.architecture import Architecture
     from vitrify.net.weights import Weights
 
 VERDICT_COLORS = {"holds": "green", "fails": "red", "undecided": "yellow"}
-MAX_WIDTH = 10_000  # columns of a table that is measured
-MAX_SYMBOLS = 12  # of an answer that are printed
+MAX_WIDTH = 10_000  # characters of a line, while the columns of a table are measured
+MAX_SYMBOLS = 12  # tokens, or candidates for the next one, that `vitrify run` prints of an answer
+CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 class Styled(str):
-    """A text in which `[bold]…[/]` is markup; in other texts brackets are brackets."""
+    """A text or cell in which `[bold]…[/]` is markup; in all others brackets are brackets."""
 
 
-def bold(text: str) -> Styled:
-    """Return a text in bold letters, whatever brackets it has."""
-    return Styled(f"[bold]{text.replace('[', chr(92) + '[')}[/]")
+def styled(style: str, text: str, after: str = "") -> Styled:
+    """Return a text in a style such as "bold red", then a plain text; brackets in both are printed."""
+    from rich.markup import escape
+
+    return Styled(f"[{style}]{escape(text)}[/]{escape(after)}")
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters written out, so that no name in a file can command a terminal."""
+    return text.translate(CONTROLS)
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table: columns by name (none has a header if all are empty), rows of cells, a title.
+    """A table: names of columns (if all are empty, no header is printed), rows of cells, a title.
 
-    Where the terminal is too narrow for the longest word of each column, every row becomes a paragraph: the cells of
-    the first `keys` columns, then the others with the names of their columns.
+    Where the terminal is too narrow for the longest word of each column, every row of a table with a header becomes a
+    paragraph: the cells of the first `keys` columns, then the others with the names of their columns.
     """
 
     columns: Sequence[str]
@@ -52,7 +61,7 @@ Part: TypeAlias = str | TextTable | None
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console as wide as the terminal; where there is none, of `COLUMNS` or 140 columns."""
+    """Return a console as wide as the terminal; where there is none, of `COLUMNS` or 140 characters."""
     from rich.console import Console
 
     made = Console(stderr=stderr, highlight=False, soft_wrap=False)
@@ -81,39 +90,53 @@ def tell(*parts: Part) -> None:
             for each in _laid_out(part, out):
                 out.print(each)
         elif part is not None:
-            out.print(part, markup=isinstance(part, Styled))
+            out.print(_text(part))
 
 
 def _laid_out(table: TextTable, out: Console) -> Iterator[RenderableType]:
     """Return a table, or its title and a paragraph for every row where the table does not fit."""
     from rich.padding import Padding
     from rich.table import Table
+    from rich.text import Text
 
-    rows = [list(map(cell, row)) for row in table.rows]
+    rows = [list(map(_text, row)) for row in table.rows]
     widths = _widths(table, rows, out)
     if widths is not None:
-        grid = Table(title=table.title, title_justify="left", show_header=any(table.columns))
+        title = Text(printable(table.title), "table.title") if table.title else None
+        grid = Table(title=title, title_justify="left", show_header=any(table.columns))
         for name, width in zip(table.columns, widths, strict=True):
-            grid.add_column(name, overflow="fold", width=width)
+            grid.add_column(Text(name), overflow="fold", width=width)
         for row in rows:
             grid.add_row(*row)
         yield grid
         return
-    yield from [f"[italic]{table.title}[/]"] if table.title else []
+    yield from [Text(printable(table.title), "italic")] if table.title else []
     for row in rows:
-        yield "  ".join(f"[bold]{key}[/]" for key in row[: table.keys])
+        yield Text("  ").join(Text.assemble(key, style="bold") for key in row[: table.keys])
         named = zip(table.columns[table.keys :], row[table.keys :], strict=True)
-        yield Padding("; ".join(f"{name}: {text}".lstrip(": ") for name, text in named if text), (0, 0, 0, 2))
+        pairs = (Text.assemble(name and f"{name}: ", text) for name, text in named if text)
+        yield Padding(Text("; ").join(pairs), (0, 0, 0, 2))
 
 
-def _widths(table: TextTable, rows: Sequence[Sequence[str]], out: Console) -> list[int] | None:
-    """Return widths of columns that break no word, with equal shares of the spare width; None where it is negative."""
+def _text(value: object) -> Text:
+    """Return the value of a cell as it is printed; only in a `Styled` one is there markup."""
+    from rich.text import Text
+
+    text = cell(value)
+    return Text.from_markup(printable(text)) if isinstance(text, Styled) else Text(printable(text))
+
+
+def _widths(table: TextTable, rows: Sequence[Sequence[Text]], out: Console) -> list[int] | None:
+    """Return widths of columns that break no word, with shares of the spare width where they are needed.
+
+    If words must be broken: None for a table with a header, narrower columns for one without.
+    """
     from rich.measure import Measurement
     from rich.text import Text
 
     low, high = [], []
-    for number, cells in enumerate(zip(table.columns, *rows, strict=True)):
-        sizes = [Measurement.get(out, out.options.update(width=MAX_WIDTH), Text.from_markup(text)) for text in cells]
+    for number, cells in enumerate(zip(map(Text, table.columns), *rows, strict=True)):
+        sizes = [Measurement.get(out, out.options.update(width=MAX_WIDTH), text) for text in cells]
         high.append(max(size.maximum for size in sizes))
         low.append(high[-1] if number < table.unbroken else max(size.minimum for size in sizes))
     spare = out.width - 3 * len(low) - 1 - sum(low)  # 3: a border and two blanks
@@ -126,15 +149,15 @@ def _widths(table: TextTable, rows: Sequence[Sequence[str]], out: Console) -> li
 
 
 def reflowed(text: str) -> str:
-    """Return a docstring with one line for each paragraph, list item and table row."""
+    """Return a docstring with one line for each paragraph, list item (with a dash) and table row."""
     return re.sub(r"(?<=[^\n])\n *(?=[^\s|-])", " ", text)
 
 
 def cell(value: object) -> str:
-    """Return a value as it stands in a table: numbers with six significant digits, nothing as a dash."""
+    """Return a value as it stands in a table: floats with six significant digits, None as a dash."""
     if value is None:
         return "–"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else value if isinstance(value, str) else str(value)
 
 
 @contextmanager
@@ -170,7 +193,7 @@ def work(title: str) -> Iterator[Callable[[float, float, str], None]]:
 
 
 def parameters(kinds: Mapping[str, Callable[..., object]], as_json: bool) -> None:
-    """Print the parameters of classes or functions, by title: what each may be, its default, its meaning."""
+    """Print one table for each titled class or function: its parameters with types, defaults and meanings."""
     from vitrify.parameters import described, plain
 
     tables = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from vitrify.cli.options import AsJson, Folder, arg, opt
-from vitrify.cli.render import MAX_SYMBOLS, Part, Styled, TextTable, json_line, progress, show, tell
+from vitrify.cli.render import MAX_SYMBOLS, Part, TextTable, json_line, printable, progress, show, styled, tell
 from vitrify.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run(
         json_line(answer.to_json() | ({"trace": activations} if activations else {}))
         return
     if activations:
-        sys.stdout.write(f"{activations}\n\n")
+        sys.stdout.write(f"{printable(activations)}\n\n")
     tell(*_answer(answer))
 
 
@@ -88,8 +88,8 @@ def _answer(answer: Answer) -> Iterator[Part]:
             yield f"after {prefix}: {' '.join(legal[:MAX_SYMBOLS]) or 'nothing'}{more}"
     elif isinstance(answer, answers.StatesAnswer):
         pairs = zip(["", *answer.tokens], answer.states, strict=True)
-        yield Styled(" ".join(f"—{token}→ {state}" if token else state for token, state in pairs))
-        yield Styled("[green]accepted[/green]" if answer.accept else "[red]rejected[/red]")
+        yield " ".join(f"—{token}→ {state}" if token else state for token, state in pairs)
+        yield styled("green", "accepted") if answer.accept else styled("red", "rejected")
     elif isinstance(answer, answers.GenerationAnswer):
         yield " ".join(answer.symbols)
         steps = "1 step" if len(answer.symbols) == 1 else f"{len(answer.symbols)} steps"

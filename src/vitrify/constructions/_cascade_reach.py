@@ -1,7 +1,9 @@
-r"""Reachable combinations of letters, remainders and resets in the counters of a level, and how high they count.
+r"""Inputs that the lookup tables of one level of a cascade can meet, and the largest values of its counters.
 
-A *node* is a chain of the cascade, the exponents $E$ that the level's counters have added up, and the tile to which
-the last reset was moved back. Words walk from node to node; only what is reachable is built.
+A level acts on its tiles (by index; the current one is its *coordinate*) by permutations and resets. Its group has
+abelian factors with generators $x$; counters hold the product of all permutations so far as exponents $E$ of these
+generators, modulo their orders. A reset to tile $r$ is stored as the tile that this product maps to $r$. A *node* is a
+triple: state of the whole cascade (chain), exponents, stored tile. Only what words reach from the first node is built.
 """
 
 from __future__ import annotations
@@ -25,22 +27,22 @@ MAX_NODES = 1 << 16
 
 @dataclass(eq=False)
 class Reach:
-    """The reachable combinations of a level's counters.
+    """The reachable inputs of a level's tables.
 
-    - `letters`: by factor, pairs of a letter and the exponents before it.
-    - `looked_at`: pairs of the tile since the last reset and all exponents.
-    - `resets`: from the coordinate that is reset to, with all exponents, to the tile that it is moved back to.
-    - `highest`: by factor, the largest count of each of its parts.
+    - `letters`: for each factor, pairs (permutation other than the identity, exponents of this factor before it).
+    - `resets`: the stored tile by (tile that is reset to, exponents of all factors).
+    - `outputs`: pairs (stored tile, exponents of all factors) at which the next level needs this coordinate.
+    - `highest`: for each factor, the largest sum of each exponent before it is reduced modulo its order.
     """
 
     letters: tuple[dict[tuple[Permutation, tuple[int, ...]], None], ...]
     resets: dict[tuple[int, Exponents], int] = field(default_factory=dict)
-    looked_at: dict[tuple[int, Exponents], None] = field(default_factory=dict)
+    outputs: dict[tuple[int, Exponents], None] = field(default_factory=dict)
     highest: tuple[tuple[int, ...], ...] = ()
 
 
 def reach(plan: Cascade, level: CascadeLevel, max_length: int) -> Reach:
-    """Return a superset of what words of at most `max_length` letters reach."""
+    """Return a superset of what words of at most `max_length` letters reach; counters add all letters but the last."""
     factors = level.group.factors
     reached = Reach(letters=tuple({} for _ in factors))
     start: Node = (0, tuple((0,) * len(factor.orders) for factor in factors), level.start)
@@ -57,7 +59,7 @@ def reach(plan: Cascade, level: CascadeLevel, max_length: int) -> Reach:
         if len(queue) > MAX_NODES:
             raise BuildRefused(
                 f"the counters of a level with the group {level.group.name} meet more than {MAX_NODES} combinations "
-                "of remainders and coordinates: its tables would explode; use --construction log-depth"
+                "of states, remainders and coordinates: its tables would explode; use --construction log-depth"
             )
     highest = iter(_highest(np.array(arrows), len(queue), max_length - 1))
     reached.highest = tuple(tuple(next(highest) for _ in factor.orders) for factor in factors)
@@ -67,20 +69,20 @@ def reach(plan: Cascade, level: CascadeLevel, max_length: int) -> Reach:
 def _read(
     level: CascadeLevel, node: Node, letter: int, reached: Reach
 ) -> tuple[Exponents, int | None, list[tuple[int, ...]]]:
-    """Return exponents and tile after a letter, and what it adds to the exponents; record what is reached."""
+    """Return exponents and stored tile after a letter, and what it adds to the exponents; record what is reached."""
     chain, exponents, since = node
     context = level.contexts[chain][letter]
     move, to = (Move(), None) if context is None else (level.moves[context], level.next_contexts[context])
     product = product_of(level.group.factors, exponents, level.group.identity)
     if isinstance(to, dict) and since is not None and product[since] in to:
-        reached.looked_at[since, exponents] = None
+        reached.outputs[since, exponents] = None
     if move.reset is not None:
         since = reached.resets[move.reset, exponents] = inverse(product)[move.reset]
     permutation = level.group.identity if move.permutation is None else move.permutation
     weights = []
-    for index, added, letters in series(level.group.factors, permutation, exponents):
-        if letters != level.group.identity:
-            reached.letters[index][letters, exponents[index]] = None
+    for index, added, remaining in series(level.group.factors, permutation, exponents):
+        if remaining != level.group.identity:
+            reached.letters[index][remaining, exponents[index]] = None
         weights.append(added)
     return tuple(_added(*three) for three in zip(level.group.factors, exponents, weights, strict=True)), since, weights
 
@@ -88,14 +90,14 @@ def _read(
 def series(
     factors: tuple[Factor, ...], letter: Permutation, exponents: Exponents
 ) -> Iterator[tuple[int, tuple[int, ...], Permutation]]:
-    """Yield, for each factor, its index, what a letter adds to its exponents, and the letter in this factor's group."""
+    """Yield for each factor its index, what its permutation adds to its exponents, and that permutation."""
     for index, (factor, before) in enumerate(zip(factors, exponents, strict=True)):
         yield index, factor.exponents[letter], letter
         letter = seen_below(factor, letter, before)
 
 
 def seen_below(factor: Factor, letter: Permutation, before: tuple[int, ...]) -> Permutation:
-    r"""Return the next factor's letter, $x^{E}\, b\, x^{-(E + e(b))}$."""
+    r"""Return what the next factor is given for the letter $b$: $x^{E}\, b\, x^{-(E + e(b))}$, $e(b)$ its exponents."""
     after = factor.element(_added(factor, before, factor.exponents[letter]))
     return then(then(factor.element(before), letter), inverse(after))
 
@@ -112,16 +114,16 @@ def _added(factor: Factor, before: tuple[int, ...], more: tuple[int, ...]) -> tu
     return tuple((e + m) % n for e, m, n in zip(before, more, factor.orders, strict=True))
 
 
-def _highest(arrows: np.ndarray, nodes: int, letters: int) -> list[int]:
-    """Return the largest sum of each weight along a path of `letters` arrows from node 0."""
+def _highest(arrows: np.ndarray, nodes: int, length: int) -> list[int]:
+    """Return the largest sum of each weight along a path of `length` arrows from node 0."""
     highest = []
     for weight in arrows.T[2:]:
         best = np.full(nodes, -1)
         best[0] = 0
-        for _ in range(letters):
+        for _ in range(length):
             after = np.full(nodes, -1)
-            reached = best[arrows[:, 0]]
-            np.maximum.at(after, arrows[:, 1], np.where(reached < 0, -1, reached + weight))
+            before = best[arrows[:, 0]]
+            np.maximum.at(after, arrows[:, 1], np.where(before < 0, -1, before + weight))
             best = after
         highest.append(int(best.max()))
     return highest

@@ -1,4 +1,4 @@
-"""Parses of a grammar by tree shape, as conditions on earlier positions, and their bit programs.
+"""Parses of a grammar, grouped by tree shape, as bit programs: conditions on bits at earlier positions.
 
 A tree shape has a fixed width in words, so its children end at fixed distances before its own end. Once the number of
 its words that have been read is known, so are the child that holds the next word and how much of that child was read.
@@ -27,7 +27,7 @@ SOURCE = "in the spirit of Nandakumar et al. 2026, arXiv 2606.17522"
 
 
 class Dotted(NamedTuple):
-    """A node: its level, its shape, and the number of its words that have been read."""
+    """A partly read node: its level, its shape, and the number of its words that have been read."""
 
     level: int
     shape: int
@@ -35,7 +35,7 @@ class Dotted(NamedTuple):
 
 
 class ParsePart(NamedTuple):
-    """A symbol of a level that is complete, in a shape, `back` positions back."""
+    """A complete phrase: its level, shape and symbol; its last word is `back` positions back."""
 
     level: int
     shape: int
@@ -80,7 +80,7 @@ class Parses:
         return self.shapes.levels.symbols[level][symbol]
 
     def roots(self) -> Iterator[Dotted]:
-        """Yield the root nodes of all sentences, with every number of words read; the start symbol has index 0."""
+        """Yield the root nodes of all sentences, with every number of words read."""
         top = self.depth
         return (Dotted(top, k, p) for k in self.shapes.of_start for p in range(self.shapes.widths[top][k]))
 
@@ -142,7 +142,7 @@ def words_read(read: int) -> Literal:
 
 
 def answer(parses: Parses, word: int) -> Bit:
-    """Return the bit that is 1 where a word may come next."""
+    """Return the bit of a word that may come next; its value is the number of ways, 0 if it may not."""
     return Bit(ANSWERS, word, parses.name(0, word))
 
 
@@ -158,21 +158,20 @@ def recognized(program: BitProgram, parses: Parses, part: ParsePart) -> Literal:
     return bit, back
 
 
-NextWords = dict[
-    int, Literal | int
-]  # by word: the bit that is 1 where it can come next, or the number of ways in which it always can
+# By word that can come next: the literal that counts the ways, or their number if it does not depend on the input.
+NextWords = dict[int, Literal | int]
 
 
 def one_pass_program(parses: Parses) -> BitProgram:
-    r"""Return the bottom-up program of $F_{h,k,p}[A, w]$ (see `grammar_one_pass.py`).
+    r"""Return the bottom-up program of $F_{h,k,p}[A, w]$: $w$ can come next in an $A$ of level $h$ and shape $k$.
 
-    As disjunctions, its rows give the words that can come next; as sums of products, in how many ways. $F$ of a node of
-    which nothing has been read is a constant.
+    $p$ words of the $A$ have been read; for $p = 0$, $F$ is a constant. As disjunctions, the rows give the words that
+    can come next; as sums of products, in how many ways (see `grammar_one_pass.py`).
     """
     program = BitProgram(parses.longest)
     known: dict[tuple[Dotted, int], NextWords] = {}
     for dot in parses.roots():
-        for step in parses.steps(dot, 0):
+        for step in parses.steps(dot, 0):  # 0 is the start symbol
             elders = [recognized(program, parses, part) for part in step.elders]
             for word, literal in _next(program, parses, known, step.child, step.symbol).items():
                 literals, ways = ([], literal) if isinstance(literal, int) else ([literal], 1)
@@ -215,7 +214,7 @@ def next_words_net(
     attention: AttentionKind,
     max_length: int | None,
 ) -> Network:
-    """Return the net of a program whose answers are the words that may come next."""
+    """Return the net of a program whose answers are the words that may come next; `way` describes the construction."""
     net = parses.builder(grammar, name, attention, max_length)
     counts = build(net, program, inputs(net, MultiHot(parses.words), parses.longest), ANSWERS)
     symbols, matrix = spread(grammar, program)

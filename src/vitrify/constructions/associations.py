@@ -59,7 +59,7 @@ def mlp_sizes(spec: Associations, *, dimension: int | None, units: int | None) -
     return DeclaredSizes({"layers": 1, "heads": 0, "units": m, "d_model": 2 * d})
 
 
-@construction("mlp-memory", "units in random directions, read out", mlp_sizes, certified="proved")
+@construction("mlp-memory", "units in random directions, read out", mlp_sizes, certified=("to T", "to T"))
 def mlp_memory(
     spec: Associations, *, dimension: Dimension | None = None, units: Units | None = None, seed: Seed = 0
 ) -> Network:
@@ -123,11 +123,22 @@ def _network(
 
 
 @construction(
-    "fitted", "a matrix fitted until every answer leads", fitted_sizes, default=True, certified="proved", rule="fitted"
+    "fitted",
+    "a matrix fitted until every answer leads",
+    fitted_sizes,
+    default=True,
+    certified=("to T", "to T"),
+    rule="fitted",
 )
-@construction("hebbian", "a matrix, the sum of all associations", linear_sizes, certified="proved", rule="hebbian")
 @construction(
-    "least-squares", "a matrix with the least squared error", linear_sizes, certified="proved", rule="least squares"
+    "hebbian", "a matrix, the sum of all associations", linear_sizes, certified=("to T", "to T"), rule="hebbian"
+)
+@construction(
+    "least-squares",
+    "a matrix with the least squared error",
+    linear_sizes,
+    certified=("to T", "to T"),
+    rule="least squares",
 )
 def linear_memory(spec: Associations, *, dimension: Dimension | None = None, seed: Seed = 0, rule: Rule) -> Network:
     """Return a transformer whose one head maps the code of a word to that of its answer."""

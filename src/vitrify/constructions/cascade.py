@@ -66,7 +66,9 @@ def sizes(automaton: Automaton, *, max_length: int) -> DeclaredSizes:
     return DeclaredSizes({"heads": heads, "attention_layers": heads}, at_most=bounds)
 
 
-@construction("cascade", "solvable automata in constant depth, by counters and resets", sizes, certified="proved")
+@construction(
+    "cascade", "solvable automata in constant depth, by counters and resets", sizes, certified=("to T", "to T")
+)
 def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_length: MaxLength = 128) -> Network:
     """Return a transformer of constant depth whose output after every letter is the automaton's state."""
     plan = decomposed(automaton)
@@ -189,13 +191,13 @@ class _Level:
             return self._since_reset(self.context, flags, codes, self._codes([level.start]), self.kind, name), soft
         reached = reach(self.plan, level, self.net.max_length)
         remainders = self._remainders(reached)
-        made, patterns = Space(name, self.kind), [tuple(chain(*e)) for _, e in reached.looked_at]
+        made, patterns = Space(name, self.kind), [tuple(chain(*e)) for _, e in reached.outputs]
         factors, identity = level.group.factors, level.group.identity
-        codes = self._codes([product_of(factors, e, identity)[since] for since, e in reached.looked_at])
+        codes = self._codes([product_of(factors, e, identity)[since] for since, e in reached.outputs])
         if not level.resets:
             return table(self.net, remainders, np.array(patterns), made, codes), False
         since = self._moved_back(reached, remainders)
-        patterns = [(tile, *pattern) for (tile, _), pattern in zip(reached.looked_at, patterns, strict=True)]
+        patterns = [(tile, *pattern) for (tile, _), pattern in zip(reached.outputs, patterns, strict=True)]
         return table(self.net, [since, *remainders], np.array(patterns), made, codes, snap=soft), False
 
     def _moved_back(self, reached: Reach, remainders: Sequence[Space]) -> Space:

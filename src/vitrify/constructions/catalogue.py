@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["BuildRefused"]  # a file of a construction imports it from here, too
 
 PACKAGE = "vitrify.constructions"
-Method = Literal["proved", "exhaustive", "sampled"]
+Scope = Literal["every length", "to T", "exhaustive", "sampled"]
+Scopes: TypeAlias = tuple[Scope, Scope]
 Size: TypeAlias = int | tuple[int, ...]
 P = ParamSpec("P")
 N = TypeVar("N", bound="Network | Weights[Architecture]")
@@ -99,16 +100,18 @@ def construction(
     sizes: Callable[..., DeclaredSizes],
     *,
     default: bool = False,
-    certified: Method = "exhaustive",
+    certified: Scopes = ("exhaustive", "exhaustive"),
     unproved: str = "",
     **fixed: object,
 ) -> Callable[[Callable[P, N]], Callable[P, N]]:
     """Register a function as a construction; all arguments but `sizes` are literals, which the catalogue parses.
 
-    `certified` is the weakest method by which its nets are certified under soft attention: margins proved for all
-    words, all short inputs tried, or samples only. `unproved` is the reason that a failing proof of margins gives.
-    `sizes` takes the spec, and by keyword the options that its formulas need. Contract tests check all three. Any other
-    keyword fixes a parameter of the function, which is then no option: one function may be several constructions.
+    `certified` says for which words the two links of a certificate hold, at least, of all its nets under soft attention
+    (`certification.evidence.Link`): the stored weights compute their ideal; the ideal computes the spec. They are
+    proved for `every length` or up to the maximum length (`to T`), or tested on all short words (`exhaustive`) or on
+    samples (`sampled`). `unproved` is the reason that a failing proof of margins gives. `sizes` takes the spec, and by
+    keyword the options that its formulas need. Contract tests check all three. Any other keyword fixes a parameter of
+    the function, which is then no option: one function may be several constructions.
     """
     del summary, default, certified, unproved, fixed
 
@@ -159,7 +162,7 @@ class Construction:
     spec: str
     summary: str
     default: bool = False
-    certified: Method = "exhaustive"
+    certified: Scopes = ("exhaustive", "exhaustive")
     unproved: str = ""
     fixed: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False, kw_only=True)
     declaration: Declaration = field(repr=False, kw_only=True)

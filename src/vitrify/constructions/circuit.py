@@ -37,7 +37,11 @@ def sizes(circuit: Circuit) -> DeclaredSizes:
 
 
 @construction(
-    "circuit", "the value of one gate at each step, in one attention layer", sizes, default=True, certified="proved"
+    "circuit",
+    "the value of one gate at each step, in one attention layer",
+    sizes,
+    default=True,
+    certified=("to T", "to T"),
 )
 def circuit_by_steps(circuit: Circuit, *, attention: Attention = "softmax") -> Network:
     """Return a transformer of one layer whose chain of thought is the values of a circuit's gates."""

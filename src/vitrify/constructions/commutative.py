@@ -79,7 +79,9 @@ def sizes(automaton: Automaton, *, max_length: int) -> DeclaredSizes:
     return DeclaredSizes({"heads": 1}, at_most=bounds)
 
 
-@construction("commutative", "automata whose letters commute, in one attention layer", sizes, certified="proved")
+@construction(
+    "commutative", "automata whose letters commute, in one attention layer", sizes, certified=("to T", "to T")
+)
 def commutative(automaton: Automaton, *, attention: Attention = "softmax", max_length: MaxLength = 128) -> Network:
     """Return a transformer with one attention head whose output after every letter is the automaton's state."""
     machine = automaton.reachable()

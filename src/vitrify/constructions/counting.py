@@ -54,7 +54,11 @@ def sizes(spec: Crasp, *, mode: Mode) -> DeclaredSizes:
 
 
 @construction(
-    "counting", "counting programs, an attention layer per nested count", sizes, default=True, certified="proved"
+    "counting",
+    "counting programs, an attention layer per nested count",
+    sizes,
+    default=True,
+    certified=("to T", "to T"),
 )
 def counting(
     spec: Crasp, *, attention: Attention = "softmax", max_length: MaxLength | None = None, mode: Mode = "bounded"

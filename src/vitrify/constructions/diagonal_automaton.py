@@ -39,7 +39,12 @@ def sizes(automaton: Automaton) -> DeclaredSizes:
     return DeclaredSizes({"layers": 1, "heads": 0, "units": 0}, at_most={"d_model": max(1, states - 1)})
 
 
-@construction("diagonal", "bits that letters keep, flip or set, in a diagonal linear recurrence", sizes)
+@construction(
+    "diagonal",
+    "bits that letters keep, flip or set, in a diagonal linear recurrence",
+    sizes,
+    certified=("every length", "every length"),
+)
 def diagonal(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recurrent]:
     """Return a diagonal recurrence of bits, each of which every letter keeps, flips or sets."""
     machine = automaton.reachable()

@@ -43,7 +43,10 @@ def sizes(language: Dyck) -> DeclaredSizes:
 
 
 @construction(
-    "dyck-recognizer", "whether a word of brackets is well nested, a layer per depth", sizes, certified="proved"
+    "dyck-recognizer",
+    "whether a word of brackets is well nested, a layer per depth",
+    sizes,
+    certified=("to T", "exhaustive"),
 )
 def dyck_recognizer(
     language: Dyck, *, attention: Attention = "softmax", max_length: MaxLength | None = None

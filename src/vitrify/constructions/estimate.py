@@ -7,11 +7,11 @@ where there is no such place, and brings the same share for all. The layers befo
 - `estimate-heads`: $k$ heads, each of which copies the symbol so many places back (in the spirit of Nichani et al.
   2024, arXiv 2402.14735);
 - `estimate-digits`: one head, a window of $k+1$ places with the weights $3^{-i}$; every coordinate of the mixture is a
-  number with digits 0 and 1, and units read them. No weight knows the length (in the spirit of Ekbote et al. 2025,
-  arXiv 2508.07208, but with symbols instead of a norm: the gap is 1/2 for any $k$);
+  number with digits 0 and 1, and units read them. Only $\beta$ depends on the length (in the spirit of Ekbote et al.
+  2025, arXiv 2508.07208, but with symbols instead of a norm: the gap is 1/2 for any $k$);
 - `estimate-norm`: one head with the weights $2^i$, a second layer that takes its result from one place back, and norms
-  that make unit vectors of both; equal contexts have the cosine 1. The weights know no length, and the gap falls with
-  $4^{-k}$ (in the spirit of Rajaraman et al. 2024, arXiv 2407.17686).
+  that make unit vectors of both; equal contexts have the cosine 1. Only $\beta$ depends on the length; the gap falls
+  with $4^{-k}$ (in the spirit of Rajaraman et al. 2024, arXiv 2407.17686).
 
 With $S$ symbols and the $2B - 1$ dimensions of a position code:
 
@@ -73,7 +73,7 @@ def norm_sizes(task: Estimate) -> DeclaredSizes:
     "one head for each of the last k symbols, and one that compares",
     heads_sizes,
     default=True,
-    certified="proved",
+    certified=("to T", "every length"),
 )
 def estimate_heads(task: Estimate, *, attention: Attention = "softmax") -> Network:
     """Return the estimator with one head for each of the last symbols."""

@@ -61,7 +61,9 @@ def bounds(shapes: Shapes, conjunctions: int, layers: int) -> DeclaredSizes:
     )
 
 
-@construction("shapes", "bounded-depth grammars, one state per shape of a tree", sizes, certified="proved")
+@construction(
+    "shapes", "bounded-depth grammars, one state per shape of a tree", sizes, certified=("to T", "exhaustive")
+)
 def grammar_shapes(
     grammar: Grammar,
     limit: int = _parses.MAX_SHAPES,
@@ -139,7 +141,11 @@ def sizes_of_either(grammar: Grammar, *, max_length: int | None, positions: Code
 
 
 @construction(
-    "auto", "shapes, or spans where there are too many shapes", sizes_of_either, default=True, certified="proved"
+    "auto",
+    "shapes, or spans where there are too many shapes",
+    sizes_of_either,
+    default=True,
+    certified=("to T", "exhaustive"),
 )
 def shapes_or_spans(
     grammar: Grammar,

@@ -81,7 +81,9 @@ def distances(shapes: Shapes) -> set[tuple[int, int, int]]:
     return {(level, shape, back) for level, shape, back in fetched if back}
 
 
-@construction("unambiguous", "unambiguous grammars in as many blocks as they are deep", sizes, certified="proved")
+@construction(
+    "unambiguous", "unambiguous grammars in as many blocks as they are deep", sizes, certified=("to T", "exhaustive")
+)
 def unambiguous(
     grammar: Grammar,
     code: Code = "axes",
@@ -129,8 +131,8 @@ def _program(parses: Parses, code: Code) -> BitProgram:
     twice = parses.shapes.ambiguous()
     if twice:
         raise BuildRefused(
-            f"the grammar must derive no words twice from one symbol in one shape of tree, but {twice.symbol} derives "
-            f"{' '.join(twice.words)!r} in two ways: use --construction one-pass or shapes"
+            f"no symbol may derive the same words in two ways in one shape of tree, but {twice.symbol} derives "
+            f"{' '.join(twice.words)!r} so: use --construction one-pass or shapes"
         )
     program = one_pass_program(parses)
     program.rows = {bit: program.rows[bit] for bit in sorted(program.rows)}
@@ -189,7 +191,9 @@ def _written(code: Code, max_counts: dict[Bit, int]) -> Callable[[Wiring, BitGro
     return write
 
 
-@construction("plane", "the same, each grammatical state in two dimensions", plane_sizes, certified="proved")
+@construction(
+    "plane", "the same, each grammatical state in two dimensions", plane_sizes, certified=("to T", "exhaustive")
+)
 def plane(grammar: Grammar, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
     """Return the network of an unambiguous grammar whose grammatical states are points of circles."""
     return unambiguous(grammar, code="circle", attention=attention, max_length=max_length)

@@ -1,10 +1,11 @@
-r"""A corridor with walls runs on two attention layers, however long the corridor is.
+r"""The cell in a corridor with walls is computed by two attention layers, however long the corridor is.
 
-In the spirit of Liu et al. (2023, arXiv 2210.10749), theorem 3, by a rule of our own. Let $s_t$ be the sum of the
-moves, as if there were no walls, and $\tau(k)$ the last time up to $t$ at which the sum was $s_t + k$. Walking back
-from $t$, the sums fill a growing interval; when it spans all $S$ cells, its ends are the walls. So the cell is
-$\arg\max_a \min(\tau(-a), \tau(S-1-a))$: the $a$ whose two walls were both touched most recently. Before the word we
-imagine $S - 1$ moves to the first wall, then $q_0$ moves back.
+In the spirit of Liu et al. (2023, arXiv 2210.10749), theorem 3, by a rule of our own. The corridor has $S$ cells, words
+have at most $T$ letters. Let $s_t$ be the sum of the moves, as if there were no walls, and $\tau(k)$ the last time up
+to $t$ at which the sum was $s_t + k$. Going back from $t$, the sums fill a growing interval. When it has $S$ values,
+they are the $S$ cells, and its ends are the walls. So the cell is $\arg\max_a \min(\tau(-a), \tau(S-1-a))$: the $a$ for
+which both ends were reached most recently. Before the word we imagine $S - 1$ moves from the last cell
+to cell 0, then $q_0$ moves to the initial cell $q_0$.
 
 - Layer 1 counts $s_t$; an MLP writes the codes of $s_t + k$ and the imagined times, which are functions of $s_t$.
 - Layer 2 has one head for each $k = \pm 1 \dots \pm(S-1)$, which finds the last position of code $s_t + k$. An MLP
@@ -13,7 +14,7 @@ imagine $S - 1$ moves to the first wall, then $q_0$ moves back.
 | | formula |
 | --- | --- |
 | layers, heads | 2; $1 + (2S - 2)$ |
-| units | $4T$ where letters move both ways, $2T$ where they move one way; then $2S$ |
+| units | layer 1: $4T$ if letters move both ways, $2T$ if one way; layer 2: $2S$ |
 | width | $(2S-1)B + 5S + 1$, one less under hard attention; $B$ bits for all sums |
 """
 
@@ -33,7 +34,7 @@ from vitrify.spec.automata.families import corridor
 
 
 def sizes(automaton: Automaton, *, max_length: int, attention: AttentionKind) -> DeclaredSizes:
-    """Return all sizes: T sums in each direction that letters move in, S cells."""
+    """Return all sizes: `sums` is $T$ for each direction in which some letter moves."""
     cells, moves = _corridor(automaton.reachable())
     size, sums = len(cells), max_length * (max(0, *moves) - min(0, *moves))
     bits = max(2, (sums + 2 * size - 2).bit_length())
@@ -92,13 +93,13 @@ def _corridor(machine: Automaton) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if cells_and_moves is None:
         raise BuildRefused(
             "a gridworld is a corridor of two cells or more in which every letter moves one cell up or down and stops "
-            "at the wall, or stays; this automaton is none: build it with --construction cascade or log-depth"
+            "at the wall, or stays; this automaton is not one: build it with --construction cascade or log-depth"
         )
     return cells_and_moves
 
 
 def imagined_time(total: int, size: int, start: int) -> int:
-    """Return the last time, up to 0, at which a sum was reached if both walls had been touched before the word."""
+    """Return the last time, up to 0, at which the imagined word before the word has a sum."""
     if -start <= total <= 0:
         return total
     if 0 < total < size - start:

@@ -45,7 +45,12 @@ def sizes(machine: TuringMachine, *, max_length: int | None) -> DeclaredSizes:
     return DeclaredSizes({**two.exact, "heads_per_layer": (0, 1), "heads": 1, "attention_layers": 1})
 
 
-@construction("turing-hybrid", "the next step of the machine, by a recurrence and one attention layer", sizes)
+@construction(
+    "turing-hybrid",
+    "the next step of the machine, by a recurrence and one attention layer",
+    sizes,
+    certified=("to T", "to T"),
+)
 def hybrid_turing(
     machine: TuringMachine, *, attention: Attention = "softmax", max_length: MaxLength | None = None
 ) -> Network:

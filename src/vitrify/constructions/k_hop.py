@@ -45,7 +45,9 @@ def sizes(task: KHop) -> DeclaredSizes:
     return DeclaredSizes({"layers": layers, "heads": layers, "d_model": 10 if digits else 8, "units": units})
 
 
-@construction("k-hop", "the symbol after k hops, in about log k layers", sizes, default=True, certified="proved")
+@construction(
+    "k-hop", "the symbol after k hops, in about log k layers", sizes, default=True, certified=("to T", "to T")
+)
 def k_hop(task: KHop, *, attention: Attention = "softmax") -> Network:
     """Return a transformer that outputs, at every position, the symbol after `task.hops` hops."""
     net = Builder(

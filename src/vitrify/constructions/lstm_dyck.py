@@ -50,7 +50,12 @@ def sizes(language: Dyck) -> DeclaredSizes:
     return DeclaredSizes.of_layers((0,), (depth * bits + 2,), 2 * depth * (bits + 1))
 
 
-@construction("dyck-lstm", "which brackets may come next, by a stack in the cells of an LSTM", sizes)
+@construction(
+    "dyck-lstm",
+    "which brackets may come next, by a stack in the cells of an LSTM",
+    sizes,
+    certified=("every length", "every length"),
+)
 def dyck_lstm(language: Dyck, *, max_length: MaxLength | None = None) -> Weights[Recurrent]:
     """Return an LSTM that outputs which brackets may come next, by the stack in its cells."""
     kinds, depth = len(language.brackets), language.depth

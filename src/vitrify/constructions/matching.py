@@ -54,7 +54,7 @@ def sizes(task: Matching) -> DeclaredSizes:
     return DeclaredSizes({"layers": 1, "heads": 1, "d_model": 4, "d_head": 3, "units": 0})
 
 
-@construction("match2", "pairs that add up to 0, in one head", sizes, default=True, certified="proved")
+@construction("match2", "pairs that add up to 0, in one head", sizes, default=True, certified=("to T", "every length"))
 def match2(task: Match2, *, attention: Attention = "softmax") -> Network:
     """Return a transformer that outputs, at every number, whether another completes it to 0 modulo M."""
     net = _builder(task, attention)

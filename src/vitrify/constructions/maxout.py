@@ -22,7 +22,7 @@ them too, and no others that depend on the data.
 
 **Soft attention** falls short of a maximum by $c_k/\beta$ at most (`kit.heads.maximum`), and later layers steepen that
 by $\Lambda = \max_{ij} |w_{ij}|_1$ each: $\text{error} \le \frac1\beta \sum_l c_{k_l} \prod_{l' > l} \Lambda_{l'}$. The
-temperature is chosen from the tolerance by this formula.
+inverse temperature $\beta$ is chosen from the tolerance by this formula.
 
 The construction `convex-difference` writes a function of one variable, whatever network it comes from, as $g - h$ with
 $g$ and $h$ convex: two heads in one attention layer, whose pieces are one more than the function has itself. It has at
@@ -81,7 +81,7 @@ def two_heads_sizes(spec: Maxout) -> DeclaredSizes:
     "one attention layer for the maxima of each layer, the pieces in its MLPs",
     sizes,
     default=True,
-    certified="sampled",
+    certified=("sampled", "sampled"),
 )
 def maxout(
     spec: Maxout, variant: str = "maxout", *, attention: Attention = "softmax", tolerance: Tolerance | None = None
@@ -97,7 +97,7 @@ def maxout(
     beta = temperature(spec, attention, TOLERANCE if tolerance is None else tolerance)
     error = bound(spec, attention, beta)
     title = f"{variant} network of {len(spec.layers)} layers, {attention}"
-    net = Builder(title, [f"x{i + 1}" for i in range(spec.inputs)], positions, attention, reads="vector")
+    net = Builder(title, spec.input_names, positions, attention, reads="vector")
     values = [net.numbers("input", -spec.radius, spec.radius)]
     others = []  # a single piece needs no telling apart
     if positions > 1:
@@ -125,7 +125,7 @@ def maxout(
             kind, name = Reals(("z",), float(low[i]), float(high[i])), f"unit {number}.{i + 1}"
             values.append(maximum(net, computed, i, kind, rivals=layer.ranks[i] - 1, beta=beta, name=name))
     return net.network(
-        Output("values", tuple(f"y{i + 1}" for i in range(spec.outputs)), error=error + rounding),
+        Output("values", spec.output_names, error=error + rounding),
         _readout(values, last, error + rounding),
         "maxout network",
         {
@@ -192,17 +192,17 @@ def _amplified(spec: Maxout, attention: AttentionKind) -> Iterator[float]:
 
 
 def _short(layer: Layer, attention: AttentionKind, positions: int) -> float:
-    """Return how far a unit of a layer may fall short, times the temperature."""
+    """Return how far a unit of a layer may fall short, times the inverse temperature."""
     return max(shortfall(attention, rank - 1, positions - rank) for rank in layer.ranks)
 
 
 def bound(spec: Maxout, attention: AttentionKind, beta: float) -> float:
-    """Return a bound on the error of an output by soft attention at a temperature."""
+    """Return a bound on the error of an output by soft attention at an inverse temperature."""
     return sum(_amplified(spec, attention)) / beta
 
 
 def temperature(spec: Maxout, attention: AttentionKind, tolerance: float) -> float:
-    """Return the temperature that keeps the error below the tolerance; 1 for hard attention, which has none."""
+    """Return the inverse temperature that keeps the error below the tolerance; 1 for hard attention."""
     return 1.0 if attention == "hard" else max(1.0, round_up(sum(_amplified(spec, attention)) / tolerance))
 
 
@@ -237,7 +237,7 @@ def convex_difference(spec: Maxout) -> Maxout:
     "convex-difference",
     "functions of one variable: two heads in one attention layer",
     two_heads_sizes,
-    certified="sampled",
+    certified=("sampled", "sampled"),
 )
 def two_heads(spec: Maxout, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
     """Return the network of a function of one variable as the difference of two convex ones."""

@@ -30,7 +30,11 @@ def sizes(automaton: ProbabilisticAutomaton) -> DeclaredSizes:
 
 
 @construction(
-    "states-aloud", "a bigram model over letters with the states they lead to", sizes, default=True, certified="proved"
+    "states-aloud",
+    "a bigram model over letters with the states they lead to",
+    sizes,
+    default=True,
+    certified=("to T", "every length"),
 )
 def pfsa(
     automaton: ProbabilisticAutomaton, *, attention: Attention = "softmax", max_length: MaxLength = 128

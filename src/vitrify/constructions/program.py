@@ -50,7 +50,7 @@ def sizes(program: Program) -> DeclaredSizes:
     return DeclaredSizes(at_most={"heads": heads, "attention_layers": heads}, unknown=UNITS_UNKNOWN)
 
 
-@construction("program", "programs of selections and aggregations", sizes, default=True, certified="proved")
+@construction("program", "programs of selections and aggregations", sizes, default=True, certified=("to T", "to T"))
 def program_net(
     program: Program, gather: bool = False, *, attention: Attention = "softmax", max_length: MaxLength | None = None
 ) -> Network:

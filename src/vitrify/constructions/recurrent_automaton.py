@@ -64,7 +64,12 @@ def count_factors(automaton: Automaton) -> list[int]:
     return [len(automaton.states) - len(cycles(action)) for action in automaton.maps().values()]
 
 
-@construction("elman", "a simple recurrent net, one ReLU unit for each state and letter", elman_sizes)
+@construction(
+    "elman",
+    "a simple recurrent net, one ReLU unit for each state and letter",
+    elman_sizes,
+    certified=("every length", "every length"),
+)
 def elman(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recurrent]:
     """Return a simple recurrent net of ReLU units, one for each state and letter."""
     machine = automaton.reachable()
@@ -90,7 +95,12 @@ def elman(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recur
     )
 
 
-@construction("linear-recurrence", "a linear recurrence with a 0/1 matrix per letter", sizes)
+@construction(
+    "linear-recurrence",
+    "a linear recurrence with a 0/1 matrix per letter",
+    sizes,
+    certified=("every length", "every length"),
+)
 def linear(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recurrent]:
     """Return a linear recurrence whose transitions are the 0/1 matrices of the letters."""
     machine = automaton.reachable()
@@ -109,7 +119,12 @@ def linear(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recu
     )
 
 
-@construction("householder", "permutations as products of reflections, in a linear recurrence", sizes)
+@construction(
+    "householder",
+    "permutations as products of reflections, in a linear recurrence",
+    sizes,
+    certified=("every length", "every length"),
+)
 def householder(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recurrent]:
     """Return a linear recurrence on unit vectors of states whose transitions are products of reflections."""
     machine = automaton.reachable()

@@ -46,7 +46,12 @@ def sizes(language: Dyck) -> DeclaredSizes:
     return DeclaredSizes.of_layers((0,), (0,), (2 * language.depth - 1) * (count_bits(language) + 1))
 
 
-@construction("dyck-elman", "which brackets may come next, by a stack in the state of a simple recurrent net", sizes)
+@construction(
+    "dyck-elman",
+    "which brackets may come next, by a stack in the state of a simple recurrent net",
+    sizes,
+    certified=("every length", "every length"),
+)
 def dyck_elman(language: Dyck, *, max_length: MaxLength | None = None) -> Weights[Recurrent]:
     """Return a simple recurrent net that outputs which brackets may come next, by the stack in its state."""
     kinds, depth = len(language.brackets), language.depth

@@ -24,7 +24,9 @@ def sizes(formula: Formula) -> DeclaredSizes:
     return DeclaredSizes(at_most={"heads": formula.operators, "attention_layers": layers}, unknown=UNITS_UNKNOWN)
 
 
-@construction("temporal", "past-time temporal logic, a layer per nesting", sizes, default=True, certified="proved")
+@construction(
+    "temporal", "past-time temporal logic, a layer per nesting", sizes, default=True, certified=("to T", "every length")
+)
 def temporal(formula: Formula, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
     """Return the transformer of a formula: its truth value at every position."""
     return program_net(formula.program, attention=attention, max_length=max_length)

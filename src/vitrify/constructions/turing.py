@@ -60,7 +60,11 @@ def sizes(machine: TuringMachine, *, attention: AttentionKind, max_length: int |
 
 
 @construction(
-    "turing", "the next step of the machine, in two attention layers", sizes, default=True, certified="proved"
+    "turing",
+    "the next step of the machine, in two attention layers",
+    sizes,
+    default=True,
+    certified=("to T", "to T"),
 )
 def turing(machine: TuringMachine, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
     """Return a transformer of two attention layers whose chain of thought is the steps of a machine."""

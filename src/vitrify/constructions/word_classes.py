@@ -1,11 +1,12 @@
-r"""A word-class language becomes an embedding and one hidden layer.
+r"""A word-class language becomes an embedding of classes, one attention layer and one hidden layer.
 
-In the spirit of Nandakumar, Mi & Liu (2023, arXiv 2306.17184v1). The two halves have different roles. The **embedding**
-forgets everything about a word but its classes: the vector of a word is the sum of the unit vectors of the classes $C$
-that it is in, and BOS has a dimension of its own. Heads bring the vectors of the words before it, $n-1$ with its own.
-The **hidden layer** is the memory of the rules: one unit for each class-level context $p \in P_n$ is 1 iff every word
-of the window is in the class that $p$ has there, and adds 1 to each class that can follow $p$. The unembedding spreads
-classes over their words; with a bias of $-\tfrac12$ a logit is positive iff the word may come next.
+In the spirit of Nandakumar, Mi & Liu (2023, arXiv 2306.17184v1). The **embedding** forgets everything about a word but
+its classes: the vector of a word is the sum of the unit vectors of the classes $C$ that it is in, and BOS has a
+dimension of its own. Heads copy the vectors of the previous words, so that a position has the *window*, its last $n-1$
+words. The **hidden layer** is the memory of the rules: one unit for each context $p \in P_n$ (the last $n-1$ classes
+before some position of a pattern) is 1 iff every word of the window is in the class that $p$ has there, and adds 1 to
+each class, or the end of the sentence, that can follow $p$. The unembedding spreads classes over their words; with a
+bias of $-\tfrac12$ a logit is positive iff the word may come next.
 
 | part | size |
 | --- | --- |
@@ -15,12 +16,13 @@ classes over their words; with a bias of $-\tfrac12$ a logit is positive iff the
 | residual stream | $2\lvert C\rvert + 2 + H + \sum_c \min(d_c, H)$ and the position code |
 
 Here $d_c$ is the largest number of words that can come after one of class $c$ in a sentence.
-No size depends on how many words a class has; only the rows of the embedding and the columns of the unembedding do.
+Only the rows of the embedding and the columns of the unembedding depend on how many words a class has.
 
-**Exact iff $n \ge n^*$.** A context that matches a window is realised by a sentence with exactly these words there, so
-the net's answer is the union of the true answers over all prefixes with that window. From $n^*$ on these are all equal;
-below it no legal word is ever lost, but some window gets a word too many. Words that begin no sentence are outside the
-language and get whatever their window allows.
+**Exact iff $n \ge n^*$**, the least $n$ for which the window determines the words that may come next. Any word of a
+class may stand where the class may. So if a context matches a window, some sentence has these words there. The net's
+answer is therefore the union of the true answers over all prefixes with that window. From $n^*$ on these are all equal;
+below it no legal word is ever lost, but some window gets a word too many. After a string that is no prefix of a
+sentence, the answer is whatever its window allows.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from vitrify.spec.ngrams.model import BEGIN
 def sizes(
     spec: WordPatterns, *, window: int | None = None, max_length: int | None = None, positions: CodeName = "dyadic"
 ) -> DeclaredSizes:
-    """Return all sizes: own classes, what heads copy of earlier ones and of BOS, positions, and the answer."""
+    """Return all sizes. Parts of the width: own classes, answer, copied classes and BOS, position code."""
     n = window or spec.window()
     earlier, classes = heads(spec, n), len(spec.members) + 1
     copied = earlier + sum(min(words, earlier) for words in words_after(spec).values())
@@ -52,7 +54,11 @@ def sizes(
 
 
 @construction(
-    "classes", "an embedding of word classes and one hidden unit per context", sizes, default=True, certified="proved"
+    "classes",
+    "an embedding of word classes and one hidden unit per context",
+    sizes,
+    default=True,
+    certified=("to T", "every length"),
 )
 def word_classes(
     spec: WordPatterns,

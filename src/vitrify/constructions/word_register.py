@@ -47,7 +47,12 @@ def count_shifts(spec: WordPatterns, n: int) -> int:
     return sum(min(words, blocks - 1) for words in words_after(spec).values())
 
 
-@construction("register", "a shift register of word classes and one hidden unit per context", sizes)
+@construction(
+    "register",
+    "a shift register of word classes and one hidden unit per context",
+    sizes,
+    certified=("every length", "every length"),
+)
 def word_register(
     spec: WordPatterns, *, window: WindowLength | None = None, max_length: MaxLength | None = None
 ) -> Weights[Recurrent]:

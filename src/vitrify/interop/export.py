@@ -1,4 +1,4 @@
-"""Export a model folder to another library; nothing is kept that does not say what ours says."""
+"""Export a model folder to another library; an export whose answers differ from the original's is deleted."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from vitrify.spec import read_spec
 
 Target = Literal["torch", "hf", "transformer-lens", "onnx"]
 TARGETS: tuple[Target, ...] = get_args(Target)
-LAYOUTS: dict[Target, dict[str, str]] = {  # files of this folder in the order in which they are tried, by name
+LAYOUTS: dict[Target, dict[str, str]] = {  # modules of this package in the order of trying: names in messages
     "torch": {"torch_folder": "PyTorch"},
     "hf": {"hf_stock": "GPT-2", "huggingface": "Hugging Face"},
     "transformer-lens": {"transformer_lens": "TransformerLens"},
     "onnx": {"onnx": "ONNX"},
 }
-DRIFT = 1e-3  # what a precision may do to an answer before that is worth a word
+DRIFT = 1e-3  # change of an answer by float32 that needs no warning
 LIBRARIES = {"torch": "pytorch", "hf": "transformers", "transformer-lens": "transformer-lens", "onnx": "onnx"}
 TRANSFORMERS = """from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -57,18 +57,18 @@ session = onnxruntime.InferenceSession("model.onnx")
 
 
 class ExportLayout(Protocol):
-    """One way to write a network for a library: a file of this room."""
+    """One way to write a network for a library: a module of this package."""
 
     EXTRA: str
 
     def refusal(self, weights: Weights[Architecture]) -> list[str]:
-        """The features of a network that it can't represent."""
+        """Return the features of a network that it can't represent."""
 
     def write(self, weights: Weights[Architecture], folder: Path, precision: Precision) -> str:
-        """Write the network; the name of the layout."""
+        """Write the network; return the name of the layout, a key of `USES`."""
 
     def runner(self, folder: Path, precision: Precision) -> Run:
-        """Load an export by the library itself, as a function of inputs."""
+        """Load an export by the library itself; return it as a function of inputs."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def export(
     seed: int = 0,
     say: Callable[[str], None] | None = None,
 ) -> Exported:
-    """Write a model folder for another library, load it there, and compare it with ours on the certificate's inputs.
+    """Write a model folder for another library, load it there, and compare answers on the inputs of `certify`.
 
     Refused where no layout of the target can represent the net, or where answers differ by more than rounding.
     """
@@ -98,17 +98,15 @@ def export(
             save(trained(source), Path(made) / "net")
             return export(Path(made) / "net", target, out, precision=precision, seed=seed, say=say)
     weights = load(source)
+    refused, dense = f"{weights.architecture.name!r} can't be exported to {target}: ", weights.sizes.dense
+    if dense > MAX_PARAMETERS:
+        raise BuildRefused(f"{refused}it has {dense:,} parameters with their zeros, more than {MAX_PARAMETERS:,}")
     tell("choosing inputs")
     questions = asked(weights, _spec(source), seed)
     reasons: list[str] = []
-    dense = weights.sizes.dense
-    large = (
-        [f"room for {dense:,} numbers (with their zeros; at most {MAX_PARAMETERS:,})"] if dense > MAX_PARAMETERS else []
-    )
     for name, library in LAYOUTS[target].items():
         layout: Any = import_module(f"vitrify.interop.{name}")
-        reason = large or layout.refusal(weights)
-        if reason:
+        if reason := layout.refusal(weights):
             reasons.append(f"{library} has no {', no '.join(reason)}")
             continue
         try:
@@ -120,13 +118,9 @@ def export(
                 write_text(partial / "README.md", card(weights, equality, carried))
                 files = tuple(sorted(path.name for path in partial.iterdir()))
             return Exported(equality, files)
-        except _Differs as error:
+        except BuildRefused as error:
             reasons.append(str(error))
-    raise BuildRefused(f"{weights.architecture.name!r} can't be exported to {target}: " + "; ".join(reasons))
-
-
-class _Differs(BuildRefused):
-    """A layout that was written and answers otherwise."""
+    raise BuildRefused(refused + "; ".join(reasons))
 
 
 def _written(
@@ -138,8 +132,8 @@ def _written(
     questions: ComparedInputs,
     say: Callable[[str], None],
 ) -> Equality:
-    """Write a layout, and once more in the other precision for the report's sake; what differs is refused."""
-    say(f"writing {folder.name}")
+    """Write a layout and refuse it if answers differ; the other precision is compared only for the report."""
+    say(f"writing {target}")
     title = layout.write(weights, folder, precision)
     rows = []
     for kind in sorted(LIMITS):
@@ -152,10 +146,10 @@ def _written(
                 row = compared(weights, layout.runner(place, kind), questions.batches, kind)
             except BuildRefused as error:
                 if kind == precision:
-                    raise _Differs(f"{title}: {error}") from None
-                continue  # the library has no such precision
+                    raise BuildRefused(f"{title}: {error}") from None
+                continue  # only for the report
         if kind == precision and not row.small:
-            raise _Differs(_too_far(title, row))
+            raise BuildRefused(_too_far(title, row))
         rows.append(row)
     count = sum(len(part) for part in questions.batches)
     answers = sum(part.shape[0] * (part.shape[1] if part.dtype.kind == "i" else 1) for part in questions.batches)
@@ -171,11 +165,11 @@ def _too_far(title: str, row: Difference) -> str:
 
 
 def _drift(rows: tuple[Difference, ...], precision: Precision) -> list[str]:
-    """A warning, if the precision of the file moves the answers by more than a trifle."""
+    """Return a warning if the precision of the file moves the answers by more than `DRIFT`."""
     own = next(row for row in rows if row.precision == precision)
     if own.from_float64 <= DRIFT:
         return []
-    return [f"{precision} by itself moves answers by {own.from_float64:.2g}: certified are those in float64"]
+    return [f"{precision} by itself moves answers by {own.from_float64:.2g}: the certificate is about float64"]
 
 
 def _spec(source: Path) -> object | None:
@@ -187,7 +181,7 @@ def _spec(source: Path) -> object | None:
 
 
 def card(weights: Weights[SequenceArchitecture], equality: Equality, carried: Mapping[str, Path]) -> str:
-    """A page that tells a stranger what the export is, how to load it and what it was compared with."""
+    """Return the README of an export: what it is, how to load it and what it was compared with."""
     net, size = weights.architecture, weights.sizes
     facts = "\n".join(f"| {key} | {value} |" for key, value in weights.about.items())
     rows = "\n".join(
@@ -204,7 +198,7 @@ tags: [vitrify, {net.output.kind}]
 # {net.name}
 
 Weights of vitrify, exported as {equality.layout} in {equality.stored}.
-Every dimension, head and unit is named in `labels.json`, where they are named at all.
+Names of dimensions, heads and units, if they have any, are in `labels.json`.
 
 | about | |
 | --- | --- |
@@ -219,10 +213,10 @@ Every dimension, head and unit is named in `labels.json`, where they are named a
 
 ## The same answers
 
-{equality.inputs} inputs: {"; ".join(equality.asked)}. Differences are relative to the largest answer, where that is
-more than 1, and absolute; the last column is the distance from vitrify's own answers in float64.
+{equality.inputs} inputs: {"; ".join(equality.asked)}. The relative difference is the absolute one divided by the
+largest answer, if that is more than 1; the last column is the distance from vitrify's own answers in float64.
 
-| precision | difference | absolute | from float64 |
+| precision | relative difference | absolute difference | distance from float64 |
 | --- | --- | --- | --- |
 {rows}
 
@@ -249,7 +243,7 @@ def _some(symbols: tuple[str, ...]) -> str:
 
 
 def trained(folder: Path) -> Weights[Architecture]:
-    """Return the network that a finished run has learned; the folder of the run stands in its store."""
+    """Return the network of a finished run, given the folder of the run in its store."""
     from vitrify.learn.models.catalogue import make as make_model  # which imports JAX
     from vitrify.learn.store import RunStore
     from vitrify.sandboxes.catalogue import make as make_sandbox

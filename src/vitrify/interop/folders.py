@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -16,6 +17,7 @@ from vitrify.errors import FolderError
 from vitrify.files import whole_folder
 from vitrify.net.architecture import SequenceArchitecture, to_json
 from vitrify.net.conv import Convolutional
+from vitrify.net.folder import file_of
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
 
@@ -36,12 +38,10 @@ def is_run(folder: Path) -> bool:
 
 def carry(source: Path, folder: Path) -> dict[str, Path]:
     """Copy what is known about a model beside its export: labels, spec, certificate, and its own config file."""
-    config = read_json(source / "config.json")
-    names = [name for name in (*CARRIED, config.get("spec")) if name and (source / name).is_file()]
-    for name in names:
-        shutil.copyfile(source / name, folder / name)
-    shutil.copyfile(source / "config.json", folder / SOURCE)
-    return {name: folder / name for name in (*names, SOURCE)}
+    spec = read_json(source / "config.json").get("spec")
+    named = [name for name in CARRIED if os.path.lexists(source / name)] + ([] if spec is None else [spec])
+    files = {name: file_of(source, name) for name in named} | {SOURCE: source / "config.json"}
+    return {name: Path(shutil.copyfile(path, folder / name)) for name, path in files.items()}
 
 
 def description(weights: Weights[SequenceArchitecture]) -> JsonObject:
@@ -97,10 +97,10 @@ def tensors(path: Path) -> dict[str, Array]:
 
 
 def read_json(path: Path) -> JsonObject:
-    """A JSON file that holds an object."""
+    """Return the object that a JSON file holds; it may be a link, as in the caches of other libraries."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path} can't be read: {error}") from None
     if not isinstance(data, dict):
         raise FolderError(f"{path} does not hold a JSON object")

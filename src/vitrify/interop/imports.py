@@ -8,7 +8,6 @@ float32 rounded to that. Where training has changed padding zeros, it comes back
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,8 +23,8 @@ from vitrify.interop import folders, hf_stock, huggingface, onnx, torch_folder, 
 from vitrify.interop.equality import Difference, Inputs, Precision, Run, asked, compared
 from vitrify.interop.uniform import QUERIES, as_large, gathered, places, sparsified, spread
 from vitrify.net.architecture import Output, SequenceArchitecture, from_json
-from vitrify.net.folder import save
-from vitrify.net.labels import labels_from_json
+from vitrify.net.folder import file_of, save
+from vitrify.net.labels import labels_of
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.spec import read_spec
@@ -84,19 +83,18 @@ def import_folder(source: Path, out: Path, *, seed: int = 0) -> Imported:
     about: JsonObject = {"source": f"imported from {net.format}"}
     origin = folders.read_json(source / folders.SOURCE) if (source / folders.SOURCE).is_file() else {}
     if net.whole and origin:
-        labels = labels_from_json(json.loads((source / "labels.json").read_text(encoding="utf-8")))
+        labels = labels_of(folders.read_json(source / "labels.json"), weights.architecture)
         name = origin["net"].get("name", weights.architecture.name)
         weights = replace(weights, labels=labels, architecture=replace(weights.architecture, name=name))
         about = dict(origin["about"])
     weights = replace(weights, about=about)
-    spec_path = source / (origin.get("spec") or "no spec")
-    spec = read_spec(spec_path) if net.whole and spec_path.is_file() else None
+    spec = read_spec(file_of(source, origin["spec"])) if net.whole and origin.get("spec") is not None else None
     net = replace(net, weights=weights, **_compared(source, net, weights, spec, seed))
     save(weights, out, spec)
     digest = hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
     same = origin.get("sha256", {}).get("model.safetensors") == digest
     if same and (source / "certificate.json").is_file():
-        shutil.copyfile(source / "certificate.json", out / "certificate.json")
+        shutil.copyfile(file_of(source, "certificate.json"), out / "certificate.json")
     elif not same and origin:
         note = _changed(net, origin)
         save(replace(weights, about={**about, "imported": f"from {net.format}: {note}"}), out, spec)

@@ -1,7 +1,7 @@
-"""Path patching in TransformerLens, for networks whose circuits are known: every edge with what it does to answers.
+"""Path patching in TransformerLens: score each edge of a model without layer norm by the answers that it changes.
 
-The method reads the model and `question.json` only (see `docs/how-to/circuit-benchmark.md`). For each edge it adds
-to the reader's input the change of the writer's output on a donor sequence, and counts the answers that change.
+It reads only the model and `question.json` (see `docs/how-to/circuit-benchmark.md`), which pairs each sequence with a
+donor. The writer's output on the donor minus that on the sequence is added to the reader's input of an edge.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def written(model: HookedTransformer, cache: Mapping[str, Tensor], node: JsonObj
         head = node["index"]
         return cache[f"blocks.{block}.attn.hook_z"][:, :, head] @ model.W_O[block, head]
     if kind != "units":
-        raise InputError(f"TransformerLens has no part of the kind {kind!r}")
+        raise InputError(f"TransformerLens has no node of the kind {kind!r}")
     return cache[f"blocks.{block}.mlp.hook_post"][..., node["units"]] @ model.W_out[block][node["units"]]
 
 
 def answers(metric: JsonObject, logits: Tensor) -> Tensor:
-    """Logits as what the metric of the question compares."""
+    """Return the values that the metric compares: largest logits, signs, probabilities, or the logits themselves."""
     torch = need("torch", EXTRA)
     if metric["kind"] == "largest":
         return (logits >= logits.max(dim=-1, keepdim=True).values - metric["tolerance"]).double()
@@ -47,16 +47,16 @@ def answers(metric: JsonObject, logits: Tensor) -> Tensor:
         if metric["scores"] == "linear":
             total = logits.sum(-1, keepdim=True)
             return torch.where(total > metric["tie"], logits / total, 0.0)
-        return logits.softmax(-1) if metric["scores"] == "softmax" else logits.exp()
+        return logits.softmax(-1) if metric["scores"] == "softmax" else logits.exp()  # log-probabilities
     return logits
 
 
 def effect(
-    model: HookedTransformer, tokens: Tensor, logits: Tensor, turn: Tensor, nodes: Mapping[str, JsonObject], port: str
+    model: HookedTransformer, tokens: Tensor, logits: Tensor, delta: Tensor, nodes: Mapping[str, JsonObject], port: str
 ) -> Tensor:
-    """Return the logits when `turn` is added to what a port reads from the residual stream."""
+    """Return the logits when `delta` is added to what a port reads from the residual stream."""
     if port == "output":
-        return logits + turn @ model.W_U
+        return logits + delta @ model.W_U
     letter = port[-1]
     slot: tuple[object, ...]
     if port[-2:] in (".q", ".k", ".v"):
@@ -69,16 +69,16 @@ def effect(
         matrix = model.W_in[node["block"]][:, node["units"]]
         name, slot = f"blocks.{node['block']}.mlp.hook_pre", (Ellipsis, node["units"])
 
-    def more(seen: Tensor, **_: object) -> Tensor:
+    def add_delta(seen: Tensor, **_: object) -> Tensor:
         seen = seen.clone()
-        seen[slot] += turn @ matrix
+        seen[slot] += delta @ matrix
         return seen
 
-    return model.run_with_hooks(tokens, fwd_hooks=[(name, more)])
+    return model.run_with_hooks(tokens, fwd_hooks=[(name, add_delta)])
 
 
 def patched_paths(model: HookedTransformer, question: JsonObject) -> dict[Edge, float]:
-    """Every edge with the share of answers that change when it carries what it carries on the donor."""
+    """Return for each edge the share of answers that change when this edge alone carries its value on the donor."""
     torch = need("torch", EXTRA)
     nodes = {node["name"]: node for node in question["nodes"]}
     metric, scores = question["metric"], {(str(a), str(b)): 0.0 for a, b in question["edges"]}
@@ -91,11 +91,11 @@ def patched_paths(model: HookedTransformer, question: JsonObject) -> dict[Edge, 
             total += int(queried.sum())
             _, cache = model.run_with_cache(words)
             logits = model(tokens)
-            sums = {name: written(model, cache, nodes[name]) for name in {edge[0] for edge in scores}}
+            outputs = {name: written(model, cache, nodes[name]) for name in {edge[0] for edge in scores}}
             for source, port in scores:
-                turn = sums[source][donor[:, None], positions] - sums[source][first]
-                patched = effect(model, tokens, logits, turn, nodes, port)
+                delta = outputs[source][donor[:, None], positions] - outputs[source][first]
+                patched = effect(model, tokens, logits, delta, nodes, port)
                 moved = (answers(metric, patched) - answers(metric, logits)).abs().amax(dim=-1)
-                wide = metric["tolerance"] if metric["kind"] in ("probabilities", "values") else 0.5
-                scores[source, port] += float(((moved > wide) & queried).sum())
+                threshold = metric["tolerance"] if metric["kind"] in ("probabilities", "values") else 0.5
+                scores[source, port] += float(((moved > threshold) & queried).sum())
     return {edge: count / total for edge, count in scores.items()}

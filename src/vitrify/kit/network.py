@@ -1,6 +1,6 @@
-"""Intermediate representation: named spaces of the residual stream, and the heads and units that read and write them.
+"""Intermediate representation: named spaces of the residual stream, and the operations that read and write them.
 
-A space has no dimensions yet and an operation no layer: `assemble` chooses both.
+A space has a size but no place in the residual stream yet, and an operation no layer: `assemble` chooses both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ += ["Space", "Units", "heads_of", "written_by"]
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """The unembedding: logits = sum of `space @ matrix` + bias; `max_errors` is the error each space may have there."""
+    """The unembedding: logits = sum of `space @ matrix` + bias; `max_errors` are the allowed errors of spaces."""
 
     parts: tuple[tuple[Space, Matrix], ...]
     bias: Floats
@@ -41,8 +41,8 @@ class Network:
 
     - `embedded` tables are [input, space]; row 0 is the beginning-of-sequence (BOS) token.
     - `positional` tables are [pads + max_length, space]; the first `pads` rows are those of BOS.
-    - `reuse`: dimensions of dead spaces are used again, for one unit per dimension to erase them.
-    - `gather`: all heads of one nesting are in one layer.
+    - `reuse`: dimensions of spaces that are no longer read are used again, at the cost of one unit each to erase them.
+    - `gather`: all heads whose input has passed the same number of heads are in one layer.
     - `reads`: a network that reads a vector has no tokens; `inputs` name its coordinates, and `embedded` tables are
       linear maps of it. If it reads rows, every position has a vector of its own.
     - `loops`: how often the whole net runs; `carries` are pairs (old, new): the new space replaces the old one in the
@@ -99,7 +99,7 @@ def _lines(network: Network) -> Iterator[str]:
 
 
 def _with_idle_unit(units: Units) -> Units:
-    """Return the same constants, written by one unit that is always 0: a block without units has no MLP."""
+    """Return units that only write constants with one more that is always 0: a block without units has no MLP."""
     return replace(
         units,
         reads_by=tuple((space, np.zeros((space.size, 1))) for space in units.reads),
@@ -144,11 +144,11 @@ def _padded(matrix: Matrix, *, columns: int = 0, rows: Floats | None = None) -> 
 
 
 class Builder:
-    """Collects spaces and operations in order; `network` freezes them.
+    """Collects spaces and operations in order; `network` returns them as a `Network`.
 
     The attention kind and the maximum length are settings of the whole net, read by the head primitives. With `void`,
-    every space that units write and heads read is zero at BOS: each unit is switched off there, and one more unit
-    subtracts the constants.
+    every space that units write and heads read as keys or values is zero at BOS: its units are switched off there, and
+    one more unit subtracts the constants.
     """
 
     def __init__(
@@ -182,11 +182,11 @@ class Builder:
         return space
 
     def numbers(self, name: str, low: float, high: float) -> Space:
-        """Return the space that holds, at every position, the input vector of a net that reads one."""
+        """Return the space that holds the input vector at every position, for a net that reads a vector."""
         return self.embed(name, Reals(self.inputs, low, high), np.eye(len(self.inputs)))
 
     def embed_position(self, name: str, kind: Kind, table: Floats, pads: Floats | None = None) -> Space:
-        """Return a space set by the position: row t-1 of the table at token t; zeros at BOS, or `pads`."""
+        """Return a space set by the position: row t-1 of the table at token t; at BOS the rows `pads`, or zeros."""
         if table.shape != (self.max_length, kind.size):
             raise ValueError(f"the table of {name!r} must be {(self.max_length, kind.size)}, is {table.shape}")
         space = Space(name, kind)
@@ -245,15 +245,16 @@ class Builder:
         source: str = "",
         reuse: bool = True,
     ) -> Network:
-        """Return the frozen network; its `about` names construction, if any, attention, facts and source."""
+        """Return the network; its `about` has the facts, and construction with attention, and source, where given."""
         named = {"construction": construction, "attention": self.attention} if construction else {}
         about: dict[str, object] = {**named, **(facts or {})}
+        operations = self._operations
         if self.void:
-            heads = [head for op in self._operations for head in heads_of(op)]
+            heads = [head for op in operations for head in heads_of(op)]
             seen = {space for head in heads for space in (*head.key.spaces, *head.value.spaces)}
-            self._operations = [
+            operations = [
                 _void_at_bos(op, self.bos) if isinstance(op, Units) and seen & set(op.writes) else op
-                for op in self._operations
+                for op in operations
             ]
         return Network(
             name=self.name,
@@ -263,7 +264,7 @@ class Builder:
             min_length=self.min_length,
             embedded=tuple(self._embedded),
             positional=tuple(self._positional),
-            operations=tuple(self._operations),
+            operations=tuple(operations),
             readout=readout,
             pads=self.pads,
             reuse=reuse,

@@ -1,4 +1,4 @@
-"""The zoo: small compiled networks of every kind, each made in under a second, whose true circuits are known."""
+"""The zoo: recipes of small compiled transformers whose true circuits are known."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from vitrify.spec.tasks.recall import Recall
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """One network: the family it is listed in, its spec, its construction, the longest input, the kind of attention."""
+    """Recipe of a network: the family it is listed in, a function that makes its spec, the name of a construction."""
 
     family: str
     spec: Callable[[], object]
     construction: str
-    length: int | None = None
+    length: int | None = None  # of the longest input
     attention: AttentionKind = "softmax"
 
     def build(self) -> Weights:
-        """Return the network; no dimension of its residual stream is reused, so that no part reads an erased value."""
+        """Return the network; no dimension of its residual stream is erased and reused for another value."""
         spec = self.spec()
         entry, choices = chosen(spec, self.construction), {"attention": self.attention, "max_length": self.length}
         network = entry.make(spec, **{name: choices[name] for name in choices if name in entry.choices})
@@ -64,7 +64,7 @@ def _text(kind: type[Formula | Crasp], text: str) -> Callable[[], object]:
     return lambda: kind.from_text(f"alphabet: a b\nlength: 8\n{text}")
 
 
-KLEIN = partial(automata.product, automata.cyclic(2), automata.cyclic(2))  # the group of Klein
+KLEIN = partial(automata.product, automata.cyclic(2), automata.cyclic(2))  # the Klein four-group
 ZOO: dict[str, ZooEntry] = {
     "bigram": ZooEntry("n-gram", lambda: random_ngram(3, 2, seed=0), "heads", 6),
     "trigram-heads": ZooEntry("n-gram", lambda: random_ngram(2, 3, seed=1), "heads", 6),
@@ -138,7 +138,7 @@ ZOO: dict[str, ZooEntry] = {
 
 
 def networks() -> dict[str, ZooEntry]:
-    """Return all networks by name: the table `ZOO`, and `CIRCUIT = ZooEntry(…)` of a file in a folder `mechanisms`."""
+    """Return all recipes by name: those of `ZOO`, and the `CIRCUIT` of every other file in a folder `mechanisms`."""
     modules = [import_module(each.module) for each in declared("vitrify.mechanisms", "CIRCUIT = ")]
     added: dict[str, ZooEntry] = {module.__name__.rpartition(".")[2]: module.CIRCUIT for module in modules}
     if taken := sorted(ZOO.keys() & added.keys()):
@@ -147,7 +147,7 @@ def networks() -> dict[str, ZooEntry]:
 
 
 def network(name: str) -> ZooEntry:
-    """Return the network of that name."""
+    """Return the recipe of that name."""
     if name not in networks():
         raise InputError(f"no network of the zoo is called {name!r}; there are {', '.join(networks())}")
     return networks()[name]

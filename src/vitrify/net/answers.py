@@ -15,7 +15,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Floats
 from vitrify.encoding import JsonObject
-from vitrify.errors import InputError
+from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Architecture, Output, SequenceArchitecture
 from vitrify.net.conv import Convolutional, image_planes
 from vitrify.net.generate import generate
@@ -23,6 +23,7 @@ from vitrify.net.inference import encode, encode_input, log_probabilities, logit
 from vitrify.net.weights import Weights, has_architecture, has_positions
 from vitrify.spec.computation.connectivity import adjacency, read_graph
 from vitrify.spec.computation.thought import Concluding
+from vitrify.spec.kinds import Spec
 
 BATCH_LINES = 512  # lines of standard input that are run as one batch
 SHOWN_TOKENS = 5  # likeliest tokens in the repr of a next-token answer
@@ -247,7 +248,14 @@ def run_generation(
 ) -> GenerationAnswer:
     """Generate up to `steps` symbols after a prompt, with the conclusion of the spec where it can draw one."""
     (generation,) = generate(weights, [prompt], steps, seed=seed)
-    conclusion = spec.conclusion(generation.prompt, generation.symbols) if isinstance(spec, Concluding) else {}
+    if not (isinstance(spec, Spec) and isinstance(spec, Concluding)):
+        return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, {})
+    meaning = spec.meanings().get(weights.architecture.output.kind)
+    if not meaning or not (
+        set(generation.prompt) <= set(meaning.inputs) and set(generation.symbols) <= set(meaning.outputs)
+    ):
+        raise FolderError("the network and its spec do not speak about the same symbols and answers")
+    conclusion = spec.conclusion(generation.prompt, generation.symbols)
     return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, dict(conclusion))
 
 
@@ -332,8 +340,11 @@ def _distribution(output: Output, probabilities: Floats, top: int | None) -> dic
 
 
 def _log_probs(weights: Weights[SequenceArchitecture], tokens: Sequence[str], log_probs: Floats) -> tuple[float, ...]:
-    """Return the log-probability of each token that is predicted; unknown words count as the unknown-word token."""
+    """Return the log-probability of each token that is predicted; unknown words count as the unknown-word token.
+
+    A token that the network never predicts has the probability 0.
+    """
     net = weights.architecture
     column = {symbol: index for index, symbol in enumerate(net.output.symbols)}
     known = [net.inputs[i] for i in encode(net, tokens)][0 if net.pads else 1 :]
-    return tuple(float(log_probs[t, column[token]]) for t, token in enumerate(known))
+    return tuple(float(log_probs[t, column[token]]) if token in column else -np.inf for t, token in enumerate(known))

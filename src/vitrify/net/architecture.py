@@ -16,7 +16,7 @@ from typing_extensions import TypedDict, Unpack
 from vitrify.arrays import Array, Arrays, Float, Int, Num
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
-from vitrify.parameters import Fault, NonNegative, Within, convert, sentences
+from vitrify.parameters import Fault, NonNegative, Within, convert, sentences, shown
 
 Reads = Literal["tokens", "vector", "rows", "image"]
 OutputKind = Literal["lm", "recognizer", "transducer", "next", "class", "values"]
@@ -145,12 +145,28 @@ def to_json(architecture: Any) -> JsonObject:
 def from_json(data: object) -> Any:
     """Return the architecture that `to_json` wrote; the error names each wrong field."""
     tag = data.get("architecture") if isinstance(data, dict) else data
-    if not isinstance(data, dict) or tag not in ARCHITECTURES:
-        raise FolderError(f"this reader knows architecture {', '.join(map(repr, ARCHITECTURES))}, not {tag!r}")
+    if not isinstance(data, dict) or not isinstance(tag, str) or tag not in ARCHITECTURES:
+        known = ", ".join(map(repr, ARCHITECTURES))
+        raise FolderError(f"this reader knows architecture {known}, not {shown(tag)}")
     module, value = ARCHITECTURES[tag]
     kind = getattr(import_module(f"vitrify.net.{module}"), value)
     faults: list[Fault] = []
     architecture = convert(kind, {key: data[key] for key in data if key != "architecture"}, ("net",), faults)
-    if faults:
-        raise FolderError(f"config.json does not describe a {tag}: " + "; ".join(sentences(faults)))
+    if problems := sentences(faults) or _name_problems(architecture):
+        raise FolderError(f"config.json does not describe a {tag}: " + "; ".join(problems))
     return architecture
+
+
+def _name_problems(net: Any) -> list[str]:
+    """Return what is wrong with the names of inputs and outputs; the first input may be called like another one."""
+    output, inputs = net.output, getattr(net, "inputs", getattr(net, "symbols", ()))
+    read = inputs[1:] if net.reads == "tokens" else inputs
+    names = {"net.output.symbols": output.symbols, "net.output.accepting": output.accepting, "net.inputs": read}
+    problems = [f"{key} must have different names" for key, some in names.items() if len(set(some)) < len(some)]
+    if not output.symbols or (net.reads != "image" and not inputs):
+        problems.append("net.inputs and net.output.symbols must not be empty")
+    if not set(output.accepting) <= set(output.symbols):
+        problems.append("net.output.accepting must be names in net.output.symbols")
+    if getattr(net, "min_length", 0) > getattr(net, "max_length", 0):
+        problems.append(f"net.min_length must be at most net.max_length, {net.max_length}, not {net.min_length}")
+    return problems

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.arrays import Array, Arrays, Float, Floats, Int, Namespace, Num, namespace
-from vitrify.errors import InputError
+from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Output, Reads, Record, Size
 from vitrify.net.sparse import affine
+from vitrify.parameters import Within
 
 Pixels = Literal["numbers", "bits", "symbols"]
-Pair = tuple[int, int]  # along rows and along columns
+Pair = tuple[Size, Size]  # along rows and along columns
+Steps = tuple[Annotated[int, Within(1, 1 << 20)], Annotated[int, Within(1, 1 << 20)]]
+MAX_ENTRIES = 1 << 22  # of the maps of one layer
 
 CACHED = 256  # a batch of some megabytes runs twice as fast as one of hundreds
 
@@ -31,9 +34,13 @@ class Convolution:
     """One convolution: its output channels, kernel and stride; `pad` zeros are put on every side."""
 
     channels: Size
-    kernel: Pair
-    stride: Pair = (1, 1)
+    kernel: Steps
+    stride: Steps = (1, 1)
     pad: Pair = (0, 0)
+
+    def __post_init__(self) -> None:
+        if any(pad > kernel for pad, kernel in zip(self.pad, self.kernel, strict=True)):
+            raise FolderError(f"a kernel of {self.kernel} pixels would only see zeros where {self.pad} are put around")
 
     def places(self, rows: int, columns: int) -> Pair:
         """Return the rows and columns of its output maps for input maps of this size."""
@@ -61,10 +68,17 @@ class Convolutional:
     columns: Size
     output: Output
     convolutions: tuple[Convolution, ...] = ()
-    dense: tuple[int, ...] = ()
+    dense: tuple[Size, ...] = ()
     pixels: Pixels = "numbers"
     symbols: tuple[str, ...] = ()
     name: str = field(default="convolutional", compare=False)
+
+    def __post_init__(self) -> None:
+        for channels, rows, columns in self.maps:
+            if rows < 1 or columns < 1 or channels * rows * columns > MAX_ENTRIES:
+                raise FolderError(f"a layer can't have {channels} maps of {rows} × {columns} numbers")
+        if self.pixels == "symbols" and len(self.symbols) != self.planes:
+            raise FolderError(f"{self.planes} planes can't stand for {len(self.symbols)} symbols")
 
     @property
     def heads_per_layer(self) -> tuple[int, ...]:

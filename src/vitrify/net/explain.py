@@ -281,13 +281,14 @@ def _units(weights: Weights[Architecture], label: UnitsLabel, shown: int | None)
     location = f"{layer} {label.block}" + ("" if label.part == "mlp" else f" {label.part.removeprefix('moe.')}")
     location += f", units {label.start}–{label.stop - 1}"
     count = label.stop - label.start
-    if label.name == "erase":
-        return UnitsLines(location, "erase", (f"clears dimensions {runs(_erased(label))} for new spaces",), None, 0)
     n_shown = count if shown is None else min(count, shown)
     arrow = f"{label.name}{' → ' + ', '.join(label.writes) if label.writes else ''}"
     name = f"blocks.{label.block}.{label.part}"
     if f"{name}.W_in" not in weights.arrays:  # channels of a convolution have only names
         return UnitsLines(location, arrow, label.unit_names[:n_shown], None, count - n_shown)
+    if label.name == "erase":
+        cleared = runs(_erased(weights, label))
+        return UnitsLines(location, "erase", (f"clears dimensions {cleared} for new spaces",), None, 0)
     inputs, outputs = _ends(weights, label)
     w_in, bias, w_out, constant = _matrices(weights, label, n_shown)
     units = [(w_in[:, i], float(bias[i]), w_out[i]) for i in range(n_shown)]
@@ -325,12 +326,15 @@ def _matrices(weights: Weights[Architecture], label: UnitsLabel, n_shown: int) -
         return reads.T @ w_in, bias, w_out @ writes, constant @ writes
     for other in weights.labels.units:  # minus the constants of the units that erase
         if (other.block, other.part, other.name) == (label.block, label.part, "erase"):
-            constant[_erased(other)] -= weights.arrays[f"{name}.b_in"][other.start : other.stop]
+            constant[_erased(weights, other)] -= weights.arrays[f"{name}.b_in"][other.start : other.stop]
     return w_in, bias, w_out, constant
 
 
-def _erased(label: UnitsLabel) -> list[int]:
-    return [int(row.rsplit(" ", 1)[1]) for row in label.unit_names]
+def _erased(weights: Weights[Architecture], label: UnitsLabel) -> list[int]:
+    """Return the dimension that each of some units clears: the only one that it writes."""
+    w_out = dense(weights.arrays[f"blocks.{label.block}.{label.part}.W_out"][label.start : label.stop])
+    dims: list[int] = np.abs(w_out).argmax(axis=1).tolist()
+    return dims
 
 
 def _lines(

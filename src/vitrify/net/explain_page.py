@@ -62,7 +62,8 @@ def _strips(explanation: Explanation) -> Iterator[str]:
         begin = f"  {_short(s.name, name):<{name}} {s.kind:<{kind}} {_short(s.dims, dims):<{dims}} "
         yield from _folded(begin, f"{strip}  {s.content or ''}".rstrip())
     yield from _more("spaces", explanation.left_out["spaces"])
-    yield f"  (e: after embedding, {title}, m: after the MLP; █ where the space holds its value)"
+    title += ", m: after the MLP" * (explanation.moments > 2)
+    yield f"  (e: after embedding, {title}; █ where the space holds its value)"
 
 
 def _more(what: str, count: int) -> Iterator[str]:

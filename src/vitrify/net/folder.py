@@ -10,8 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import re
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,13 +26,18 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
 from vitrify.files import recover, whole_folder, write_text
 from vitrify.net.architecture import Architecture, from_json, to_json
-from vitrify.net.labels import MAX_PROBLEMS, label_problems, labels_from_json, labels_to_json
+from vitrify.net.labels import labels_of, labels_to_json
 from vitrify.net.sparse import Stack, is_sparse
 from vitrify.net.weights import Weights, has_positions
+from vitrify.parameters import SHOWN_CHARACTERS
 
 FORMAT = 2
 DENSE_ONLY = ("conv.", "dense.")  # layers of convolutional nets
+INDEX_TYPES = [{np.dtype(kind)} for kind in ("int32", "int64")]  # of sparse arrays
 MAX_JSON_BYTES = 1 << 28  # of config.json or labels.json; the largest that were built take 50 MB
+MAX_MEMORY_SHARE = 0.5  # of this machine, that a file of weights or a spec may take
+MAX_LEVELS = 32  # of lists and tables within each other, in what config.json records about a network
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # a character that no text can hold alone, as JSON may write it
 
 
 class SpecFile(Protocol):
@@ -66,42 +74,59 @@ def load(folder: Path | str, *, verify: bool = True) -> Weights[Any]:
         shapes = net.shapes()
     except (ArithmeticError, ValueError, MemoryError) as error:
         raise FolderError(f"config.json describes a network that can't exist: {error!r}") from None
-    labels = labels_from_json(_read_json(folder / "labels.json"))
-    weights = Weights(net, _read_arrays(file_of(folder, "model.safetensors"), shapes), labels, config["about"])
-    if problems := label_problems(labels, net):
-        raise FolderError(f"{folder / 'labels.json'} does not fit the network: {'; '.join(problems[:MAX_PROBLEMS])}")
-    return weights
+    weights = Weights(net, _read_arrays(file_of(folder, "model.safetensors"), shapes), about=config["about"])
+    return replace(weights, labels=labels_of(read_json(folder / "labels.json"), net))
 
 
-def file_of(folder: Path, name: object) -> Path:
-    """Return the path of a file of a folder; refuses a name that leads elsewhere, and all but regular files."""
-    plain = isinstance(name, str) and "/" not in name and name not in ("", ".", "..")
-    if not plain or not str(name).isprintable():
-        raise FolderError(f"{folder}: a file of a model folder is named without folders, not {str(name)[:80]!r}")
+def file_of(folder: Path, name: object, max_bytes: float | None = None) -> Path:
+    """Return the path of a file of a folder; refuses other paths, all but regular files, and too large ones.
+
+    `max_bytes` is by default a share of the memory of this machine.
+    """
+    if not _is_file_name(name):
+        raise FolderError(
+            f"{folder}: a file of a model folder is named without folders, not {str(name)[:SHOWN_CHARACTERS]!r}"
+        )
     path = folder / str(name)
     try:
-        regular = stat.S_ISREG(path.lstat().st_mode)
+        status = path.lstat()
     except FileNotFoundError:
         raise FolderError(f"{folder} is not a complete model folder: {name} is missing") from None
     except (OSError, ValueError) as error:
         raise FolderError(f"{path} can't be read: {error}") from None
-    if not regular:
+    if not stat.S_ISREG(status.st_mode):
         raise FolderError(f"{path} is not a regular file")
+    most = max_bytes or MAX_MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if status.st_size > most:
+        raise FolderError(f"{path} has {status.st_size:,} bytes; at most {most:,.0f} are read")
     return path
 
 
-def spec_path(folder: Path) -> Path:
-    """Return the file that holds the spec of a model folder."""
-    name = _read_config(folder).get("spec")
-    if name is None:
+def _is_file_name(name: object) -> bool:
+    return isinstance(name, str) and "/" not in name and name not in ("", ".", "..") and name.isprintable()
+
+
+def spec_path(folder: Path, *, accept_changed: bool = False) -> Path:
+    """Return the file that holds the spec of a model folder; refuses one that changed since the model was built.
+
+    With `accept_changed` the spec is the file as it is now.
+    """
+    config = _read_config(folder)
+    if config.get("spec") is None:
         raise FolderError(f"{folder} holds no spec to check the network against")
-    return file_of(folder, name)
+    path = file_of(folder, config["spec"])
+    if not accept_changed and _sha256(path) != config["sha256"][path.name]:
+        raise FolderError(
+            f"{folder}: {path.name} is not the spec that the model was built from: restore it, or judge the network "
+            f"by what the file says now: 'vitrify certify --accept-spec {folder}'"
+        )
+    return path
 
 
 def _is_ours(folder: Path) -> bool:
     """Return true if vitrify wrote this folder, in any version of the format."""
     try:
-        config = _read_json(folder / "config.json")
+        config = read_json(folder / "config.json")
     except FolderError:
         return False
     return isinstance(config, dict) and config.get("format") == "vitrify"
@@ -147,7 +172,10 @@ def _flat(arrays: Arrays) -> dict[str, Array]:
 
 
 def _read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
-    """Return the arrays of an architecture, by name: float64 or float32, finite, sparse ones in canonical form."""
+    """Return the arrays of an architecture, by name: finite, sparse ones in canonical form, all in float64.
+
+    Networks that were trained hold float32 throughout.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -168,11 +196,11 @@ def _read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
         except (KeyError, TypeError, ValueError) as error:
             raise FolderError(f"{path}: the sparse array {name} is damaged: {error}") from None
     arrays |= flat
+    trained = all(array.dtype == np.float32 for array in arrays.values())
     for name, array in arrays.items():
-        values = array.data if is_sparse(array) else array
-        if values.dtype not in (np.float64, np.float32):  # the latter in networks that were trained
-            raise FolderError(f"{path}: {name} holds numbers of type {values.dtype}, not float64")
-        if not np.isfinite(values).all():
+        if array.dtype != (np.float32 if trained else np.float64):
+            raise FolderError(f"{path}: {name} holds numbers of type {array.dtype}, not float64")
+        if not np.isfinite(array.data if is_sparse(array) else array).all():
             raise FolderError(f"{path}: {name} holds a number that is not finite")
     return arrays
 
@@ -182,8 +210,9 @@ def _csr(data: Array, indices: Array, indptr: Array, shape: tuple[int, ...]) -> 
     from scipy.sparse import csr_array
 
     rows, columns = math.prod(shape[:-1]), shape[-1]
-    if any(part.ndim != 1 for part in (data, indices, indptr)) or {indices.dtype.kind, indptr.dtype.kind} != {"i"}:
-        raise ValueError("its parts must be lists of numbers and of whole numbers")
+    kinds = {indices.dtype, indptr.dtype}
+    if any(part.ndim != 1 for part in (data, indices, indptr)) or kinds not in INDEX_TYPES:
+        raise ValueError("its parts must be lists, one of numbers and two of whole numbers in int32 or int64")
     if len(indptr) != rows + 1 or len(data) != len(indices) or indptr[0] != 0 or indptr[-1] != len(indices):
         raise ValueError("its parts do not fit each other")
     if (np.diff(indptr) < 0).any() or (len(indices) and not 0 <= indices.min() <= indices.max() < columns):
@@ -200,36 +229,44 @@ def _read_config(folder: Path) -> JsonObject:
     recover(folder.absolute())
     if not folder.is_dir():
         raise FolderError(f"{folder} is not a folder: give the folder that 'vitrify build … -o' wrote")
-    config = _read_json(folder / "config.json")
+    config, path = read_json(folder / "config.json"), folder / "config.json"
     if not isinstance(config, dict) or config.get("format") != "vitrify":
         raise FolderError(f"{folder} was not written by vitrify: its config.json does not say so")
     if config.get("format_version") != FORMAT:
-        raise FolderError(
-            f"{folder} has format version {config.get('format_version')}, this vitrify reads {FORMAT}: build it again"
-        )
+        version = str(config.get("format_version"))[:SHOWN_CHARACTERS]
+        raise FolderError(f"{folder} has format version {version}, this vitrify reads {FORMAT}: build it again")
     missing = [key for key in ("net", "about", "sha256") if not isinstance(config.get(key), dict)]
     if missing:
-        raise FolderError(f"{folder / 'config.json'} lacks {', '.join(missing)}")
+        raise FolderError(f"{path} lacks {', '.join(missing)}")
+    if not _is_flat(config["about"], MAX_LEVELS):
+        raise FolderError(f"{path}: what it records about the network is nested more than {MAX_LEVELS} deep")
+    files = ["model.safetensors", "labels.json", *([] if config.get("spec") is None else [config["spec"]])]
+    if not all(map(_is_file_name, files)) or sorted(config["sha256"]) != sorted(files):
+        raise FolderError(
+            f"{path} must have the digests of all files of the model folder: {', '.join(map(str, files))}"
+        )
     return config
 
 
-def _read_json(path: Path) -> Any:
+def _is_flat(data: object, levels: int) -> bool:
+    """Return whether JSON data have at most this many levels of lists and tables."""
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return levels >= 0 and all(_is_flat(part, levels - 1) for part in parts)
+
+
+def read_json(path: Path) -> Any:
+    """Return the data of a JSON file of a folder; one that is not JSON, a link or too large is refused."""
+    file = file_of(path.parent, path.name, MAX_JSON_BYTES)
     try:
-        size = path.lstat().st_size
-    except FileNotFoundError:
-        raise FolderError(f"{path.parent} is not a model folder: {path.name} is missing") from None
-    except OSError as error:
-        raise FolderError(f"{path} can't be read: {error}") from None
-    if size > MAX_JSON_BYTES:
-        raise FolderError(f"{path} has {size:,} bytes; at most {MAX_JSON_BYTES:,} are read")
-    try:
-        return json.loads(file_of(path.parent, path.name).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise FolderError(f"{path} can't be read: {error}") from None
+        text = file.read_text(encoding="utf-8")
+        data = json.loads(text)
+        if SURROGATE.search(text):
+            json.dumps(data, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise FolderError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
-    except (ValueError, RecursionError) as error:  # integers of thousands of digits; nesting thousands deep
+    except (OSError, ValueError, RecursionError) as error:  # integers of thousands of digits; nesting thousands deep
         raise FolderError(f"{path} can't be read: {error}") from None
+    return data
 
 
 def write_json(path: Path, data: object) -> None:

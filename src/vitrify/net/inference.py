@@ -35,8 +35,8 @@ def encode(net: SequenceArchitecture, words: Sequence[str]) -> list[int]:
             f"the sequence has {len(words)} tokens, the network was built for at most {net.max_length}: "
             f"build it again with --max-length {len(words)}"
         )
-    if len(words) < net.min_length:
-        raise InputError(f"the sequence has {len(words)} tokens, the network was built for at least {net.min_length}")
+    if len(words) < (least := net.min_length or int(net.pads == 0)):  # without a pad, the first token is needed
+        raise InputError(f"the sequence has {len(words)} tokens, the network was built for at least {least}")
     return [ids.get(word, fallback or 0) for word in words]
 
 

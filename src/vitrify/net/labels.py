@@ -7,20 +7,21 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Architecture
+from vitrify.net.architecture import Architecture, Size
 from vitrify.net.spaces import Kind, kind_from_json, kind_to_json
 from vitrify.parameters import Fault, Keys, described, read, sentences
 
 MAX_PROBLEMS = 8  # in one message
+T = TypeVar("T")
 
 # Moments of a run: 0 after embedding, 2i+1 after the attention (or recurrence) of block i, 2i+2 after its MLP.
 
 
-AttendsTo = int | Literal["last", "first", "all"]
+AttendsTo = Size | Literal["last", "first", "all"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,14 @@ def _label(kind: Any, data: Any, keys: Keys, faults: list[Fault]) -> Any:
     return kind(**values) if len(faults) == before else None
 
 
+def labels_of(data: object, net: Architecture) -> Labels:
+    """Return the labels of a network that `labels_to_json` wrote; labels of another network are refused."""
+    labels = labels_from_json(data)
+    if problems := label_problems(labels, net):
+        raise FolderError(f"labels.json does not fit the network: {'; '.join(problems[:MAX_PROBLEMS])}")
+    return labels
+
+
 KINDS_OF_LABELS: dict[str, Any] = {"spaces": SpaceLabel, "heads": HeadLabel, "units": UnitsLabel}
 
 
@@ -166,14 +175,14 @@ def label_problems(labels: Labels, net: Architecture) -> list[str]:
         for (_, ends, first), (begins, _, second) in pairwise(sorted(spans)):
             if begins <= ends and first != second:
                 problems.append(f"spaces {first!r} and {second!r} share dimension {dim} at moment {begins}")
+    same_head = _doubled((head.block, head.index) for head in labels.heads)
+    problems += [f"head {block}.{index} has two labels" for block, index in same_head]
     for head in labels.heads:
         numbers = [head.gap, head.kappa, head.beta_min, head.tolerance]
         if not 0 <= head.block < len(net.heads_per_layer) or not 0 <= head.index < net.heads_per_layer[head.block]:
             problems.append(f"head {head.name!r} is not a head of the network: {head.block}.{head.index}")
         if any(number is not None and not math.isfinite(number) for number in numbers):
             problems.append(f"head {head.name!r} has a number that is not finite")
-        if isinstance(head.attends_to, int) and head.attends_to < 0:
-            problems.append(f"head {head.name!r} can't attend {head.attends_to} positions back")
     shapes = net.shapes()
     for units in labels.units:
         by_layer = dict(enumerate(net.units_per_layer)) if not hasattr(net, "moments") else {}
@@ -187,5 +196,5 @@ def label_problems(labels: Labels, net: Architecture) -> list[str]:
     return problems
 
 
-def _doubled(names: Iterable[str]) -> list[str]:
+def _doubled(names: Iterable[T]) -> list[T]:
     return [name for name, count in Counter(names).items() if count > 1]

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from vitrify.arrays import Array, Arrays, Int, Logits, Tokens
 from vitrify.net.architecture import Output, Reads, Record, Size
 from vitrify.net.cells import Cell, states
 from vitrify.net.sparse import affine, rows
 from vitrify.net.transformer_forward import Cache, Part, mlp
+from vitrify.parameters import Within
+
+MAX_PADS = 64  # each is a step of the recurrence, in front of every sequence
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Recurrent:
     cell: Cell
     units: Size = 0
     d_out: Size = 0
-    pads: Size = 1
+    pads: Annotated[int, Within(0, MAX_PADS)] = 1
     name: str = field(default="recurrent", compare=False)
 
     @cached_property

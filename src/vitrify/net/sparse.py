@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from vitrify.arrays import Array, Matrix
 
@@ -42,7 +43,7 @@ class Stack:
 
     def __getattr__(self, name: str) -> Array:
         """The arrays of the entries and what counts them, as they are in the one CSR array."""
-        if name not in ("data", "indices", "indptr", "count_nonzero", "eliminate_zeros"):
+        if name not in ("data", "dtype", "indices", "indptr", "count_nonzero", "eliminate_zeros"):
             raise AttributeError(name)
         return getattr(self.csr, name)
 
@@ -59,6 +60,9 @@ class Stack:
 
     def toarray(self) -> Array:
         return self.csr.toarray().reshape(self.shape)
+
+    def astype(self, kind: DTypeLike) -> Stack:
+        return Stack(self.heads, self.csr.astype(kind))  # type: ignore[arg-type]  # a csr_array again
 
     def copy(self) -> Stack:
         return Stack(self.heads, self.csr.copy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -24,7 +25,7 @@ Mask = Literal["none", "causal", "strict", "after"]
 Residual = Literal["add", "concatenate"]
 Groups = tuple[tuple[int, ...], ...]  # of dimensions
 
-MAX_LOOPS = 1 << 16
+MAX_LOOPS = 1 << 10
 QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
 
 
@@ -68,6 +69,8 @@ class Block:
     def __post_init__(self) -> None:
         if self.gate and not 1 <= self.gate.top <= len(self.experts):
             raise FolderError(f"a gate activates 1 to {len(self.experts)} experts, not {self.gate.top}")
+        if self.d_head % 2 and any(head.rotary for head in self.heads):
+            raise FolderError(f"rotary heads turn pairs of numbers: their width must be even, not {self.d_head}")
 
     def __repr__(self) -> str:
         """Leave out an absent gate, so that digests from before gates existed stay the same."""
@@ -103,6 +106,11 @@ class TransformerOptions(Options, total=False):
     cache: Cache | None
     starts: Int[Array, " batch"] | None
     edit: Edit | None
+
+
+def _refuse_dims(dims: Sequence[int], width: int, what: str) -> None:
+    if len(set(dims)) < len(dims) or not all(0 <= dim < width for dim in dims):
+        raise FolderError(f"{what} must be different dimensions below {width}, not {dims}")
 
 
 @dataclass(frozen=True)
@@ -141,9 +149,12 @@ class Transformer:
         if self.groups and (not self.norm or len(self.groups) != len(self.widths)):
             raise FolderError(f"net.groups must be {len(self.widths)} lists of groups that a norm is for")
         for width, groups in zip(self.widths, self.groups, strict=False):
-            dims = [dim for group in groups for dim in group]
-            if len(dims) != len(set(dims)) or not set(dims) <= set(range(width)):
-                raise FolderError(f"groups must name different dimensions below {width}, not {groups}")
+            _refuse_dims([dim for group in groups for dim in group], width, "groups")
+        for index, block in enumerate(self.blocks):
+            out = block.d_out if self.residual == "concatenate" else self.d_model
+            for expert in block.experts:
+                _refuse_dims(expert.reads, self.widths[2 * index + 1], "what an expert reads")
+                _refuse_dims(expert.writes, out, "what an expert writes")
 
     @cached_property
     def input_ids(self) -> dict[str, int]:

@@ -116,7 +116,7 @@ def _examined(part: Evidence) -> JsonObject:
 
 
 def _certificate(evidence: Evidence) -> list[tuple[str, str]]:
-    rows = [("method", wording.methods(evidence)), ("cases", number(evidence.cases))]
+    rows = [("method", wording.methods(evidence)), *wording.links(evidence), ("cases", number(evidence.cases))]
     rows += [("domain", text) for text in wording.domains(evidence)]
     return rows + wording.lines(evidence) + [("note", text) for text in wording.remarks(evidence)]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from vitrify.certification.evidence import CaseKind, Criterion, Domain, Evidence, Quantity
+from vitrify.certification.evidence import CaseKind, Criterion, Domain, Evidence, Link, Quantity, Scope
 from vitrify.encoding import JsonMapping
 
 EVERY_PREFIX = (CaseKind.LISTED_WORDS, CaseKind.FIRST_WORDS, CaseKind.RANDOM_WORDS, CaseKind.RANDOM_SENTENCES)
+LINKS = {"weights": "weights = ideal network", "spec": "ideal network = spec"}
 BOUNDS = {"=": "", "<=": "at most ", ">=": "at least "}
 MAX_ENTRIES = 12  # of a list
 MAX_LETTERS = 400  # letters of a sentence
@@ -45,6 +46,34 @@ def domains(evidence: Evidence) -> list[str]:
 def methods(evidence: Evidence) -> str:
     """Return how the verdict was reached, in words."""
     return ", ".join(evidence.methods)
+
+
+def links(evidence: Evidence) -> list[tuple[str, str]]:
+    """Return the name of each link between the stored weights and the spec, and for which words it holds, in words."""
+    return [(LINKS[link.name], link_text(link)) for link in evidence.links]
+
+
+def link_text(link: Link) -> str:
+    """Return for which words a link holds, and how that was established.
+
+    >>> link_text(Link("weights", "to T", 9, "margins", {"heads": 2}))
+    'proved for every word up to length 9 (margins: 2 heads)'
+    >>> link_text(Link("spec", "every length", None, "product of states", {"pairs of states": 7}))
+    'proved for every word of every length (product of states: 7 pairs of states)'
+    >>> link_text(Link("spec", "exhaustive", 2))
+    'tested on every word up to length 2, and on samples'
+    """
+    if link.scope.proved:
+        checked = ", ".join(f"{count:,} {what}" for what, count in link.instances.items())
+        proof = f" ({link.lemma}{f': {checked}' if checked else ''})"
+        return f"proved for every word {_length(link)}{proof}"
+    if link.scope is Scope.EXHAUSTIVE:
+        return f"tested on every word {_length(link)}, and on samples"
+    return "tested on samples"
+
+
+def _length(link: Link) -> str:
+    return "of every length" if link.longest is None else f"up to length {link.longest}"
 
 
 def quantity(each: Quantity) -> tuple[str, str]:
@@ -90,8 +119,8 @@ def _margins(data: JsonMapping) -> str:
     condition = f", given that {' and '.join(data['assumed'])}" if data["assumed"] else ""
     margin = "" if data["margin"] is None else f", with a margin of at least {data['margin']:.3g} after that error"
     return (
-        f"proved for every word of length 1 to {data['max_length']}{condition}: in each head the best keys win, and "
-        f"the logits are within {data['error']:.3g} of those of exact selection{margin}"
+        f"margins proved for every word of length 1 to {data['max_length']}{condition}: in each head the best keys "
+        f"win, and the logits are within {data['error']:.3g} of those of exact selection{margin}"
     )
 
 

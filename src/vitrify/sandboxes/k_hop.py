@@ -1,4 +1,4 @@
-r"""k-hop: in a random word, go from a symbol to its last occurrence and one place on, $k$ times; what stands there?
+r"""k-hop: $k$ times, go to the position right after the previous occurrence of the symbol; answer the symbol there.
 
 With $\mathrm{find}(i) = \max\{j \le i : x_{j-1} = x_i\}$ the answer at $i$ is the symbol at $\mathrm{find}^k(i)$, and
 `(none)` where one of the hops finds nothing, as `vitrify.spec.tasks.k_hop` has it. Symbols are independent and uniform.
@@ -18,12 +18,12 @@ from vitrify.sandboxes.catalogue import MAX_SYMBOLS, Array, Count, Defined, Entr
 from vitrify.sandboxes.kit.draws import below, logarithm
 from vitrify.spec.tasks.k_hop import KHop as Task
 
-LONGEST = 1 << 15  # a symbol and a place fit in one whole number
+LONGEST = 1 << 15  # symbol * length + position fits in an int32
 
 
 @dataclass(frozen=True)
 class KHopSandbox(Defined, Exact):
-    """Words of `length` uniform symbols, with a question at each."""
+    """Words of `length` uniform symbols out of `states`, with a query at each position."""
 
     PREDICTORS = ("unigram",)
     RECORDED = "KHop"
@@ -52,32 +52,32 @@ class KHopSandbox(Defined, Exact):
         return jnp.concatenate([find[None], jax.lax.scan(hop, find, None, length=self.hops - 1)[1]])
 
     def reached(self, tokens: Array, ends: Array) -> Array:
-        """Return the answer at each position, with one more in front."""
+        """Return the index of the answer at BOS (always 0) and at each position; index 0 is `(none)`."""
         return jnp.pad(jnp.where(ends > 0, tokens[ends - 1] + self.shift, 0), (1, 0))
 
     @property
     def shift(self) -> int:
-        """The number of answers that are no symbols."""
+        """The number of answers that are no symbols; they come first."""
         return len(self.answers) - self.states
 
     def weight(self, ends: Array) -> Array:
-        """One for every symbol."""
+        """Return the weights of the queries: 0 at BOS, 1 at each position."""
         return jnp.pad(jnp.ones(ends.shape[1]), (1, 0))
 
     def right(self, tokens: Array) -> Array:
-        """Return the symbol at which the last hop ends."""
+        """Return the indices of the right answers, as `reached` does."""
         return self.reached(tokens, self.hop_ends(tokens)[-1])
 
     def unigram(self, example: Example) -> LogProbs:
-        """Return the frequencies of the symbols so far, with add-one smoothing."""
+        """Return log-probabilities of answers by counts of the symbols so far, plus 1; `(none)` is never seen."""
         seen = jnp.cumsum(example.tokens[:, None] == jnp.arange(-self.shift, self.states), axis=0) + 1.0
         return jnp.concatenate([self.uniform(example)[:1], logarithm(seen / seen.sum(axis=1, keepdims=True))])
 
 
 def following(tokens: Array) -> Array:
-    """For each place, the place behind the last earlier one with the same symbol; they count from 1, 0 is none.
+    """Return for each position the one right after the previous occurrence of its symbol, counted from 1; 0 is none.
 
-    Sorted by symbol and then by place, the earlier one stands right before.
+    In the order by symbol and then by position, the previous occurrence stands right before.
     """
     length = len(tokens)
     place = jnp.arange(length, dtype=jnp.int32)

@@ -1,8 +1,8 @@
-r"""Modular arithmetic: $a_1 \circ a_2 \circ \dots \circ a_k$ modulo $m$, from the left, asked for at the `=`.
+r"""Modular arithmetic: $a_1 \circ a_2 \circ \dots \circ a_k$ modulo $m$, from the left; the answer comes after `=`.
 
-With a `fraction` below 1 training sees only that part of all $m^k$ questions, chosen once by a seed, and every other
-split only the rest: whoever answers those has understood the rule, and has not learnt a table by heart. Source: Power
-et al. 2022, arXiv 2201.02177.
+With a `fraction` below 1 training sees only that fraction of all $m^k$ questions, chosen once by a seed, and every
+other split only the rest: accuracy there measures generalization, not memory. Source: Power et al. 2022, arXiv
+2201.02177.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from vitrify.arrays import Array, Int
 from vitrify.sandboxes.catalogue import MAX_SYMBOLS, Entry, Exact, Example, LogProbs, Predictor, Share, Split, Within
 from vitrify.sandboxes.kit.draws import below, logarithm
 
-LARGEST = 1 << 15  # a product of two numbers is still a whole number
-COUNTED = 1 << 10  # up to here the answers of products are counted
+MAX_MODULUS = 1 << 15  # products of two numbers, and sums of MAX_SYMBOLS, fit in 32 bits
+MAX_COUNTED = 1 << 10  # largest modulus for which the distribution of products is computed
 
 
 @dataclass(frozen=True)
 class Modular(Exact):
-    """`terms` numbers below `modulus`; `part` says which of the questions are drawn where they are split by `seed`."""
+    """`terms` numbers below `modulus`; if `seed` splits the questions, `part` is the part that is drawn from."""
 
-    modulus: Annotated[int, Within(2, LARGEST)] = 97
+    modulus: Annotated[int, Within(2, MAX_MODULUS)] = 97
     operation: Literal["+", "-", "*"] = "+"
     terms: Annotated[int, Within(2, MAX_SYMBOLS)] = 2
     fraction: Share = 1.0
@@ -40,7 +40,7 @@ class Modular(Exact):
             if self.part != "all":
                 yield "part", f"must be all where fraction = 1, not {self.part}"
         elif self.terms > MAX_SYMBOLS.bit_length() or self.modulus**self.terms > MAX_SYMBOLS:
-            yield "modulus", f"and terms must be smaller: a split has at most {MAX_SYMBOLS} questions"
+            yield "modulus", f"and terms must be smaller: at most {MAX_SYMBOLS} questions can be split"
         elif not 1 <= self._training < self.modulus**self.terms:
             yield "fraction", f"= {self.fraction:g} leaves one of the parts empty"
 
@@ -67,7 +67,7 @@ class Modular(Exact):
 
     @cached_property
     def questions(self) -> Int[Array, "question term"]:
-        """The numbers [question, term] of one part of all questions, in the order of their drawing."""
+        """The numbers [question, term] of one part of all questions, in the random order that splits them."""
         every = np.random.default_rng(self.seed).permutation(self.modulus**self.terms)
         chosen = every[: self._training] if self.part == "train" else every[self._training :]
         return np.stack(np.unravel_index(chosen, (self.modulus,) * self.terms), axis=1).astype(np.int32)
@@ -97,11 +97,11 @@ class Modular(Exact):
         return jnp.zeros(self.tokens + 1, jnp.int32).at[-1].set(self.results(tokens[::2])[-1])
 
     def predictors(self) -> Mapping[str, Predictor]:
-        counted = self.operation == "*" and self.modulus <= COUNTED
+        counted = self.operation == "*" and self.modulus <= MAX_COUNTED
         return {"uniform": self.uniform} | ({"unigram": self.unigram} if counted else {})
 
     def unigram(self, example: Example) -> LogProbs:
-        """Return the distribution of the result over all inputs: 0 is more frequent than others in products."""
+        """Return the distribution of the result over all questions of both parts; 0 is the most frequent product."""
         numbers = np.arange(self.modulus)
         shares = np.full(self.modulus, 1 / self.modulus)
         for _ in range(self.terms - 1):

@@ -1,7 +1,7 @@
 r"""The $\tau$-topic model: a document is about $\tau$ of $T$ topics, and masked words are to be guessed.
 
-Every topic has $v$ words of its own. A document draws $\tau$ different topics, and each word is any word of any of
-them. The laws of documents are the $\binom{T}{\tau}$ sets of topics, all alike, so the posterior is a sum over them.
+Every topic has $v$ words of its own. A document draws $\tau$ different topics uniformly, and each of its words
+independently and uniformly from their $\tau v$ words. The Bayes predictor is a sum over the $\binom{T}{\tau}$ sets.
 Source: Li, Li, Risteski 2023, arXiv 2303.04245.
 """
 
@@ -37,7 +37,7 @@ class Topics(Masked):
         if self.tau > self.topics:
             yield "tau", f"must be at most topics = {self.topics}, not {self.tau}"
         elif (count := comb(self.topics, self.tau)) > MAX_LAWS:
-            yield "tau", f"= {self.tau} of {self.topics} topics makes {count} sets: at most {MAX_LAWS} fit"
+            yield "tau", f"= {self.tau} of {self.topics} topics makes {count} sets: at most {MAX_LAWS} are allowed"
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -49,22 +49,23 @@ class Topics(Masked):
 
     @cached_property
     def laws(self) -> tuple[Array, Array]:
-        about = np.zeros((len(self._sets), self.topics))
-        np.put_along_axis(about, self._sets, 1 / (self.tau * self.words), axis=1)
-        return np.full(len(about), 1 / len(about)), np.repeat(about, self.words, axis=1)
+        word_probs = np.zeros((len(self._sets), self.topics))
+        np.put_along_axis(word_probs, self._sets, 1 / (self.tau * self.words), axis=1)
+        return np.full(len(word_probs), 1 / len(word_probs)), np.repeat(word_probs, self.words, axis=1)
 
     def write(self, key: Array) -> tuple[Array, dict[str, Array]]:
-        word = jax.random.bits(key, (self.length + 1,))
-        about = jnp.asarray(self._sets)[below(word[0], len(self._sets))]
-        choice = below(word[1:], self.tau * self.words)
-        topic = about[choice // self.words]
-        return topic * self.words + choice % self.words, {"topics": about, "topic": topic}
+        bits = jax.random.bits(key, (self.length + 1,))
+        topics = jnp.asarray(self._sets)[below(bits[0], len(self._sets))]
+        choice = below(bits[1:], self.tau * self.words)
+        topic = topics[choice // self.words]
+        return topic * self.words + choice % self.words, {"topics": topics, "topic": topic}
 
     def predictors(self) -> Mapping[str, Predictor]:
         return {**super().predictors(), "topic_frequencies": self.topic_frequencies}
 
     def topic_frequencies(self, example: Example) -> LogProbs:
-        """Return the add-one frequencies of the topics elsewhere, uniform over the words of each."""
+        """Return log-probabilities by add-one frequencies of topics at other positions, split evenly among words."""
+        # token 0 is the mask, word w is token w + 1
         one = jax.nn.one_hot(jnp.where(example.tokens > 0, (example.tokens - 1) // self.words, -1), self.topics)
         counts = jnp.repeat(one.sum(axis=0) - one + 1.0, self.words, axis=1)
         return self._answered(example, counts / counts.sum(axis=1, keepdims=True))

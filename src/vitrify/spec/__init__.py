@@ -1,11 +1,11 @@
-"""Specifications: mathematical objects with reference semantics, read from files, from which networks are built."""
+"""Specifications: mathematical objects that define the right answers of a network; found by file or by name."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
 
-from vitrify.errors import InputError, SpecError
+from vitrify.errors import InputError, Problem, SpecError
 from vitrify.files import bundled
 from vitrify.spec.kinds import Spec, suffix_of, suffixes
 
@@ -16,7 +16,7 @@ def bounded(spec: Spec, depth: int) -> Spec:
 
     if not isinstance(spec, Grammar):
         raise InputError(
-            f"only grammars can be cut at a depth, got a spec of type {type(spec).__name__}: leave the depth out"
+            f"only grammars can be cut at a depth, got a spec of type {type(spec).__name__}: omit the depth"
         )
     return spec.cut(depth)
 
@@ -26,22 +26,25 @@ def read_spec(path: Path) -> Spec:
     suffix = suffix_of(path.name)
     if suffix is None:
         raise SpecError([unknown_suffix(str(path))])
-    example = (bundled("examples") or path.parent) / path.name
+    example = (bundled("examples") or path.parent) / path.name  # without examples: the path itself
     if example.exists() and not path.exists():
         raise SpecError([f"{path}: no such file; vitrify comes with {example}"])
     _, module, name = suffixes()[suffix]
-    spec: Spec = getattr(import_module(module), name).read(path)
+    try:
+        spec: Spec = getattr(import_module(module), name).read(path)
+    except RecursionError:
+        raise SpecError([Problem("brackets or operators are nested too deep", str(path))]) from None
     return spec
 
 
 def unknown_suffix(name: str) -> str:
-    """Return the error message for a file name without the suffix of a kind of spec."""
+    """Return the error message for a name that has no suffix of a spec file."""
     kinds = ", ".join(f"{suffix} ({entry.description})" for suffix, entry in suffixes().items())
-    return f"{name}: the name of a spec file must end in one of {kinds}"
+    return f"{name}: a spec file ends in one of {kinds}; automata by name look like cyclic:5"
 
 
 def find_spec(text: str | Path) -> Spec:
-    """Return the spec of a file, or of a family of automata, as in cyclic:5."""
+    """Return the spec in a file, or an automaton by the name of its family and its size, such as cyclic:5."""
     if suffix_of(str(text)) is None:
         from vitrify.spec.automata.families import named
 

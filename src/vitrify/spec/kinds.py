@@ -67,6 +67,8 @@ class Meaning:
     - `language`: the words to test; None if every sequence of `inputs` is one.
     - `accepting`: the answers that accept a word.
     - `states`: states that determine all later answers, from which equivalence is decided; None if there are none.
+    - `longest`: the length of the longest word of `language`; None if there is none, or no word is longer than networks
+      read.
     """
 
     answer: Literal["symbol", "set", "distribution", "number"]
@@ -76,6 +78,7 @@ class Meaning:
     language: Language | None = None
     accepting: tuple[str, ...] = ()
     states: PrefixStates | None = None
+    longest: int | None = None
 
 
 def at_every_prefix(answer: Callable[[Sequence[str]], Answer]) -> Callable[[Sequence[str]], list[Answer]]:

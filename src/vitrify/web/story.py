@@ -1,7 +1,7 @@
-"""A run told stop by stop: what the named spaces hold at every position, and what the step before did to them.
+"""A run shown stop by stop: what the named spaces hold at every position, and what the last step changed in them.
 
-Everything is read from a `Trace` and the labels; nothing is computed a second way. A story is plain JSON data, of one
-stop and a window of positions, so that a keystroke moves kilobytes.
+A convolutional net has feature maps instead of spaces. Everything is read from a `Trace` and the labels; the forward
+pass is not repeated. A story is JSON data of one stop and a window of positions: a few kilobytes for each keystroke.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.web.story_units import displayed, drivers, readout, units_at
 
-MAX_CHANNELS = 48  # or units of a layer of a convolutional net, those that say something first
+MAX_CHANNELS = 48  # channels or units shown for a layer of a convolutional net, those that are not 0 first
 WINDOW = 64  # positions that are shown at once
 BARS = 12  # dimensions of a space that are drawn one by one
 HEADS = 32  # of a layer
@@ -36,7 +36,7 @@ Kind = Literal["embedding", "attention", "recurrence", "units", "maps", "answer"
 
 @dataclass(frozen=True)
 class Stop:
-    """A moment of a run at which one may look: `moment` is the net's own number of it."""
+    """A point of a run that can be shown; `moment` is the index of its residual stream in a `Trace`."""
 
     name: str
     kind: Kind
@@ -45,11 +45,11 @@ class Stop:
 
 
 def stops(weights: Weights[Architecture]) -> list[Stop]:
-    """Where a run may be looked at, in order; half layers without heads or units are left out."""
+    """Return the stops of a run, in order; half layers without heads, cell or units are left out."""
     net = weights.architecture
     if isinstance(net, Convolutional):
         layers = [f"convolution {i}" for i in range(len(net.convolutions))]
-        layers += ["sum over places", *(f"dense layer {i}" for i in range(len(net.dense)))]
+        layers += ["sum over locations", *(f"dense layer {i}" for i in range(len(net.dense)))]
         listed = [Stop(name, "maps", place, place) for place, name in enumerate(["input", *layers])]
         return [*listed, Stop("answer", "answer", len(listed), 0)]
     if isinstance(net, Recurrent):
@@ -69,7 +69,7 @@ def stops(weights: Weights[Architecture]) -> list[Stop]:
 
 
 def story_at(trace: Trace, number: int, position: int) -> JsonObject:
-    """One stop of a run; `position` is the one shown in detail."""
+    """Return one stop of a run as JSON data; `position` is shown in detail."""
     weights = trace.weights
     stop = stops(weights)[number]
     if isinstance(weights.architecture, Convolutional):
@@ -96,12 +96,12 @@ def story_at(trace: Trace, number: int, position: int) -> JsonObject:
 
 
 def _turn(stop: Stop) -> int:
-    """The number under which a block's activations are recorded: blocks of a loop have one for each round."""
+    """Return the index under which a block's activations are recorded; a block in a loop has one for each round."""
     return max(0, (stop.moment - 1) // 2)
 
 
 def label_moment(weights: Weights[Architecture], moment: int) -> int:
-    """The moment that labels speak about: in a loop all rounds are as the first."""
+    """Return the moment whose labels apply: labels are of the first round of a loop, and hold for all rounds."""
     net = weights.architecture
     if moment == 0 or not isinstance(net, Transformer) or net.loops == 1:
         return moment
@@ -109,7 +109,7 @@ def label_moment(weights: Weights[Architecture], moment: int) -> int:
 
 
 def _spaces(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
-    """Every space that is alive, the fresh ones first, then those that have changed."""
+    """Return every space that is alive, new ones first, then changed ones; all are new at the answer or in an RNN."""
     weights, now = trace.weights, trace.residual(stop.moment)
     moment = label_moment(weights, stop.moment)
     before = None
@@ -152,7 +152,7 @@ def _space(
     }
     if source.kind is not None and label is not None:
         allowed = max(2 * label.error, 1e-6)
-        off = ~(source.kind.deviation(values) <= allowed)  # what is not a number is off
+        off = ~(source.kind.deviation(values) <= allowed)  # NaN is off
         row["off"] = np.flatnonzero(off).tolist()
     if len(dims) <= BARS:
         row["bars"] = [[displayed(0.0 if abs(x) <= MOVED else x) for x in vector] for vector in values]
@@ -161,7 +161,7 @@ def _space(
 
 
 def space_text(source: Source, vector: Floats) -> str:
-    """Return the content of a space at one position in a few characters; empty where it holds too many values."""
+    """Return the content of a space at one position in a few characters, shortened or empty if it has many values."""
     if source.kind is None or source.kind.tag == "reals":
         return _numbers(source, vector)
     value = decode(source.kind, vector)
@@ -175,7 +175,7 @@ def space_text(source: Source, vector: Floats) -> str:
 
 
 def _numbers(source: Source, vector: Floats) -> str:
-    """A few numbers; of many only those that are not 0, by name, if these are few and no bars are drawn."""
+    """Return up to 4 numbers; of more, if no bars are drawn, up to 3 that are not 0, with names; else nothing."""
     if len(vector) <= 4:
         return " ".join(f"{number:.3g}" for number in vector)
     there = np.flatnonzero(np.abs(vector) > MOVED)
@@ -186,7 +186,7 @@ def _numbers(source: Source, vector: Floats) -> str:
 
 
 def _heads(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
-    """The attention of every head of a layer, in 255 steps."""
+    """Return the attention between shown positions of up to `HEADS` heads of a layer, in 255 steps."""
     pattern = trace[f"blocks.{_turn(stop)}.attn.hook_pattern"]
     labels = {label.index: label for label in trace.weights.labels.heads if label.block == stop.block}
     heads = []
@@ -205,7 +205,7 @@ def _heads(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
 
 
 def maps(trace: Trace, layer: int) -> JsonObject:
-    """The channels after a layer: the planes of the input, each convolution, the sum over places, each dense layer."""
+    """Return the channels after a layer: input planes, each convolution, the sum over locations, each dense layer."""
     net = trace.weights.architecture
     assert isinstance(net, Convolutional)
     convolutions = len(net.convolutions)
@@ -226,13 +226,13 @@ def maps(trace: Trace, layer: int) -> JsonObject:
 
 
 def _names(weights: Weights[Architecture], block: int, count: int) -> list[str]:
-    """The channels of a layer by name, where they have one."""
+    """Return the names of a layer's channels; those without one are numbered."""
     rows = [row for label in weights.labels.units if label.block == block for row in label.unit_names]
     return [rows[place] if place < len(rows) else f"channel {place}" for place in range(count)]
 
 
 def _pictures(planes: Floats, names: list[str]) -> list[JsonObject]:
-    """Every plane in 255 steps of its largest number; those that are not all zero first."""
+    """Return planes in 255 steps of their largest absolute value, negative values as 0; nonzero planes first."""
     order = sorted(range(len(planes)), key=lambda place: not np.any(planes[place]))
     pictures = []
     for place in order[:MAX_CHANNELS]:
@@ -244,6 +244,6 @@ def _pictures(planes: Floats, names: list[str]) -> list[JsonObject]:
 
 
 def _unit_values(values: Floats, names: Sequence[str]) -> list[list[object]]:
-    """Units and their numbers; those that are not zero first."""
+    """Return units and their values; those that are not zero first."""
     order = sorted(range(len(values)), key=lambda place: not values[place])[:MAX_CHANNELS]
     return [[names[i], float(f"{values[i]:.4g}") if np.isfinite(values[i]) else None] for i in order]

@@ -117,10 +117,11 @@ def check(folder: str, changes: list[JsonObject], progress: Callable[..., None])
     weights, _ = broken(load(Path(folder)), changes)
     spec = read_spec(spec_path(Path(folder)))
     evidence = certify(weights, spec, prove=True, progress=lambda done, total: progress("checking", done, total))
-    proved = None if evidence.proof is None else bool(evidence.proof["holds"])
+    proved = evidence.headline is not None and evidence.headline.scope.proved
     data = replace(evidence, proof=None).to_json()
     words = {
         "methods": wording.methods(evidence),
+        "links": wording.links(evidence),
         "domains": wording.domains(evidence),
         "quantities": wording.lines(evidence)[:QUANTITIES],
         "remarks": wording.remarks(evidence),

@@ -43,7 +43,7 @@ Ids = Any
 
 def some_words(weights: Weights[Any], spec: object, count: int) -> list[list[int]]:
     net, rng = weights.architecture, np.random.default_rng(0)
-    longest: int = weights.about.get("longest sentence") or net.max_length
+    longest = oracle_for(spec, net).longest or net.max_length
     language = oracle_for(spec, net).language
     if language is not None:
         return [language.draw(rng)[:longest] for _ in range(count)]
@@ -86,7 +86,8 @@ def check_shape(shape: str, attention: Attention, *, all_samples: bool) -> None:
         if weights is None:
             continue
         words = some_words(weights, spec, 3)
-        language, longest = oracle_for(spec, weights.architecture).language, weights.about.get("longest sentence")
+        oracle = oracle_for(spec, weights.architecture)
+        language, longest = oracle.language, oracle.longest
         for name in NARROW:
             proof = margins(weights, language=language is not None, longest=longest, arithmetic=FORMATS[name])
             if proof.holds:

@@ -9,7 +9,7 @@ import pytest
 
 from built import ATTENTIONS, all_words, answers, probabilities, random_words, states, walked
 from vitrify.certification.checking import certify
-from vitrify.certification.checks.words import MAX_WORDS, WordCheck
+from vitrify.certification.checks.words import COVERED, MAX_WORDS, WordCheck
 from vitrify.certification.evidence import Domain, Method
 from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.commutative import commutative
@@ -49,7 +49,8 @@ def test_a_right_net_holds_on_every_word_and_more(lm: Weights) -> None:
     listed = WordCheck(lm.architecture, MODEL, 5).batches[1].words
     assert evidence.cases == short + 64 * 13 + sum(len(words) * (words.shape[1] + 1) for words in listed)
     assert [(q.name, q.declared, q.relation) for q in evidence.quantities if q.relation] == [
-        ("largest error", 1e-9, "<=")
+        ("largest error", 1e-9, "<="),
+        (COVERED, 39, "<="),  # 13 contexts, 3 words
     ]
     assert 0 < float(evidence.measured("largest error")) <= 1e-9
     bound = evidence.measured("rate of random words with an error (95 % upper bound)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from vitrify.certification.evidence import (
     Criterion,
     Domain,
     Evidence,
+    Link,
     Method,
     Quantity,
+    Scope,
     Verdict,
     combine,
     judged,
@@ -68,10 +71,17 @@ def test_subjects_stay_apart_and_numbers_add_up() -> None:
     assert nested.methods == ("exhaustive", "sampled")
 
 
-def test_a_proof_that_holds_is_a_method_and_real_arithmetic_has_its_own_name() -> None:
+def test_proved_is_a_method_where_both_links_are_and_real_arithmetic_has_its_own_name() -> None:
     run = Domain("words", Method.EXHAUSTIVE, 3, arithmetic="reals")
-    assert Evidence("holds", 3, (run,), proof={"holds": True}).methods == ("exhaustive in reals", "proved")
-    assert Evidence("holds", 3, (run,), proof={"holds": False}).methods == ("exhaustive in reals",)
+    margins, states = Link("weights", Scope.MAX_LENGTH, 9, "margins"), Link("spec", Scope.EVERY_LENGTH, lemma="states")
+    both = Evidence("holds", 3, (run,), links=(margins, states), proof={"holds": True})
+    assert both.methods == ("exhaustive in reals", "proved")
+    assert both.headline == margins
+    assert Evidence.from_json(both.to_json()) == both
+    half = replace(both, links=(margins, Link("spec", Scope.EXHAUSTIVE, 2)))
+    assert half.methods == ("exhaustive in reals",)
+    assert half.headline is not None
+    assert half.headline.name == "spec"
 
 
 def test_a_quantity_is_met_by_its_relation() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -25,6 +26,7 @@ from vitrify.registry import Declaration
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic
 from vitrify.spec.kinds import Meaning, Spec, kinds
+from vitrify.spec.ngrams.model import NGramModel
 
 SAMPLES = {f"{kind.spec.__name__}, {name}": s for kind in kinds() for name, s in kind.spec.samples().items()}
 CASES = [(name, output) for name, spec in SAMPLES.items() for output in spec.meanings()]
@@ -98,6 +100,46 @@ def test_a_registered_oracle_gives_the_answers_of_the_meaning(name: str, output:
             assert (passes[0] == passes[1])[~near].all()
         assert (plain.errors(word[None], good[None])[0] <= plain.tolerance()).all()
         assert (plain.errors(word[None], np.full_like(good, np.nan)[None])[0] > plain.tolerance()).tolist() == [*asked]
+
+
+@pytest.mark.parametrize(("name", "output"), CASES)
+def test_no_oracle_judges_a_network_by_other_names(name: str, output: str) -> None:
+    spec = SAMPLES[name]
+    meaning = spec.meanings()[output]
+    known = network(spec, output)
+    turned = network(spec, output)
+    turned.output = replace(turned.output, symbols=meaning.outputs[::-1])
+    if meaning.answer == "symbol":  # of which each is known by its name
+        word = np.ones(min(2, known.max_length), dtype=np.int64)[: len(meaning.inputs) and None]
+        assert np.array_equal(
+            oracle_for(spec, turned).right(word)[:, ::-1], oracle_for(spec, known).right(word), equal_nan=True
+        )
+    elif len(meaning.outputs) > 1:
+        with pytest.raises(FolderError, match="the same symbols and answers"):
+            oracle_for(spec, turned)
+    for change in (
+        {"symbols": (*meaning.outputs, "another")},
+        {"accepting": tuple(set(meaning.outputs) ^ set(meaning.accepting))},
+    ):
+        other = network(spec, output)
+        other.output = replace(other.output, **change)
+        with pytest.raises(FolderError, match="the same"):
+            oracle_for(spec, other)
+    if len(meaning.inputs) > 1:
+        known.inputs = (known.inputs[0], *meaning.inputs[::-1])
+        with pytest.raises(FolderError, match="the same symbols and answers"):
+            oracle_for(spec, known)
+
+
+def test_the_first_input_is_the_beginning_whatever_its_name() -> None:
+    spec = next(spec for spec in SAMPLES.values() if isinstance(spec, NGramModel))
+    known, renamed = network(spec, "lm"), network(spec, "lm")
+    renamed.inputs = (known.inputs[1], *known.inputs[1:])
+    word, rng = np.array([1, 2]), np.random.default_rng(0)
+    one, two = oracle_for(spec, known), oracle_for(spec, renamed)
+    assert np.array_equal(one.right(word), two.right(word))
+    assert one.cases(rng, 4)
+    assert two.cases(rng, 4)
 
 
 def _logits(meaning: Meaning, right: Any) -> Any:

@@ -228,14 +228,14 @@ def test_a_wrong_net_gives_a_witness_that_is_wrong_by_hand() -> None:
 
 def test_foreign_specs_are_refused() -> None:
     three, two = assemble(log_depth(cyclic(3), max_length=4)).architecture, cyclic(2)
-    with pytest.raises(FolderError, match="same letters and states"):
+    with pytest.raises(FolderError, match="the same symbols"):
         oracle_for(two, three)
-    with pytest.raises(FolderError, match="same letters and states"):
+    with pytest.raises(FolderError, match="the same symbols"):
         oracle_for(cyclic(3, 3), three)
     other = Automaton(three.output.symbols, ("0", "1"), cyclic(3).transitions, 0, frozenset({1}))
-    with pytest.raises(FolderError, match="accept the same states"):
+    with pytest.raises(FolderError, match="accept the same answers"):
         oracle_for(other, three)
-    with pytest.raises(FolderError, match="the same words"):
+    with pytest.raises(FolderError, match="the same symbols"):
         oracle_for(MODELS["order 2"], net_of(MODELS["order 4"]).architecture)
     with pytest.raises(FolderError, match="no oracle for a spec of type int"):
         oracle_for(3, three)

@@ -21,6 +21,7 @@ from vitrify.certification.margins import legal as margin_legal
 from vitrify.certification.margins import net as margins
 from vitrify.certification.margins import units as margin_units
 from vitrify.certification.margins.net import proof_of
+from vitrify.certification.margins.rounding import leaked_weight
 from vitrify.certification.margins.values import Stretch
 from vitrify.certification.mutation_test import Mutant
 from vitrify.errors import FolderError
@@ -149,8 +150,8 @@ def one_less(found: Any) -> None:
         wins[at[1:][-1:]] = False
 
 
-def one_key_leaks(name: str, scores: Any, found: Any, real: Any = margin_heads._leaked_weight) -> tuple[float, float]:
-    leak, uneven = real(name, scores, found)
+def one_key_leaks(name: str, scores: Any, *more: Any, real: Any = leaked_weight) -> tuple[float, float]:
+    leak, uneven = real(name, scores, *more)
     return leak / max(1, scores.count - 1), uneven
 
 
@@ -170,8 +171,8 @@ def second_heads_ignored(run: Any, index: int, place: int, *rest: Any, real: Any
 
 BrokenProver = tuple[Any, str, Any, str, int]
 BROKEN_PROVERS: dict[str, BrokenProver] = {  # what is broken, how, and a net of which so many mutants show it
-    "no leak": (margin_heads, "_leaked_weight", lambda *_: (0.0, 0.0), "n-gram, heads", 20),
-    "only one key leaks": (margin_heads, "_leaked_weight", one_key_leaks, "formula", 10),
+    "no leak": (margin_heads, "leaked_weight", lambda *_: (0.0, 0.0), "n-gram, heads", 20),
+    "only one key leaks": (margin_heads, "leaked_weight", one_key_leaks, "formula", 10),
     "values are never apart": (margin_heads, "_spread", lambda _, v: np.zeros(v.shape[1]), "n-gram, heads", 20),
     "errors do not pass on": (Stretch, "moved", lambda _, m: np.zeros(m.shape[1]), "n-gram, heads", 20),
     "gaps doubled": (margins, "selection_of", changed_selection(doubled), "n-gram, heads", 10),

@@ -124,5 +124,5 @@ def test_other_symbols_and_answers_are_refused() -> None:
     with pytest.raises(FolderError, match="about the same symbols"):
         oracle_for(Recall(2, 3, 2, 2, True), weights.architecture)
     task = Shares(5)
-    with pytest.raises(FolderError, match="asks for numbers"):
+    with pytest.raises(FolderError, match="no oracle for a spec of type Shares"):
         oracle_for(task, net(task, Output("class", ("a", "b"))))

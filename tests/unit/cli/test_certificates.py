@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -107,3 +108,41 @@ def test_recheck_does_not_judge_nets_that_it_does_not_run(tmp_path: Path) -> Non
     done = vitrify("recheck", net)
     assert done.returncode == 1
     assert "labels.json changed" in done.stdout
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Path:
+    net = tmp_path / "net"
+    assert vitrify("build", EXAMPLES / "abba.regex", "-o", net, "--max-length", 4).returncode == 0
+    return net
+
+
+def test_a_network_is_judged_by_a_changed_spec_only_where_that_is_accepted(door: Path) -> None:
+    spec = next(door.glob("spec.*"))
+    data = json.loads(spec.read_text())
+    spec.write_text(json.dumps(data, indent=3))  # says the same
+    done = vitrify("certify", door)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{spec.name} is not the spec that the model was built from" in done.stderr
+    assert not (door / "certificate.json").exists()
+    assert vitrify("certify", door, "--accept-spec").returncode == 0
+    done = vitrify("recheck", door)
+    assert (done.returncode, f"config.json was written for another {spec.name}" in done.stdout) == (1, True)
+    data["accepting"] = [state for state in data["states"] if state not in data["accepting"]]
+    spec.write_text(json.dumps(data))
+    done = vitrify("certify", door, "--accept-spec")
+    assert (done.returncode, "do not accept the same answers" in done.stderr) == (2, True)
+
+
+def test_nothing_is_written_through_a_link(door: Path) -> None:
+    other = door.parent / "other.txt"
+    other.write_text("mine")
+    for name in ("certificate.json", ".certificate.json.partial"):
+        (door / name).symlink_to(other)
+        done = vitrify("certify", door, "--max-length", 2)
+        assert done.returncode == 2
+        assert "certificate.json can't be written" in done.stderr
+        (door / name).unlink()
+    assert other.read_text() == "mine"
+    os.mkfifo(door / "certificate.json")
+    assert vitrify("certify", door, "--max-length", 2).returncode == 2

@@ -129,6 +129,7 @@ def test_certify_holds_and_says_on_what(abba: Path) -> None:
     found = answer("certify", abba, "--max-length", "8", "--samples", "70")
     assert found["verdict"] == "holds"
     assert found["methods"] == ["exhaustive", "sampled", "proved"]
+    assert [(link["name"], link["scope"]) for link in found["links"]] == [("weights", "to T"), ("spec", "to T")]
     assert found["proof"]["holds"]
     assert found["proof"]["max_length"] > 0
     short, *_, random = found["domains"]
@@ -211,19 +212,23 @@ def test_list_has_claims_with_a_status_and_shapes_with_a_method() -> None:
     assert all(set(entry) >= {"name", "id", "standing", "method"} for entry in claims.values())
     assert claims["any_automaton_runs_in_log_depth"]["method"] == "exhaustive"
     assert claims["the_sqrt_position_code_needs_a_cubic_temperature"]["method"] is None
-    methods = {entry["construction"]: entry["method"] for entry in found["constructions"]}
-    assert methods.items() >= {"log-depth": "proved", "elman": "exhaustive", "features": "sampled"}.items()
+    links = {entry["construction"]: entry["links"] for entry in found["constructions"]}
+    assert links["log-depth"] == {"weights": "to T", "spec": "to T"}
+    assert set(links["elman"].values()) == {"every length"}
+    assert set(links["features"].values()) == {"sampled"}
     lines = vitrify("list").stdout.splitlines()
-    assert "proved     log-depth          Automaton" in next(line for line in lines if "log-depth " in line)
+    assert next(line for line in lines if "log-depth " in line).split()[:6] == [
+        *["to", "T", "to", "T", "log-depth", "Automaton"]
+    ]
 
 
 def test_show_says_how_a_shape_is_certified() -> None:
-    assert answer("show", "heads")["method"] == "proved"
+    assert answer("show", "heads")["links"] == {"weights": "to T", "spec": "every length"}
     assert answer("show", "memory")["unproved"] == "may have no margin"
     shown = vitrify("show", "elman").stdout
-    assert "exhaustive: all short inputs" in shown
-    assert "proofs of margins are for transformers" in shown
+    assert "proved for every word of every length" in shown
     assert "ReLU" in shown
+    assert "tested on all short words" in vitrify("show", "copying").stdout
     assert "exhaustive: all short inputs" in vitrify("show", "any_automaton_runs_in_log").stdout
 
 
@@ -380,7 +385,7 @@ def test_cascades_are_built_or_refused_by_the_command_line(tmp_path: Path) -> No
     assert not (tmp_path / "s5").exists()
     done = vitrify("build", EXAMPLES / "abba.regex", "-o", tmp_path / "grid", "--construction", "gridworld")
     assert done.returncode == 2
-    assert "this automaton is none" in done.stderr
+    assert "this automaton is not one" in done.stderr
 
 
 @pytest.mark.long

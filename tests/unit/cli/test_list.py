@@ -73,6 +73,14 @@ def test_verdicts_come_from_evidence_recorded_here_or_from_the_atlas(tmp_path: P
     assert verdict() == "fails"
 
 
+def test_a_claim_whose_saboteur_passes_is_undecided_in_every_table(tmp_path: Path) -> None:
+    data = json.loads((ROOT / "docs" / "evidence" / f"{FAILED}.json").read_bytes())
+    (tmp_path / f"{FAILED}.json").write_text(json.dumps({**data, "saboteur_rejected": False}))
+    shown = vitrify("evidence", FAILED, "--evidence", str(tmp_path), columns=200).stdout
+    assert "undecided" in shown
+    assert "fails" not in shown
+
+
 def test_a_list_fits_80_columns_and_breaks_no_name() -> None:
     lines = vitrify("list", columns=80).stdout.splitlines()
     assert max(map(len, lines)) <= 80

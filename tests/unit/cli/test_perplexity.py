@@ -76,7 +76,9 @@ def test_a_text_becomes_the_fitted_model(tmp_path: Path) -> None:
 
 def test_certify_prints_the_verdict_on_what_was_built(tmp_path: Path) -> None:
     build = partial(vitrify, "build", TRAINING, "--order", 2, "--max-length", 8, "-o", tmp_path / "net", "--certify")
-    assert "holds (exhaustive, sampled, proved): all 5461 words of length 0 to 6" in build().stdout
+    printed = build().stdout
+    assert "weights = ideal network: proved for every word up to length 8 (margins: " in printed
+    assert "ideal network = spec: proved for every word of every length (product of states: " in printed
     data = json.loads(build("--json").stdout)
     assert (data["verdict"], data["methods"]) == ("holds", ["exhaustive", "sampled", "proved"])
 

@@ -163,7 +163,7 @@ def test_membership_questions_are_of_both_kinds_and_witnesses_are_told() -> None
     bias[1] = -0.5  # always no
     evidence = certify(weights.with_array("unembed.b_U", bias), spec)
     assert evidence.witness == {"word": [], "expected": "yes", "actual": "no"}
-    with pytest.raises(FolderError, match="different vocabularies or answers"):
+    with pytest.raises(FolderError, match="the same symbols"):
         oracle_for(Dyck.of("( ) { }", 2, 8), weights.architecture)
 
 

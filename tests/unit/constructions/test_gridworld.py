@@ -83,7 +83,7 @@ def test_what_is_no_corridor() -> None:
         assert corridor(machine) is None
         if machine not in (two,):  # its reachable part is one cell
             with pytest.raises(
-                BuildRefused, match=r"this automaton is none: build it with --construction cascade or log-depth"
+                BuildRefused, match=r"this automaton is not one: build it with --construction cascade or log-depth"
             ):
                 built_gridworld(machine)
 

@@ -282,7 +282,7 @@ def test_a_wrong_net_gets_a_witness_and_another_spec_is_refused() -> None:
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
     assert set(evidence.witness) == {"point", "expected", "actual"}
-    with pytest.raises(FolderError, match="same number of inputs and outputs"):
+    with pytest.raises(FolderError, match="the same inputs and outputs"):
         certify(weights, random_maxout((2, 1), 2, 0))
 
 

@@ -119,5 +119,7 @@ def test_examinations_notice_a_machine_with_another_rule() -> None:
     rules = tuple(r._replace(write="0") if r.step == "1,S,done" and r.read == "0" else r for r in increment(3).rules)
     assert certify(weights, increment(3), work=1e7).verdict == "holds"
     other = TuringMachine("right", rules, ("done",), ("0", "1"), length=3)
-    with pytest.raises(Exception, match="do not speak about the same symbols"):
-        certify(weights, other, work=1e7)
+    evidence = certify(weights, other, work=1e7)
+    assert evidence.verdict == "fails"
+    assert evidence.witness is not None
+    assert evidence.witness["expected"] == "a symbol that the network can't output"

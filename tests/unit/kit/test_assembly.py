@@ -55,6 +55,14 @@ def test_the_same_network_gives_the_same_bytes(attention: AttentionKind, reuse: 
     assert assemble(busy(attention, not reuse)).digest != first.digest
 
 
+def test_a_builder_gives_the_same_network_twice() -> None:
+    """Also where it switches units off at BOS: they are not switched off a second time."""
+    net = Builder("void", letters(2), LENGTH, void=True)
+    token = net.embed("token", OneHot(letters(2)), np.eye(3))
+    share = mean(net, snap(net, token, name="exact"), name="share")
+    assert assemble(network(net, share)).digest == assemble(network(net, share)).digest
+
+
 def test_it_computes_what_it_should() -> None:
     """The whole of a busy net against plain Python."""
     some = [*words(2, 5), *random_words(2, LENGTH, 10, seed=0)]

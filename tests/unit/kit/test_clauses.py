@@ -154,6 +154,20 @@ def test_points_of_a_circle_are_written_whole() -> None:
     assert np.abs(found - Circle(("x", "y", "z")).codes[[1, 2, 0]]).max() < EXACT
 
 
+def test_errors_of_several_points_of_a_circle_add_up() -> None:
+    kind, units = OneHot(("a", "b", "c")), list[Units]()
+    noisy = kind.codes + np.array([[-1e-3, 1e-3, 0.0]])
+
+    def gadget(net: Builder, letter: Space) -> Space:
+        out = clauses(net, [Clause(((letter, k),), k) for k in range(3)], Space("out", Circle(("x", "y", "z"))))
+        units.extend(op for op in net._operations if isinstance(op, Units))
+        return out
+
+    found, _ = evaluate([(kind, noisy)], gadget)
+    (gain,) = units[0].gain.values()
+    assert np.abs(found - Circle(("x", "y", "z")).codes).max() <= gain * 1e-3
+
+
 def test_numbers_are_not_asked_for_and_not_snapped() -> None:
     net = Builder("bad", ("^", "a"), 1)
     number, bits = net.embed("n", NUMBER, np.zeros((2, 2))), net.embed("b", Bits(tuple("abc")), np.ones((2, 2)))

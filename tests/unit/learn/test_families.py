@@ -429,5 +429,10 @@ def test_first_weights_of_bits_lie_beside_the_low_rank_form() -> None:
 
 
 def test_only_two_symbols_are_a_bit() -> None:
-    with pytest.raises(InputError, match="a bit is one of two symbols"):
+    with pytest.raises(InputError, match="the sandbox must have two symbols"):
         make("scalar").architecture(CHAIN)
+
+
+def test_the_low_rank_form_needs_a_unit() -> None:
+    with pytest.raises(InputError, match="units"):
+        make("scalar", {"units": 0})

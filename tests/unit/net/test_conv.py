@@ -127,7 +127,7 @@ def test_images_that_are_not_read() -> None:
     with pytest.raises(InputError, match="0 or 1"):
         image_planes(replace(GREY, pixels="bits"), image)
     with pytest.raises(InputError, match="no images"):
-        image_planes(replace(GREY, pixels="symbols"), image)
+        image_planes(replace(GREY, pixels="symbols", symbols=("a",)), image)
     with pytest.raises(InputError, match="no symbols"):
         symbol_planes(GREY, ["ab"])
 

@@ -423,3 +423,87 @@ def test_an_entry_of_a_sparse_array_stands_there_once(model: Path) -> None:
     parts["indptr"] = twice["indptr"] * 2
     rewrite(model, {f"embed.W_E.{part}": values for part, values in parts.items()})
     assert "some entry stands there twice" in complaint(model, verify=False)
+
+
+def changed_config(model: Path, **entries: object) -> None:
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    (model / "config.json").write_text(json.dumps(config | entries), encoding="utf-8")
+
+
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize("left_out", ["model.safetensors", "labels.json", "spec.txt"])
+def test_a_file_without_a_digest_is_not_loaded(model: Path, left_out: str, verify: bool) -> None:
+    digests = json.loads((model / "config.json").read_text(encoding="utf-8"))["sha256"]
+    changed_config(model, sha256={name: digest for name, digest in digests.items() if name != left_out})
+    assert "must have the digests of all files of the model folder" in complaint(model, verify=verify)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "labels.json", "spec.txt"])
+def test_an_enormous_file_is_refused_before_it_is_read(model: Path, name: str) -> None:
+    os.truncate(model / name, 1 << 43)  # a hole: it takes no place on the disk
+    assert f"DIR/{name} has 8,796,093,022,208 bytes; at most" in complaint(model)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":' * 100_000, "[" * 100_000, '{"format_version": ' + "9" * 10_000 + "}", '{"format": "\\ud800"}']
+)
+@pytest.mark.parametrize("name", ["config.json", "labels.json"])
+def test_json_that_no_writer_writes(model: Path, name: str, text: str) -> None:
+    (model / name).write_text(text)
+    assert f"DIR/{name} can't be read:" in complaint(model, verify=False)
+
+
+def test_what_is_recorded_about_a_network_is_no_deep_tree(model: Path) -> None:
+    changed_config(model, about={"trained": {"recipe": {"rates": [[0.1]]}}})
+    assert load(model).about["trained"] == {"recipe": {"rates": [[0.1]]}}
+    deep: object = 0
+    for _ in range(200):
+        deep = [deep]
+    changed_config(model, about={"trained": deep})
+    assert "nested more than 32 deep" in complaint(model)
+
+
+def test_float32_is_for_all_arrays_or_none(model: Path) -> None:
+    rewrite(model, {"unembed.b_U": np.zeros(2, dtype=np.float32)})
+    assert "unembed.b_U holds numbers of type float32, not float64" in complaint(model, verify=False)
+    arrays = load_file(model / "model.safetensors")
+    rewrite(model, {name: array.astype(np.float32) for name, array in arrays.items() if array.dtype.kind == "f"})
+    assert {array.dtype for array in load(model, verify=False).arrays.values()} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("kind", ["int16", "uint32", "uint64"])
+def test_indices_of_sparse_arrays_have_the_types_of_scipy(model: Path, kind: str) -> None:
+    parts = {
+        f"embed.W_E.{part}": load_file(model / "model.safetensors")[f"embed.W_E.{part}"]
+        for part in ("indices", "indptr")
+    }
+    rewrite(model, {name: array.astype(kind) for name, array in parts.items()})
+    assert "two of whole numbers in int32 or int64" in complaint(model, verify=False)
+    rewrite(model, {name: array.astype(np.int64) for name, array in parts.items()})
+    assert load(model, verify=False).arrays["embed.W_E"].nnz
+
+
+def test_a_spec_that_changed_is_returned_only_where_that_is_accepted(model: Path) -> None:
+    (model / "spec.txt").write_text("another spec\n")
+    with pytest.raises(FolderError, match=r"spec\.txt is not the spec that the model was built from: .*--accept-spec"):
+        spec_path(model)
+    assert spec_path(model, accept_changed=True) == model / "spec.txt"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"output": {"symbols": ["a", "a"]}}, "net.output.symbols must have different names"),
+        ({"output": {"symbols": []}}, "must not be empty"),
+        ({"output": {"accepting": ["x"]}}, "net.output.accepting must be names in net.output.symbols"),
+        ({"inputs": ["<s>", "a", "a"]}, "net.inputs must have different names"),
+        ({"min_length": 99}, "net.min_length must be at most net.max_length"),
+        ({"architecture": {}}, "this reader knows architecture"),
+        ({"loops": 2**20}, "net.loops must be a whole number from 1 to 1,024"),
+    ],
+)
+def test_names_and_lengths_of_no_network(model: Path, changes: dict[str, Any], message: str) -> None:
+    net = json.loads((model / "config.json").read_text(encoding="utf-8"))["net"]
+    output = net["output"] | changes.pop("output", {})
+    changed_config(model, net=net | {"output": output} | changes)
+    assert message in complaint(model)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cases import each
+from nets import mixed
 from vitrify.errors import FolderError
-from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel, labels_from_json, labels_to_json
+from vitrify.net.labels import (
+    HeadLabel,
+    Labels,
+    SpaceLabel,
+    UnitsLabel,
+    label_problems,
+    labels_from_json,
+    labels_of,
+    labels_to_json,
+)
 from vitrify.net.spaces import Bits, Flag, Integers, OneHot, Reals
 
 LABELS = Labels(
@@ -66,3 +77,28 @@ def test_other_data_are_refused(data: Any) -> None:
 def test_a_damaged_entry_is_refused(part: str, entry: Any) -> None:
     with pytest.raises(FolderError, match=r"labels\.json"):
         labels_from_json({**labels_to_json(LABELS), part: [entry]})
+
+
+def test_no_head_has_two_labels() -> None:
+    net = mixed()
+    head = HeadLabel("one", 0, 0, writes="x")
+    assert label_problems(Labels(heads=(head,)), net) == []
+    assert label_problems(Labels(heads=(head, replace(head, name="two"))), net) == ["head 0.0 has two labels"]
+    far = label_problems(Labels(heads=(replace(head, index=99),)), net)
+    assert far == ["head 'one' is not a head of the network: 0.99"]
+
+
+def test_spaces_share_a_dimension_only_one_after_the_other() -> None:
+    net = mixed()
+    first, second = SpaceLabel("one", Flag(), (0,), born=0, dies=1), SpaceLabel("two", Flag(), (0,), born=2, dies=2)
+    assert label_problems(Labels((first, second)), net) == []
+    problems = label_problems(Labels((first, replace(second, born=1))), net)
+    assert problems == ["spaces 'one' and 'two' share dimension 0 at moment 1"]
+    assert label_problems(Labels((replace(first, dims=(99,)),)), net)
+    assert label_problems(Labels((replace(first, kind=Bits(("a",)), dims=(1, 1)),)), net)
+
+
+def test_labels_of_another_network_are_refused() -> None:
+    data = labels_to_json(Labels(heads=(HeadLabel("one", 0, 99, writes="x"),)))
+    with pytest.raises(FolderError, match=r"labels\.json does not fit the network: head 'one' is not a head"):
+        labels_of(data, mixed())

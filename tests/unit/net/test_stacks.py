@@ -109,3 +109,11 @@ def test_folders_keep_stacks_to_the_byte(tmp_path: Path) -> None:
     changed = thinned.arrays["blocks.0.attn.W_V"].copy()
     changed.data[0] += 1
     assert thinned.with_array("blocks.0.attn.W_V", changed).digest != thinned.digest
+
+
+def test_a_stack_has_a_type_of_numbers_as_an_array_has() -> None:
+    stack = stacked(thin((3, 9, 2)))
+    assert stack.dtype == np.float64
+    single = stack.astype(np.float32)
+    assert single.dtype == np.float32
+    np.testing.assert_array_equal(dense(single), dense(stack).astype(np.float32))

@@ -115,7 +115,7 @@ def test_a_domain_in_words() -> None:
 def test_a_proof_in_words() -> None:
     told = {"holds": True, "max_length": 8, "assumed": ["a", "b"], "error": 0.25, "margin": 0.5}
     (sentence,) = wording.proof(told)
-    assert sentence.startswith("proved for every word of length 1 to 8, given that a and b: ")
+    assert sentence.startswith("margins proved for every word of length 1 to 8, given that a and b: ")
     assert sentence.endswith("within 0.25 of those of exact selection, with a margin of at least 0.5 after that error")
     assert wording.proof({"holds": False, "reason": "too wide"}) == ["margins not proved: too wide"]
     formats = {"smallest": None, "max_length": 8}

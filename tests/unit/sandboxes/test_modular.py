@@ -69,10 +69,10 @@ def test_unigrams_of_products_are_their_frequencies() -> None:
     ("parameters", "message"),
     [
         ({"modulus": 1, "terms": 1, "fraction": 2.0}, "modulus must be .*; terms must be .*; fraction must be"),
-        ({"modulus": 300, "fraction": 0.5}, "modulus and terms must be smaller: a split has at most 65536 questions"),
+        ({"modulus": 300, "fraction": 0.5}, "modulus and terms must be smaller: at most 65536 questions can be split"),
         (
             {"modulus": 2, "terms": 100, "fraction": 0.5},
-            "modulus and terms must be smaller: a split has at most 65536 questions",
+            "modulus and terms must be smaller: at most 65536 questions can be split",
         ),
         ({"modulus": 3, "fraction": 0.01}, "leaves one of the parts empty"),
         ({"part": "rest"}, "part must be all where fraction = 1, not rest"),

@@ -196,7 +196,7 @@ def test_other_predictors_count_what_they_say() -> None:
             r"unchanged \+ replaced must be at most 1, not 0.8 \+ 0.8; words must be at least 2 where .*, not 1; "
             "tau must be at most topics = 1, not 2",
         ),
-        (Topics, {"topics": 40, "tau": 20}, "tau = 20 of 40 topics makes 137846528820 sets: at most 20000 fit"),
+        (Topics, {"topics": 40, "tau": 20}, "tau = 20 of 40 topics makes 137846528820 sets: at most 20000 are allowed"),
         (
             LDA,
             {"topics": 0, "words": 1, "grid": 0, "task": -1, "alpha": 0, "beta": -1},

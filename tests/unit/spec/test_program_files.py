@@ -9,7 +9,8 @@ import pytest
 from cases import each
 from vitrify.errors import SpecError
 from vitrify.spec import read_spec
-from vitrify.spec.programs.program import Program
+from vitrify.spec.programs import expression as language
+from vitrify.spec.programs.program import Program, program
 
 GOOD = """# the word backwards
 alphabet: a b c
@@ -45,6 +46,41 @@ def test_a_relation_is_written_as_pairs() -> None:
     assert Program.from_text(program.to_text()).root is program.root
 
 
+def test_arguments_may_be_named_in_any_order() -> None:
+    by_name = Program.from_text(HEAD + 'return width(select(queries=tokens, keys="a", predicate="=="))')
+    assert by_name.root is Program.from_text(HEAD + 'return width(select("a", tokens, "=="))').root
+
+
+@each("word", ("and", "or"))
+def test_three_selectors_are_combined(word: str) -> None:
+    lines = f'same = select(tokens, tokens)\nreturn width(before {word} same {word} marked(tokens == "a"))'
+    program = Program.from_text(HEAD + lines)
+    assert program(list("abab")) == ([0, 0, 1, 0] if word == "and" else [1, 2, 3, 4])
+    assert Program.from_text(program.to_text()).root is program.root
+
+
+FRACTIONS = {
+    "value": "{0: Fraction(-1, 2), 1: 1, 2: 2, 3: 3, 4: 4}[indices]",
+    "key": "{Fraction(1, 2): 1, 2: 4}[{0: Fraction(1, 2), 1: 2, 2: 2, 3: 2, 4: 2}[indices]]",
+    "relation": "width(select(mean(upto, indices), indices, {(Fraction(1, 2), 1), (0, 0)}))",
+    "default": "mean(before, indices, -1)",
+    "fraction as default": "mean(before, indices, Fraction(-1, 2))",
+}
+
+
+@each("case", FRACTIONS)
+def test_fractions_and_negative_constants_are_read_as_they_are_written(case: str) -> None:
+    program = Program.from_text(HEAD + f"return {FRACTIONS[case]}")
+    assert Program.from_text(program.to_text()).root is program.root
+
+
+def test_an_empty_relation_selects_nothing_when_it_is_read_again() -> None:
+    """Not even where key and query are None, as in the first position here."""
+    left = language.aggregate(language.before, language.tokens)
+    nothing = program(language.width(language.select(left, left, lambda _key, _query: False)), "a", 3, causal=True)
+    assert nothing(["a", "a"]) == Program.from_text(nothing.to_text())(["a", "a"]) == [0, 0]
+
+
 BAD = {
     "no header": ("return tokens", [r"alphabet: …' is missing", "length: …' is missing", "sees: …' is missing"]),
     "empty alphabet": ("alphabet:\nlength: 5\nsees: left\nreturn tokens", [":1: the alphabet has no symbol"]),
@@ -66,12 +102,18 @@ BAD = {
     "selector returned": (HEAD + "return before", [":4: a selector has no values"]),
     "selector and value": (
         HEAD + "return width(before & tokens)",
-        [":4: 'and' does not combine selectors with values"],
+        [":4: 'and' can't take a selector here: & | ~ combine selectors with selectors"],
     ),
     "reserved name": (HEAD + "tokens = 1\nreturn tokens", [":4: tokens has a meaning already"]),
     "after return": (HEAD + "return tokens\nx = 1", [":5: nothing may come after 'return'"]),
     "wrong arity": (HEAD + "return width(before, tokens, tokens)", [":4: width is not called like that"]),
     "default": (HEAD + "return last(before, tokens, indices)", [":4: the default of last must be a constant"]),
+    "keyword": (HEAD + 'return width(select(tokens, "a", how="=="))', [":4: .* is not part of the language"]),
+    "two names": (HEAD + "x = y = tokens\nreturn x", [":4: a line defines one name"]),
+    "fraction": (HEAD + "return Fraction(1, 0)", [":4: Fraction is not called like that"]),
+    "key twice": (HEAD + 'return {"a": 1, "a": 2}[tokens]', [":4: a key of this table has 1 value, and occurs once"]),
+    "list in a table": (HEAD + "return {[1]: 2}[indices]", [":4: a table is written with constants only"]),
+    "list in a relation": (HEAD + "return width(select(indices, 1, {(1, [2])}))", [":4: a relation is written as"]),
     "relation": (HEAD + "return width(select(tokens, tokens, '<>'))", [":4: select compares with one of"]),
     "open table": (HEAD + 'return {"a": tokens}[tokens]', [":4: a table is written with constants only"]),
     "partial table": (HEAD + 'return {"a": 1}[tokens]', ["fails on 'b'"]),

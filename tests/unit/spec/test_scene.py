@@ -195,3 +195,10 @@ def test_random_scenes_are_what_was_asked_for_or_refused() -> None:
     assert random_scene(5) == random_scene(5) != random_scene(6)
     with pytest.raises(SpecError, match="no such scene was found"):
         random_scene(0, features=3, classes=4, per_class=1)
+
+
+def test_a_refusal_names_the_reason_of_the_last_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first draw is refused by its layout, the second since a composite is in no class."""
+    monkeypatch.setattr("vitrify.spec.geometry.scene.MAX_DRAWS", 2)
+    with pytest.raises(SpecError, match="the last one failed because some composite is in no class"):
+        random_scene(0, features=3, composites=2, classes=3, per_class=1, size=3, image=4)

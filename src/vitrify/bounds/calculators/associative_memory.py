@@ -20,7 +20,7 @@ def evaluate(
     N: Annotated[Size, Help("inputs")],
     M: Annotated[Several, Help("outputs")],
     b: Annotated[int, Within(1, 64), Help("bits of a parameter")],
-    parameters: Annotated[int, Within(0, MAX_SIZE), Help("parameters of the memory, 0 to compute the least")] = 0,
+    parameters: Annotated[int, Within(0, MAX_SIZE), Help("parameters of the memory; 0: find the fewest possible")] = 0,
 ) -> BoundReading:
     """Bits of the facts against bits of the parameters."""
     needs = N * log2(M)

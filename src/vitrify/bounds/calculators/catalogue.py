@@ -12,16 +12,16 @@ from vitrify.registry import Headline, headlines, load
 
 PACKAGE = "vitrify.bounds.calculators"
 Status = Literal["unconditional", "conditional", "rate"]
-MAX_SIZE = 2**40  # larger integers are not exact in floating point
+MAX_SIZE = 2**40  # of factors whose products are computed in float64, which has all integers up to 2^53
 Size: TypeAlias = Annotated[int, Within(1, MAX_SIZE)]
 Several: TypeAlias = Annotated[int, Within(2, MAX_SIZE)]
 Heads: TypeAlias = Annotated[Size, Help("heads")]
 ValueSize: TypeAlias = Annotated[Size, Help("size of a value")]
 Bits: TypeAlias = Annotated[int, Within(1, 64), Help("bits of a number")]
-StateBits: TypeAlias = Annotated[int, Within(0, MAX_SIZE), Help("bits of the state, 0 to compute the least")]
+StateBits: TypeAlias = Annotated[int, Within(0, MAX_SIZE), Help("bits of the state; 0: find the fewest possible")]
 
 EXPLAINED = {
-    "unconditional": "proved without assumptions about complexity classes; the figures are certain",
+    "unconditional": "proved, without an unproved assumption; the figures are certain",
     "conditional": "rests on an unproved assumption, which is named",
     "rate": "says how a quantity grows; the constant is unknown, so no figure is a certified number",
 }
@@ -36,7 +36,7 @@ class BoundReading:
 
 
 def excluding(figures: Mapping[str, float | int | str], impossible: bool, why: str) -> BoundReading:
-    """Return the reading of a bound that either excludes some sizes, with the reason, or does not."""
+    """Return the result of a bound that excludes impossible sizes: it says why, or that the sizes are not excluded."""
     return BoundReading(figures, why if impossible else "not excluded by this bound")
 
 
@@ -44,7 +44,7 @@ def excluding(figures: Mapping[str, float | int | str], impossible: bool, why: s
 class Bound:
     """A published bound that can be evaluated; its parameters are the keyword-only ones of `evaluate`.
 
-    `conflicts` yields the faults of a combination of values that are each in range.
+    `conflicts` yields the faults of values that are in range one by one, but not allowed together.
     """
 
     status: Status

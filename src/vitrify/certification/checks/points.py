@@ -11,7 +11,7 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.certification.checks.words import too_soft
-from vitrify.certification.evidence import Domain, Evidence, Method, Progress, Quantity
+from vitrify.certification.evidence import Domain, Evidence, Method, Progress, Quantity, tested_links
 from vitrify.certification.oracles.catalogue import registered
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Architecture
@@ -102,6 +102,7 @@ class PointCheck:
             verdict="holds" if witness is None else "fails",
             cases=done,
             domains=tuple(batch.domain for batch in self.batches),
+            links=tested_links([batch.domain for batch in self.batches]),
             quantities=(Quantity("largest error", worst, self.oracle.tolerance(), "<="),),
             witness=witness,
             seed=self.seed,
@@ -115,7 +116,8 @@ def point_oracle_for(spec: object, net: Architecture) -> PointOracle:
     maker = registered(spec, net)
     if maker is None:
         raise FolderError(
-            f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads}"
+            f"there is no oracle for a spec of type {type(spec).__name__} and a net that reads {net.reads} and gives "
+            f"{net.output.kind!r} answers"
         )
     made: PointOracle = maker(spec, net)
     return made

@@ -11,7 +11,8 @@ from itertools import chain
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
-from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity
+from vitrify.certification.checks.coverage import Coverage, covering_words
+from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, tested_links
 from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.certification.oracles.meanings import Beginnings
 from vitrify.certification.oracles.right import Oracle
@@ -22,6 +23,7 @@ from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.trace import Trace
 from vitrify.net.weights import Weights, has_positions
+from vitrify.spec.kinds import Spec
 
 MAX_ACTIVATIONS = 1 << 23  # activations of one batch
 WORK = 4e10  # multiplications that a check may cost by default: some seconds on one core
@@ -29,6 +31,7 @@ DEFAULT_MAX_WORDS = 1 << 13  # where no max_length is given, all words of a leng
 MAX_WORDS = 1 << 22  # an exhaustive run over more words than this is refused
 SPACE_TOLERANCE = 1e-9  # rounding beyond the proved error of a space
 BOUNDED_WORDS = 4  # random words along which the effect of lower precision is bounded
+COVERED = "steps of the spec (a state and a letter) that tested words take"
 SAMPLES = 64  # random words, of full length so that every position is checked, or random sentences
 
 
@@ -67,8 +70,18 @@ class WordCheck:
         short = self.short(positions // 2)
         listed = self.oracle.cases(rng, max(200, positions // 8))
         random = self._random(rng, positions // 4)
-        parts = _sampled(CaseKind.LISTED_WORDS, listed)
+        parts = _sampled(CaseKind.LISTED_WORDS, [*listed, *map(list, self.coverage.words if self.coverage else ())])
         return tuple(batch for batch in (short, parts, random) if batch.words)
+
+    @cached_property
+    def coverage(self) -> Coverage | None:
+        """Words that take every step of the spec, as far as the budget allows; None if the spec has no states."""
+        meaning = self.spec.meanings().get(self.net.output.kind) if isinstance(self.spec, Spec) else None
+        if meaning is None or meaning.states is None or self.net.looks_ahead:
+            return None
+        count = max(200, int(self.work / self.net.cost) // (8 * max(self.net.max_length, 1)))
+        rng = np.random.default_rng(self.seed)
+        return covering_words(meaning.states, self.net.inputs[1:], self.net.max_length, count, rng)
 
     def short(self, most: int) -> WordBatch:
         """Return all words up to `max_length`; where that is None, up to a length at which there are at most `most`."""
@@ -114,6 +127,9 @@ class WordCheck:
         if witness is None:
             inside, witness = self.oracle.check_inside(weights, self.seed)
             quantities += [Quantity(name, value) for name, value in inside.items()]
+        if self.coverage is not None:
+            taken, every = self.coverage.taken, self.coverage.total
+            quantities.append(Quantity(COVERED, taken, every, None if every is None else "<="))
         if witness is None:
             random = sum(len(words) for words in self.batches[-1].words)
             rate = upper_failure_rate(0, random)
@@ -122,6 +138,7 @@ class WordCheck:
             verdict="holds" if witness is None else "fails",
             cases=done,
             domains=tuple(batch.domain for batch in self.batches),
+            links=tested_links([batch.domain for batch in self.batches]),
             quantities=tuple(quantities),
             witness=witness,
             seed=self.seed,

@@ -24,7 +24,7 @@ from vitrify.certification.equivalence.ideal import EQUAL, HeadRule, Ideal
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.attention import weigh
 
-GRID = 1e-6  # ideal values nearer to each other than this are the same
+GRID = 1e-9  # ideal values nearer to each other than this are the same
 MIXED = "a head whose scores depend on contents and positions together is not followed"
 
 
@@ -41,6 +41,16 @@ class Memory(NamedTuple):
 
     length: int
     heads: tuple[tuple[Entry, ...], ...]
+
+
+def shares(head: HeadRule, key: Floats, query: Floats, length: int, pads: Floats) -> tuple[Floats, float]:
+    """Return what the pads add to a mean of level scores at a position, and the weight of every letter in it."""
+    count = length + (head.head.mask == "causal")
+    letter = head.place[length, 0] + key @ (query + head.q_places[length]) + query @ head.k_places[0]
+    scores = np.append(pads, np.full(count, letter))
+    seen = np.isfinite(scores)
+    weight = weigh(head.head, np.where(seen, scores, 0.0)[None], seen[None])[0]
+    return weight[: len(pads)] @ head.pad_values, float(weight[-1]) if count else 0.0
 
 
 class AttentionMachine:
@@ -89,9 +99,14 @@ class AttentionMachine:
         if head.head.window == 1 and head.head.mask == "causal":
             return (), value
         if head.window is not None or head.back is not None:
+            if not head.fixed:
+                raise Undecided(MIXED)
             return self._by_distance(head, before, entry, query, memory.length)
         if head.sources is not None:
-            return self._by_place(head, before, entry, query, memory.length)
+            by_contents = np.abs(head.q_places @ key).max(initial=0.0)
+            if not head.fixed or np.any(query) or by_contents > EQUAL * head.size / 4:
+                raise Undecided(MIXED)
+            return self._by_place(head, before, entry, memory.length)
         if head.averages:
             return self._averaged(head, before, entry, query, memory.length)
         if head.prefers == "position":
@@ -108,13 +123,9 @@ class AttentionMachine:
             raise Undecided("an average whose weights depend on contents is not followed")
         total = entry.value + before[0].value if before else entry.value
         after = (Entry(entry.key, total, (0, self._number(total))),)
-        count = length + (head.head.mask == "causal")
         shown = (after if head.head.mask == "causal" else before)[:1]
-        letter = head.place[length, 0] + entry.key @ (query + head.q_places[length]) + query @ head.k_places[0]
-        scores = np.append(head.pad_scores(query)[length], np.full(count, letter))
-        weight = weigh(head.head, scores[None], np.ones((1, len(scores)), dtype=bool))[0]
-        mean = weight[: len(head.pad_keys)] @ head.pad_values
-        return after, mean + weight[-1] * shown[0].value if shown else mean
+        mean, share = shares(head, entry.key, query, length, head.pad_scores(query)[length])
+        return after, mean + share * shown[0].value if shown else mean
 
     def _number(self, vector: Floats) -> int:
         grid = np.round(vector / GRID)
@@ -127,12 +138,14 @@ class AttentionMachine:
         entries = (*before, entry)
         reach = head.head.window if head.window is not None else head.back
         assert reach is not None
-        self._need_level(head, entries, query)
         if head.window is None:
             keep = entries[-reach:] if reach else ()
-            return keep, entries[-1 - reach].value if length >= reach else self._pad_value(head, query, length)
-        if head.head.mask == "strict":
-            raise Undecided("a window that leaves out its own position is not followed")
+            of_pads = self._pad_value(head, entries, query, length, length >= reach)
+            return keep, entries[-1 - reach].value if length >= reach else of_pads
+        if any(
+            np.ptp(places, axis=0).max(initial=0.0) > EQUAL * head.size for places in (head.q_places, head.k_places)
+        ):
+            raise Undecided(MIXED)  # weights in the window depend on where it is
         entries = entries[-head.window :]
         pads = len(head.pad_keys)
         shown = max(0, head.window - 1 - length)  # pads in the window
@@ -144,29 +157,19 @@ class AttentionMachine:
         distance = np.arange(len(keys))[::-1]
         assert head.bias is not None
         scores = keys @ (query + head.q_places[row]) + head.bias[distance]
-        weight = weigh(head.head, scores[None], np.ones((1, len(keys)), dtype=bool))[0]
+        seen = distance >= (head.head.mask == "strict")
+        weight = weigh(head.head, scores[None], seen[None])[0]
         return entries[1 - head.window :], weight @ values
 
     def _by_place(
-        self, head: HeadRule, before: tuple[Entry, ...], entry: Entry, query: Floats, length: int
+        self, head: HeadRule, before: tuple[Entry, ...], entry: Entry, length: int
     ) -> tuple[tuple[Entry, ...], Floats]:
         """Read the position that the positions alone choose, and remember those that later positions read."""
         assert head.sources is not None
-        slack = EQUAL * head.size
-        if np.abs(query).max(initial=0.0) > 1e-12 or np.abs(head.q_places @ entry.key).max(initial=0.0) > slack / 4:
-            raise Undecided(MIXED)
         held = dict(zip(_read_later(head.sources, length - 1), before, strict=True)) | {length: entry}
         source = int(head.sources[length])
-        value = held[source].value if source >= 0 else self._pad_value(head, np.zeros_like(query), length)
+        value = held[source].value if source >= 0 else np.asarray(head.pad_values[-1 - source])
         return tuple(held[at] for at in _read_later(head.sources, length)), value
-
-    def _need_level(self, head: HeadRule, entries: tuple[Entry, ...], query: Floats) -> None:
-        """Refuse a head whose positions decide, where contents move its scores."""
-        keys = np.stack([entry.key for entry in entries])
-        levels = keys @ (query + head.q_places[0])
-        fixed = np.ptp(levels) <= EQUAL * head.size and head.separate(keys, query)
-        if not fixed and head.window is None:
-            raise Undecided(MIXED)
 
     def _remembered(self, head: HeadRule, before: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
         """Return the keys that can still be selected, the preferred one of each contents, the newest last."""
@@ -176,12 +179,15 @@ class AttentionMachine:
             kept = (*(old for old in before if old.number[0] != entry.number[0]), entry)
         else:
             kept = tuple(sorted({old.number: old for old in (*before, entry)}.values(), key=lambda old: old.number))
-        if not head.constant_query or len(kept) < 2:
+        keys = np.stack([old.key for old in kept])
+        if not head.constant_query or len(kept) < 2 or not head.separate(keys, np.zeros(keys.shape[1])):
             return kept
-        levels = np.stack([old.key for old in kept]) @ head.q_places[0]
-        best = levels >= levels.max() - EQUAL * head.size
-        chosen = [old for old, top in zip(kept, best, strict=True) if top]
-        return tuple(chosen) if head.prefers == "any" else (chosen[-1 if head.prefers == "last" else 0],)
+        levels, slack = keys @ head.q_places[0], EQUAL * head.size
+        reach = levels.max() - head.range - slack  # below it, no position makes up for the contents
+        kept = tuple(old for old, level in zip(kept, levels, strict=True) if level >= reach)
+        if head.prefers == "any" or np.ptp(levels[levels >= reach]) > slack:
+            return kept
+        return kept[-1:] if head.prefers == "last" else kept[:1]
 
     def _selected(self, head: HeadRule, entries: tuple[Entry, ...], query: Floats) -> Floats:
         """Return the value of the key with the best score, a letter's or a pad's, whatever the positions are."""
@@ -209,15 +215,20 @@ class AttentionMachine:
             return self._agreed(head.pad_values[np.any(pads >= best_pad[:, None] - slack, axis=0)])
         return self._agreed(np.vstack([*(entry.value for entry in winners), head.pad_values]))
 
-    def _pad_value(self, head: HeadRule, query: Floats, length: int) -> Floats:
-        """Return the value of the pads where no letter is far enough back: they must win, and agree."""
+    def _pad_value(
+        self, head: HeadRule, entries: tuple[Entry, ...], query: Floats, length: int, hidden: bool
+    ) -> Floats:
+        """Return the value of the pads where no letter is far enough back: they must win, and agree.
+
+        Elsewhere they are `hidden`: a letter must win.
+        """
         row = min(length, len(head.q_places) - 1)
-        scores = head.pad_scores(query)[row]
-        best = scores >= scores.max() - EQUAL * head.size
-        letters = (head.place[row] + query @ head.k_places[0])[head.seen[row]]
-        if len(letters) and letters.max() >= scores.max() - EQUAL * head.size:
-            raise Undecided("a letter may win where only pads are far enough back")
-        return self._agreed(head.pad_values[best])
+        scores, slack = head.pad_scores(query)[row], EQUAL * head.size
+        letter = head.high[row] + head.levels(entries[-1].key, query)  # all letters have the same level
+        if scores.max() >= letter - slack if hidden else letter >= scores.max() - slack:
+            raise Undecided("a pad may win over a letter that is far enough back, or a letter over the pads")
+        best = scores >= scores.max() - slack
+        return np.zeros_like(head.b_v) if hidden else self._agreed(head.pad_values[best])
 
     def _agreed(self, values: Floats) -> Floats:
         """Return the one value of several keys that share the weight; `Undecided` where they differ."""

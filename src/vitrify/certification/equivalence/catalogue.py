@@ -24,7 +24,7 @@ import numpy as np
 from vitrify.arrays import Floats
 from vitrify.certification.equivalence.attention import AttentionMachine
 from vitrify.certification.equivalence.ideal import Ideal
-from vitrify.certification.equivalence.product import Machine, search
+from vitrify.certification.equivalence.product import MAX_PAIRS, Machine, search
 from vitrify.certification.equivalence.recurrent import RecurrentMachine
 from vitrify.certification.margins.proof import Proof
 from vitrify.certification.margins.values import Undecided
@@ -69,6 +69,7 @@ class Case:
     spec: Any
     oracle: Oracle
     proof: Proof | None
+    max_pairs: int = MAX_PAIRS  # of states of network and spec
 
     @property
     def net(self) -> SequenceArchitecture:
@@ -157,8 +158,8 @@ def product_of_states(case: Case) -> SpecProof:
         machine, exact, limit = RecurrentMachine(weights), True, case.net.max_length
     else:
         machine, exact, limit = AttentionMachine(case.ideal), False, case.ideal.longest
-        _follow(case, machine)
-    result = search(machine, case.oracle, case.states, case.net.inputs[1:])  # type: ignore[misc]  # one of two machines
+        follow(case, machine)
+    result = search(machine, case.oracle, case.states, case.net.inputs[1:], case.max_pairs)  # type: ignore[misc]  # one of two machines
     longest = machine.longest
     if result.witness is not None:
         if len(result.witness) <= limit:
@@ -168,7 +169,7 @@ def product_of_states(case: Case) -> SpecProof:
     return SpecProof("product of states", longest, checked, exact=exact)
 
 
-def _follow(case: Case, machine: Machine[Any]) -> None:
+def follow(case: Case, machine: Machine[Any]) -> None:
     """Compare a machine with the network on random words: they must give the same logits up to the proved error."""
     assert case.proof is not None
     rng, letters = np.random.default_rng(0), len(case.net.inputs) - 1

@@ -66,6 +66,8 @@ class ClauseProgram:
     @classmethod
     def of(cls, ideal: Ideal) -> ClauseProgram:
         """Return the program of an ideal; `Undecided` if it has none."""
+        if any(rule.head.mask not in ("causal", "strict") for rule in ideal.rules):
+            raise Undecided("a head that sees later positions is not followed by clauses")
         program = cls(ideal.longest)
         program._embedding(ideal)
         for index, block in enumerate(ideal.blocks):
@@ -136,7 +138,7 @@ class ClauseProgram:
     def _sources(self, ideal: Ideal, head: HeadRule) -> tuple[Ints, Ints]:
         """Return the position that a head reads at each position, 0 for a pad, and the pad with the best score."""
         contents = self._contents()
-        if head.q[contents].any() or head.k[contents].any() or head.averages:
+        if head.q[contents].any() or head.k[contents].any() or head.averages or head.window is not None:
             raise Undecided("a head selects by contents, or averages: it is no copy")
         query, key = ideal.steady @ head.q, ideal.steady @ head.k
         scores = head.place + (head.k_places @ query)[None] + ((head.q_places + query) @ key)[:, None]
@@ -145,7 +147,8 @@ class ClauseProgram:
         winner, pad = letters.argmax(axis=1), pads.argmax(axis=1)
         best, best_pad = letters.max(axis=1), pads.max(axis=1)
         letters[np.arange(len(letters)), winner] = -np.inf
-        slack = EQUAL * (head.size + float(np.abs(pads).max(initial=0.0)))
+        slack = EQUAL * (head.size + float(np.abs(pads[np.isfinite(pads)]).max(initial=0.0)))
+        slack = max(slack, head.head.resolution if head.head.attention == "hard" else 0.0)
         wins = best > np.maximum(letters.max(axis=1), best_pad) + slack
         alone = (pads < best_pad[:, None] - slack).sum(axis=1) == pads.shape[1] - 1
         if not (wins | ((best_pad > best + slack) & alone)).all():

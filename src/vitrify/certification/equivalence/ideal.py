@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vitrify.arrays import Floats, Ints
-from vitrify.certification.margins.proof import Proof
+from vitrify.certification.margins.proof import HeadMargin, Proof
 from vitrify.certification.margins.units import UnitLayer
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.attention import allowed_keys
@@ -48,10 +48,11 @@ class HeadRule:
       residual stream] is $W_V W_O$. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$, with
       the biases.
     - `pad_keys`, `pad_values`: the keys and values of the pads, the same for every word.
-    - `averages`: the weights depend on positions alone, and several keys share them.
+    - `fixed`: positions alone decide the scores, for all contents that words can lead to; `averages`: so do they the
+      weights, which several keys may share.
     - `prefers`: which of equal keys wins: the `last`, the `first`, `any` (they share the weight, so that their values
       must agree), or `position`: it depends on the position; `back` is then the distance of the winner, if it is one,
-      and else `sources` the index of the winner for every position, -1 for a pad.
+      and else `sources` the index of the winner for every position, -1 - p for pad p.
     - `range`: the most that positions add to one key rather than another.
     """
 
@@ -67,7 +68,8 @@ class HeadRule:
     pad_values: Floats
     bias: Floats | None
     first: int  # position of the first letter
-    averages: bool  # with weights that only the positions set
+    fixed: bool
+    averages: bool
 
     def __post_init__(self) -> None:
         count = len(self.q_places)
@@ -82,7 +84,7 @@ class HeadRule:
         self.range = float((high - low)[there].max(initial=0.0))
         self.place, self.seen, self.low, self.high = place, seen, low, high
         steps = np.diff(place, axis=1)[seen[:, 1:] & seen[:, :-1]]
-        slack = EQUAL * self.size
+        slack = max(EQUAL * self.size, self.head.resolution if self.head.attention == "hard" else 0.0)
         rises, falls = bool((steps > slack).all()), bool((steps < -slack).all())
         flat = bool((np.abs(steps) <= slack).all())
         ties = {"left": "first", "right": "last"}.get(self.head.ties if self.head.attention == "hard" else "", "any")
@@ -91,7 +93,8 @@ class HeadRule:
         self.back = self._back(slack) if self.prefers == "position" or self.head.window == 1 else None
         self.sources = self._sources(slack) if self.prefers == "position" and self.back is None else None
         width = self.head.window
-        self.window = width if width is not None and 1 < width < count + self.first else None  # narrower than the word
+        wide = count if self.averages else count + self.first  # a mean is a sum if its window hides no letter
+        self.window = width if width is not None and 1 < width < wide else None
         if self.averages and self.window is None and self.head.window != 1 and not flat:
             raise Undecided("an average whose weights differ from position to position is not followed")
 
@@ -103,10 +106,26 @@ class HeadRule:
     def pad_scores(self, query: Floats) -> Floats:
         """Return the scores [position, pad] of the pads for a query with these contents."""
         scores = (self.q_places + query) @ self.pad_keys.T
+        at, pads = self.first + np.arange(len(scores)), np.arange(self.first)
         if self.bias is not None:
-            back = self.first + np.arange(len(scores))[:, None] - np.arange(self.first)[None]
-            scores = scores + self.bias[np.clip(back, 0, len(self.bias) - 1)]
-        return np.asarray(scores)
+            scores = scores + self.bias[np.clip(at[:, None] - pads, 0, len(self.bias) - 1)]
+        return np.where(allowed_keys(self.head, at, pads), scores, -np.inf)
+
+    def selects_back(self, key: Floats, query: Floats, distance: int) -> Ints:
+        """Return the pads that win where no letter is far enough back, if all letters have these contents.
+
+        `Undecided` if elsewhere another key wins than the one at the distance, or in front a letter.
+        """
+        by_contents = (self.q_places @ key)[:, None] + self.k_places @ query + key @ query
+        scores = np.hstack([self.pad_scores(query), np.where(self.seen, self.place + by_contents, -np.inf)])
+        slack, at = EQUAL * (self.size + float(np.abs(by_contents).max(initial=0.0))), np.arange(len(scores))
+        ahead = scores >= scores.max(axis=1, keepdims=True) - slack
+        right = np.zeros_like(ahead)
+        right[:distance, : self.first] = True
+        right[at[distance:], self.first + at[:-distance] if distance else self.first + at] = True
+        if not np.isfinite(scores.max(axis=1)).all() or np.any(ahead & ~right):
+            raise Undecided(f"a head does not select the key {distance} back at every position")
+        return np.flatnonzero(ahead[:distance, : self.first].any(axis=0))
 
     def separate(self, keys: Floats, query: Floats) -> bool:
         """Return whether contents and positions contribute to the scores of some keys [key, d] separately."""
@@ -131,13 +150,13 @@ class HeadRule:
         return distance if (second[inside] < self.high[inside] - slack).all() else None
 
     def _sources(self, slack: float) -> Ints | None:
-        """Return which position has the best score where contents add nothing, -1 for a pad; None where some tie."""
-        masked = np.where(self.seen, self.place, -np.inf)
-        pads = self.pad_scores(np.zeros(self.q.shape[1])).max(axis=1, initial=-np.inf)
-        best, second = masked.argmax(axis=1), np.sort(np.column_stack([masked, pads]), axis=1)[:, -2:]
-        if not (second[:, 1] - second[:, 0] > slack).all():
+        """Return which position has the best score if contents add nothing, -1 - p for pad p; None where some tie."""
+        letters = np.where(self.seen, self.place, -np.inf)
+        scores = np.hstack([self.pad_scores(np.zeros(self.q.shape[1]))[:, ::-1], letters])
+        best = np.sort(scores, axis=1)
+        if scores.shape[1] > 1 and not (best[:, -1] - best[:, -2] > slack).all():
             return None
-        return np.where(masked.max(axis=1) > pads, best, -1)
+        return np.asarray(scores.argmax(axis=1) - self.first)
 
 
 @dataclass(eq=False)
@@ -154,14 +173,14 @@ class Ideal:
 
     `places[b]` [position, dim] is $p_i$ before block $b$ (the last one: at the end), `steady` what all positions have
     in common, which belongs to the contents. `blocks[b]` has the heads, the units without erasers, and the erased
-    dimensions of a block. `period` is that of what positions add outside of scores: 1 if nothing, None if it has none
-    or if a head averages over all positions or has a source of its own for every position; with a period, the ideal is
-    the same at every length.
+    dimensions of a block. `place_period` is that of what positions add outside of scores: 1 if nothing, None if it has
+    none. `period` is the same, but None if a head averages over all positions, or has a source of its own for every
+    position; with a period, the ideal is the same at every length.
     """
 
     def __init__(self, weights: Weights, proof: Proof) -> None:
         net, longest = weights.architecture, proof.max_length
-        averaging = {(head.block, head.index) for head in proof.heads if head.attends_to == "fixed weights"}
+        margins = {(head.block, head.index): head for head in proof.heads}
         if proof.reason is not None:
             raise Undecided(f"margins are not proved: {proof.reason}")
         if net.d_model > MAX_DIMS or longest > MAX_POSITIONS:
@@ -174,32 +193,32 @@ class Ideal:
         steady = np.where(np.ptp(places, axis=0) == 0, steady, 0.0) if len(places) else steady
         self.steady, self.places = steady, [places - steady]
         self.blocks: list[IdealBlock] = []
-        pads = self._pads()
-        read_outside = np.zeros(net.d_model, dtype=bool)
+        pads = self.pads = self._pads()
+        visible = []  # what positions add outside of scores
         for index, block in enumerate(net.blocks):
             part = {
                 k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")
             }
             heads = [
-                self._head(head, part, at, pads[2 * index], (index, at) in averaging)
+                self._head(head, part, at, pads[2 * index], margins.get((index, at)))
                 for at, head in enumerate(block.heads)
             ]
-            for head in heads:
-                read_outside[head.values.nonzero()[0]] = True
+            read = [np.any(head.values.toarray(), axis=1) for head in heads]
             units: tuple[Floats, ...] = ()
             gone = np.zeros(0, dtype=np.int64)
             if block.units:
                 units, gone = self._units(part, 2 * index + 2)
-                read_outside |= np.any(units[0] != 0, axis=1)
+                read.append(np.any(units[0], axis=1))
             self.blocks.append(IdealBlock(heads, units, gone))
+            visible += [self.places[-1][:, dims] for dims in read]
             after = self.places[-1].copy()
             after[:, gone] = 0.0
             self.places.append(after)
-        read_outside |= np.any(self.w_u != 0, axis=1)
-        visible = self.places[0][:, read_outside & np.any(self.places[0] != 0, axis=0)]
+        visible.append(self.places[-1][:, np.any(self.w_u, axis=1)])
         means = any(rule.averages and rule.window is None and rule.head.window != 1 for rule in self.rules)
         placed = any(rule.sources is not None for rule in self.rules)
-        self.period = None if means or placed else _period(visible)
+        self.place_period = _period(np.hstack(visible))
+        self.period = None if means or placed else self.place_period
         self.longest = longest
 
     @property
@@ -234,7 +253,7 @@ class Ideal:
         self.first_logits = np.asarray(logits)[0, -1]
         return [np.asarray(seen[name])[0] for name in self.net.moments]
 
-    def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, averages: bool) -> HeadRule:
+    def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, proved: HeadMargin | None) -> HeadRule:
         from scipy.sparse import csr_array
 
         beta = float(part["attn.beta"][at])
@@ -255,7 +274,8 @@ class Ideal:
             pads @ w_v + b_v,
             part["attn.b_rel"][at] if head.window is not None else None,
             self.net.pads,
-            averages,
+            proved is not None and proved.fixed,
+            proved is not None and proved.fixed and proved.gap is None,
         )
 
     def _units(self, part: dict[str, Floats], moment: int) -> tuple[tuple[Floats, ...], Ints]:

@@ -23,7 +23,7 @@ from vitrify.spec.kinds import PrefixStates
 M = TypeVar("M")
 Word = tuple[int, ...]  # input ids
 MAX_PAIRS = 1 << 15  # of memory and state; more are not searched
-MAX_STEPS = 1 << 18  # from a pair by a letter
+STEPS_PER_PAIR = 8  # steps by a letter that are tried for every pair that may be searched
 
 
 class Machine(Protocol[M]):
@@ -54,7 +54,9 @@ class Product:
     witness: Word | None = None
 
 
-def search(machine: Machine[M], oracle: Oracle, states: PrefixStates, letters: Sequence[str]) -> Product:
+def search(
+    machine: Machine[M], oracle: Oracle, states: PrefixStates, letters: Sequence[str], max_pairs: int = MAX_PAIRS
+) -> Product:
     """Judge the answer at every reachable pair of memory and state; `Undecided` where there are too many.
 
     `letters` are the symbols of tokens 1, 2, …
@@ -72,8 +74,8 @@ def search(machine: Machine[M], oracle: Oracle, states: PrefixStates, letters: S
             for (_, after), token in _moves(states, state, letters, classes).items()
         ]
         done += len(moves)
-        if done > MAX_STEPS:
-            raise Undecided(f"more than {MAX_STEPS:,} steps of network and spec together")
+        if done > STEPS_PER_PAIR * max_pairs:
+            raise Undecided(f"more than {STEPS_PER_PAIR * max_pairs:,} steps of network and spec together")
         if not moves:
             break
         memories, logits = machine.steps([move[0] for move in moves], [move[1] for move in moves])
@@ -85,8 +87,8 @@ def search(machine: Machine[M], oracle: Oracle, states: PrefixStates, letters: S
             if pair not in seen:
                 seen.add(pair)
                 level.append((memory, state, word))
-        if len(seen) > MAX_PAIRS:
-            raise Undecided(f"more than {MAX_PAIRS:,} pairs of states of network and spec")
+        if len(seen) > max_pairs:
+            raise Undecided(f"more than {max_pairs:,} pairs of states of network and spec")
     return Product(len(seen), done, longest, wrong)
 
 

@@ -1,8 +1,9 @@
 r"""A recurrent network as a machine: its state, bit by bit, for every length.
 
-The states that words lead to are finitely many where the arithmetic is exact: all weights and states are multiples of
-$2^{-k}$ so small that no sum of products is rounded, in whatever order it is taken. An LSTM is exact where all its
-gates are saturated: a sigmoid is then 0 or 1, a tanh of a gate -1, 0 or 1, whatever the last bits of its argument.
+The states that words lead to are finitely many where the arithmetic is exact: no sum of products is rounded, in
+whatever order it is taken, because all weights and states are whole numbers (or, in cells that multiply a state once,
+multiples of $2^{-12}$) of moderate size. An LSTM is exact where its gates are saturated: a sigmoid is then 0 or 1, and
+the tanh of a gate -1 or 1, whatever the last bits of its argument.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from vitrify.net.sparse import dense
 from vitrify.net.transformer_forward import Cache
 from vitrify.net.weights import Weights
 
-FRACTION_BITS = 12  # of weights and states
-MAX_SUM = 2.0 ** (52 - 2 * FRACTION_BITS)  # of the sizes of products of two such numbers, without rounding
+FRACTION_BITS = 12  # of weights and states, where a state is multiplied once
+ONE_PRODUCT = ("linear", "relu", "lstm")  # kinds of cells that multiply a state once
+MAX_SUM = 2.0**52  # of the sizes of whole numbers, without rounding
 SATURATED = 40.0  # arguments beyond which sigmoid and tanh are 0 or ±1 in float64, with room for rounding
 EXACT_CELLS = ("linear", "relu", "diagonal", "householder", "full", "lstm")
 
@@ -35,13 +37,13 @@ class RecurrentMachine:
         self.weights, self.net = weights, weights.architecture
         if self.net.cell.kind not in EXACT_CELLS:
             raise Undecided(f"the states of a cell of kind {self.net.cell.kind!r} are rounded")
-        arrays = {name: np.asarray(dense(weights.arrays[name])) for name in ("embed.W_E", "blocks.0.rec.W_B")}
-        arrays["blocks.0.rec.W_A"] = np.asarray(dense(weights.arrays["blocks.0.rec.W_A"]))
-        self.arrays = arrays
+        names = ("embed.W_E", "blocks.0.rec.W_B", "blocks.0.rec.W_A")
+        self.arrays = {name: np.asarray(dense(weights.arrays[name])) for name in names}
+        self._bits = FRACTION_BITS if self.net.cell.kind in ONE_PRODUCT else 0
         if self.net.cell.kind != "lstm":
-            for name, array in arrays.items():
-                _need_exact(array, name)
-            self._bound = _largest_sum(self.net, arrays)
+            for name, array in self.arrays.items():
+                self._need_exact(array, name)
+            self._bound = _largest_sum(self.net, self.arrays)
 
     def start(self) -> tuple[State, Floats]:
         tokens = np.zeros((1, self.net.pads), dtype=np.int64)
@@ -69,8 +71,9 @@ class RecurrentMachine:
         carry = cache.state("blocks.0.rec", np.zeros(0))
         parts = carry if isinstance(carry, tuple) else (carry + 0.0,)  # + 0.0: no negative zeros
         exact = parts[-1]  # the state, or the cells of an LSTM
-        _need_exact(exact, "the state")
-        if self.net.cell.kind != "lstm" and np.abs(exact).max(initial=0.0) * self._bound > MAX_SUM:
+        self._need_exact(exact, "the state")
+        largest = max(1.0, float(np.abs(exact).max(initial=0.0)))
+        if self.net.cell.kind != "lstm" and largest * self._bound > MAX_SUM / 4**self._bits:
             raise Undecided("the state grows beyond what float64 holds exactly")
         return [tuple(part[at] for part in parts) for at in range(len(exact))]
 
@@ -80,16 +83,16 @@ class RecurrentMachine:
         driven = x @ self.arrays["blocks.0.rec.W_B"] + np.asarray(self.weights.arrays["blocks.0.rec.b"])
         gates = hidden @ self.arrays["blocks.0.rec.W_A"] + driven
         size = self.net.cell.state
-        zero = np.zeros_like(gates, dtype=bool)
-        zero[:, 2 * size : 3 * size] = gates[:, 2 * size : 3 * size] == 0  # nothing to write
-        if not ((np.abs(gates) > SATURATED) | zero).all():
+        fixed = np.abs(gates) > SATURATED
+        closed = gates[:, :size] < -SATURATED  # where nothing is written, whatever it would be
+        fixed[:, 2 * size : 3 * size] |= closed
+        if not fixed.all():
             raise Undecided("a gate of the LSTM is not saturated, so that its states are rounded")
 
-
-def _need_exact(array: Floats, name: str) -> None:
-    scaled = array * 2.0**FRACTION_BITS
-    if not np.array_equal(scaled, np.round(scaled)):
-        raise Undecided(f"{name} holds numbers that are no multiples of 2^-{FRACTION_BITS}: sums may be rounded")
+    def _need_exact(self, array: Floats, name: str) -> None:
+        scaled = array * 2.0**self._bits
+        if not np.array_equal(scaled, np.round(scaled)):
+            raise Undecided(f"{name} holds numbers that are no multiples of {2.0**-self._bits:g}: sums may be rounded")
 
 
 def _largest_sum(net: Recurrent, arrays: dict[str, Floats]) -> float:

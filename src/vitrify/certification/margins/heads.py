@@ -5,7 +5,7 @@ The score of key $j$ with contents $b$ for query $i$ with contents $a$ is $s = \
 can win is at least the floor, and the *gap* is the least distance from such a score to the next lower one that another
 key can have at the same time. The word may end at the query, so later keys do not raise the floor. Errors move a score
 by at most $\delta$; with the gap $g$ (after $\beta$) the losing keys together get at most $(n-1)e^{-(g-2\delta)}$ of
-the weight.
+the weight. What a run rounds on the way is in `rounding.py`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints, Matrix
-from vitrify.certification.margins.rounding import MAX_EXPONENT, ValuePath, leaked_weight, part_ties, sparse_moved
-from vitrify.certification.margins.scores import Scores
-from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, is_unit, rows_of
+from vitrify.certification.margins.rounding import ValuePath, leaked_weight, moved_weight
+from vitrify.certification.margins.scores import MAX_VALUE_SIZE, Scores
+from vitrify.certification.margins.values import Stretch, Undecided, ValueFactor, distinct, is_unit, rows_of
 from vitrify.net.attention import weigh
 from vitrify.net.labels import AttendsTo
 from vitrify.net.sparse import dense
 
 MAX_SCORES = 1 << 29  # compared for one head; more are refused
 MAX_SCORES_HELD = 1 << 22  # in memory at once
+ALIKE_ROUNDINGS = 16  # by which a difference of scores may differ between queries that are compared once
 PAD, SEVERAL, NO_KEY = (-(1 << 40), -(2 << 40), -(3 << 40))  # a pad wins; it varies; no key is visible
 
 
@@ -32,7 +33,8 @@ PAD, SEVERAL, NO_KEY = (-(1 << 40), -(2 << 40), -(3 << 40))  # a pad wins; it va
 class Selection:
     """Keys that a head selects: the smallest gap, whether winners of different value may tie, the contents that win.
 
-    `shared`: several keys may win at once, whatever their values. `no_key`: some query may see no key.
+    `shared`: several keys may win at once, whatever their values. `no_key`: some query may see no key. `apart` is the
+    largest difference of scores that are taken to be tied.
     `offsets` [query] is how far back the winner is, where that does not depend on the word. `rise` and `fall` are the
     smallest and the largest growth of the score from one token to the next with the same contents.
     """
@@ -43,6 +45,7 @@ class Selection:
     offsets: Ints
     shared: bool = False
     no_key: bool = False
+    apart: float = 0.0
     rise: float = np.inf
     fall: float = -np.inf
 
@@ -52,7 +55,11 @@ def selection_of(scores: Scores) -> Selection:
 
     Queries whose comparisons differ only by a renaming are tried once. Where different values tie, all are tried.
     """
-    selection = _selection(scores, scores.alike())
+    groups = scores.alike()
+    selection = _selection(scores, groups)
+    if len(groups) < len(scores.contents):  # queries of one group have the same scores only up to rounding
+        selection.gap -= ALIKE_ROUNDINGS * scores.rounding
+        selection.apart += ALIKE_ROUNDINGS * scores.rounding
     if selection.ties and any(keys.agreed.max() >= 0 for keys in scores.keys):
         return _selection(scores, [np.array([number]) for number in range(len(scores.contents))])
     return selection
@@ -65,7 +72,7 @@ def _selection(scores: Scores, groups: list[Ints]) -> Selection:
     winners = tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys)
     selection = Selection(np.inf, False, winners, np.full(len(scores.queries), NO_KEY))
     ahead = [tuple(np.zeros(len(keys.contents), dtype=bool) for keys in scores.keys) for _ in groups]
-    step = max(1, MAX_SCORES_HELD // max(1, scores.count))
+    step = max(1, MAX_SCORES_HELD // max(1, sum(len(keys.stretch) for keys in scores.keys)))
     for start in range(0, len(scores.queries), step):
         some = slice(start, min(start + step, len(scores.queries)))
         open_ = (
@@ -190,6 +197,8 @@ def _compare(
     single = owned == np.maximum.reduceat(owner, first)
     harmless = single | ((says_low == np.maximum.reduceat(says, first)) & (says_low >= 0))
     candidates = int(group[winning - 1]) + 1
+    lowest = value[np.append(first[1:], len(value))[:candidates] - 1]
+    selection.apart = max(selection.apart, float((value[first[:candidates]] - lowest).max()))
     selection.shared = selection.shared or not bool(single[:candidates].all())
     selection.ties = selection.ties or not bool(harmless[:candidates].all())
     selection.gap = min(selection.gap, _least(value[first], owned, single, candidates))
@@ -226,28 +235,30 @@ def selected(
     value: Matrix,
     bias: Floats,
     dims: Ints,
-    path: ValuePath | None = None,
+    path: ValuePath,
 ) -> Written:
     """Return what a head that selects its keys writes into dimensions, by the map `value` [residual stream, dims].
 
-    `path` is the way from values to dimensions in a floating-point format.
+    `path` is the way from values to dimensions in floating point.
     """
-    leak, uneven = _leaked_weight(name, scores, selection)
+    leak, uneven = leaked_weight(name, scores, selection.gap, selection.apart if selection.ties else None)
     spread = _spread(scores, value)
     passed = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
-    error = passed + (leak + uneven) * (spread + 2 * passed) + 8 * ROUNDOFF * scores.count * (spread + 1)
-    if path:
-        one = scores.head.attention == "hard" and scores.head.ties != "average"  # one of the tied keys wins
-        error = error + path.error(scores, leak, shared=selection.shared and not one)
+    one = scores.head.attention == "hard" and scores.head.ties != "average"  # one of the tied keys wins
+    error = passed + (leak + uneven) * (spread + 2 * passed)
+    error = error + path.error(scores, leak, shared=selection.shared and not one)
     here = np.zeros((len(scores.queries), len(dims)))
     ahead = [(keys, wins) for keys, wins in zip(scores.keys, selection.winners, strict=True) if wins.any()]
     if not ahead:  # no key is ever visible
         return Written((), here, error, leak)
     if any(keys.values is None for keys, _ in ahead):
-        return Written((_copied(name, [keys.stretch for keys, _ in ahead], value, bias, dims),), here, error, leak)
+        winners = [keys.stretch for keys, _ in ahead]
+        if len(dims) <= MAX_VALUE_SIZE and not selection.ties and not selection.no_key:
+            return Written(_each_copied(name, winners, value, bias, dims), here, error, leak)
+        return Written((_copied(name, winners, value, bias, dims),), here, error, leak)
     nothing = [np.zeros((1, len(dims)))] if selection.no_key else []
     sets = [distinct(np.vstack([v for v, w in zip(keys.values or (), wins, strict=True) if w])) for keys, wins in ahead]
-    if not selection.ties or (scores.head.attention == "hard" and scores.head.ties != "average"):
+    if not selection.ties or one:
         return Written((ValueFactor.of(name, dims, distinct(np.vstack([*sets, *nothing]))),), here, error, leak)
     if len(scores.keys[0].stretch) == 1 and all(len(points) == 1 for points in sets):
         count = np.arange(scores.count)[:, None]  # tokens that share the weight with the pad, or among themselves
@@ -255,29 +266,6 @@ def selected(
         return Written((ValueFactor.of(name, dims, distinct(np.vstack([*means, *nothing]))),), here, error, leak)
     every = np.vstack([*sets, *nothing])
     return Written((ValueFactor.box(name, dims, every.min(axis=0), every.max(axis=0)),), here, error, leak)
-
-
-def _leaked_weight(name: str, scores: Scores, selection: Selection) -> tuple[float, float]:
-    """Return the weight that losing keys can get, and the weight that errors can move between tied winners."""
-    head, gap, delta = scores.head, selection.gap, scores.delta
-    if scores.arithmetic:
-        leak, uneven = leaked_weight(name, scores, gap, selection.ties)
-    elif head.attention == "softmax":
-        leak = (scores.count - 1) * float(np.exp(min(2 * delta - gap, 0.0))) if np.isfinite(gap) else 0.0
-        uneven = float(np.expm1(min(2 * delta, 1.0))) if selection.ties else 0.0
-    elif head.attention == "sparsemax":
-        if gap - 2 * delta < 1:
-            raise Undecided(f"{name!r}: a margin of {gap - 2 * delta:.3g} is less than the 1 that sparsemax needs")
-        leak, uneven = 0.0, 2 * delta * scores.count if selection.ties else 0.0
-    else:
-        leak, uneven = 0.0, 0.0
-        if np.isfinite(gap) and gap - 2 * delta <= head.resolution:
-            raise Undecided(f"{name!r}: scores that differ by {gap:.3g} may count as equal")
-        if 2 * delta > max(head.resolution, 4 * scores.rounding):
-            raise Undecided(f"{name!r}: errors of {delta:.3g} may separate keys that are tied")
-    if leak + uneven >= 0.5:
-        raise Undecided(f"{name!r}: {leak + uneven:.3g} of the weight may leak (gap {gap:.3g}, error {delta:.3g})")
-    return leak, uneven
 
 
 def _spread(scores: Scores, value: Matrix) -> Floats:
@@ -291,6 +279,19 @@ def _spread(scores: Scores, value: Matrix) -> Floats:
     return np.asarray(np.max(high, axis=0) - np.min(low, axis=0))
 
 
+def _each_copied(
+    name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, dims: Ints
+) -> tuple[ValueFactor, ...]:
+    """Return a factor for each dimension that a head writes, taken to be independent."""
+    factors = []
+    for column, dim in zip(np.asarray(dense(value)).T[:, :, None], dims.tolist(), strict=True):
+        placed = [distinct(stretch.at_places(column, np.zeros(1))) for stretch in winners]
+        pairs = zip(placed, winners, strict=True)
+        sums = np.vstack([(each[:, None] + stretch.contents(column)).reshape(-1, 1) for each, stretch in pairs])
+        factors.append(ValueFactor.of(name, [dim], distinct(sums) + bias[dims == dim]))
+    return tuple(factors)
+
+
 def _copied(name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, dims: Ints) -> ValueFactor:
     """Return the factor of a head that copies one large one-hot space: unit vectors map to unit vectors, or to 0."""
     for stretch in winners:
@@ -302,9 +303,7 @@ def _copied(name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, 
     return ValueFactor.unit_vectors(name, dims, void=True)
 
 
-def averaged(
-    name: str, scores: Scores, value: Matrix, bias: Floats, dims: Ints, path: ValuePath | None = None
-) -> Written:
+def averaged(name: str, scores: Scores, value: Matrix, bias: Floats, dims: Ints, path: ValuePath) -> Written:
     """Return what a head writes whose weights depend on positions alone: sums of values with fixed weights."""
     from vitrify.certification.margins.sums import weighted
 
@@ -320,22 +319,13 @@ def averaged(
         + (keys.places @ scores.contents[0])[None]
         for keys in scores.keys
     ]
-    weight = weigh(scores.head, np.hstack(tables), np.hstack([scores.allowed(keys) for keys in scores.keys]))
+    table, allowed = np.hstack(tables), np.hstack([scores.allowed(keys) for keys in scores.keys])
+    weight = weigh(scores.head, table, allowed)
     if (np.count_nonzero(weight, axis=1) <= 1).all():
         return selected(name, scores, selection_of(scores), value, bias, dims, path)
-    spread = _spread(scores, value)
     error = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
-    soft = float(np.expm1(min(2 * scores.delta, MAX_EXPONENT)))
-    uneven = {"softmax": soft, "sparsemax": 2 * scores.delta * scores.count, "hard": 0.0}
-    if path and scores.head.attention == "hard":
-        part_ties(name, scores)
-    elif scores.head.attention == "hard" and 2 * scores.delta > max(scores.head.resolution, 4 * scores.rounding):
-        raise Undecided(f"{name!r}: errors of {scores.delta:.3g} may separate keys that are tied")
-    moved = uneven[scores.head.attention]
-    moved = sparse_moved(scores) if path and scores.head.attention == "sparsemax" else moved
-    error = error + moved * (spread + 2 * error) + 16 * ROUNDOFF * scores.count * (spread + 1)
-    if path:
-        error = error + path.error(scores, 0.0, shared=True, span=2 * (scores.largest + scores.delta))
+    error = error + moved_weight(name, scores, table, allowed) * (_spread(scores, value) + 2 * error)
+    error = error + path.error(scores, 0.0, shared=True, span=2 * (scores.largest + scores.delta))
     here, factors, at = np.zeros((len(scores.queries), len(dims))), [], 0
     for keys in scores.keys:
         share = weight[:, at : at + len(keys.stretch)]

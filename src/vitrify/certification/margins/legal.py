@@ -1,4 +1,4 @@
-"""Legal values: every sum of the parts of a space must be a value that its kind allows, coordinate by coordinate."""
+"""Legal values: each coordinate of a space must have a value that its kind allows, and a circle a point on it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ LEGAL_TOLERANCE = 1e-6  # distance of a computed ideal value from a legal one, b
 
 
 def legal(label: SpaceLabel, stretch: Stretch, *, language: bool) -> tuple[Stretch, str | None]:
-    """Refuse a space that may hold a value that its kind does not allow.
+    """Raise `Undecided` if a space may hold, at a token, a coordinate that its kind does not allow.
 
-    Integers that a language keeps within their range are restricted to it; the note that is returned says so.
+    Integers must be whole. If inputs are words of a language, they are assumed to stay within the range of their label:
+    other values are dropped, and the note that is returned says so.
     """
-    dims = np.array(label.dims)
-    factors_here = [factor for factor in stretch.factors if np.isin(factor.dims, dims).any()]
+    dims = np.array(label.dims, dtype=np.int64)
+    factors_here = stretch.factors_of(dims)
     if label.kind.tag == "reals":
         return stretch, None
     if not all(factor.finite for factor in factors_here):
@@ -37,7 +38,7 @@ def legal(label: SpaceLabel, stretch: Stretch, *, language: bool) -> tuple[Stret
 
 
 def _mixed(stretch: Stretch, dims: Ints, factors_here: list[ValueFactor]) -> Ints:
-    """Return the dimensions in which several parts add up, or a part and the position embedding."""
+    """Return the dimensions where factors and the position embedding add up; without factors, all that it sets."""
     parts = np.zeros(stretch.places.shape[1], dtype=np.int64)
     for factor in factors_here:
         parts[factor.dims] += 1
@@ -46,7 +47,7 @@ def _mixed(stretch: Stretch, dims: Ints, factors_here: list[ValueFactor]) -> Int
 
 
 def _check_sums(label: SpaceLabel, stretch: Stretch, mixed: Ints) -> None:
-    """Check all sums of one value of each part, in the dimensions where parts add up."""
+    """Check all sums of one value of each factor, in the dimensions where they add up."""
     groups = [mixed] if label.kind.tag == "circle" and len(mixed) else [mixed[[at]] for at in range(len(mixed))]
     for group in groups:
         pick = np.zeros((stretch.places.shape[1], len(group)))
@@ -57,7 +58,7 @@ def _check_sums(label: SpaceLabel, stretch: Stretch, mixed: Ints) -> None:
 
 
 def _check(label: SpaceLabel, points: Floats, *, complete: bool) -> None:
-    """Refuse points with a coordinate that no code has; a point of a circle must lie on it."""
+    """Refuse points with a coordinate that no code has; bits may also be 0, for no value."""
     if not points.size:
         return
     tag = label.kind.tag
@@ -76,13 +77,14 @@ def _check(label: SpaceLabel, points: Floats, *, complete: bool) -> None:
 
 
 def _restricted(label: SpaceLabel, stretch: Stretch, plain: list[ValueFactor]) -> tuple[Stretch, str | None]:
-    """Restrict integers to the range of their label, where a language keeps them there."""
+    """Drop the integers outside the range of their label, which words of the language are assumed never to reach."""
     low, high, factors, note = label.kind.low, label.kind.high, [], None
     for factor in stretch.factors:
         new = factor
         if factor in plain:
             points = factor.written_out()
-            inside = ((points >= low - LEGAL_TOLERANCE) & (points <= high + LEGAL_TOLERANCE)).all(axis=1)
+            own = points[:, np.isin(factor.dims, label.dims)]  # a factor may have dimensions of other spaces, too
+            inside = ((own >= low - LEGAL_TOLERANCE) & (own <= high + LEGAL_TOLERANCE)).all(axis=1)
             if not inside.any():
                 raise Undecided(f"{label.name!r} never holds a number between {low:g} and {high:g}")
             if not inside.all():

@@ -9,6 +9,8 @@ ideal computes the spec is not proved here: the check of all short words shows i
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,10 +22,10 @@ from vitrify.certification.margins.legal import legal
 from vitrify.certification.margins.proof import HeadMargin, Proof, SpaceMargin
 from vitrify.certification.margins.rounding import ValuePath, embedding_error, pads_fit
 from vitrify.certification.margins.scores import Scores
-from vitrify.certification.margins.units import UnitLayer, one_by_one, table, within
+from vitrify.certification.margins.units import UnitLayer, case_by_case, one_by_one, table, within
 from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, reads
 from vitrify.certification.oracles.right import Oracle
-from vitrify.certification.precision.formats import Format
+from vitrify.certification.precision.formats import FLOAT64, Format
 from vitrify.certification.precision.rounding import bounded_stream
 from vitrify.net.architecture import Architecture, Output
 from vitrify.net.labels import HeadLabel, SpaceLabel
@@ -32,6 +34,7 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights, has_architecture
 
 MAX_COMBINATIONS = 1 << 15  # of values, enumerated for a whole space at once
+MAX_JOINT_COMBINATIONS = 1 << 12  # that are enumerated before coordinates of whole numbers are tried one by one
 MAX_TRACKED_UNITS = 1 << 10  # the output of more units is only bounded, where bounds are enough
 MIN_PROVED_ERROR = 1e-9  # the error up to which probabilities and numbers of any net count as proved
 MAX_JOINT_DIMS = 16  # dimensions of a space that are followed together
@@ -49,18 +52,19 @@ def margins(
 
     With `language`, the words are those of a language that keeps the net's whole numbers within the ranges of their
     labels; the proof then rests on that, and says so. Numbers and probabilities that may be off by more than `allowed`
-    are not proved. With an `arithmetic`, the proof is about a run in which every number is of that format, stored
-    weights included; then the likeliest next symbol must keep a margin and numbers must be right, too.
+    are not proved. The proof is about runs in float64, in any order of summation; with an `arithmetic`, about a run in
+    which every number is of that format, stored weights included, and then the likeliest next symbol must keep a
+    margin and numbers must be right, too.
     """
     start = time.perf_counter()
-    run = _MarginRun(language, longest, allowed, arithmetic)
+    run = _MarginRun(language, longest, allowed, arithmetic or FLOAT64, arithmetic is not None)
     reason = None
     try:
         run.all(_covered(weights))
     except Undecided as stop:
         reason = str(stop)
     return Proof(
-        max_length=getattr(weights.architecture, "max_length", 0) if longest is None else longest,
+        max_length=_up_to(longest, getattr(weights.architecture, "max_length", 0)),
         heads=tuple(run.heads),
         spaces=tuple(run.spaces),
         error=run.error,
@@ -76,8 +80,13 @@ def proof_of(weights: Weights[Architecture], oracle: Oracle) -> Proof:
 
     A bound on all rounding errors of all words is larger than what runs show: it need not be smaller than `PROVED`.
     """
-    longest, allowed = weights.about.get("longest sentence"), max(oracle.tolerance(), MIN_PROVED_ERROR)
-    return margins(weights, language=oracle.language is not None, longest=longest, allowed=allowed)
+    allowed = max(oracle.tolerance(), MIN_PROVED_ERROR)
+    return margins(weights, language=oracle.language is not None, longest=oracle.longest, allowed=allowed)
+
+
+def _up_to(longest: int | None, max_length: int) -> int:
+    """Return the length of the longest word that a proof is about: of a language, as far as the net reads it."""
+    return max_length if longest is None else min(longest, max_length)
 
 
 def _covered(weights: Weights[Architecture]) -> Weights:
@@ -101,7 +110,8 @@ class _MarginRun:
     language: bool
     longest: int | None
     allowed: float
-    arithmetic: Format | None
+    arithmetic: Format
+    keeps_answers: bool
     heads: list[HeadMargin] = field(default_factory=list)
     spaces: list[SpaceMargin] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
@@ -113,19 +123,16 @@ class _MarginRun:
         self.weights, self.net, self.labels = weights, net, weights.labels
         embed, placed = arrays["embed.W_E"], np.asarray(dense(arrays["pos_embed.W_pos"]))
         pads = placed[: net.pads] + np.asarray(dense(embed[[0]]))
-        quiet = np.zeros(net.d_model)
-        self.pads = Stretch("pads", 0, pads, (), quiet)
+        fmt = self.arithmetic
+        self.pads = Stretch("pads", 0, pads, (), embedding_error(fmt, dense(embed[[0]]), placed[: net.pads]))
         words = embed[1:]
         used = np.flatnonzero(reads(words.T))
         part = words[:, used]
         points = part if is_sparse(part) else distinct(part)
         factors = (ValueFactor.of("token", used, points),) if len(used) and part.shape[0] else ()
-        end = net.positions if self.longest is None else net.pads + min(self.longest, net.max_length)
-        self.tokens = Stretch("tokens", net.pads, placed[net.pads : end], factors, quiet)
-        if self.arithmetic:
-            bos = np.asarray(dense(embed[[0]]))
-            self.pads = replace(self.pads, error=embedding_error(self.arithmetic, bos, placed[: net.pads]))
-            self.tokens = replace(self.tokens, error=embedding_error(self.arithmetic, words, placed[net.pads : end]))
+        end = net.pads + _up_to(self.longest, net.max_length)
+        placed = placed[net.pads : end]
+        self.tokens = Stretch("tokens", net.pads, placed, factors, embedding_error(fmt, words, placed))
         self._known_pads()
         for index, block in enumerate(net.blocks):
             if block.heads:
@@ -152,18 +159,14 @@ class _MarginRun:
         alone = np.zeros((1, net.pads), dtype=np.int64)
         net.forward(self.weights.prepared, alone, record=seen.__setitem__)
         self.known = {moment: seen[name][0] for moment, name in enumerate(net.moments)}
-        if self.arithmetic:
-            steps = bounded_stream(self.weights, alone, self.arithmetic)
-            self.space_error = [error[0].max(axis=0) for _, error in steps]
+        # a longer word may round otherwise than this run, and both otherwise than exact arithmetic
+        runs = (bounded_stream(self.weights, alone, fmt) for fmt in (self.arithmetic, FLOAT64))
+        self.pad_error = [sum(error[0].max(axis=0) for _, error in steps) for steps in zip(*runs, strict=True)]
 
     def _see_pads(self, moment: int) -> None:
         if self.known is None:
             return
-        places = self.known[moment]
-        error = 1e-14 * (1 + np.abs(places).max(axis=0))
-        if self.arithmetic:
-            error = np.where(places.any(axis=0), error, 0.0) + self.space_error[moment]
-        self.pads = Stretch("pads", 0, places, (), error)
+        self.pads = Stretch("pads", 0, self.known[moment], (), self.pad_error[moment])
 
     # ---- attention
     def _attention(self, index: int) -> None:
@@ -186,8 +189,6 @@ class _MarginRun:
 
     def _summed(self, before: Stretch, after: Stretch, dims: Ints) -> Stretch:
         """Return the residual stream after an addition to some dimensions: rounded where they were not empty."""
-        if not self.arithmetic:
-            return after
         full = dims[~before.empty(dims)]
         return after.holding((), full, self.arithmetic.roundoff * np.maximum(*map(np.abs, after.bounds()))[full])
 
@@ -204,8 +205,8 @@ class _MarginRun:
         value = part["W_V"] @ out
         bias = np.asarray(part["b_V"] @ out)
         scores = Scores.of(head, part, stretch, keys, value, bias, self.arithmetic)
-        path = ValuePath.of(self.arithmetic, part, part["every"], dims) if self.arithmetic else None
-        if self.arithmetic and self.known is not None:
+        path = ValuePath.of(self.arithmetic, part, part["every"], dims)
+        if self.known is not None:
             pads_fit(self.arithmetic, self.pads, part)
         if label is not None and label.gap is None:
             selection, written, attends = None, averaged(name, scores, value, bias, dims, path), "fixed weights"
@@ -218,7 +219,8 @@ class _MarginRun:
             alone = selection is None or not np.isfinite(selection.gap)  # no other key is ever there
             gap = None if selection is None or alone else selection.gap
             kappa = None if gap is None else scores.largest / gap
-            self.heads.append(HeadMargin(name, index, place, attends, gap, kappa, scores.delta, written.leak))
+            about = (attends, gap, kappa, scores.delta, written.leak, scores.fixed)
+            self.heads.append(HeadMargin(name, index, place, *about))
         return dims, written
 
     # ---- the MLP
@@ -243,7 +245,7 @@ class _MarginRun:
                 raise Undecided(f"dimension {dim} may hold {low[dim]:.3g}, less than the unit that erases it allows")
             spent[unit] = True
             gone.append(dim)
-            left.append(2.0**-48 * max(1.0, abs(least)) + layer.leaves(stretch, dim, least))
+            left.append(layer.leaves(stretch, dim, least))
             erased_low[dim] = least
         b_out = layer.b_out.copy()
         for dim, least in erased_low.items():
@@ -272,28 +274,50 @@ class _MarginRun:
         units = layer.writers(dims, spent)
         if label.kind.tag == "reals" and len(units) > MAX_TRACKED_UNITS:
             splits = []
+        if label.kind.tag == "integers":
+            with suppress(Undecided):
+                return self._split(label, before, after, layer, spent, [dims], MAX_JOINT_COMBINATIONS)
+            with suppress(Undecided):
+                return self._each(case_by_case, label, before, after, layer, spent)
+        most = values.MAX_POINTS if len(dims) == 1 else MAX_COMBINATIONS
         for split in splits:
             try:
-                return self._split(label, before, after, layer, spent, split)
+                return self._split(label, before, after, layer, spent, split, most)
             except Undecided as stop:
                 reason = stop
         if label.kind.tag in ("integers", "multihot", "flag"):
-            for dim in dims:
-                points, error = one_by_one(
-                    label.name, before, layer, layer.writers([dim], spent), dim, MAX_COMBINATIONS
-                )
-                after = after.holding([ValueFactor.of(label.name, [dim], points)], np.array([dim]), error)
-            return after
+            return self._each(one_by_one, label, before, after, layer, spent)
         if label.kind.tag != "reals":
             raise reason
-        low, high, error = within(before, layer, units, dims)
-        return after.holding([ValueFactor.box(label.name, dims, low, high)], np.array(dims), error)
+        low, high, passed, rounded = within(before, layer, units, dims)
+        return after.holding([ValueFactor.box(label.name, dims, low, high)], np.array(dims), passed + rounded)
+
+    def _each(
+        self,
+        values_of: Callable[..., tuple[Floats, Floats]],
+        label: SpaceLabel,
+        before: Stretch,
+        after: Stretch,
+        layer: UnitLayer,
+        spent: Bools,
+    ) -> Stretch:
+        """The values of a space coordinate by coordinate, by a function of the units that write one."""
+        for dim in label.dims:
+            points, error = values_of(label.name, before, layer, layer.writers([dim], spent), dim, MAX_COMBINATIONS)
+            after = after.holding([ValueFactor.of(label.name, [dim], points)], np.array([dim]), error)
+        return after
 
     def _split(
-        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: UnitLayer, spent: Bools, split: list[list[int]]
+        self,
+        label: SpaceLabel,
+        before: Stretch,
+        after: Stretch,
+        layer: UnitLayer,
+        spent: Bools,
+        split: list[list[int]],
+        most: int,
     ) -> Stretch:
         """The values of a space as one factor, or as one for each coordinate."""
-        most = values.MAX_POINTS if len(label.dims) == 1 else MAX_COMBINATIONS
         for group in split:
             points, error = table(label.name, before, layer, layer.writers(group, spent), group, most)
             after = after.holding([ValueFactor.of(label.name, group, distinct(points))], np.array(group), error)
@@ -315,18 +339,15 @@ class _MarginRun:
         """Bound the margin of the best answer, and the distance of the logits from those of the ideal net."""
         arrays, tokens = self.weights.arrays, self.tokens
         w_u, b_u, kind = arrays["unembed.W_U"], arrays["unembed.b_U"], self.net.output.kind
-        size = np.maximum(*map(np.abs, tokens.bounds()))
-        error = tokens.moved(w_u) + 8 * ROUNDOFF * (w_u.shape[0] + 4) * (np.asarray(size @ abs(w_u)) + np.abs(b_u))
-        if self.arithmetic:
-            error = error + self.arithmetic.linear(tokens, w_u, b_u, "the logits")
+        error = tokens.moved(w_u) + self.arithmetic.linear(tokens, w_u, b_u, "the logits")
         self.error = float(error.max(initial=0.0))
         if kind in ("lm", "values"):
             answer_error = _answer_error(self.net.output, self.error)
-            if not self.arithmetic and answer_error > self.allowed:
+            if not self.keeps_answers and answer_error > self.allowed:
                 raise Undecided(f"answers may be off by {answer_error:.3g}, where {self.allowed:.3g} is allowed")
-        if self.arithmetic and kind == "values" and self.error > self.net.output.error:
+        if self.keeps_answers and kind == "values" and self.error > self.net.output.error:
             raise Undecided(f"numbers may be off by {self.error:.3g}, more than the {self.net.output.error:g} allowed")
-        if kind == "values" or (kind == "lm" and not self.arithmetic) or (kind != "next" and len(b_u) < 2):
+        if kind == "values" or (kind == "lm" and not self.keeps_answers) or (kind != "next" and len(b_u) < 2):
             return
         if kind == "next":
             least = min(self._distance(w_u, b_u, symbol) - error[symbol] for symbol in range(len(b_u)))
@@ -360,11 +381,12 @@ def _answer_error(output: Output, error: float) -> float:
 
 def _added(stretch: Stretch, dims: Ints, written: Written) -> Stretch:
     places = stretch.places.copy()
+    rounded = (places[:, dims] != 0) & (written.places != 0)
     places[:, dims] += written.places
-    return replace(stretch, places=places).holding(written.factors, dims, written.error)
+    error = written.error + ROUNDOFF * np.where(rounded, np.abs(places[:, dims]), 0.0).max(axis=0)
+    return replace(stretch, places=places).holding(written.factors, dims, error)
 
 
 def _margin(label: SpaceLabel, stretch: Stretch) -> SpaceMargin:
-    dims = np.array(label.dims)
-    mine = tuple(factor for factor in stretch.factors if np.isin(factor.dims, dims).any())
-    return SpaceMargin(label, mine, stretch.places[:, dims], stretch.error[dims])
+    dims = np.array(label.dims, dtype=np.int64)
+    return SpaceMargin(label, tuple(stretch.factors_of(dims)), stretch.places[:, dims], stretch.error[dims])

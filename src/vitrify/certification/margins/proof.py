@@ -12,7 +12,10 @@ from vitrify.net.labels import SpaceLabel
 
 @dataclass(frozen=True)
 class HeadMargin:
-    """Proved of a head: its gap (after beta; None where it averages with fixed weights), and the leaked weight."""
+    """Proved of a head: its gap (after beta; None where it averages with fixed weights), and the leaked weight.
+
+    `fixed`: positions alone decide its scores, whatever the word.
+    """
 
     name: str
     block: int
@@ -22,6 +25,7 @@ class HeadMargin:
     kappa: float | None
     noise: float
     leak: float
+    fixed: bool
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-r"""Error that a floating-point format adds to a head: in its attention weights, and from values to residual stream.
+r"""Rounding of a head in a floating-point format: in its attention weights, and from values to residual stream.
 
 The best key has weight $e^0 = 1$ before weights are divided by their sum, exactly. If no other key wins with it, the
 others add up to the leak $L$. Each rounding on the way is then at most $u$ of the result, but also at most what it
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.arrays import Arrays, Floats, Ints, Matrix
+from vitrify.arrays import Arrays, Bools, Floats, Ints, Matrix
 from vitrify.certification.margins.scores import Scores
-from vitrify.certification.margins.values import Stretch, Undecided
+from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided
 from vitrify.certification.precision.formats import Format, column_sums, each, uneven
 from vitrify.net.sparse import dense
 
@@ -54,7 +54,9 @@ class ValuePath:
         z = value_error * (1 + mixed + 2 * leak) + mixed * held + (mixed > 0) * count * fmt.least * (1 + held)
         size, lost = (held + z) @ np.abs(self.w_o), (held + z) @ fmt.lost(self.w_o)
         fmt.fits(size, "outputs of heads")
-        return np.asarray(z @ np.abs(self.w_o) + lost + fmt.summed(size + lost, self.terms, self.products))
+        rounded = fmt.summed(size + lost, self.terms, self.products)
+        rounded = rounded + (self.terms > 1) * 2 * ROUNDOFF * size  # the analysis multiplies W_V by W_O first
+        return np.asarray(z @ np.abs(self.w_o) + lost + rounded)
 
     def _mixed(self, scores: Scores, leak: float, shared: bool, span: float) -> float:
         """Return the relative error of a mean of values."""
@@ -70,46 +72,66 @@ class ValuePath:
             return min(general, spilled + min(2 * fmt.roundoff, spilled))
         if long > MAX_SUM_ERROR:
             raise Undecided(f"sums of {count} keys are too long for {fmt.name}")
-        return general + (sparse_moved(scores) if scores.head.attention == "sparsemax" else 0.0)
+        return general + (_sparsemax_moved(scores, 0.0) if scores.head.attention == "sparsemax" else 0.0)
 
 
-def leaked_weight(name: str, scores: Scores, gap: float, ties: bool) -> tuple[float, float]:
-    """Return the weight that losing keys can get in a format, and the weight that can move between tied winners."""
+def leaked_weight(name: str, scores: Scores, gap: float, apart: float | None) -> tuple[float, float]:
+    """Return the weight that losing keys can get, and the weight that can move between tied winners.
+
+    `apart` is the largest difference of scores that are taken to be tied; None where it does not matter who wins.
+    """
     fmt, head, delta, count = scores.arithmetic, scores.head, scores.delta, scores.count
-    assert fmt is not None
-    u, margin = fmt.roundoff, gap - 2 * delta
+    u, margin, leak, uneven = fmt.roundoff, gap - 2 * delta, 0.0, 0.0
     if head.attention == "softmax":
         one = np.exp(min(-margin * (1 - u), MAX_EXPONENT)) * (1 + EXPONENTIAL_ROUNDINGS * u) + fmt.least
-        uneven = np.expm1(min(2 * delta + EXPONENTIAL_ROUNDINGS * u, MAX_EXPONENT)) if ties else 0.0
-        return float((count - 1) * one) if np.isfinite(gap) else 0.0, float(uneven)
-    if head.attention == "sparsemax":
-        sums = count * (2 * u + fmt.gamma(count))
+        leak = float((count - 1) * one) if np.isfinite(gap) else 0.0
+        uneven = 0.0 if apart is None else _softmax_moved(scores, apart)
+    elif head.attention == "sparsemax":
+        sums = count * (2 * u + float(fmt.gamma(count)))
         if margin < 1 or 1 - 1 / margin <= sums:
-            raise Undecided(f"{name!r}: a margin of {margin:.3g} is not enough for sparsemax in {fmt.name}")
-        return 0.0, sparse_moved(scores) if ties else 0.0
-    rounded = 2 * u * (scores.largest + delta + head.resolution)
-    if np.isfinite(gap) and margin - rounded <= head.resolution:
-        raise Undecided(f"{name!r}: {fmt.name} may treat scores that differ by {gap:.3g} as equal")
-    if ties:
-        part_ties(name, scores)
-    return 0.0, 0.0
+            raise Undecided(f"{name!r}: a margin of {margin:.3g} is less than the {1 + sums:.6g} that sparsemax needs")
+        uneven = 0.0 if apart is None else _sparsemax_moved(scores, apart)
+    else:
+        rounded = _tie_rounding(scores)
+        if np.isfinite(gap) and gap - rounded <= head.resolution:
+            raise Undecided(f"{name!r}: {fmt.name} may treat scores that differ by {gap:.3g} as equal")
+        if apart is not None and scores.noise > 0 and apart + rounded > head.resolution:
+            raise Undecided(f"{name!r}: errors of {delta:.3g} may separate keys that are tied")
+    if leak + uneven >= 0.5:
+        raise Undecided(f"{name!r}: {leak + uneven:.3g} of the weight may leak (gap {gap:.3g}, error {delta:.3g})")
+    return leak, uneven
 
 
-def sparse_moved(scores: Scores) -> float:
+def moved_weight(name: str, scores: Scores, table: Floats, allowed: Bools) -> float:
+    """Return the weight that errors can move between keys whose scores `table` [query, key] positions alone decide."""
+    if scores.head.attention == "softmax":
+        return _softmax_moved(scores, 0.0)
+    if scores.head.attention == "sparsemax":
+        return _sparsemax_moved(scores, 0.0)
+    behind = np.where(allowed, table, -np.inf).max(axis=1, keepdims=True) - table
+    near = np.abs(behind - scores.head.resolution) <= _tie_rounding(scores)
+    if scores.noise > 0 and (near & allowed).any():
+        raise Undecided(f"{name!r}: errors of {scores.delta:.3g} may separate keys that are tied")
+    return 0.0
+
+
+def _softmax_moved(scores: Scores, apart: float) -> float:
+    """Return the share by which a weight of a softmax may change."""
+    moved = apart + 2 * scores.delta + EXPONENTIAL_ROUNDINGS * scores.arithmetic.roundoff
+    return float(np.expm1(min(moved, MAX_EXPONENT)))
+
+
+def _sparsemax_moved(scores: Scores, apart: float) -> float:
     """Return the weight of a sparsemax that errors of scores and the rounding of sums can move."""
     fmt, count = scores.arithmetic, scores.count
-    assert fmt is not None
     slack = 8 * count * fmt.gamma(count + 8) + 2 * fmt.roundoff * (scores.largest + scores.delta)
-    return 2 * count * float(scores.delta + slack)
+    return 2 * count * float(apart + scores.delta + slack)
 
 
-def part_ties(name: str, scores: Scores) -> None:
-    """Refuse a hard head whose tied keys a format may separate; without rounding it separates none."""
-    fmt, resolution = scores.arithmetic, scores.head.resolution
-    assert fmt is not None
-    far = 2 * scores.delta + 2 * fmt.roundoff * (scores.largest + scores.delta + resolution)
-    if scores.noise > 0 and far > resolution:
-        raise Undecided(f"{name!r}: {fmt.name} may separate keys that are tied")
+def _tie_rounding(scores: Scores) -> float:
+    """Return by how much the difference of two scores, as a hard head compares it, may be off."""
+    size = scores.largest + scores.delta + scores.head.resolution
+    return 2 * scores.delta + 2 * scores.arithmetic.roundoff * size
 
 
 def pads_fit(fmt: Format, pads: Stretch, part: Arrays) -> None:

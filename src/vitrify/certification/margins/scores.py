@@ -23,8 +23,8 @@ MAX_VALUE_SIZE = 1 << 11  # larger value vectors are not enumerated
 class Keys:
     """All keys of a stretch: vectors by position, contents, and the values that go with each contents.
 
-    `values` is None where they are too long to be written out. `agreed` numbers the one value of a contents, wherever
-    the key is; -1 where there is not just one.
+    `values` is None where they are too long or too many to be written out. `agreed` numbers the one value of a
+    contents, wherever the key is; -1 where there is not just one.
     """
 
     stretch: Stretch
@@ -39,10 +39,13 @@ class Keys:
     ) -> Keys:
         """From the maps to keys and to values; `known` numbers the values of all keys of a head."""
         places, width = stretch.at_places(w_k, b_k), w_k.shape[1]
-        if value.shape[1] > MAX_VALUE_SIZE:
+        try:
+            if value.shape[1] > MAX_VALUE_SIZE:
+                raise Undecided("values are too long to be written out")
+            both = stretch.contents(np.hstack([w_k, dense(value)]), most=8 * MAX_CONTENTS)
+        except Undecided:
             contents = stretch.contents(w_k, most=MAX_CONTENTS)
             return cls(stretch, places, contents, None, np.full(len(contents), -1))
-        both = stretch.contents(np.hstack([w_k, dense(value)]), most=8 * MAX_CONTENTS)
         placed = distinct(np.asarray(stretch.at_places(dense(value), b_v)))
         contents, group = np.unique(both[:, :width], axis=0, return_inverse=True)
         group = group.ravel()
@@ -59,7 +62,8 @@ class Keys:
 class Scores:
     """The scores of a head for one stretch of queries, times beta; `delta` is how far errors can move one.
 
-    Of that, `noise` is there in the arithmetic of the run itself; the rest is the rounding of this analysis.
+    Scores that differ by no more than `rounding` are taken to be tied. `noise` is `delta` without the rounding of the
+    last sums of this analysis: where it is 0, a run rounds nothing.
     """
 
     head: Head
@@ -71,8 +75,8 @@ class Scores:
     delta: float
     rounding: float
     largest: float
-    noise: float = 0.0
-    arithmetic: Format | None = None
+    noise: float
+    arithmetic: Format
 
     @classmethod
     def of(
@@ -83,38 +87,31 @@ class Scores:
         stretches: Sequence[Stretch],
         value: Matrix,
         b_v: Floats,
-        arithmetic: Format | None = None,
+        arithmetic: Format,
     ) -> Scores:
-        """From the arrays of one head: W_Q, b_Q, W_K, b_K, beta, and b_rel or None; and its map to values.
-
-        With an `arithmetic`, scores are also off by what it rounds.
-        """
-        beta, w_q, w_k = part["beta"], dense(part["W_Q"]) * part["beta"], dense(part["W_K"])
-        places = queries.at_places(w_q, part["b_Q"] * beta)
-        contents = queries.contents(w_q, most=MAX_CONTENTS)
-        size, moved = np.abs(places).max(axis=0) + np.abs(contents).max(axis=0), queries.moved(w_q)
-        if arithmetic:
-            own = abs(beta) * arithmetic.linear(queries, part["W_Q"], part["b_Q"], "queries")
-            moved = moved + own + arithmetic.times(beta) * (size + moved + own)
-            moved = moved + arithmetic.least * (moved > 0)
+        """From the arrays of one head: W_Q, b_Q, W_K, b_K, beta, and b_rel or None; and its map to values."""
+        beta, w_q, w_k = part["beta"], dense(part["W_Q"]), dense(part["W_K"])
+        places = queries.at_places(w_q, part["b_Q"]) * beta
+        contents = queries.contents(w_q, most=MAX_CONTENTS) * beta
+        size, moved = np.abs(places).max(axis=0) + np.abs(contents).max(axis=0), abs(beta) * queries.moved(w_q)
+        own = abs(beta) * arithmetic.linear(queries, part["W_Q"], part["b_Q"], "queries")
+        moved = moved + own + arithmetic.times(beta) * (size + moved + own)
+        moved = moved + arithmetic.least * (moved > 0)
         keys, delta, largest, rounded = [], 0.0, 0.0, 0.0
         known: dict[bytes, int] = {}
         for stretch in stretches:
             stretch_keys = Keys.of(stretch, w_k, part["b_K"], value, b_v, known)
             k_size = np.abs(stretch_keys.places).max(axis=0) + np.abs(stretch_keys.contents).max(axis=0)
-            k_moved = stretch.moved(w_k)
-            if arithmetic:
-                k_moved = k_moved + arithmetic.linear(stretch, part["W_K"], part["b_K"], "keys")
-                rounded = max(rounded, _rounded(arithmetic, size + moved, k_size + k_moved))
+            k_moved = stretch.moved(w_k) + arithmetic.linear(stretch, part["W_K"], part["b_K"], "keys")
+            rounded = max(rounded, _rounded(arithmetic, size + moved, k_size + k_moved))
             keys.append(stretch_keys)
             delta = max(delta, float(moved @ k_size + size @ k_moved + moved @ k_moved))
             largest = max(largest, float(size @ k_size))
         bias = None if head.window is None else part["b_rel"]
         largest += 0.0 if bias is None else float(np.abs(bias).max(initial=0.0))
-        if arithmetic and bias is not None:
+        if bias is not None:
             rounded += float(arithmetic.lost(bias).max(initial=0.0)) + arithmetic.roundoff * (largest + delta + rounded)
-        if arithmetic:
-            arithmetic.fits(largest + delta + rounded, "scores")
+        arithmetic.fits(largest + delta + rounded, "scores")
         rounding = 4 * ROUNDOFF * (w_q.shape[1] + 4) * largest
         errors = delta + rounded + rounding, 4 * rounding, largest, delta + rounded
         return cls(head, queries, tuple(keys), places, contents, bias, *errors, arithmetic)
@@ -132,8 +129,9 @@ class Scores:
 
     @property
     def count(self) -> int:
-        """Return the largest number of keys."""
-        return sum(len(keys.stretch) for keys in self.keys)
+        """Return the largest number of keys that a query sees; the sums of a sparsemax also run over all others."""
+        count = sum(len(keys.stretch) for keys in self.keys)
+        return count if self.head.window is None or self.head.attention == "sparsemax" else min(count, self.head.window)
 
     def allowed(self, keys: Keys, some: slice = ALL, of: slice = ALL) -> Bools:
         """Which of some keys [query, key] some queries see."""

@@ -43,7 +43,9 @@ def _grid(ranges: dict[int, tuple[float, float]], values: Floats) -> tuple[Float
         return None
     grain = (least + most) / 2
     steps = grain * (values - values.min())
-    unit = float(steps[steps > 0].min())
+    unit, whole = float(steps[steps > 0].min()), np.round(steps)
+    if np.abs(steps - whole).max() <= RELATIVE_ROUNDING and whole[steps > 0].all():
+        unit = float(np.gcd.reduce(whole.astype(np.int64)))
     if np.abs(steps / unit - np.round(steps / unit)).max() > RELATIVE_ROUNDING:
         return None
     top = round(float(steps.max() / unit))

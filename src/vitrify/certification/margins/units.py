@@ -13,10 +13,20 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints, Matrix
 from vitrify.certification.margins import values
-from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, reads, rows_of
-from vitrify.certification.precision.formats import Format, each, uneven
+from vitrify.certification.margins.values import (
+    ROUNDED_UP,
+    ROUNDOFF,
+    Stretch,
+    Undecided,
+    ValueFactor,
+    distinct,
+    reads,
+    rows_of,
+)
+from vitrify.certification.precision.formats import FLOAT64, Format, each, uneven
 from vitrify.net.sparse import dense, is_sparse
 
+DECIMALS = 12  # of the sums of some units; numbers that differ by less are one
 MOST_PRODUCTS = 1 << 27  # multiplications for one table of combinations
 
 
@@ -29,7 +39,7 @@ class UnitLayer:
         b_in: Floats,
         w_out: Matrix,
         b_out: Floats,
-        arithmetic: Format | None = None,
+        arithmetic: Format = FLOAT64,
         erased: frozenset[int] = frozenset(),
     ) -> None:
         self.w_in, self.b_in, self.w_out, self.b_out = w_in, b_in, w_out, b_out
@@ -48,26 +58,23 @@ class UnitLayer:
                 erasers[read[0]] = (unit, -float(self.b_in[unit]))
         return erasers
 
-    def rounded(self, stretch: Stretch, units: Ints, inward: Matrix) -> Floats | float:
+    def rounded(self, stretch: Stretch, units: Ints, inward: Matrix) -> Floats:
         """Return the rounding error of each unit before its ReLU."""
-        return self.arithmetic.linear(stretch, inward, self.b_in[units], "units") if self.arithmetic else 0.0
+        return self.arithmetic.linear(stretch, inward, self.b_in[units], "units")
 
     def fits(self, stretch: Stretch) -> None:
         """Refuse numbers that may be too large for the format, at positions that are known."""
-        if self.arithmetic:
-            noise = self.arithmetic.linear(stretch, self.w_in, self.b_in, "units") + stretch.moved(self.w_in)
-            post = np.maximum(np.asarray(stretch.places @ self.w_in) + self.b_in + noise, 0.0)
-            self.arithmetic.fits(np.asarray(post @ abs(self.w_out)) + np.abs(self.b_out), "what units write")
+        noise = self.arithmetic.linear(stretch, self.w_in, self.b_in, "units") + stretch.moved(self.w_in)
+        post = np.maximum(np.asarray(stretch.places @ self.w_in) + self.b_in + noise, 0.0)
+        self.arithmetic.fits(np.asarray(post @ abs(self.w_out)) + np.abs(self.b_out), "what units write")
 
     def leaves(self, stretch: Stretch, dim: int, least: float) -> float:
         """Return the residue in a dimension that a unit erases: the unit, its bias, and the sum are rounded."""
-        fmt = self.arithmetic
-        if not fmt:
-            return 0.0
-        low, high = stretch.bounds()
+        fmt, (low, high) = self.arithmetic, stretch.bounds()
         size = 2 * max(abs(low[dim]), abs(high[dim])) + 2 * abs(least) + abs(float(self.b_out[dim]))
         terms = _nonzeros(self._out_columns[:, [dim]], axis=0)[0] + 4
-        return float(fmt.gamma(terms) * size + 2 * fmt.lost(np.array([least]))[0])
+        relative = fmt.gamma(terms) + 2 * ROUNDOFF * len(stretch.factors)  # the analysis adds up the bounds of factors
+        return float(relative * size + 2 * fmt.lost(np.array([least]))[0])
 
     def written_error(
         self, size: Floats | float, lost: Floats | float, terms: Floats | float, weight: Matrix, dims: Sequence[int]
@@ -77,8 +84,6 @@ class UnitLayer:
         What takes a dimension away is one more term; what it leaves behind counts by itself.
         """
         fmt, at = self.arithmetic, list(dims)
-        if not fmt:
-            return np.zeros(len(at))
         bias = self.b_out[at]
         off = lost + fmt.lost(bias)
         fmt.fits(size + off + np.abs(bias), "outputs of units")
@@ -135,11 +140,8 @@ def table(
     if len(places) * len(contents) * len(units) > MOST_PRODUCTS:
         raise Undecided(f"{name!r}: {len(places)} × {len(contents)} combinations for {len(units)} units are too many")
     before = distinct((places[:, None] + contents[None]).reshape(-1, len(units)))
-    reach = np.abs(before).max(axis=0)
-    scale = np.asarray(np.maximum(*map(np.abs, stretch.bounds())) @ abs(inward)) + np.abs(layer.b_in[units])
-    rounding = 8 * ROUNDOFF * (inward.shape[0] + 4) * (scale + reach)
-    fresh = layer.rounded(stretch, units, inward) + np.zeros(len(units))
-    noise = np.asarray(stretch.moved(inward)) + rounding + fresh
+    fresh = layer.rounded(stretch, units, inward)
+    noise = stretch.moved(inward) + fresh
     points = np.maximum(before, 0.0) @ outward + constant
     signs = np.where(before > noise, 1, np.where(before < -noise, -1, 0)).astype(np.int8)
     error = np.zeros(len(dims))
@@ -150,20 +152,58 @@ def table(
         passed = by @ np.abs(into[:, active] @ outward[active]) if active.any() else 0.0
         passed = passed + fresh[active] @ np.abs(outward[active])
         left = 2 * noise[unsure] @ np.abs(outward[unsure]) if unsure.any() else 0.0
-        error = np.maximum(error, passed + left)
-    error = error + 8 * ROUNDOFF * (len(units) + 4) * (np.maximum(reach, 1.0) @ np.abs(outward) + np.abs(constant))
-    if layer.arithmetic:
-        post = np.maximum(before + noise, 0.0)
-        size, lost, terms = (
-            (part @ weight).max(axis=0)
-            for part, weight in (
-                (post, np.abs(outward)),
-                (post, layer.arithmetic.lost(outward)),
-                ((post > 0).astype(float), (outward != 0).astype(float)),
-            )
+        error = np.maximum(error, (passed + left) * ROUNDED_UP)
+    post = np.maximum(before + noise, 0.0)
+    size, lost, terms = (
+        (part @ weight).max(axis=0)
+        for part, weight in (
+            (post, np.abs(outward)),
+            (post, layer.arithmetic.lost(outward)),
+            ((post > 0).astype(float), (outward != 0).astype(float)),
         )
-        error = error + layer.written_error(size, lost, terms, outward, dims)
-    return points, error
+    )
+    return points, error + layer.written_error(size, lost, terms, outward, dims)
+
+
+def case_by_case(
+    name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dim: int, most: int
+) -> tuple[Floats, Floats]:
+    """The same for one dimension, where one factor decides which units are active: each of its values leaves a sum."""
+    inward, outward = np.asarray(dense(layer.inward(units))), layer.outward(units, [dim])
+    factors, placed = stretch.touched(inward), stretch.at_places(inward, layer.b_in[units])
+    images = [factor.image(rows_of(inward, factor.dims)) for factor in factors]
+    fresh = layer.rounded(stretch, units, inward)
+    noise = stretch.moved(inward) + fresh
+    for pivot in sorted(range(len(images)), key=lambda at: -np.count_nonzero(np.ptp(images[at], axis=0))):
+        low, high = (
+            images[pivot]
+            + end(placed, axis=0)
+            + sum(end(image, axis=0) for at, image in enumerate(images) if at != pivot)
+            for end in (np.min, np.max)
+        )
+        active = low > 2 * noise  # twice: these sums are rounded, too
+        if (active | (high < -2 * noise)).all():
+            break
+    else:
+        raise Undecided(f"{name!r}: no factor decides which units are active")
+    points, error = [], np.zeros(1)
+    for value, on in zip(images[pivot], active, strict=True):
+        column = inward[:, on] @ outward[on]
+        others = [f.image(rows_of(column, f.dims)) for at, f in enumerate(factors) if at != pivot]
+        fixed = distinct((placed + value)[:, on] @ outward[on]) + layer.b_out[[dim]]
+        points.append((values.sums(others, 1, most=most)[:, None] + fixed).reshape(-1, 1))
+        passed = stretch.error @ np.abs(column) + 2 * fresh[on] @ np.abs(outward[on])
+        error = np.maximum(error, passed * ROUNDED_UP)
+    post = np.where(active, high + noise, 0.0)
+    size, lost, terms = (
+        (part @ weight).max(axis=0)
+        for part, weight in (
+            (post, np.abs(outward)),
+            (post, layer.arithmetic.lost(outward)),
+            (active.astype(float), (outward != 0).astype(float)),
+        )
+    )
+    return distinct(np.vstack(points)), error + 2 * layer.written_error(size, lost, terms, outward, [dim])
 
 
 def one_by_one(
@@ -180,22 +220,25 @@ def one_by_one(
     parts, error = [layer.b_out[[dim]][None]], np.zeros(1)
     for group in alike.values():
         points, passed = table(name, stretch, alone, np.array(group), [dim], most)
-        parts.append(distinct(np.round(points, 12)))
-        error = error + passed + 1e-12
-    if layer.arithmetic:  # the groups are added up, too
-        error = error + within(stretch, layer, units, [dim])[2]
+        near = np.round(points, DECIMALS)
+        parts.append(distinct(near))
+        error = error + passed + np.abs(near - points).max()
+    error = error + within(stretch, layer, units, [dim])[3]  # the groups are added up, too
     return values.sums(parts, 1, most=most), error
 
 
-def within(stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int]) -> tuple[Floats, Floats, Floats]:
-    r"""Bounds on what many units write, without going through combinations: least, most, error by dimension.
+def within(
+    stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    r"""Bounds on what many units write, without going through combinations, by dimension.
+
+    These are the least and the most, the error that the units pass on, and the rounding of their sums.
 
     A unit that one value of a factor must switch on excludes the units that another value must switch on, so of such
     units only the worst value counts.
     """
     inward = layer.inward(units)
-    noise = np.asarray(stretch.moved(inward)) + 64 * ROUNDOFF * (1 + np.abs(layer.b_in[units]))
-    noise = noise + layer.rounded(stretch, units, inward)
+    noise = stretch.moved(inward) + layer.rounded(stretch, units, inward)
     top = stretch.at_places(inward, layer.b_in[units]).max(axis=0)
     best = []
     for factor in stretch.touched(inward):
@@ -208,18 +251,15 @@ def within(stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int])
         must = (top - most + second + noise <= 0) & (which >= 0)
         needed.append(np.where(must, which, -1))
     need = np.stack(needed, axis=1) if needed else np.zeros((len(units), 0), dtype=np.int64)
-    weight = abs(rows_of(layer.w_out, units)[:, list(dims)])
-    error = _at_most(weight, np.where(can, noise, 0.0), need)
-    reach = _at_most(weight, np.where(can, np.maximum(top, 0.0) + noise, 0.0), need)
+    outward = rows_of(layer.w_out, units)[:, list(dims)]
+    weight = abs(outward)
+    passed = _at_most(weight, np.where(can, noise, 0.0), need)
+    post = np.where(can, np.maximum(top, 0.0) + noise, 0.0)
+    reach = _at_most(weight, post, need)
     constant = layer.b_out[list(dims)]
-    error = error + 8 * ROUNDOFF * 64 * (reach + np.abs(constant))
-    if layer.arithmetic:
-        outward = rows_of(layer.w_out, units)[:, list(dims)]
-        post = np.where(can, np.maximum(top, 0.0) + noise, 0.0)
-        lost = _at_most(layer.arithmetic.lost(outward), post, need)
-        terms = _at_most(each(outward, lambda w: (w != 0).astype(float)), can.astype(float), need)
-        error = error + layer.written_error(reach, lost, terms, outward, dims)
-    return constant - reach, constant + reach, error
+    lost = _at_most(layer.arithmetic.lost(outward), post, need)
+    terms = _at_most(each(outward, lambda w: (w != 0).astype(float)), can.astype(float), need)
+    return constant - reach, constant + reach, passed, layer.written_error(reach, lost, terms, outward, dims)
 
 
 def _best(factor: ValueFactor, rows: Matrix) -> tuple[Floats, Floats, Ints]:

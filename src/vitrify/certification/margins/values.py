@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +21,7 @@ MAX_NUMBERS = 1 << 22  # numbers in one table of vectors
 MAX_ENTRIES = 1 << 25  # of a matrix that is written out
 MANY = 32  # dimensions from which a one-hot is not written out
 ROUNDOFF = 2.0**-53
+ROUNDED_UP = 1 + 2.0**-40  # factor on sums of errors, which float64 rounds itself
 
 
 class Undecided(Exception):
@@ -128,8 +130,21 @@ class Stretch:
 
     def touched(self, matrix: Matrix) -> list[ValueFactor]:
         """The factors that a matrix [dimensions, …] reads."""
-        read = reads(matrix)
-        return [factor for factor in self.factors if read[factor.dims].any()]
+        return self.factors_of(np.flatnonzero(reads(matrix)))
+
+    def factors_of(self, dims: Ints) -> list[ValueFactor]:
+        """The factors that some dimensions are part of."""
+        every, owner = self._dims_of_factors
+        wanted = np.zeros(self.places.shape[1], dtype=bool)
+        wanted[dims] = True
+        return [self.factors[number] for number in np.unique(owner[wanted[every]]).tolist()]
+
+    @cached_property
+    def _dims_of_factors(self) -> tuple[Ints, Ints]:
+        """The dimensions of all factors, one after the other, and the number of the factor of each."""
+        parts = [factor.dims for factor in self.factors]
+        dims = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        return dims, np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
     def at_places(self, matrix: Matrix, bias: Floats) -> Floats:
         """Return the output of a matrix for the position embeddings alone."""
@@ -153,6 +168,8 @@ class Stretch:
 
     def _folded(self, matrix: Matrix, size: Callable[[Floats], Floats]) -> Floats:
         total = size(self.error) @ matrix
+        if not total.size or not reads(matrix).any():
+            return np.asarray(total)
         used = np.flatnonzero(self.places.any(axis=0) & reads(matrix))
         if len(used):
             total = total + _highest(size(self.places[:, used]) @ rows_of(matrix, used))
@@ -169,12 +186,12 @@ class Stretch:
                     points.data = size(points.data)
                     total = total + _highest(points @ rows)
                 else:
-                    total = total + _highest(size(points) @ rows)
+                    total = total + _highest(_few(size(points), rows.shape[1]) @ rows)
         return np.asarray(total)
 
     def moved(self, matrix: Matrix) -> Floats:
-        """Return by how much the errors can move each output of a matrix."""
-        return np.asarray(self.error @ abs(matrix))
+        """Return by how much the errors can move each output of a matrix, rounded up."""
+        return np.asarray(self.error @ abs(matrix)) * ROUNDED_UP
 
     def empty(self, dims: Ints) -> Bools:
         """Which of some dimensions hold exactly 0 at every position."""
@@ -220,6 +237,12 @@ def _highest(table: Matrix) -> Floats:
     return np.asarray(table.max(axis=0).todense()).ravel() if is_sparse(table) else np.asarray(table.max(axis=0))
 
 
+def _few(points: Floats, columns: int) -> Floats:
+    """Return the different points; where products of them with so many columns are too many, their largest entries."""
+    points = distinct(points) if len(points) * columns > MAX_NUMBERS else points
+    return points if len(points) * columns <= MAX_ENTRIES else points.max(axis=0, keepdims=True)
+
+
 def rows_of(matrix: Matrix, dims: Ints) -> Matrix:
     """Some rows of a matrix, dense or sparse."""
     return matrix.tocsr()[dims] if is_sparse(matrix) else matrix[dims]
@@ -236,6 +259,8 @@ def distinct(points: Floats) -> Floats:
 
 def sums(parts: Sequence[Floats], size: int, *, most: int = MAX_POINTS) -> Floats:
     """All different sums of one row of each part; too many are refused."""
+    if len(parts) == 1 and len(parts[0]) <= most:
+        return parts[0]
     total: Floats = np.zeros((1, size))
     for part in sorted(parts, key=len):
         if len(total) * len(part) > most or len(total) * len(part) * max(size, 1) > MAX_NUMBERS:

@@ -9,8 +9,7 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import UNKNOWN_SYMBOL, Oracle
-from vitrify.errors import FolderError
+from vitrify.certification.oracles.right import Oracle, symbol_indices
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.automata.automaton import Automaton
 
@@ -22,13 +21,8 @@ class StateOracle(Oracle):
     answer = "symbol"
 
     def __init__(self, automaton: Automaton, net: SequenceArchitecture) -> None:
-        if net.inputs[1:] != automaton.alphabet or not set(net.output.symbols) <= set(automaton.states):
-            raise FolderError("the network and its spec do not speak about the same letters and states")
-        if set(net.output.accepting) != set(automaton.accepting_states) & set(net.output.symbols):
-            raise FolderError("the network and its spec do not accept the same states")
         self.automaton, self.net = automaton, net
-        symbols = {state: place for place, state in enumerate(net.output.symbols)}
-        self._symbol = np.array([symbols.get(state, UNKNOWN_SYMBOL) for state in automaton.states])
+        self._symbol = symbol_indices(net, automaton.states)
 
     def known(self, words: Ints) -> Ints:
         return np.asarray(self._symbol[self.automaton.run_batch(words - 1)])

@@ -95,14 +95,15 @@ def registered(spec: object, net: Architecture) -> Callable[..., Any] | None:
 
 def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     """Return the oracle of a spec for a network that was built from it."""
-    from vitrify.certification.oracles.meanings import MeaningOracle
+    from vitrify.certification.oracles.meanings import MeaningOracle, refuse_other_names
 
-    if (maker := registered(spec, net)) is not None:
-        made: Oracle = maker(spec, net)
-        return made
-    meaning = spec.meanings().get(net.output.kind) if isinstance(spec, Spec) else None
-    if meaning is None:
+    maker, meanings = registered(spec, net), spec.meanings() if isinstance(spec, Spec) else {}
+    meaning = meanings.get(net.output.kind)
+    if meaning is None and (maker is None or meanings):
         raise FolderError(
             f"there is no oracle for a spec of type {type(spec).__name__} and {net.output.kind!r} answers"
         )
-    return MeaningOracle(meaning, net)
+    if meaning is not None:
+        refuse_other_names(meaning, net)
+    made: Oracle = maker(spec, net) if maker is not None else MeaningOracle(meaning, net)  # type: ignore[arg-type]
+    return made

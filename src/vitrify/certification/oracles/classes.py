@@ -74,10 +74,11 @@ class ClassOracle:
         }
 
 
-@oracle(Scene, reads="image")
+@oracle(Scene, output="class", reads="image")
 def scene_oracle(scene: Scene, net: Convolutional) -> ClassOracle:
     """Images that the scene draws, near misses, and composites that are taken apart."""
-    if net.output.symbols != (*dict(scene.classes), NONE) or (net.rows, net.columns) != scene.image:
+    size = (net.planes, net.rows, net.columns)
+    if net.output.symbols != (*dict(scene.classes), NONE) or size != (1, *scene.image) or net.pixels == "symbols":
         raise FolderError("the network and its spec do not speak about the same images and classes")
 
     def ask(rng: np.random.Generator) -> list[PointBatch]:
@@ -102,11 +103,12 @@ def _has_answer(scene: Scene, image: Floats) -> bool:
     return len(present) < 2
 
 
-@oracle(Grammar, reads="image")
+@oracle(Grammar, output="class", reads="image")
 def hierarchy_oracle(grammar: Grammar, net: Convolutional) -> ClassOracle:
     """All strings of words if they are few; else sentences in which all rules meet, and the same with a wrong word."""
     tree = Hierarchy.of(grammar)
-    if net.output.symbols != (*tree.classes, NONE) or (net.symbols, net.columns) != (tree.words, tree.length):
+    reads = (net.symbols, net.rows, net.columns)
+    if net.output.symbols != (*tree.classes, NONE) or reads != (tree.words, 1, tree.length) or net.pixels != "symbols":
         raise FolderError("the network and its spec do not speak about the same words and classes")
 
     def ask(rng: np.random.Generator) -> list[PointBatch]:

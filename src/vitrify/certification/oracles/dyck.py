@@ -7,8 +7,7 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.certification.oracles.meanings import Beginnings
-from vitrify.certification.oracles.right import Oracle
-from vitrify.errors import FolderError
+from vitrify.certification.oracles.right import Oracle, symbol_indices
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.languages.dyck import ANSWERS, Dyck
 
@@ -25,13 +24,12 @@ class MembershipOracle(Oracle):
     SENTENCES = 200  # of each kind, at most
 
     def __init__(self, spec: Dyck, net: SequenceArchitecture) -> None:
-        if net.inputs[1:] != spec.vocabulary or net.output.symbols != ANSWERS:
-            raise FolderError("the network and its spec have different vocabularies or answers")
+        self._answers = symbol_indices(net, ANSWERS)
         self.spec, self.net, self._sentences = spec, net, Beginnings(spec, net)
 
     def known(self, words: Ints) -> Ints:
         member = [self.spec.holds([self.net.inputs[i] for i in word]) for word in words.tolist()]
-        return np.repeat(np.array(member, dtype=np.int64)[:, None], words.shape[1] + 1, axis=1)
+        return np.repeat(self._answers[np.array(member, dtype=np.int64)][:, None], words.shape[1] + 1, axis=1)
 
     def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         share = min(count // 8, self.SENTENCES)

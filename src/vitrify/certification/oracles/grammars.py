@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -10,6 +11,7 @@ import numpy as np
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.certification.oracles.meanings import MeaningOracle
+from vitrify.errors import FolderError
 from vitrify.kit.heads.logsum import floor_below, guessed, stepped
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.labels import SpaceLabel
@@ -35,12 +37,15 @@ class NextWordOracle(MeaningOracle):
         self._values: dict[tuple[int, ...], dict[str, Floats]] = {}
 
     def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:
-        if not isinstance(label.kind, Reals) or not label.name.startswith(("sums of", "products of", "last word")):
+        named = re.match(r"(?:sums of|products of|last word)(?:.* @ -(\d{1,9})$)?", label.name)
+        if not named or not isinstance(label.kind, Reals):
             return None
         names = label.kind.labels
-        back = int(label.name.partition(" @ -")[2] or 0)  # what was fetched from so many places back
+        back = int(named[1] or 0)  # what was fetched from so many places back
         expected = np.full(vectors.shape, -np.inf)
         for row, word in zip(expected, words, strict=True):
+            if not set(names) <= self._weights(word).keys():
+                raise FolderError(f"the space {label.name!r} holds numbers that the grammar does not know")
             weights = np.stack([self._weights(word)[name] for name in names], axis=-1)
             row[back:] = weights[: max(len(weights) - back, 0)]
         meant = self._meant(label.name.rpartition(", ")[2], names, expected)
@@ -49,9 +54,9 @@ class NextWordOracle(MeaningOracle):
 
     def _meant(self, step: str, names: Sequence[str], logs: Floats) -> Floats:
         """Return the right value of a step of a logarithm: a guess, a better one, or the logarithm itself."""
-        if step not in ("guessed", "step 1"):
-            return logs
         ranges = {str(entry.weight): (entry.low, entry.high) for entry in self._sums.listed}
+        if step not in ("guessed", "step 1") or not set(names) <= ranges.keys():
+            return logs
         floor = floor_below(self._sums.low, self._sums.max_products)
         guesses = np.stack([guessed(logs[..., i], *ranges[name], floor) for i, name in enumerate(names)], axis=-1)
         return guesses if step == "guessed" else np.where(np.isfinite(logs), stepped(logs, guesses), logs)

@@ -11,19 +11,19 @@ from vitrify.certification.checks.points import PointBatch, PointOracle
 from vitrify.certification.evidence import Method
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Architecture
+from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.computation.connectivity import Connectivity
 
 RANDOM = 64  # random graphs, of all densities
 MAX_GRAPHS = 1 << 10  # all graphs are checked if there are no more
 
 
-@oracle(Connectivity, reads="rows")
+@oracle(Connectivity, output="values", reads="rows")
 class ConnectivityOracle(PointOracle):
     """Which nodes are connected: the distance is the largest difference of two numbers."""
 
-    def __init__(self, spec: Connectivity, net: Architecture) -> None:
-        if net.output.symbols != spec.nodes or net.reads != "rows":
+    def __init__(self, spec: Connectivity, net: SequenceArchitecture) -> None:
+        if not net.output.symbols == net.inputs == spec.nodes or net.max_length != len(spec.nodes):
             raise FolderError("the network and its spec do not speak about the same nodes")
         self.spec, self.net = spec, net
 

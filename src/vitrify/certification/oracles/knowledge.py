@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -9,15 +10,13 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import Oracle, logit_margins, some_of
-from vitrify.errors import FolderError
+from vitrify.certification.oracles.right import Oracle, logit_margins, some_of, symbol_indices
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_of
 from vitrify.net.labels import SpaceLabel
 from vitrify.net.spaces import OneHot
 from vitrify.net.weights import Weights
 from vitrify.spec.memory.knowledge import NONE, SLOT, Knowledge, Words
-from vitrify.spec.ngrams.model import BEGIN
 
 Query = tuple[int, ...]  # in the net's own numbers
 
@@ -35,13 +34,13 @@ class AnswerOracle(Oracle):
     answer, KNOWS_SPACES = "symbol", True
 
     def __init__(self, spec: Knowledge, net: SequenceArchitecture) -> None:
-        if net.inputs != (BEGIN, *spec.vocabulary) or net.output.symbols != (NONE, *spec.values):
-            raise FolderError("the network and its spec do not speak about the same words and values")
         self.spec, self.net = spec, net
         self._input = {word: place for place, word in enumerate(net.inputs)}
-        self._symbol = {value: place for place, value in enumerate(net.output.symbols)}
+        names = (NONE, *spec.values)
+        symbol = dict(zip(names, symbol_indices(net, names).tolist(), strict=True))
+        self._none = symbol[NONE]
         self._answers = {  # the task and the symbol of every query, in the net's own numbers
-            tuple(self._input[word] for word in words): (task, self._symbol[spec.tasks[task].facts[fact][1]])
+            tuple(self._input[word] for word in words): (task, symbol[spec.tasks[task].facts[fact][1]])
             for words, (task, _, fact) in spec.queries.items()
         }
 
@@ -50,10 +49,10 @@ class AnswerOracle(Oracle):
 
     def _expected(self, words: Ints, only: int | None = None) -> Ints:
         """The right symbols [word, prefix]; for one expert alone, none to the queries of other tasks."""
-        symbols = np.zeros((len(words), words.shape[1] + 1), dtype=np.int64)
+        symbols = np.full((len(words), words.shape[1] + 1), self._none)
         for row, word in enumerate(words.tolist()):
             for length in range(len(word) + 1):
-                task, symbol = self._answers.get(tuple(word[:length]), (only, 0))
+                task, symbol = self._answers.get(tuple(word[:length]), (only, self._none))
                 if only is None or task == only:
                     symbols[row, length] = symbol
         return symbols
@@ -89,11 +88,11 @@ class AnswerOracle(Oracle):
 
     def space_error(self, words: Ints, label: SpaceLabel, vectors: Floats) -> float | None:
         """Return the distance of a space named like "2 back" from the word at that offset; None for other spaces."""
-        back, _, suffix = label.name.partition(" ")
-        if suffix != "back" or not isinstance(label.kind, OneHot):
+        back = re.fullmatch(r"(\d{1,9}) back", label.name)
+        if not back or not isinstance(label.kind, OneHot):
             return None
         known = np.array([[word == value for value in label.kind.values] for word in self.net.inputs], dtype=float)
-        there = np.arange(words.shape[1] + 1) - int(back)
+        there = np.arange(words.shape[1] + 1) - int(back[1])
         tokens = np.concatenate([np.zeros((len(words), 1), dtype=np.int64), words], axis=1)
         return float(np.abs(vectors - known[tokens[:, np.maximum(there, 0)]]).max())
 

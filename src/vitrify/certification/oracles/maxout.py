@@ -10,7 +10,7 @@ from vitrify.arrays import Floats
 from vitrify.certification.checks.points import PointBatch, PointOracle
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Architecture
+from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.geometry.maxout import Maxout
 from vitrify.spec.geometry.regions import regions_on_line
 
@@ -22,13 +22,13 @@ BREAKPOINT_OFFSETS = np.array([1e-9, 1e-7, 1e-5, 1e-3])  # shares of a segment
 MAX_PARAMETERS = 2000  # breakpoints of larger networks are not computed
 
 
-@oracle(Maxout, reads="vector")
+@oracle(Maxout, output="values", reads="vector")
 class MaxoutOracle(PointOracle):
     """Outputs of a maxout network; the error is the largest difference of two outputs."""
 
-    def __init__(self, spec: Maxout, net: Architecture) -> None:
-        if net.shapes()["embed.W_E"][0] != spec.inputs or len(net.output.symbols) != spec.outputs:
-            raise FolderError("the network and its spec do not have the same number of inputs and outputs")
+    def __init__(self, spec: Maxout, net: SequenceArchitecture) -> None:
+        if net.inputs != spec.input_names or net.output.symbols != spec.output_names:
+            raise FolderError("the network and its spec do not have the same inputs and outputs")
         self.spec, self.net = spec, net
 
     def errors(self, inputs: Floats, outputs: Floats) -> Floats:

@@ -9,7 +9,7 @@ from itertools import islice, product
 import numpy as np
 
 from vitrify.arrays import Ints
-from vitrify.certification.oracles.right import NO_ANSWER, Known, Oracle, some_of
+from vitrify.certification.oracles.right import NO_ANSWER, UNKNOWN_SYMBOL, Known, Oracle, some_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.kinds import Language, Meaning
@@ -36,6 +36,19 @@ class Beginnings:
         return [ids[word] for word in islice(words, self.net.max_length)]
 
 
+def refuse_other_names(meaning: Meaning, net: SequenceArchitecture) -> None:
+    """Refuse a network whose inputs, answers or accepting answers are not those of a spec, in the spec's order.
+
+    Of symbols that a spec may answer, a network may lack those that it never answers; their order is free.
+    """
+    symbols = net.output.symbols
+    same = set(symbols) <= set(meaning.outputs) if meaning.answer == "symbol" else symbols == meaning.outputs
+    if net.inputs[1:] != meaning.inputs or not same:
+        raise FolderError("the network and its spec do not speak about the same symbols and answers")
+    if set(net.output.accepting) != set(meaning.accepting) & set(symbols):
+        raise FolderError("the network and its spec do not accept the same answers")
+
+
 class MeaningOracle(Oracle):
     """The answers of a meaning."""
 
@@ -43,12 +56,9 @@ class MeaningOracle(Oracle):
     PATTERNS = 3  # length of the words that are repeated, where there is no language to draw from
 
     def __init__(self, meaning: Meaning, net: SequenceArchitecture) -> None:
-        if net.inputs[1:] != meaning.inputs or net.output.symbols != meaning.outputs:
-            raise FolderError("the network and its spec do not speak about the same symbols and answers")
-        if net.output.accepting != meaning.accepting:
-            raise FolderError("the network and its spec do not accept the same answers")
+        refuse_other_names(meaning, net)
         self.meaning, self.net, self.answer = meaning, net, meaning.answer
-        self.language = Beginnings(meaning.language, net) if meaning.language else None
+        self.language, self.longest = Beginnings(meaning.language, net) if meaning.language else None, meaning.longest
         self._symbol = {symbol: place for place, symbol in enumerate(net.output.symbols)}
         self._remembered = lru_cache(maxsize=self.REMEMBERED)(self._expected)
 
@@ -57,7 +67,7 @@ class MeaningOracle(Oracle):
         answers = self.meaning.after([self.net.inputs[i] for i in word])
         places, kind = self._symbol, self.answer
         if kind == "symbol":
-            return np.array([NO_ANSWER if a is None else places[str(a)] for a in answers], dtype=np.int64)
+            return np.array([NO_ANSWER if a is None else places.get(str(a), UNKNOWN_SYMBOL) for a in answers], np.int64)
         if kind == "number":
             nothing = (np.nan,) * len(places)
             return np.array([nothing if answer is None else answer for answer in answers], dtype=np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import NO_ANSWER, UNKNOWN_SYMBOL, Oracle
+from vitrify.certification.oracles.right import NO_ANSWER, Oracle, some_of, symbol_indices
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.logic.crasp import Crasp
@@ -28,22 +28,17 @@ class ProgramOracle(Oracle):
                 f"the network reads {net.max_length} symbols, its program is for {program.length} at most"
             )
         values = program.values
-        self._compare(net, program.alphabet, values[program.root], Batch(program.root, values))
+        self._compare(net, values[program.root], Batch(program.root, values))
 
-    def _compare(
-        self, net: SequenceArchitecture, alphabet: tuple[str, ...], domain: Domain, run: Callable[[Ints], Ints | Bools]
-    ) -> None:
+    def _compare(self, net: SequenceArchitecture, domain: Domain, run: Callable[[Ints], Ints | Bools]) -> None:
         """Judge a network by a function from letters [word, position] to indices of values in a domain."""
-        if net.inputs[1:] != alphabet:
-            raise FolderError("the network and its program do not speak about the same symbols")
         self.net, self._run = net, run
         self.answer = "number" if net.output.kind == "values" else "symbol"
-        place = {symbol: index for index, symbol in enumerate(net.output.symbols)}
         self._rows: Ints | Floats
         if self.answer == "number":
             self._rows = np.array([[np.nan], *([float(value)] for value in domain)])  # type: ignore[arg-type]  # numbers
         else:
-            self._rows = np.array([NO_ANSWER, *(place.get(symbol, UNKNOWN_SYMBOL) for symbol in symbols_of(domain))])
+            self._rows = np.array([NO_ANSWER, *symbol_indices(net, symbols_of(domain))])
 
     def tolerance(self) -> float:
         return self.TOLERANCE if self.answer == "number" else 0.5
@@ -52,11 +47,23 @@ class ProgramOracle(Oracle):
         return self._rows[np.pad(self._run(words - 1).astype(np.int64) + 1, ((0, 0), (1, 0)))]
 
     def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
-        """Words of one letter repeated, at every length that is a power of two, and at the longest."""
-        lengths = sorted({min(2**k, self.net.max_length) for k in range(self.net.max_length.bit_length() + 1)})
-        words = [[letter] * n for letter in range(1, len(self.net.inputs)) for n in lengths]
-        picked = rng.permutation(len(words))[:count]
-        return [words[i] for i in sorted(picked.tolist())]
+        """Words of one letter repeated, at every length that is a power of two; one letter, then another.
+
+        The latter have every number of both letters: where later letters count, at every length, else as prefixes.
+        They are a random part if there are many.
+        """
+        longest, letters = self.net.max_length, range(1, len(self.net.inputs))
+        lengths = sorted({min(2**k, longest) for k in range(longest.bit_length() + 1)})
+        words = [[letter] * n for letter in letters for n in lengths]
+        ends = range(2, longest + 1) if self.net.looks_ahead else [longest]
+        shares = [(end, first) for end in ends for first in range(1, end)]
+        pairs = [(a, b) for a in letters for b in letters if a != b]
+        size = len(shares) * len(pairs)
+        picked = sorted(rng.choice(size, size=min(size, max(0, count - len(words))), replace=False).tolist())
+        for number in picked:
+            (a, b), (end, first) = pairs[number // len(shares)], shares[number % len(shares)]
+            words.append([a] * first + [b] * (end - first))
+        return some_of(words, rng, count)
 
 
 @oracle(Formula, Crasp)
@@ -67,10 +74,4 @@ class TruthOracle(ProgramOracle):
     """
 
     def __init__(self, formula: Formula | Crasp, net: SequenceArchitecture) -> None:
-        self._compare(net, formula.alphabet, (False, True), formula.holds)
-
-    def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
-        """Also words of one letter, then as often another: counts that cancel, far from the beginning."""
-        letters, half = range(1, len(self.net.inputs)), self.net.max_length // 2
-        pairs = [[a] * half + [b] * half for a in letters for b in letters if a != b]
-        return [*pairs[:count], *super().cases(rng, count)]
+        self._compare(net, (False, True), formula.holds)

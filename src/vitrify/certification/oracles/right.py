@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -26,7 +27,8 @@ class Oracle(ABC):
 
     The distance of a symbol or a set is 0 or 1: the right symbol must lead all others, and the logits of a set must be
     positive exactly on it. A tie counts as wrong: rounding would decide it. The distance of probabilities and of
-    numbers is their largest difference. `language` is None where every word is legal.
+    numbers is their largest difference. `language` is None where every word is legal, and `longest` the length of its
+    longest word, where that is known.
     """
 
     KNOWS_SPACES = False  # whether `space_error` knows the right values of some named spaces
@@ -36,6 +38,7 @@ class Oracle(ABC):
 
     answer: Literal["symbol", "set", "distribution", "number"]
     language: Beginnings | None = None
+    longest: int | None = None
     net: SequenceArchitecture
 
     @abstractmethod
@@ -132,6 +135,12 @@ class Oracle(ABC):
 
     def _some(self, chosen: Bools) -> list[str]:
         return [self.net.output.symbols[i] for i in np.flatnonzero(chosen)[: self.SHOWN].tolist()]
+
+
+def symbol_indices(net: SequenceArchitecture, symbols: Iterable[str]) -> Ints:
+    """Return the indices of symbols among the answers of a network, `UNKNOWN_SYMBOL` for those that it lacks."""
+    index = {symbol: place for place, symbol in enumerate(net.output.symbols)}
+    return np.array([index.get(symbol, UNKNOWN_SYMBOL) for symbol in symbols], dtype=np.int64)
 
 
 def some_of(words: list[list[int]], rng: np.random.Generator, count: int) -> list[list[int]]:

@@ -6,7 +6,6 @@ import numpy as np
 
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.certification.oracles.meanings import Beginnings, MeaningOracle
-from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.tasks.catalogue import Task, WellFormed
 
@@ -28,10 +27,7 @@ class TaskOracle(MeaningOracle):
     REMEMBERED = 1 << 14  # words whose answers are cached
 
     def __init__(self, task: Task, net: SequenceArchitecture) -> None:
-        meaning = task.meanings().get(net.output.kind)
-        if meaning is None:
-            raise FolderError("the task asks for numbers and the network gives symbols, or the other way round")
-        super().__init__(meaning, net)
+        super().__init__(task.meanings()[net.output.kind], net)
         self.task, self.language = task, None if task.free else TaskWords(WellFormed(task), net)
 
     def tolerance(self) -> float:

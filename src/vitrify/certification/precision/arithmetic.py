@@ -85,7 +85,8 @@ def arithmetic_report(
     `unproved` is why margins can't be proved even without rounding, if that is known.
     """
     start = time.perf_counter()
-    declared = weights.architecture.max_length if longest is None else longest
+    max_length = weights.architecture.max_length
+    declared = max_length if longest is None else min(longest, max_length)
     reports = []
     for kind in FORMATS.values():
         proved, error, reason = None, None, unproved

@@ -6,6 +6,9 @@ fused steps, is off by at most $\gamma_{k-1} \sum |\text{terms}|$ with $\gamma_k
 Stability of Numerical Algorithms*, chapters 2 to 4). Nothing is lost where nothing is rounded: adding 0, multiplying by
 a power of two, storing a weight that the format holds. All other stored weights are off by up to $u|w|$. Exponentials
 are taken to be right within 4 units in the last place.
+
+The analysis itself adds up the same terms in float64, with $u_{64} = 2^{-53}$. As $\gamma_k$ is convex in $u$, that is
+off by at most $u_{64}/u$ of the format's own bound; `gamma` counts both.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitrify.arrays import Array, Floats, Matrix
-from vitrify.certification.margins.values import Stretch, Undecided
+from vitrify.certification.margins.values import ROUNDED_UP, ROUNDOFF, Stretch, Undecided
 from vitrify.net.sparse import is_sparse
 
 MAX_SHARE_OF_LARGEST = 0.25  # sums may be in any order, and scores are subtracted from each other
@@ -34,8 +37,9 @@ class Format:
     largest: float
 
     def gamma(self, steps: ArrayLike) -> Array:
-        """Return the largest relative error of `steps` roundings, one after the other."""
-        return np.expm1(np.multiply(steps, np.log1p(self.roundoff)) * (1 + 2.0**-40))
+        """Return the largest relative error of `steps` roundings, one after the other, in a run and in the analysis."""
+        once = np.expm1(np.multiply(steps, np.log1p(self.roundoff)) * ROUNDED_UP)
+        return once * (1 + ROUNDOFF / self.roundoff)
 
     def stored(self, numbers: ArrayLike) -> Floats:
         """Round numbers to the nearest of the format; those beyond its largest become infinite."""
@@ -127,3 +131,4 @@ FORMATS = {
         Format("float64", 64, 2.0**-53, 2.0**-1074, float(np.finfo(np.float64).max)),
     )
 }
+FLOAT64 = FORMATS["float64"]

@@ -57,6 +57,8 @@ class Narrow(np.ndarray):
         return self.format.stored(numbers)
 
     def _product(self, left: Array, right: Array) -> Array:
+        if not left.shape[-1]:
+            return np.matmul(left, right)
         total = self._rounded(left[..., :, :1] * right[..., :1, :])
         for k in range(1, left.shape[-1]):
             total = self._rounded(total + self._rounded(left[..., :, k : k + 1] * right[..., k : k + 1, :]))

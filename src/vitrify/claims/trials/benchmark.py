@@ -1,4 +1,4 @@
-"""Architectures and tasks of the table that compares what each architecture learns."""
+"""Tasks (columns) and architectures (rows) of the benchmark that compares what each architecture learns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from vitrify.spec.automata.families import cyclic, swaps
 
 
 class Column(NamedTuple):
-    """A task: the training sandbox, the same task at twice the size, and whether it is judged there (`beyond`)."""
+    """A task: the training sandbox, one about twice as large, and whether the larger one is judged too (`beyond`)."""
 
     sandbox: Sandbox
     longer: Sandbox
@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 
 def columns(length: int, pairs: int, vocabulary: int) -> dict[str, Column]:
-    """Return the tasks by name, for sequences of a length."""
+    """Return the tasks by name; sequences have `length` symbols (to copy or sort: half of it), recall has `pairs`."""
 
     def regular(automaton: Automaton) -> Column:
         return Column(Regular(automaton, length, "states"), Regular(automaton, 2 * length, "states"), beyond=True)
@@ -57,7 +57,10 @@ def columns(length: int, pairs: int, vocabulary: int) -> dict[str, Column]:
 
 
 def architectures(width: int, factors: int, loops: int) -> dict[str, Family]:
-    """Return the architectures by name, for a width."""
+    """Return the architectures by name; `factors` are Householder factors, `loops` rounds of the looped transformer.
+
+    "positive" and "signed" are linear RNNs with eigenvalues in [0, 1] and in [−1, 1].
+    """
     transformer = TransformerFamily(layers=2, heads=2, d_model=width, units=2 * width, positions="rotary")
     recurrence = StateSpaceFamily(kind="positive", layers=2, state=width, d_model=width, units=2 * width)
     return {
@@ -72,12 +75,12 @@ def architectures(width: int, factors: int, loops: int) -> dict[str, Family]:
 
 
 def accuracies(nets: Trained, longer: Medley, test_examples: int) -> tuple[Array, Array]:
-    """Return accuracies [task, seed, at the trained length or twice it] at the best rate, and that rate [task].
+    """Return accuracies [task, seed, trained size or about twice it] at the best learning rate, and that rate [task].
 
-    The rate is chosen by the training loss, so the test sequences play no part in the choice.
+    The best rate has the least median training loss, so the test sequences play no part in the choice.
     """
     tasks, rates = nets.trial.axes["task"], np.array(nets.trial.axes["lr"])
-    loss = np.where(nets.final("broken") >= 0, np.inf, nets.final("train"))  # [task, rate, seed]
+    loss = np.where(nets.final("broken") >= 0, np.inf, nets.final("train"))  # [task, rate, seed]; broken: diverged
     members = stretched(nets.trial.family, nets.runs, longer)
     measured = afterwards(nets.trial.family, members, [replace(longer, task=task) for task in tasks], test_examples)
     each = np.array([[member["accuracy"] for member in task] for task in measured]).reshape(-1, *loss.shape)

@@ -1,8 +1,8 @@
-r"""One-layer transformers that read a bit as a number: the smallest ones whose loss on a chain of bits has been solved.
+r"""One-layer transformers that read a bit as a number; their loss on a binary Markov chain has been analyzed.
 
-A bit $x_n$ enters as $x_n e + p_n$, a multiple of one vector beside a learned place; one head and $4d$ ReLU units
-follow, without norms and biases; the logit of a 1 is $\langle a, z_n\rangle + b$. Weight tying makes $a = e$. Source:
-Makkuva et al. 2024, arXiv 2402.04161.
+A bit $x_n$ is embedded as $x_n e + p_n$, with a vector $e$ and a learned position vector. One head and ReLU units (by
+default $4d$) follow, without norms and biases. The logit of a 1 is $\langle a, z_n\rangle + b$, that of a 0 is 0. Tied
+weights means $a = e$. Source: Makkuva et al. 2024, arXiv 2402.04161.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from vitrify.errors import InputError
 from vitrify.learn.models import _start
 from vitrify.learn.models.catalogue import Array, Family, Parameters, Sandbox, inputs_of, normal
 from vitrify.net.transformer import Block, Head, Transformer
-from vitrify.parameters import Count, Natural, NonNegative, Probability
+from vitrify.parameters import Count, NonNegative, Probability
 
 TRAINED = ("W_pos", "W_Q", "W_K", "W_V", "W_O", "W_in", "W_out")
 
 
 def low_rank(net: Transformer, e: Array | float, w: Array | float) -> Parameters:
-    r"""The form that trained networks of this kind come near to, which has two numbers.
+    r"""Return the weights of rank one that trained networks of this kind approach; they have two parameters.
 
-    Tokens are $e\,\alpha\,(x - 1/2)$, with a unit vector $\alpha$ of equal numbers, and all units read with
-    $|w|\,\alpha$ and write $w\,\alpha$, up to a factor. With tied weights and $e > 0$ the logit after $x$ is
+    The stream holds $e\,\alpha\,(x - 1/2)$, with a number $e$ and a unit vector $\alpha$ of equal entries; all units
+    read with $|w|\,\alpha$ and write $w\,\alpha$, up to a factor. With tied weights and $e > 0$ the logit after $x$ is
     $e^2 (1 + 2w|w|)\,x - e^2/2$.
     """
     units = net.blocks[0].units
@@ -44,16 +44,16 @@ def low_rank(net: Transformer, e: Array | float, w: Array | float) -> Parameters
 class ScalarFamily(Family, small={"d_model": 4, "scale": 0.2}):
     r"""One head and `units` ReLU units (4 d_model, if not given) in `d_model` dimensions.
 
-    The logit is read by $\text{tied}\,e + (1 - \text{tied})\,a$: 1 ties the weights, and then $a$ does nothing; 0 does
-    not; it is a number so that both can be members of one program. First weights are normal with the standard deviation
-    `scale`, of what head and units write with $\sqrt 2$ smaller, and b = 0. To them the low-rank form with the numbers
-    `e` and `w` is added (see `low_rank`).
+    The logit is read by $\text{tied}\,e + (1 - \text{tied})\,a$: `tied` = 1 ties the weights, 0 does not. It is a
+    number so that members of both kinds share one compiled program. Initial weights are normal with standard deviation
+    `scale`, or `scale`$/\sqrt 2$ for $W_O$ and $W_{out}$, and $b = 0$. The weights of `low_rank` with the numbers `e`
+    and `w` are added to them; they leave $a$ as it is.
     """
 
     TRACED = ("tied", "scale", "e", "w")
 
     d_model: Count = 8
-    units: Natural | None = None
+    units: Count | None = None
     tied: Probability = 1.0
     scale: NonNegative = 0.02
     e: float = 0.0
@@ -61,7 +61,7 @@ class ScalarFamily(Family, small={"d_model": 4, "scale": 0.2}):
 
     def architecture(self, sandbox: Sandbox) -> Transformer:
         if len(inputs_of(sandbox)) != 3 or sandbox.answers != sandbox.symbols:
-            raise InputError(f"a bit is one of two symbols, read and answered alike: {sandbox.name} has others")
+            raise InputError(f"the sandbox must have two symbols, and answers with both: {sandbox.name} has others")
         units = 4 * self.d_model if self.units is None else self.units
         block = Block((Head(),), self.d_model, self.d_model, units)
         return _start.transformer(sandbox, "one layer that reads bits as numbers, on", self.d_model, block)

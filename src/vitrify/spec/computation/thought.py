@@ -47,6 +47,15 @@ class Thinking(Concluding, Protocol):
         """Return a random prompt."""
 
 
+@runtime_checkable
+class Covering(Protocol):
+    """A spec that knows prompts whose thoughts together use every listed part of it."""
+
+    @property
+    def covering_prompts(self) -> tuple[tuple[str, ...], ...]:
+        """The prompts."""
+
+
 def thoughts(spec: Thinking) -> dict[str, Meaning]:
     """Return the meaning: the next symbol of a thought; None in an incomplete prompt and after the end."""
 
@@ -80,11 +89,12 @@ class Thoughts:
                     yield word
 
     def examples(self) -> Iterator[Iterator[str]]:
-        """Return all prompts with their thoughts if they are few, or else random ones, always the same."""
+        """Return all prompts with their thoughts if they are few; else covering and random ones, always the same."""
         prompts = list(islice(self.spec.prompts(), MAX_PROMPTS + 1))
         if len(prompts) > MAX_PROMPTS:
             rng = np.random.default_rng(0)
-            prompts = list(dict.fromkeys(self.spec.draw_prompt(rng) for _ in range(MAX_PROMPTS)))
+            covering = self.spec.covering_prompts if isinstance(self.spec, Covering) else ()
+            prompts = list(dict.fromkeys([*covering, *(self.spec.draw_prompt(rng) for _ in range(MAX_PROMPTS))]))
         return map(self.stream, prompts)
 
     def draw(self, rng: np.random.Generator) -> Iterator[str]:

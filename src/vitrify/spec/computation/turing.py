@@ -40,6 +40,7 @@ from vitrify.spec.ngrams.model import BEGIN, END
 MOVES = {"L": -1, "S": 0, "R": 1}
 MAX_STEPS = 10_000  # after which a machine without a limit is assumed not to halt
 MAX_INPUTS = 5_000  # on which a machine is run to find its number of steps
+MAX_EXPLORED = 200_000  # steps in the search for inputs that take every rule
 ORDER = ("start", "halt", "accept", "blank", "alphabet", "marks", "length", "steps")
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -221,6 +222,21 @@ class TuringMachine(Spec):
     def prompts(self) -> Iterator[tuple[str, ...]]:
         """Return all inputs up to the length."""
         return chain.from_iterable(product(self.alphabet, repeat=n) for n in range(self.length + 1))
+
+    @cached_property
+    def covering_prompts(self) -> tuple[tuple[str, ...], ...]:
+        """The inputs, short ones first, that take a rule which no earlier one takes, as far as the search goes."""
+        taken: set[MachineRule] = set()
+        covering, left = [], MAX_EXPLORED
+        for word in self.prompts():
+            rules = list(islice(self.run(word), min(self.steps or MAX_STEPS, left)))
+            left -= len(rules)
+            if not taken.issuperset(rules):
+                taken.update(rules)
+                covering.append(word)
+            if left <= 0 or len(taken) == len(self.rules):
+                break
+        return tuple(covering)
 
     def draw_prompt(self, rng: np.random.Generator) -> tuple[str, ...]:
         """Return a random input of random length; half of them are palindromes."""

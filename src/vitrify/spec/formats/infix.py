@@ -13,7 +13,7 @@ Node = TypeVar("Node")
 
 
 class Infix(NamedTuple):
-    """An infix operator: its name, its precedence (a higher one binds tighter), and whether it is right-associative."""
+    """An infix operator: its name in parsed expressions, precedence (a higher one binds tighter) and associativity."""
 
     name: str
     precedence: int
@@ -26,8 +26,8 @@ class LineParser(ABC, Generic[Node]):
     Problems are appended to `problems`, with the file and the line.
     """
 
-    TOKEN: ClassVar[re.Pattern[str]]  # matches blanks, then a token as its first group
-    INFIX: ClassVar[Mapping[str, Infix]]
+    TOKEN: ClassVar[re.Pattern[str]]  # skips blanks and captures a token, never empty, as group 1
+    INFIX: ClassVar[Mapping[str, Infix]]  # by the sign in the text
 
     def __init__(self, text: str, problems: list[Problem], file: str | None, line: int) -> None:
         self.problems, self.file, self.line = problems, file, line
@@ -40,11 +40,11 @@ class LineParser(ABC, Generic[Node]):
 
     @abstractmethod
     def operand(self, min_precedence: int) -> Node:
-        """Parse an expression without infix operators outside of brackets."""
+        """Parse a name, a bracket or a prefix operation; `min_precedence` is that of the surrounding expression."""
 
     @abstractmethod
     def combine(self, sign: str, left: Node, right: Node) -> Node:
-        """Return the expression of an infix operator and its operands."""
+        """Return the node of an infix operator, given by its sign, and its operands."""
 
     def check_operator(self, sign: str) -> None:
         """Check an infix operator before its right operand is parsed, so that problems come from left to right."""
@@ -70,13 +70,13 @@ class LineParser(ABC, Generic[Node]):
         return left
 
     def bracket(self) -> Node:
-        """Parse an expression and the closing bracket after it."""
+        """Parse what follows an opening bracket: an expression and the closing bracket."""
         node = self.expression(0)
         self.next(")")
         return node
 
     def modulus(self) -> tuple[int, int]:
-        """Parse `(r, m)`, which follows the word MOD, and return r and m."""
+        """Parse `(r, m)` after the word MOD, which both our languages (LTL, C-RASP) have, and return r and m."""
         parts = [self.next() for _ in range(5)]
         numbers = [int(part) if part.isdecimal() and part.isascii() and len(part) < 9 else -1 for part in parts[1::2]]
         if parts[::2] != ["(", ",", ")"] or not 0 <= numbers[0] < numbers[1]:
@@ -88,7 +88,7 @@ class LineParser(ABC, Generic[Node]):
         return self.tokens[self.position] if self.position < len(self.tokens) else ""
 
     def next(self, expected: str | None = None) -> str:
-        """Consume the next token, which must be the expected one if there is one, and return it."""
+        """Consume and return the next token; if `expected` is given, fail on any other."""
         if self.position == len(self.tokens):
             self.fail("the expression ends too early" + (f": {expected!r} is missing" if expected else ""))
         self.position += 1

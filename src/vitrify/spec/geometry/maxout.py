@@ -180,6 +180,14 @@ class Maxout(Spec):
         return self.layers[-1].units
 
     @property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(f"x{i + 1}" for i in range(self.inputs))
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(f"y{i + 1}" for i in range(self.outputs))
+
+    @property
     def parameters(self) -> int:
         """Weights and biases of all pieces that differ."""
         return sum(sum(layer.ranks) * (layer.weights.shape[-1] + 1) for layer in self.layers)

@@ -1,10 +1,11 @@
-r"""Feature scenes: images whose class is the set of features that they show.
+r"""Feature scenes: images that are classified by the features that they show.
 
-A *feature* has finitely many templates (its variants), grids of intensities of one size. It is **present** at a
-location of an image iff the patch there is within `eps` of one of them in every pixel. A *composite* is a list of
-features at fixed offsets, present where all of them are. A *class* is a set of features; an image is of the class whose
-features all occur in it. The **gap condition** excludes intermediate cases: for every template $T$ and every patch $x$,
-either $\max_u |x_u - T_u| \le \epsilon$ or the excess $\sum_u \max(0, |x_u - T_u| - \epsilon)$ is at least $\gamma$.
+A *feature* has finitely many templates (its variants), grids of intensities; all templates of a scene have one size.
+It is **present** at a location iff the patch there is within `eps` of one of them in every pixel. A *composite* is a
+list of features or composites at fixed offsets, present where all are. A *class* is a set of features and composites;
+an image is of the only class whose members all occur in it. The **gap condition** excludes intermediate cases: for
+every template $T$ and patch $x$, either $\max_u |x_u - T_u| \le \epsilon$ or the excess $\sum_u \max(0, |x_u - T_u| -
+\epsilon)$ is at least $\gamma$. `background` and `noise` are of images drawn for the scene.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ class Violation:
         row, column = self.place
         return (
             f"the patch at row {row}, column {column} is neither variant {self.variant + 1} of {self.feature!r} nor "
-            f"clearly not: {self.excess:.6g} beyond eps"
+            f"different enough: its excess over eps is {self.excess:.6g}, less than gamma"
         )
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Class of an image, or the reason why it has none, and the locations of each feature."""
+    """Class of an image, or the reason why it has none, and the locations of each feature and composite."""
 
     label: str | None
     why: str
@@ -99,7 +100,7 @@ class Scene(Spec):
         background: float = 0.0,
         noise: float = 0.0,
     ) -> Scene:
-        """Return the scene of nested lists, as a file writes them."""
+        """Return the scene given by nested lists, as in its file."""
         grids = {
             name: tuple(tuple(tuple(map(float, row)) for row in grid) for grid in variants)
             for name, variants in features.items()
@@ -132,7 +133,7 @@ class Scene(Spec):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Features that classes require: those with templates first, then composites."""
+        """Members of classes: features with templates first, then composites."""
         required = {member for _, members in self.classes for member in members}
         return tuple(name for name, _ in (*self.features, *self.composites) if name in required)
 
@@ -154,7 +155,7 @@ class Scene(Spec):
 
     @property
     def binary(self) -> bool:
-        """Return True if all images are binary and one wrong pixel makes a feature absent."""
+        """Return True if images drawn for this scene are binary and one wrong pixel makes a feature absent."""
         values = {*self.intensities, self.background}
         return values <= {0.0, 1.0} and self.noise == 0 and self.eps + self.gamma <= 1
 
@@ -199,10 +200,10 @@ class Scene(Spec):
         return self._violation(*self._compared(image))
 
     def _violation(self, present: Bools, excess: Floats) -> Violation | None:
-        half = np.argwhere(~present & ~(excess >= self.gamma))
-        if not len(half):
+        between = np.argwhere(~present & ~(excess >= self.gamma))
+        if not len(between):
             return None
-        template, row, column = half[0].tolist()
+        template, row, column = between[0].tolist()
         name = self.templates[template][0]
         first = next(i for i, (other, _) in enumerate(self.templates) if other == name)
         return Violation(name, template - first, (row, column), float(excess[template, row, column]))
@@ -226,10 +227,10 @@ class Scene(Spec):
     def reading(self, image: ArrayLike) -> Reading:
         """Return the class of an image, or the reason why it has none."""
         present, excess = self._compared(image)
-        places, half = self._places(present), self._violation(present, excess)
+        places, violation = self._places(present), self._violation(present, excess)
         matching = [name for name, members in self.classes if all(places[member] for member in members)]
-        if half:
-            return Reading(None, str(half), places)
+        if violation:
+            return Reading(None, str(violation), places)
         if len(matching) != 1:
             why = "no class has all its features here"
             if matching:
@@ -238,7 +239,7 @@ class Scene(Spec):
         return Reading(matching[0], "all features of the class are here", places)
 
 
-MAX_DRAWS = 1_000  # draws of a random scene with the required properties
+MAX_DRAWS = 1_000  # attempts to draw a valid random scene
 
 
 def random_scene(
@@ -257,15 +258,15 @@ def random_scene(
     background: float = 0.25,
     noise: float = 0.05,
 ) -> Scene:
-    """Return random templates, random pairs of adjacent features as composites, and random classes of equal size.
+    """Return a random scene without unused features: composites are adjacent pairs, classes have equal size.
 
     >>> scene = random_scene(0)
     >>> len(scene.templates), len(scene.intensities), len(scene.classes)
     (12, 3, 4)
     """
     rng = np.random.default_rng(seed)
-    problem = "composites were in no class"
     for _ in range(MAX_DRAWS):
+        problem = "some composite is in no class"
         grids = rng.choice(intensities, size=(features, variants, size, size))
         names = [f"f{k}" for k in range(features)]
         pairs = rng.integers(features, size=(composites, 2)).tolist()

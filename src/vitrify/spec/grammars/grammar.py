@@ -235,6 +235,16 @@ class Grammar(Spec):
         """Return the lengths of the sentences; a recursive grammar is refused."""
         return language.lengths(self.children_first(), self._rules_of)[self.start]
 
+    @cached_property
+    def longest(self) -> int | None:
+        """Number of words of the longest sentence; None for a recursive grammar."""
+        order, cycle = self._order
+        words: dict[str, int] = {}
+        for symbol in () if cycle else order:
+            sides = (rule.rhs for rule in self._rules_of[symbol])
+            words[symbol] = max(sum(1 if part.terminal else words[part.name] for part in side) for side in sides)
+        return words.get(self.start)
+
     def parses(self, limit: int = MAX_SENTENCES) -> dict[tuple[str, ...], int]:
         """Return each sentence with its number of derivations, short ones first; refused above `limit` or if recursive.
 
@@ -277,8 +287,8 @@ class Grammar(Spec):
     def meanings(self) -> dict[str, Meaning]:
         """Return the two tasks: the set of next words, and their probabilities (by default equal per rule)."""
         charts = chart.EarleyStates(self.start, self._rules_of)
-        states = PrefixStates(charts.START, charts.step)
-        words = Meaning("set", self.vocabulary, (*self.vocabulary, END), self.next_words_along, self, states=states)
+        states, outputs = PrefixStates(charts.START, charts.step), (*self.vocabulary, END)
+        words = Meaning("set", self.vocabulary, outputs, self.next_words_along, self, (), states, self.longest)
         chances = replace(words, answer="distribution", after=lambda s: self._weighted.next_word_probs_along(s))
         prefixes = PrefixStates((), self._prefix_after)
         return {"next": words, "lm": replace(chances, states=prefixes)}

@@ -141,11 +141,8 @@ class WordPatterns(Spec):
     def _state_after(self, state: State, word: str) -> State | None:
         """Return the number of words and the patterns that they fit, after one more word; None if they fit none."""
         read, fitting = state
-        matching = frozenset(
-            number
-            for number in fitting
-            if read < len(self.patterns[number]) and word in self.members[self.patterns[number][read]]
-        )
+        longer = [number for number in fitting if read < len(self.patterns[number])]
+        matching = frozenset(number for number in longer if word in self.members[self.patterns[number][read]])
         return (read + 1, matching) if matching else None
 
     def next_words(self, history: Sequence[str]) -> frozenset[str]:

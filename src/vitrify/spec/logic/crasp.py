@@ -17,22 +17,25 @@ that begin with `//` are comments.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from vitrify.arrays import Array, Bools, Ints
 from vitrify.spec.formats.headed import Headed
 from vitrify.spec.formats.text import SpecError, in_file, lines_in
-from vitrify.spec.kinds import Kind, Meaning
+from vitrify.spec.kinds import Kind, Meaning, PrefixStates
 from vitrify.spec.logic.crasp_text import Steps, parse, references, text_of
 from vitrify.spec.logic.truth import CONNECTIVES, leaf_holds, logic_expression, truths
 from vitrify.spec.programs.expression import Expr, apply, choose, count, expression, indices
 from vitrify.spec.programs.program import Program
+
+State: TypeAlias = tuple[int, tuple[int, ...], bool | None]  # of the words before a position
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,25 @@ class Crasp(Headed):
 
     def meanings(self) -> dict[str, Meaning]:
         """Return the task: at which positions the result is true."""
-        return truths(self.alphabet, self.holds)
+        return truths(self.alphabet, self.holds, PrefixStates((0, (), None), self._step))
+
+    def _step(self, state: State, letter: str) -> State:
+        """Return the state after one more letter: the next position's residue for all `MOD`, the counts, the result."""
+        residue, counts, _ = state
+        period = math.lcm(*(int(step[2]) for step in self.steps if step[0] == "MOD"))
+        words, before = np.array([[self.alphabet.index(letter)]]), iter(counts)
+        values, after = list[Array](), list[int]()
+        for step in self.steps:
+            inner = [values[i] for i in references(step)]
+            if step[0] == "MOD":
+                value: Array = np.full((1, 1), residue % int(step[2]) == int(step[1]))
+            else:
+                value = self._value(str(step[0]), step[1:], inner, words)
+            if step[0] == "#":
+                value = value + next(before, 0)
+                after.append(int(value[0, 0]))
+            values.append(value)
+        return (residue + 1) % period, tuple(after), bool(values[-1][0, 0])
 
     @cached_property
     def depth(self) -> int:

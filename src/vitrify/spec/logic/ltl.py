@@ -14,6 +14,7 @@ words can be put in double quotes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,12 +27,13 @@ from vitrify.arrays import Bools, Ints
 from vitrify.spec.formats.headed import Headed, Header
 from vitrify.spec.formats.infix import Infix, LineParser
 from vitrify.spec.formats.text import Problem, lines_in, refuse_any
-from vitrify.spec.kinds import Kind, Meaning
+from vitrify.spec.kinds import Kind, Meaning, PrefixStates
 from vitrify.spec.logic.truth import CONNECTIVES, leaf_holds, leaf_text, logic_expression, truths
 from vitrify.spec.programs import expression as rasp
 from vitrify.spec.programs.program import Program
 
 Node: TypeAlias = tuple[Any, ...]  # an operator and its operands: letters and numbers as text, formulas as nodes
+State: TypeAlias = tuple[int, tuple[bool, ...], bool | None]  # of the words before a position
 Names: TypeAlias = dict[str, Node | None]  # None: its line has a problem
 
 TOKEN = re.compile(r'\s*("[^"]*"|<->|->|[()!&|,=]|[^\s()!&|,="<-]+|-|<)')
@@ -91,7 +93,28 @@ class Formula(Headed):
 
     def meanings(self) -> dict[str, Meaning]:
         """Return the task: at which positions the formula is true."""
-        return truths(self.alphabet, self.holds)
+        return truths(self.alphabet, self.holds, PrefixStates((0, (), None), self._step))
+
+    def _step(self, state: State, letter: str) -> State:
+        """Return the state after one more letter: the next position's residue, what operators remember, the result.
+
+        `O`, `H` and `S` remember their own truth value, `Y` that of its operand.
+        """
+        residue, remembered, _ = state
+        before, now = dict(zip(self._temporal, remembered, strict=False)), dict[Node, bool]()
+        result = _now(self.node, self.alphabet.index(letter), residue, self.alphabet, before, now)
+        bits = tuple(now[part[1] if part[0] == "Y" else part] for part in self._temporal)
+        return (residue + 1) % self._period, bits, result
+
+    @cached_property
+    def _temporal(self) -> tuple[Node, ...]:
+        """The different subformulas with a temporal operator on top."""
+        return tuple(dict.fromkeys(part for part in _parts(self.node) if part[0] in TEMPORAL))
+
+    @cached_property
+    def _period(self) -> int:
+        """The number of positions after which all `MOD` repeat."""
+        return math.lcm(*(int(part[2]) for part in _parts(self.node) if part[0] == "MOD"))
 
     @property
     def depth(self) -> int:
@@ -101,7 +124,7 @@ class Formula(Headed):
     @property
     def operators(self) -> int:
         """Number of different subformulas with a temporal operator on top."""
-        return len({part for part in _parts(self.node) if part[0] in TEMPORAL})
+        return len(self._temporal)
 
     def holds(self, words: Ints) -> Bools:
         """Return where the formula is true [word, position], by definition."""
@@ -173,6 +196,35 @@ def _holds(node: Node, words: Ints, alphabet: tuple[str, ...]) -> Bools:
         state = inner[1][:, t] | (inner[0][:, t] & state)
         result[:, t] = state
     return result
+
+
+def _now(
+    node: Node, letter: int, residue: int, alphabet: tuple[str, ...], before: dict[Node, bool], now: dict[Node, bool]
+) -> bool:
+    """Return the truth value of a formula at a position, from what operators remember of the one before (no key: none).
+
+    `now` collects the truth values of all parts.
+    """
+    if node in now:
+        return now[node]
+    operator, *data = node
+    inner = [_now(part, letter, residue, alphabet, before, now) for part in data if isinstance(part, tuple)]
+    if operator == "letter":
+        value = alphabet.index(data[0]) == letter
+    elif operator == "MOD":
+        value = residue % int(data[1]) == int(data[0])
+    elif operator in ("true", "false"):
+        value = operator == "true"
+    elif operator in CONNECTIVES:
+        value = bool(CONNECTIVES[operator](*map(np.bool_, inner)))
+    elif operator == "Y":
+        value = before.get(node, False)
+    elif operator == "S":
+        value = inner[1] or (inner[0] and before.get(node, False))
+    else:
+        value = inner[0] or before.get(node, False) if operator == "O" else inner[0] and before.get(node, True)
+    now[node] = value
+    return value
 
 
 def _expression(node: Node) -> rasp.Expr:

@@ -7,24 +7,26 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from vitrify.arrays import Array, Bools, Ints
-from vitrify.spec.kinds import Answer, Meaning
+from vitrify.spec.kinds import Answer, Meaning, PrefixStates
 from vitrify.spec.programs.expression import Expr, apply, expression, indices, tokens
 
 CONNECTIVES: dict[str, Callable[..., Array]] = {"not": np.logical_not, "and": np.logical_and, "or": np.logical_or}
 CONNECTIVES |= {"implies": lambda a, b: ~a | b, "iff": np.equal}
 
 
-def truths(alphabet: tuple[str, ...], holds: Callable[[Ints], Bools]) -> dict[str, Meaning]:
+def truths(
+    alphabet: tuple[str, ...], holds: Callable[[Ints], Bools], states: PrefixStates | None = None
+) -> dict[str, Meaning]:
     """Return `True` or `False` at every position; there is no answer before the first letter.
 
-    `holds` takes words as indices of letters [word, position].
+    `holds` takes words as indices of letters [word, position]; `states` determine all later answers.
     """
 
     def after(word: Sequence[str]) -> list[Answer]:
         letters = np.array([[alphabet.index(letter) for letter in word]], dtype=np.int64)
         return [None, *map(str, holds(letters)[0].tolist())]
 
-    return {"transducer": Meaning("symbol", alphabet, ("False", "True"), after)}
+    return {"transducer": Meaning("symbol", alphabet, ("False", "True"), after, states=states)}
 
 
 def leaf_holds(operator: str, data: Sequence[str | int], words: Ints, alphabet: tuple[str, ...]) -> Bools | None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 COUNT = re.compile(rb"ngram\s+(\d{1,2})\s*=\s*(\d{1,18})")
 SECTION = re.compile(rb"\\([1-9]\d?)-grams:")
+MAX_BYTES, CHUNK_BYTES = 1 << 31, 1 << 20  # of an unpacked file; of its parts
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -115,16 +116,25 @@ class _Notes:
 def _lines(path: Path) -> list[bytes]:
     """Return the lines of a file as bytes; a SpecError if it can't be read or is empty."""
     try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
+        data = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
     except FileNotFoundError:
         raise SpecError([Problem("no such file", file=str(path))]) from None
     except (OSError, EOFError, zlib.error) as error:
         raise SpecError([Problem(f"can't be read: {error}", file=str(path))]) from error
+    if len(data) > MAX_BYTES:
+        raise SpecError([Problem(f"at most {MAX_BYTES:,} bytes are read, and it has more", file=str(path))])
     if not data.strip():
         raise SpecError([Problem("the file is empty; an ARPA file begins with \\data\\", file=str(path))])
     return data.removeprefix(BYTE_ORDER_MARK).removesuffix(b"\n").split(b"\n")
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return the content of a packed file, of more than `MAX_BYTES` only the beginning: it may unpack to anything."""
+    parts: list[bytes] = []
+    with gzip.open(path) as file:
+        while len(parts) * CHUNK_BYTES <= MAX_BYTES and (part := file.read(CHUNK_BYTES)):
+            parts.append(part)
+    return b"".join(parts)
 
 
 def _sections(lines: list[bytes], notes: _Notes) -> list[Section]:

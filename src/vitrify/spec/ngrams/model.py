@@ -225,8 +225,6 @@ class NGramModel(Spec):
             contexts.append(np.flatnonzero(is_context & (level.word != self._ids[END])))
         return tuple(contexts)
 
-    # The semantics
-
     def meanings(self) -> dict[str, Meaning]:
         """Return the one behavior to check, `lm`: the distribution of the next word after every history."""
 
@@ -234,12 +232,11 @@ class NGramModel(Spec):
         def after_context(context: tuple[str, ...]) -> dict[str, float]:
             return dict(zip(self.predicted, np.exp(self.next_log_probs([context])[0]).tolist(), strict=True))
 
-        def next_probs(history: Sequence[str]) -> dict[str, float]:
-            return after_context(tuple(history[max(0, len(history) - self.order + 1) :]))
+        def context(history: Sequence[str]) -> tuple[str, ...]:
+            return tuple(history[max(0, len(history) - self.order + 1) :])
 
-        width = self.order - 1
-        states = PrefixStates((), lambda last, word: (*last, word)[-width:] if width else ())
-        after = at_every_prefix(next_probs)
+        states = PrefixStates((), lambda last, word: context((*last, word)))
+        after = at_every_prefix(lambda history: after_context(context(history)))
         return {"lm": Meaning("distribution", self.readable, self.predicted, after, states=states)}
 
     def log_prob(self, history: Sequence[str], word: str) -> float:

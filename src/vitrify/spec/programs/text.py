@@ -10,17 +10,21 @@ r"""Text of `.rasp` files: parser and printer; all problems are reported at once
 
 The header says which symbols there are, how long words get, and whether a position sees `everything` or only what is
 to its `left` (itself included). Below, each line gives an expression a name, and the last one returns the result, in
-Python's notation: `+ - * // %`, comparisons, `and or not`, `a if c else b`, `min`, `max`, `abs`, tables such as
-`{"a": 1, "b": 2}[tokens]`, and the functions `select(keys, queries, "==")`, `marked(flag)`, `aggregate`, `mean`,
-`width`, `first`, `last` and `count`; selectors are combined with `&`, `|` and `~`.
+Python's notation: `tokens`, `indices`, `+ - * // %`, comparisons, `and or not`, `a if c else b`, `min`, `max`, `abs`,
+`Fraction(1, 2)`, tables such as `{"a": 1, "b": 2}[tokens]`, and the functions `aggregate`, `mean`, `width`, `first`,
+`last` and `count`. Selectors are `everywhere`, `before`, `upto`, `after`, `marked(flag)`, `select(keys, queries, "==")`
+or, with a relation, `select(keys, queries, {(key, query), …})`; `&`, `|` and `~` (or `and or not`) combine them.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
+from inspect import signature
+from typing import Any
 
 from vitrify.spec.formats.headed import Header
 from vitrify.spec.formats.text import Problem, refuse_any
@@ -35,7 +39,7 @@ FUNCTIONS: dict[str, Callable[..., Expr]] = {
     for name in ("select", "marked", "aggregate", "mean", "width", "first", "last", "count")
 }
 FUNCTIONS |= {name: partial(apply, name) for name in ("min", "max")}
-FUNCTIONS |= {"abs": lambda arg: apply("abs", arg), "Fraction": lambda a, b: expression(Fraction(a.data, b.data))}
+FUNCTIONS |= {"abs": lambda arg: apply("abs", arg), "Fraction": lambda a, b: expression(Fraction(*map(_value, (a, b))))}
 BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
 BINARY |= {ast.BitAnd: "and", ast.BitOr: "or"}
 COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
@@ -62,7 +66,7 @@ def parse_program(text: str, file: str | None = None) -> Written:
 
 
 def _syntax(body: dict[int, str], reader: _Reader) -> ast.Module:
-    """The syntax tree of numbered lines; a line that is wrong is told, and left out."""
+    """Return the syntax tree of numbered lines; lines with a syntax error are reported and left out."""
     last = max(body, default=0)
     while True:
         try:
@@ -83,7 +87,7 @@ class _Reader:
         self.returned = False
 
     def skip(self, line: str, message: str, number: int) -> None:
-        """Tell of a line that can't be read; what it would have defined is known to be wrong."""
+        """Report a line that can't be read; later uses of the name that it defines are no further problems."""
         self.problems.append(Problem(message, self.file, number))
         name, _, _ = line.partition("=")
         self.names.setdefault(name.strip(), None)
@@ -96,8 +100,10 @@ class _Reader:
         for statement in tree.body:
             if returned:
                 self._problem(statement, "nothing may come after 'return'")
-            elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                name = statement.targets[0].id
+            elif isinstance(statement, ast.Assign) and all(isinstance(t, ast.Name) for t in statement.targets):
+                name = ast.unparse(statement.targets[0])
+                if len(statement.targets) > 1:
+                    self._problem(statement, "a line defines one name")
                 if name in NAMES or name in FUNCTIONS:
                     self._problem(statement, f"{name} has a meaning already: choose another name")
                 self.names[name] = self.expr(statement.value)
@@ -137,7 +143,7 @@ class _Reader:
         return self._noted(node, self._made(node, name, [arg for arg in args if arg is not None]))
 
     def _noted(self, node: ast.expr, made: Expr | None) -> Expr | None:
-        """Remember on which line an expression, and what was made for it, first stands."""
+        """Record the first line of an expression and of its arguments."""
         if made is not None:
             for part in (made, *made.args):
                 self.lines.setdefault(part, node.lineno)
@@ -155,7 +161,10 @@ class _Reader:
         if isinstance(node, ast.IfExp):
             return "if", [node.body, node.test, node.orelse]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
-            return node.func.id, [*node.args, *(keyword.value for keyword in node.keywords)]
+            with suppress(TypeError):  # a name that the function's arguments do not have
+                named = {str(keyword.arg): keyword.value for keyword in node.keywords}
+                ordered = signature(FUNCTIONS[node.func.id]).bind(*node.args, **named).args if named else node.args
+                return node.func.id, list(ordered)
         return None
 
     def _made(self, node: ast.expr, name: str, args: list[Expr]) -> Expr | None:
@@ -164,9 +173,9 @@ class _Reader:
             return self._called(node, name, args)
         if any(chosen):
             if not all(chosen) or name not in ("and", "or", "not"):
-                self._problem(node, f"{name!r} does not combine selectors with values")
+                self._problem(node, f"{name!r} can't take a selector here: & | ~ combine selectors with selectors")
                 return None
-            return Selector(name, tuple(args))
+            return Selector(name, tuple(args)) if name == "not" else reduce(lambda a, b: Selector(name, (a, b)), args)
         return apply(name, *args)
 
     def _called(self, node: ast.expr, name: str, args: list[Expr]) -> Expr | None:
@@ -177,28 +186,27 @@ class _Reader:
                 self._problem(node, f"select compares with one of {' '.join(language.COMPARISONS)}, not {given[2]!r}")
                 return None
         if name in ("aggregate", "mean", "first", "last") and len(args) == 3:
-            if args[2].op != "const":
+            try:
+                given[2] = _value(args[2])
+            except TypeError:
                 self._problem(node, f"the default of {name} must be a constant")
                 return None
-            given[2] = args[2].data
         wants = name in ("aggregate", "mean", "first", "last", "width")
         wrong = [arg for place, arg in enumerate(args) if isinstance(arg, Selector) != (wants and place == 0)]
         try:
             if wrong:
-                raise TypeError(
-                    "a selector where a value is wanted" if not wants else "its first argument is a selector"
-                )
+                raise TypeError(f"{'only its first' if wants else 'no'} argument is a selector")
             return FUNCTIONS[name](*given)
-        except TypeError as error:
+        except (TypeError, ZeroDivisionError) as error:
             self._problem(node, f"{name} is not called like that: {error}")
             return None
 
     def _related(self, node: ast.Call, pairs: ast.Set) -> Expr | None:
-        """A selection by the pairs that stand in a relation."""
+        """Return a selector by a relation, given as pairs."""
         keys, queries = (self.expr(part) for part in node.args[:2])
         try:
-            held = ast.literal_eval(pairs)
-        except ValueError:
+            held = {_constant(pair) for pair in pairs.elts}
+        except NOT_CONSTANT:
             held = set()
         if not held or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in held):
             self._problem(pairs, "a relation is written as pairs of constants: {(key, query), …}")
@@ -213,9 +221,10 @@ class _Reader:
     def _table(self, table: ast.Dict, index: ast.expr) -> Expr | None:
         args = [self.expr(part) for part in (index.elts if isinstance(index, ast.Tuple) else [index])]
         try:
-            keys = [ast.literal_eval(key) for key in table.keys if key is not None]
-            values = [ast.literal_eval(value) for value in table.values]
-        except ValueError:
+            keys = [_constant(key) for key in table.keys if key is not None]
+            values = [_constant(value) for value in table.values]
+            hash((*keys, *values))
+        except NOT_CONSTANT:
             self._problem(table, "a table is written with constants only")
             return None
         if any(arg is None for arg in args):
@@ -224,13 +233,34 @@ class _Reader:
             key if isinstance(key, tuple) else (key,): value for key, value in zip(keys, values, strict=True)
         }
         if len(rows) < len(keys) or any(len(row) != len(args) for row in rows):
-            self._problem(table, f"a table of {len(args)} arguments has one row for each {len(args)} of them")
+            self._problem(table, f"a key of this table has {len(args)} value{'s' * (len(args) > 1)}, and occurs once")
             return None
         return apply(Table(rows), *args)
 
 
+NOT_CONSTANT = (ValueError, TypeError, ZeroDivisionError)
+
+
+def _constant(node: ast.expr) -> Any:
+    """Return a constant, a fraction or a tuple of them from its syntax; raise NOT_CONSTANT for anything else."""
+    if isinstance(node, ast.Tuple):
+        return tuple(map(_constant, node.elts))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Fraction":
+        return Fraction(*map(_constant, node.args))
+    return ast.literal_eval(node)
+
+
+def _value(expr: Expr) -> Any:
+    """Return the value of a constant or of its negative."""
+    if expr.op == "apply" and expr.data == "neg":
+        return -_value(expr.args[0])
+    if expr.op != "const":
+        raise TypeError("an argument is not a constant")
+    return expr.data
+
+
 def program_text(root: Expr, alphabet: tuple[str, ...], length: int, causal: bool) -> str:
-    """The file of a program; what is used twice, or is long, gets a name."""
+    """Return the file of a program; parts that are used twice, or are long, get a name."""
     uses: dict[int, int] = {}
     for node in parts(root):
         for arg in node.args:
@@ -257,8 +287,8 @@ def _written(node: Expr, args: list[str]) -> str:
     if node.op == "select":
         if isinstance(node.data, str):
             return f"select({args[0]}, {args[1]}, {node.data!r})"
-        pairs = ", ".join(repr(pair) for pair in node.data.pairs) or "(None, None)"
-        return f"select({args[0]}, {args[1]}, {{{pairs}}})"
+        pairs = ", ".join(repr(pair) for pair in node.data.pairs)
+        return f"select({args[0]}, {args[1]}, {{{pairs}}})" if pairs else "~everywhere"  # {} would be a table
     if node.op == "width":
         return f"width({args[0]})"
     if node.op in ("aggregate", "mean", "first", "last"):

@@ -188,7 +188,8 @@ function facts(found) {
     const told = Object.entries(found.witness).map(([name, value]) => make("div", {}, make("b", {}, `${name}: `), words(value)));
     rows.push(...fact("witness", told, "witness"));
   }
-  rows.push(...fact("method", found.words.methods), ...fact("domain", found.words.domains.map((part) => make("div", {}, part))));
+  for (const [name, text] of found.words.links) rows.push(...fact(name, text));
+  rows.push(...fact("tested", found.words.domains.map((part) => make("div", {}, part))));
   const shown = rows.length;
   rows.push(...fact("cases", found.cases.toLocaleString("en")));
   for (const [name, text] of found.words.quantities) rows.push(...fact(name, text));

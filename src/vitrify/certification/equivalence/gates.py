@@ -1,0 +1,103 @@
+r"""Lemma "gates": after every prefix of a circuit's own run, the network writes the value of the next gate.
+
+A word is the input bits and then the values of gates, so position $v$ holds the value of variable $v$, and position 0,
+BOS, stands for the variable 0, which is false. Instances:
+
+- keys and queries do not depend on bits, so that every head at position $i$ reads one position $w(i)$, the clear winner
+  of all $j \le i$;
+- the residual stream at $i$ then depends on $i$, on its own bit and on the bits at $w(i)$ of every head. For each $i$
+  before a gate, and all values of these variables and of the gate's two operands (equal variables have equal values),
+  units and logits of the stored weights give the gate's value.
+
+As a prefix of a run holds the right value of every variable, the next value is right after each of them, up to the
+length $T$ of the longest word.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from vitrify.arrays import Floats, Ints
+from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.reads import HeadMaps, head_maps, need_above
+from vitrify.certification.margins.values import Undecided
+from vitrify.certification.oracles.right import logit_margins
+from vitrify.net.sparse import dense
+from vitrify.spec.computation.circuit import Circuit
+
+MAX_HEADS = 4
+
+
+@lemma(Circuit)
+def gates(case: Case) -> SpecProof:
+    """Prove that a network writes the values of the gates of a circuit."""
+    ideal, spec = case.ideal, case.spec
+    net, length = ideal.net, ideal.longest
+    if net.pads != 1 or net.looks_ahead or len(net.blocks) != 1 or len(net.blocks[0].heads) > MAX_HEADS:
+        raise Undecided("gates are followed behind one pad, by one layer of causal heads")
+    if (
+        not spec.inputs
+        and not case.oracle.errors(np.zeros((1, 0), dtype=np.int64), ideal.first_logits[None, None]) == 0
+    ):
+        raise Undecided("the value of the first gate is wrong")
+    embed, places = ideal.embed, np.asarray(dense(case.weights.arrays["pos_embed.W_pos"]))[: length + 1]
+    at = np.arange(max(1, len(spec.inputs)), min(length, len(spec.inputs) + len(spec.gates) - 1) + 1)
+    literals = np.array(spec.gates, dtype=np.int64)[at - len(spec.inputs)]
+    maps = head_maps(case, 0)
+    read = [_winners(each, embed, places)[at] for each in maps]
+    variables = np.stack([*read, at, *(literals >> 1).T], axis=1)  # [position, variable]
+    tokens = np.array([net.input_ids[bit] for bit in spec.BITS])
+    outputs = np.array([net.output.symbols.index(bit) for bit in spec.BITS])
+    checked = 0
+    for bits in product((0, 1), repeat=variables.shape[1]):
+        values = np.array(bits)
+        rows = _consistent(variables, values)
+        token = np.where(variables[rows] == 0, 0, tokens[values])  # [position, variable]
+        x = embed[token[:, len(maps)]] + places[at[rows]]
+        for head, each in enumerate(maps):
+            there = variables[rows, head]
+            x = x + (embed[token[:, head]] + places[there]) @ each.v + each.b_v
+        left, right = (values[side] ^ (literals[rows, side] & 1) for side in (-2, -1))
+        margins = logit_margins(_logits(case, x), outputs[left & right])
+        if not (margins > case.oracle.TIE).all():
+            raise Undecided("the value of a gate is wrong for some values of its operands")
+        checked += len(rows)
+    return SpecProof("gates", length, {"positions": len(at), "values of variables": checked})
+
+
+def _consistent(variables: Ints, values: Ints) -> Ints:
+    """Return the positions at which equal variables have equal values, and the variable 0 is false."""
+    same = (variables[:, :, None] != variables[:, None]) | (values[:, None] == values[None])
+    return np.flatnonzero(same.all(axis=(1, 2)) & ((variables != 0) | (values == 0)).all(axis=1))
+
+
+def _winners(maps: HeadMaps, embed: Floats, places: Floats) -> Ints:
+    """Return the position that a head reads at every position; 0 at BOS."""
+    for matrix in (maps.q, maps.k):
+        if np.ptp(embed[1:] @ matrix, axis=0).max(initial=0.0) > 0:
+            raise Undecided("a head selects by bits")
+    if maps.head.mask != "causal":
+        raise Undecided("a head does not see its own position and all before")
+    x = np.vstack([embed[:1], np.broadcast_to(embed[1], (len(places) - 1, embed.shape[1]))]) + places
+    scores = (x @ maps.q + maps.b_q) @ (x @ maps.k + maps.b_k).T
+    size = float(np.abs(scores).max())
+    at = np.arange(len(places))
+    scores = np.where(at[None] <= at[:, None], scores, -np.inf)
+    best = scores.argmax(axis=1)
+    high = scores[at, best]
+    scores[at, best] = -np.inf
+    need_above(high, scores.max(axis=1), size, "two positions share the weight of a head")
+    return np.asarray(best)
+
+
+def _logits(case: Case, x: Floats) -> Floats:
+    """Return the logits of residual streams [position, dim] before the units."""
+    ideal, arrays = case.ideal, case.weights.arrays
+    if ideal.net.blocks[0].units:
+        w_in, b_in, w_out, b_out = (
+            np.asarray(dense(arrays[f"blocks.0.mlp.{name}"])) for name in ("W_in", "b_in", "W_out", "b_out")
+        )
+        x = x + np.maximum(x @ w_in + b_in, 0.0) @ w_out + b_out
+    return np.asarray(x @ ideal.w_u + ideal.b_u)

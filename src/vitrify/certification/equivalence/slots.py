@@ -1,0 +1,140 @@
+r"""Slots: residual streams that depend on the last symbols alone, by heads that read fixed distances back.
+
+Letters: $u_d$ is the symbol $d$ positions back, $A_d$ [symbol, dim] what it adds to the residual stream; all matrices
+are sparse, so that streams of thousands of dimensions can be followed.
+
+Invariant: the residual stream at position $t$ is $P(t) + \sum_{d \le t} A_d[u_d]$. It holds for the embedding with
+$A_0 = W_E$, and is kept by
+
+- a head whose scores do not depend on symbols ($A_d W_Q = A_d W_K = 0$), and that selects the position $h$ back for all
+  $h \le t < T$, and a pad for all $t < h$: with $V = W_V W_O$, $A_{d+h}$ grows by $A_d V$, and $P(t)$ by $P(t - h) V$
+  or by what the pad holds. Instances: the best key at every position;
+- units each of which depends on one slot at most: $A_d[s]$ grows by what they write for $u_d = s$. Instances: all
+  symbols.
+
+Symbols before the beginning count as BOS: $P(t) - \sum_{d > t} A_d[\text{BOS}]$ must be the same for all $t$ in the
+dimensions that are read (`constant`). Then the rest of the network sees a constant plus $\sum_d A_d[u_d]$, where $u_d$
+is BOS for $d > t$, and that is so at every length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vitrify.arrays import Floats, Ints, Matrix
+from vitrify.certification.equivalence.ideal import EQUAL, MAX_POSITIONS
+from vitrify.certification.margins.proof import Proof
+from vitrify.certification.margins.values import Undecided, reads
+from vitrify.net.attention import allowed_keys
+from vitrify.net.sparse import dense
+from vitrify.net.transformer import Head, Transformer
+from vitrify.net.weights import Weights
+
+ATTENTION = ("beta", "W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")
+ZERO = 1e-12  # sums of weights nearer to 0 than this are 0
+
+
+class Slots:
+    """The residual stream after some layers: `fixed` [position, dim] is $P$, `tables[d]` is $A_d$.
+
+    `pads` holds the residual stream of the pads at every moment, `first` the logits before the first symbol.
+    """
+
+    def __init__(self, weights: Weights[Transformer], proof: Proof) -> None:
+        from scipy.sparse import csr_array
+
+        net, length = weights.architecture, proof.max_length
+        if length > MAX_POSITIONS or net.looks_ahead:
+            raise Undecided("slots are followed by heads that do not look ahead, at a few thousand positions")
+        self.weights, self.proof = weights, proof
+        seen: dict[str, Floats] = {}
+        logits = net.forward(weights.prepared, np.zeros((1, net.pads), dtype=np.int64), record=seen.__setitem__)
+        self.first = np.asarray(logits)[0, -1]
+        self.pads = [np.asarray(seen[name])[0] for name in net.moments]
+        self.fixed = np.asarray(dense(weights.arrays["pos_embed.W_pos"]))[net.pads : net.pads + length]
+        self.tables: list[Matrix] = [csr_array(weights.arrays["embed.W_E"])]
+
+    @property
+    def longest(self) -> int | None:
+        """The length up to which the slots were seen; None, any, if every slot lies inside the longest word."""
+        return None if len(self.fixed) >= len(self.tables) else len(self.fixed)
+
+    def read(self, index: int) -> None:
+        """Add what the heads of a block read."""
+        from scipy.sparse import csr_array
+
+        net, arrays = self.weights.architecture, self.weights.arrays
+        averaging = {head.index for head in self.proof.heads if head.block == index and head.gap is None}
+        pads, prefix = self.pads[2 * index], f"blocks.{index}.attn."
+        fixed, moved = self.fixed.copy(), dict(enumerate(self.tables))
+        for at, head in enumerate(net.blocks[index].heads):
+            part = {name: np.asarray(arrays[prefix + name][at]) for name in ATTENTION}
+            if head.window is not None:
+                part["b_rel"] = np.asarray(arrays[f"{prefix}b_rel"][at])
+            if any(np.any(table[1:] @ part[name]) for table in self.tables for name in ("W_Q", "W_K")):
+                raise Undecided("a head selects by symbols")
+            back, read_pads = self._distance(head, part, pads, alone=at in averaging)
+            value = csr_array(part["W_V"]) @ csr_array(part["W_O"])
+            read = np.concatenate([pads[read_pads], self.fixed[: len(fixed) - back]])
+            fixed += read @ value + part["b_V"] @ part["W_O"]
+            for distance, table in enumerate(self.tables):
+                there = moved.get(distance + back)
+                moved[distance + back] = table @ value if there is None else there + table @ value
+        nothing = csr_array(self.tables[0].shape)
+        self.fixed, self.tables = fixed, [moved.get(d, nothing) for d in range(max(moved) + 1)]
+
+    def apply_units(self, index: int) -> None:
+        """Add what the units of a block write, each of which may depend on one slot."""
+        from scipy.sparse import csr_array
+
+        prefix = f"blocks.{index}.mlp."
+        w_in, b_in, w_out, b_out = (self.weights.arrays[prefix + name] for name in ("W_in", "b_in", "W_out", "b_out"))
+        before = np.asarray(self.constant([w_in]) @ w_in) + b_in
+        sums = [np.asarray(dense(table @ w_in)) for table in self.tables]  # [symbol, unit]
+        for distance, table in enumerate(sums):
+            table[0] = table[0] if distance else table[1]  # BOS is never the last symbol
+        varies = np.array([np.ptp(table, axis=0) > 0 for table in sums])
+        if (varies.sum(axis=0) > 1).any():
+            raise Undecided("a unit depends on several symbols")
+        others = before + sum(np.where(varying, 0.0, table[0]) for varying, table in zip(varies, sums, strict=True))
+        fixed = self.fixed + np.maximum(others * ~varies.any(axis=0), 0.0) @ w_out + b_out
+        for distance, (varying, table) in enumerate(zip(varies, sums, strict=True)):
+            written = csr_array(np.maximum((table + others) * varying, 0.0) @ w_out)
+            self.tables[distance] = self.tables[distance] + written
+            fixed[:distance] += np.asarray(written[[0]].todense())  # before the beginning
+        self.fixed = fixed
+
+    def constant(self, readers: Sequence[Matrix]) -> Floats:
+        """Return the residual stream without the slots, in the dimensions that some matrices read."""
+        used = np.flatnonzero(np.any([reads(reader) for reader in readers], axis=0))
+        begins = np.array([np.asarray(table[[0]].todense())[0][used] for table in self.tables])  # A_d[BOS]
+        rest = self.fixed[:, used] - np.array([begins[t + 1 :].sum(axis=0) for t in range(len(self.fixed))])
+        if np.ptp(rest, axis=0).max(initial=0.0) > ZERO:
+            raise Undecided("symbols before the beginning do not count as BOS, or positions are read")
+        constant: Floats = np.zeros(self.fixed.shape[1])
+        constant[used] = rest[0]
+        return constant
+
+    def _distance(self, head: Head, part: dict[str, Floats], pads: Floats, *, alone: bool) -> tuple[int, Ints]:
+        """Return how far back a head reads, whatever the symbols are, and which pads it reads near the beginning."""
+        first, at = len(pads), np.arange(len(self.fixed))
+        query = (self.fixed @ part["W_Q"] + part["b_Q"]) * float(part["beta"])
+        scores = query @ (np.concatenate([pads, self.fixed]) @ part["W_K"] + part["b_K"]).T
+        keys = np.arange(first + len(at))
+        if head.window is not None:
+            scores = scores + part["b_rel"][np.clip(first + at[:, None] - keys[None], 0, len(part["b_rel"]) - 1)]
+        allowed = allowed_keys(head, first + at, keys)
+        if alone and (allowed.sum(axis=1) > 1).any():
+            raise Undecided("a head averages several positions")
+        masked = np.where(allowed, scores, -np.inf)
+        best = masked.argmax(axis=1)
+        high = masked[at, best]
+        masked[at, best] = -np.inf
+        clear = masked.max(axis=1) < high - EQUAL * (1 + float(np.abs(scores).max()))
+        back = int(first + at[-1] - best[-1])
+        expected = np.where(at >= back, first + at - back, np.minimum(best, first - 1))
+        if back > at[-1] or not (clear & (best == expected)).all():
+            raise Undecided("a head does not read a fixed distance back")
+        return back, best[at < back]
