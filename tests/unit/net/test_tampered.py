@@ -142,7 +142,7 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     if OPENED is not None and event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
         path = os.fsdecode(arguments[0])
         unfollowed = bool(arguments[2] & os.O_NOFOLLOW)  # then a link is an error of the system
-        OPENED.append(os.path.abspath(path) if unfollowed else os.path.realpath(path))
+        OPENED.append(str(Path(path).absolute()) if unfollowed else os.path.realpath(path))
 
 
 sys.addaudithook(_watch)
