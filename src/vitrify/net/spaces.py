@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -225,7 +226,7 @@ def decode(kind: Kind, x: Floats) -> Content:
         return [value for value, held in zip(kind.values, x, strict=True) if held > 0.5]
     if isinstance(kind, Reals):
         return [float(number) for number in x]
-    numbers = [round(number) for number in x.tolist()]
+    numbers = [round(number) if isfinite(number) else number for number in x.tolist()]
     return numbers[0] if kind.size == 1 else numbers
 
 

@@ -161,6 +161,7 @@ def test_codes_decode_to_their_values_under_noise(kind: Categorical) -> None:
         (MultiHot(("a",)), [0.0], []),
         (Integers(("n",), 0, 5), [3.2], 3),
         (Integers(("n", "m"), 0, 5), [3.2, 0.0], [3, 0]),
+        (Integers(("n", "m"), 0, 5), [np.inf, 1.0], [np.inf, 1]),
         (Reals(("x",), 0, 5), [3.5], [3.5]),
         (Reals(("x", "y"), 0, 5), [3.5, 1.0], [3.5, 1.0]),
     ],
