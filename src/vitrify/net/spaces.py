@@ -244,6 +244,6 @@ def kind_from_json(data: object) -> Kind:
     made: Kind = convert(kind, {key: value for key, value in data.items() if key != "kind"}, (), faults)
     if not faults and isinstance(made, _Numbers) and not -np.inf < made.low <= made.high < np.inf:
         faults.append(((), f"numbers lie between two finite ones, not {made.low} and {made.high}"))
-    if faults or not made.size:
-        raise FolderError(f"is no {kind.tag}: " + ("; ".join(sentences(faults)[:3]) or "it has no dimension"))
+    if faults or not made.size or not getattr(made, "values", True):
+        raise FolderError(f"is no {kind.tag}: " + ("; ".join(sentences(faults)[:3]) or "it has no dimension or value"))
     return made

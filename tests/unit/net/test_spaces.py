@@ -200,3 +200,10 @@ def test_a_line_cuts_each_point_of_a_circle_off_from_all_others(count: int) -> N
         assert kind.deviation(kind.codes * 0.9) == pytest.approx(0.1 * np.abs(kind.codes).max(axis=1))
     assert [decode(kind, code) for code in kind.codes] == list(kind.values)
     assert decode(kind, np.zeros(2)) is None
+
+
+@each("tag", ["onehot", "multihot", "bits", "circle"])
+def test_a_kind_has_at_least_one_value(tag: str) -> None:
+    assert kind_from_json({"kind": tag, "values": ["a"]}).tag == tag
+    with pytest.raises(FolderError, match=f"is no {tag}: it has no dimension or value"):
+        kind_from_json({"kind": tag, "values": []})
