@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, answers, probabilities, random_words, states, walked
-<<<<<<< HEAD
-from vitrify.certification.checking import certify
-from vitrify.certification.checks.words import COVERED, MAX_WORDS, WordCheck
-=======
 from vitrify.certification.checking import MAX_STEPS, certify, net_check
-from vitrify.certification.checks.words import MAX_WORDS, WordCheck
->>>>>>> h-folders
+from vitrify.certification.checks.words import COVERED, MAX_WORDS, WordCheck
 from vitrify.certification.evidence import Domain, Method
 from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.commutative import commutative
