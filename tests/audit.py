@@ -21,7 +21,7 @@ from audit_proofs import contradiction, ideal_net, premise_fails
 from audit_survivors import reason_of
 from vitrify.arrays import Ints
 from vitrify.certification.checks.words import WordCheck
-from vitrify.certification.equivalence.catalogue import Case, prove_spec
+from vitrify.certification.equivalence.catalogue import SpecCase, prove_spec
 from vitrify.certification.evidence import Progress
 from vitrify.certification.margins.net import proof_of
 from vitrify.certification.margins.proof import Proof
@@ -175,7 +175,7 @@ def _links(
 ) -> tuple[str, str, str | None]:
     """Return the verdicts on the link between ideal and spec and on both links, and a word that contradicts them."""
     try:
-        shown = prove_spec(Case(weights, check.spec, check.oracle, proof, MAX_PAIRS))
+        shown = prove_spec(SpecCase(weights, check.spec, check.oracle, proof, MAX_PAIRS))
     except Undecided:
         return "undecided", "undecided", None
     if shown.witness is not None:

@@ -11,7 +11,7 @@ from vitrify.certification.attacks.robust import radii
 from vitrify.certification.attacks.words import attack_words
 from vitrify.certification.checks.points import PointCheck
 from vitrify.certification.checks.words import WORK, WordCheck
-from vitrify.certification.equivalence.catalogue import Case, prove_spec
+from vitrify.certification.equivalence.catalogue import SpecCase, prove_spec
 from vitrify.certification.equivalence.product import MAX_PAIRS
 from vitrify.certification.evidence import Evidence, Link, Progress, Quantity, Scope
 from vitrify.certification.margins.net import proof_of
@@ -166,7 +166,7 @@ def with_proof(
     else:
         ideal = replace(ideal, reason=proof.reason or "")
     try:
-        shown = prove_spec(Case(weights, check.spec, oracle, proof, max_pairs))
+        shown = prove_spec(SpecCase(weights, check.spec, oracle, proof, max_pairs))
     except Undecided as stop:
         meaning = replace(meaning, reason=str(stop))
     else:

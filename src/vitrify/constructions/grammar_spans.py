@@ -238,7 +238,7 @@ def sizes(grammar: Grammar, *, max_length: int | None, positions: CodeName) -> D
     return DeclaredSizes(at_most=bounds | {"d_model": count + 2 * bits + len(phrases.listed) + 2 + code})
 
 
-@construction("spans", "bounded-depth grammars, one state per span of words", sizes, certified=("to T", "every length"))
+@construction("spans", "bounded-depth grammars, one state per span of words", sizes, certified=("to T", "to T"))
 def grammar_spans(
     grammar: Grammar,
     *,

@@ -82,7 +82,7 @@ def distances(shapes: Shapes) -> set[tuple[int, int, int]]:
 
 
 @construction(
-    "unambiguous", "unambiguous grammars in as many blocks as they are deep", sizes, certified=("to T", "exhaustive")
+    "unambiguous", "unambiguous grammars in as many blocks as they are deep", sizes, certified=("to T", "to T")
 )
 def unambiguous(
     grammar: Grammar,
@@ -191,9 +191,7 @@ def _written(code: Code, max_counts: dict[Bit, int]) -> Callable[[Wiring, BitGro
     return write
 
 
-@construction(
-    "plane", "the same, each grammatical state in two dimensions", plane_sizes, certified=("to T", "exhaustive")
-)
+@construction("plane", "the same, each grammatical state in two dimensions", plane_sizes, certified=("to T", "to T"))
 def plane(grammar: Grammar, *, attention: Attention = "softmax", max_length: MaxLength | None = None) -> Network:
     """Return the network of an unambiguous grammar whose grammatical states are points of circles."""
     return unambiguous(grammar, code="circle", attention=attention, max_length=max_length)

@@ -12,7 +12,7 @@ import pytest
 from built import ATTENTIONS
 from samples import ENTRIES, LENGTH, SAMPLES, built
 from vitrify.certification.checks.words import WordCheck
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, prove_spec
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, prove_spec
 from vitrify.certification.equivalence.counts import counters
 from vitrify.certification.equivalence.doubling import _Units, doubling
 from vitrify.certification.margins.net import proof_of
@@ -32,9 +32,9 @@ UNITS = ("W_in", "b_in", "W_out", "b_out")
 Index = tuple[int, ...]
 
 
-def case_of(weights: Weights[Any], spec: Automaton, proof: Proof | None = None) -> Case:
+def case_of(weights: Weights[Any], spec: Automaton, proof: Proof | None = None) -> SpecCase:
     oracle = WordCheck(weights.architecture, spec).oracle
-    return Case(weights, spec, oracle, proof or proof_of(weights, oracle))
+    return SpecCase(weights, spec, oracle, proof or proof_of(weights, oracle))
 
 
 def proved(weights: Weights[Any], spec: Automaton) -> SpecProof | None:

@@ -11,7 +11,7 @@ import pytest
 from samples import ENTRIES, LENGTH, SAMPLES, built
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.equivalence import translation
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, prove_spec
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, prove_spec
 from vitrify.certification.equivalence.expressions import ProgramExpressions
 from vitrify.certification.equivalence.translation import expression_by_expression
 from vitrify.certification.margins.net import proof_of
@@ -61,9 +61,9 @@ PROGRAMS: dict[str, tuple[Expr, str, bool]] = {
 }
 
 
-def case_of(weights: Weights[Any], spec: object) -> Case:
+def case_of(weights: Weights[Any], spec: object) -> SpecCase:
     oracle = WordCheck(weights.architecture, spec).oracle
-    return Case(weights, spec, oracle, proof_of(weights, oracle))
+    return SpecCase(weights, spec, oracle, proof_of(weights, oracle))
 
 
 def formula(text: str, length: int = 12, alphabet: str = "a b c") -> Formula:
@@ -120,7 +120,7 @@ def test_formulas_are_proved_as_programs_too(text: str, monkeypatch: pytest.Monk
         assert expression_by_expression(case_of(build(formula(text), attention=attention), formula(text))).longest == 12
 
 
-def undecided(case: Case) -> SpecProof:
+def undecided(case: SpecCase) -> SpecProof:
     raise Undecided(f"not asked about {case.spec}")
 
 
@@ -194,7 +194,7 @@ def test_trojans_are_not_proved(name: str, attention: str) -> None:
     assert proof is not None or reason in said or attention == "hard"
 
 
-def wrong_words(case: Case, length: int, words: np.ndarray | None = None) -> bool:
+def wrong_words(case: SpecCase, length: int, words: np.ndarray | None = None) -> bool:
     """Return whether a network answers wrong on some words, or on any word of a length."""
     if words is None:
         words = np.array(list(product(range(1, len(case.net.inputs)), repeat=length)))
@@ -257,7 +257,7 @@ def test_every_check_refuses_some_network() -> None:
             spec = spec.program
         right = case_of(build(spec, attention=attention), spec)
         for _ in range(30):
-            said += reason(Case(mutant(right.weights, rng), spec, right.oracle, right.proof))
+            said += reason(SpecCase(mutant(right.weights, rng), spec, right.oracle, right.proof))
     for (other, spec, _), attention in product(TROJANS.values(), ("softmax", "hard")):
         if not isinstance(spec, Formula):
             said += reason(case_of(build(other, attention=attention), spec))
@@ -267,11 +267,11 @@ def test_every_check_refuses_some_network() -> None:
         for dim in range(right.ideal.net.d_model):
             array = np.array(dense(right.weights.arrays[name]))
             array[head, dim] += 1.0
-            said += reason(Case(right.weights.with_array(name, array), spec, right.oracle, right.proof))
+            said += reason(SpecCase(right.weights.with_array(name, array), spec, right.oracle, right.proof))
     assert {check for check in CHECKS if check not in said} == set()
 
 
-def reason(case: Case) -> str:
+def reason(case: SpecCase) -> str:
     """Return why a network is not proved; nothing if it is."""
     try:
         expression_by_expression(case)

@@ -13,7 +13,7 @@ from built import ATTENTIONS, all_words
 from samples import ENTRIES, SAMPLES, built
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.equivalence.all_inputs import all_inputs
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, prove_spec
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, prove_spec
 from vitrify.certification.equivalence.contexts import contexts
 from vitrify.certification.equivalence.estimates import frequencies
 from vitrify.certification.equivalence.gates import gates
@@ -35,7 +35,7 @@ from vitrify.spec.ngrams.families import pydoc_sentences, random_ngram
 from vitrify.spec.ngrams.model import NGramModel
 from vitrify.spec.tasks.catalogue import make
 
-Lemma = Callable[[Case], SpecProof]
+Lemma = Callable[[SpecCase], SpecProof]
 
 PROVED = {  # the lemma of each construction for its samples, and whether that is so at every length
     "heads": ("contexts", True),
@@ -53,10 +53,12 @@ PROVED = {  # the lemma of each construction for its samples, and whether that i
 }
 
 
-def case_of(weights: Weights[Any], spec: object) -> Case:
+def case_of(weights: Weights[Any], spec: object) -> SpecCase:
     """Return the case of a network and a spec, with the proof of the network's margins."""
     oracle = WordCheck(weights.architecture, spec).oracle
-    return Case(weights, spec, oracle, proof_of(weights, oracle) if has_architecture(weights, Transformer) else None)
+    return SpecCase(
+        weights, spec, oracle, proof_of(weights, oracle) if has_architecture(weights, Transformer) else None
+    )
 
 
 def verdict(lemma: Lemma, weights: Weights[Any], spec: object) -> str:

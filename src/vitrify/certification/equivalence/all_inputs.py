@@ -25,7 +25,7 @@ from itertools import islice, product
 import numpy as np
 
 from vitrify.arrays import Ints
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.inference import batch_logits, with_pads
 from vitrify.spec.computation.circuit import Circuit
@@ -48,7 +48,7 @@ Word = tuple[int, ...]
 
 
 @lemma(Associations, Facts, Knowledge, Circuit, TuringMachine, Task)
-def all_inputs(case: Case) -> SpecProof:
+def all_inputs(case: SpecCase) -> SpecProof:
     """Run the network on every valid input up to its length."""
     net, pads = case.net, case.net.pads
     if pads < 1:
@@ -72,7 +72,7 @@ def all_inputs(case: Case) -> SpecProof:
     return SpecProof("all inputs", net.max_length, {"prefixes of inputs": answers}, exact=True)
 
 
-def _first_wrong(case: Case, words: Ints) -> Word | None:
+def _first_wrong(case: SpecCase, words: Ints) -> Word | None:
     """Return the shortest prefix of some words of one length after which the answer is wrong; None if none is."""
     logits = batch_logits(case.weights, with_pads(case.net, words))[:, case.net.pads - 1 :]
     wrong = np.argwhere(~(case.oracle.errors(words, logits) <= case.oracle.tolerance()))
@@ -86,7 +86,7 @@ def _first_wrong(case: Case, words: Ints) -> Word | None:
     return tuple(words[row, :end].tolist())
 
 
-def _words(case: Case) -> set[Word]:
+def _words(case: SpecCase) -> set[Word]:
     """Return words whose prefixes are all inputs; none is a prefix of another one unless the network looks ahead."""
     net, language = case.net, case.oracle.language
     if language is None:

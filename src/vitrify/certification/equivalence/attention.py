@@ -28,7 +28,7 @@ GRID = 1e-9  # ideal values nearer to each other than this are the same
 MIXED = "a head whose scores depend on contents and positions together is not followed"
 
 
-class Entry(NamedTuple):
+class RememberedKey(NamedTuple):
     """A key that a head may select later: its contents, and the value that it then writes."""
 
     key: Floats
@@ -36,11 +36,11 @@ class Entry(NamedTuple):
     number: tuple[int, int]  # of the key and of the value
 
 
-class Memory(NamedTuple):
+class MachineMemory(NamedTuple):
     """The number of letters read, and what each head remembers."""
 
     length: int
-    heads: tuple[tuple[Entry, ...], ...]
+    heads: tuple[tuple[RememberedKey, ...], ...]
 
 
 def shares(head: HeadRule, key: Floats, query: Floats, length: int, pads: Floats) -> tuple[Floats, float]:
@@ -63,23 +63,23 @@ class AttentionMachine:
         self.longest = None if ideal.period else ideal.longest
         self._numbers: dict[bytes, int] = {}
 
-    def start(self) -> tuple[Memory, Floats]:
-        return Memory(0, tuple(() for _ in self.ideal.rules)), self.ideal.first_logits
+    def start(self) -> tuple[MachineMemory, Floats]:
+        return MachineMemory(0, tuple(() for _ in self.ideal.rules)), self.ideal.first_logits
 
-    def steps(self, memories: Sequence[Memory], tokens: Sequence[int]) -> tuple[list[Memory], Floats]:
+    def steps(self, memories: Sequence[MachineMemory], tokens: Sequence[int]) -> tuple[list[MachineMemory], Floats]:
         pairs = [self._step(memory, token) for memory, token in zip(memories, tokens, strict=True)]
         return [memory for memory, _ in pairs], np.stack([logits for _, logits in pairs])
 
-    def key(self, memory: Memory) -> Hashable:
+    def key(self, memory: MachineMemory) -> Hashable:
         time = memory.length if self.ideal.period is None else memory.length % self.ideal.period
         return time, tuple(tuple(entry.number for entry in entries) for entries in memory.heads)
 
     def letter(self, token: int) -> Hashable:
         return bytes(self.ideal.embed[token].tobytes())
 
-    def _step(self, memory: Memory, token: int) -> tuple[Memory, Floats]:
+    def _step(self, memory: MachineMemory, token: int) -> tuple[MachineMemory, Floats]:
         at = memory.length if self.ideal.period is None else memory.length % self.ideal.period
-        x, remembered = self.ideal.embedded(token), list[tuple[Entry, ...]]()
+        x, remembered = self.ideal.embedded(token), list[tuple[RememberedKey, ...]]()
         for index, block in enumerate(self.ideal.blocks):
             written = np.zeros_like(x)
             for head in block.heads:
@@ -87,14 +87,14 @@ class AttentionMachine:
                 remembered.append(entries)
                 written = written + value
             x = self.ideal.after_units(index, x + written, at)
-        return Memory(memory.length + 1, tuple(remembered)), self.ideal.logits(x, at)
+        return MachineMemory(memory.length + 1, tuple(remembered)), self.ideal.logits(x, at)
 
     def _read(
-        self, head: HeadRule, x: Floats, memory: Memory, number: int, at: int
-    ) -> tuple[tuple[Entry, ...], Floats]:
+        self, head: HeadRule, x: Floats, memory: MachineMemory, number: int, at: int
+    ) -> tuple[tuple[RememberedKey, ...], Floats]:
         """Return what a head remembers with the new letter, and what it reads."""
         key, value, query = x @ head.k, x @ head.values + head.v_places[at] + head.b_v, x @ head.q
-        entry = Entry(key, value, (self._number(key), self._number(value)))
+        entry = RememberedKey(key, value, (self._number(key), self._number(value)))
         before = memory.heads[number]
         if head.head.window == 1 and head.head.mask == "causal":
             return (), value
@@ -116,13 +116,13 @@ class AttentionMachine:
         return after, self._selected(head, visible, query)
 
     def _averaged(
-        self, head: HeadRule, before: tuple[Entry, ...], entry: Entry, query: Floats, length: int
-    ) -> tuple[tuple[Entry, ...], Floats]:
+        self, head: HeadRule, before: tuple[RememberedKey, ...], entry: RememberedKey, query: Floats, length: int
+    ) -> tuple[tuple[RememberedKey, ...], Floats]:
         """Add a value to the sum, and return the mean with the weights of this position."""
         if not head.separate(entry.key[None], query):
             raise Undecided("an average whose weights depend on contents is not followed")
         total = entry.value + before[0].value if before else entry.value
-        after = (Entry(entry.key, total, (0, self._number(total))),)
+        after = (RememberedKey(entry.key, total, (0, self._number(total))),)
         shown = (after if head.head.mask == "causal" else before)[:1]
         mean, share = shares(head, entry.key, query, length, head.pad_scores(query)[length])
         return after, mean + share * shown[0].value if shown else mean
@@ -132,8 +132,8 @@ class AttentionMachine:
         return self._numbers.setdefault((grid + 0.0).tobytes(), len(self._numbers))
 
     def _by_distance(
-        self, head: HeadRule, before: tuple[Entry, ...], entry: Entry, query: Floats, length: int
-    ) -> tuple[tuple[Entry, ...], Floats]:
+        self, head: HeadRule, before: tuple[RememberedKey, ...], entry: RememberedKey, query: Floats, length: int
+    ) -> tuple[tuple[RememberedKey, ...], Floats]:
         """Read a fixed distance back, or a window with weights that depend on distances alone."""
         entries = (*before, entry)
         reach = head.head.window if head.window is not None else head.back
@@ -162,8 +162,8 @@ class AttentionMachine:
         return entries[1 - head.window :], weight @ values
 
     def _by_place(
-        self, head: HeadRule, before: tuple[Entry, ...], entry: Entry, length: int
-    ) -> tuple[tuple[Entry, ...], Floats]:
+        self, head: HeadRule, before: tuple[RememberedKey, ...], entry: RememberedKey, length: int
+    ) -> tuple[tuple[RememberedKey, ...], Floats]:
         """Read the position that the positions alone choose, and remember those that later positions read."""
         assert head.sources is not None
         held = dict(zip(_read_later(head.sources, length - 1), before, strict=True)) | {length: entry}
@@ -171,7 +171,9 @@ class AttentionMachine:
         value = held[source].value if source >= 0 else np.asarray(head.pad_values[-1 - source])
         return tuple(held[at] for at in _read_later(head.sources, length)), value
 
-    def _remembered(self, head: HeadRule, before: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
+    def _remembered(
+        self, head: HeadRule, before: tuple[RememberedKey, ...], entry: RememberedKey
+    ) -> tuple[RememberedKey, ...]:
         """Return the keys that can still be selected, the preferred one of each contents, the newest last."""
         if head.prefers == "first":
             kept = before if any(old.number[0] == entry.number[0] for old in before) else (*before, entry)
@@ -189,7 +191,7 @@ class AttentionMachine:
             return kept
         return kept[-1:] if head.prefers == "last" else kept[:1]
 
-    def _selected(self, head: HeadRule, entries: tuple[Entry, ...], query: Floats) -> Floats:
+    def _selected(self, head: HeadRule, entries: tuple[RememberedKey, ...], query: Floats) -> Floats:
         """Return the value of the key with the best score, a letter's or a pad's, whatever the positions are."""
         slack = EQUAL * head.size
         pads = head.pad_scores(query)
@@ -216,7 +218,7 @@ class AttentionMachine:
         return self._agreed(np.vstack([*(entry.value for entry in winners), head.pad_values]))
 
     def _pad_value(
-        self, head: HeadRule, entries: tuple[Entry, ...], query: Floats, length: int, hidden: bool
+        self, head: HeadRule, entries: tuple[RememberedKey, ...], query: Floats, length: int, hidden: bool
     ) -> Floats:
         """Return the value of the pads where no letter is far enough back: they must win, and agree.
 

@@ -3,7 +3,7 @@ r"""Lemmas: proofs that the ideal of a network computes its spec, for every word
 A lemma is a function that registers for some classes of specs, and is found in the source text like an oracle:
 
     @lemma(Automaton)
-    def doubling(case: Case) -> SpecProof:
+    def doubling(case: SpecCase) -> SpecProof:
 
 It reads the weights, by way of their ideal (`ideal.py`), and checks finitely many instances of its statement; if one
 does not hold, or if the network is of another construction, it raises `Undecided` with the reason. Names and labels are
@@ -62,7 +62,7 @@ class SpecProof:
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class SpecCase:
     """A network, its spec, the oracle of both, and the proof of the network's margins (None if there is none)."""
 
     weights: Weights[SequenceArchitecture]
@@ -105,7 +105,7 @@ def lemma(*specs: type) -> Callable[[F], F]:
 _SPECS: dict[Callable[..., object], tuple[type, ...]] = {}  # the classes of lemmas whose modules are imported
 
 
-class Registration(NamedTuple):
+class LemmaEntry(NamedTuple):
     """A decorator `@lemma(…)`, as it stands in the source text."""
 
     module: str
@@ -114,14 +114,14 @@ class Registration(NamedTuple):
 
 
 @cache
-def registrations() -> tuple[Registration, ...]:
+def registrations() -> tuple[LemmaEntry, ...]:
     """Return all lemmas, without importing them."""
     entries = []
     for declaration in declared(PACKAGE, "@lemma"):
         match declaration.node:
             case ast.FunctionDef(name=name, decorator_list=[ast.Call(args=args)]):
                 specs = tuple(arg.id for arg in args if isinstance(arg, ast.Name))
-                entries.append(Registration(declaration.module, name, specs))
+                entries.append(LemmaEntry(declaration.module, name, specs))
             case _:
                 raise InputError(
                     f"{declaration.module}: write @lemma(Class, …) above a function, with names of classes"
@@ -129,14 +129,14 @@ def registrations() -> tuple[Registration, ...]:
     return tuple(entries)
 
 
-def prove_spec(case: Case) -> SpecProof:
+def prove_spec(case: SpecCase) -> SpecProof:
     """Prove that the ideal of a network computes its spec, by the first lemma that succeeds; else `Undecided`.
 
     The lemmas of the spec's class come first, then the product of states, which may find a word that refutes it.
     """
     kinds = type(case.spec).__mro__
     names = {kind.__name__ for kind in kinds}
-    lemmas: list[Callable[[Case], SpecProof]] = []
+    lemmas: list[Callable[[SpecCase], SpecProof]] = []
     for entry in registrations():
         if names & set(entry.specs):
             function = getattr(import_module(entry.module), entry.name)
@@ -150,7 +150,7 @@ def prove_spec(case: Case) -> SpecProof:
     raise Undecided("; ".join(reasons))
 
 
-def product_of_states(case: Case) -> SpecProof:
+def product_of_states(case: SpecCase) -> SpecProof:
     """Search all pairs of states of network and spec."""
     weights = case.weights
     machine: RecurrentMachine | AttentionMachine
@@ -169,7 +169,7 @@ def product_of_states(case: Case) -> SpecProof:
     return SpecProof("product of states", longest, checked, exact=exact)
 
 
-def follow(case: Case, machine: Machine[Any]) -> None:
+def follow(case: SpecCase, machine: Machine[Any]) -> None:
     """Compare a machine with the network on random words: they must give the same logits up to the proved error."""
     assert case.proof is not None
     rng, letters = np.random.default_rng(0), len(case.net.inputs) - 1

@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 
 from vitrify.arrays import Floats, Ints, Matrix
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.slots import ZERO, Slots
 from vitrify.certification.margins.values import Undecided, reads
 from vitrify.net.transformer import Transformer
@@ -38,7 +38,7 @@ Context = tuple[int, ...]  # input ids, the last symbol first
 
 
 @lemma(NGramModel, ProbabilisticAutomaton)
-def contexts(case: Case) -> SpecProof:
+def contexts(case: SpecCase) -> SpecProof:
     """Prove an n-gram model by its listed contexts."""
     from scipy.sparse import csr_array
 
@@ -95,7 +95,7 @@ def _incidence(groups: Sequence[Sequence[int]], size: int) -> Matrix:
     return csr_array((np.ones(len(flat)), flat, ends), shape=(len(groups), size))
 
 
-def _listed(case: Case, model: NGramModel) -> list[Context]:
+def _listed(case: SpecCase, model: NGramModel) -> list[Context]:
     """Return the contexts that a model lists and that some history ends in, as input ids, the last symbol first."""
     ids = {word: index for index, word in enumerate(case.net.inputs)}
     of_word = [ids.get(word, -1) for word in model.vocabulary]
@@ -108,7 +108,7 @@ def _listed(case: Case, model: NGramModel) -> list[Context]:
     return listed
 
 
-def _word_ids(case: Case, model: NGramModel, some: Sequence[Context]) -> Ints:
+def _word_ids(case: SpecCase, model: NGramModel, some: Sequence[Context]) -> Ints:
     """Return contexts as word ids [context, order - 1], padded with -1 on the left; those too long are cut."""
     width, of_input = model.order - 1, model.ids(case.net.inputs)
     table = np.full((len(some), width), -1, dtype=np.int64)

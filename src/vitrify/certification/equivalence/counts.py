@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
-from vitrify.certification.equivalence.attention import AttentionMachine, Entry, Memory, shares
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, follow, lemma
+from vitrify.certification.equivalence.attention import AttentionMachine, MachineMemory, RememberedKey, shares
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, follow, lemma
 from vitrify.certification.equivalence.ideal import HeadRule, Ideal
 from vitrify.certification.equivalence.product import search
 from vitrify.certification.margins.values import Undecided
@@ -38,7 +38,7 @@ MAX_VALUES = 1 << 27  # of units that read one coordinate of a count
 
 
 @lemma(Spec)
-def counters(case: Case) -> SpecProof:
+def counters(case: SpecCase) -> SpecProof:
     """Search all pairs of states of network and spec, with the counts of the network by their classes."""
     machine = CountingMachine(case.ideal)
     follow(case, machine)
@@ -60,7 +60,7 @@ def counters(case: Case) -> SpecProof:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CountPart:
     """One coordinate of a count: read modulo `period` from `start` on, up to `limit`; `reads` numbers all $g_j(s)$."""
 
     start: int
@@ -73,13 +73,13 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Counter:
+class CountingHead:
     """A head that counts: the weight of a letter, and the coordinates of its count by their dimensions."""
 
     rule: HeadRule
     share: float
     dims: Ints
-    parts: tuple[Part, ...]
+    parts: tuple[CountPart, ...]
 
 
 @dataclass(eq=False)
@@ -97,7 +97,7 @@ class CountingMachine(AttentionMachine):
     def __init__(self, ideal: Ideal) -> None:
         super().__init__(ideal)
         self.longest = ideal.longest
-        self.counters: dict[int, Counter] = {}
+        self.counters: dict[int, CountingHead] = {}
         self._walks, self._added = _Walks(), list[int]()
         number, constant, base = 0, *_constant_letters(ideal)
         for index, block in enumerate(ideal.blocks):
@@ -109,7 +109,7 @@ class CountingMachine(AttentionMachine):
         if not self.counters:
             raise Undecided("no head counts")
 
-    def key(self, memory: Memory) -> Hashable:
+    def key(self, memory: MachineMemory) -> Hashable:
         period = self.ideal.place_period
         time = memory.length if period is None else memory.length % period
         return time, super().key(memory)[1]  # type: ignore[index]
@@ -128,7 +128,7 @@ class CountingMachine(AttentionMachine):
                 column += 1
         return checked
 
-    def _step(self, memory: Memory, token: int) -> tuple[Memory, Floats]:
+    def _step(self, memory: MachineMemory, token: int) -> tuple[MachineMemory, Floats]:
         self._added = []
         after, logits = super()._step(memory, token)
         numbers = self._walks.numbers
@@ -138,8 +138,8 @@ class CountingMachine(AttentionMachine):
         return after, logits
 
     def _read(
-        self, head: HeadRule, x: Floats, memory: Memory, number: int, at: int
-    ) -> tuple[tuple[Entry, ...], Floats]:
+        self, head: HeadRule, x: Floats, memory: MachineMemory, number: int, at: int
+    ) -> tuple[tuple[RememberedKey, ...], Floats]:
         entries, value = super()._read(head, x, memory, number, at)
         counter = self.counters.get(number)
         if counter is None:
@@ -197,7 +197,7 @@ def _constant_after(ideal: Ideal, index: int, constant: Bools, base: Floats) -> 
     return constant, base
 
 
-def _counter(ideal: Ideal, index: int, at: int, constant: Bools, base: Floats) -> Counter:
+def _counter(ideal: Ideal, index: int, at: int, constant: Bools, base: Floats) -> CountingHead:
     """Return what is read of a head's count; `constant` dimensions hold `base` before its block."""
     heads = ideal.blocks[index].heads
     rule = heads[at]
@@ -220,16 +220,16 @@ def _counter(ideal: Ideal, index: int, at: int, constant: Bools, base: Floats) -
         raise Undecided("a count is added to something else")
     offset = base + means[0]
     parts = tuple(_part(ideal, index, dim, float(offset[dim])) for dim in dims.tolist())
-    return Counter(rule, float(weights[0]), dims, parts)
+    return CountingHead(rule, float(weights[0]), dims, parts)
 
 
-def _part(ideal: Ideal, index: int, dim: int, offset: float) -> Part:
+def _part(ideal: Ideal, index: int, dim: int, offset: float) -> CountPart:
     """Return how units read a coordinate of a count, in whole numbers above an offset; nothing else may read it."""
     units = ideal.blocks[index].units
     _need_unread_after(ideal, index, dim)
     used = np.flatnonzero(units[0][dim]) if units else np.zeros(0, dtype=np.int64)
     if not len(used):
-        return Part(0, 1, np.inf, np.zeros(1, dtype=np.int64))
+        return CountPart(0, 1, np.inf, np.zeros(1, dtype=np.int64))
     w_in, b_in, w_out, _ = units
     if (np.count_nonzero(w_in[:, used], axis=0) > 1).any():
         raise Undecided("a unit reads more than one coordinate of a count")
@@ -247,7 +247,7 @@ def _part(ideal: Ideal, index: int, dim: int, offset: float) -> Part:
         differ = np.flatnonzero(ids[period:] != ids[:-period])
         choices.append((int(differ[-1]) + 1 if len(differ) else 0, period))
     start, period = min(choices, key=lambda pair: (sum(pair), pair[1]))
-    return Part(start, period, np.inf if settled and period == 1 else last, ids)
+    return CountPart(start, period, np.inf if settled and period == 1 else last, ids)
 
 
 def _need_unread_after(ideal: Ideal, index: int, dim: int) -> None:

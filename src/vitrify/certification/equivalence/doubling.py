@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.ideal import HeadRule, Ideal
 from vitrify.certification.margins.values import Undecided
 from vitrify.spec.automata.automaton import Automaton
@@ -54,7 +54,7 @@ class Maps:
 
 
 @lemma(Automaton)
-def doubling(case: Case) -> SpecProof:
+def doubling(case: SpecCase) -> SpecProof:
     """Prove that every block composes two maps of states, and that the composition of all letters is read out."""
     ideal, automaton = case.ideal, case.spec
     if case.net.output.kind != "recognizer" or not ideal.blocks:
@@ -237,7 +237,7 @@ class _Units:
         return int(before.size)
 
 
-def _answers(case: Case, ideal: Ideal, automaton: Automaton, maps: Maps) -> int:
+def _answers(case: SpecCase, ideal: Ideal, automaton: Automaton, maps: Maps) -> int:
     """Judge the answers at every state that words reach; return their number."""
     states, symbols = np.flatnonzero(maps.reach[automaton.initial]), case.net.output.symbols
     if automaton.initial not in maps.dims or not {automaton.states[s] for s in states.tolist()} <= set(symbols):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.ideal import EQUAL
 from vitrify.certification.equivalence.reads import head_maps
 from vitrify.certification.equivalence.slots import ZERO, Slots
@@ -32,7 +32,7 @@ FREQUENCY_ERROR = 1e-12  # of the ideal
 
 
 @lemma(Estimate)
-def frequencies(case: Case) -> SpecProof:
+def frequencies(case: SpecCase) -> SpecProof:
     """Prove that a network computes the frequencies of the symbols that followed a context."""
     ideal, spec = case.ideal, case.spec
     net, last = ideal.net, len(ideal.net.blocks) - 1

@@ -20,7 +20,7 @@ from itertools import product
 import numpy as np
 
 from vitrify.arrays import Floats, Ints
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.reads import HeadMaps, head_maps, need_above
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
@@ -31,7 +31,7 @@ MAX_HEADS = 4
 
 
 @lemma(Circuit)
-def gates(case: Case) -> SpecProof:
+def gates(case: SpecCase) -> SpecProof:
     """Prove that a network writes the values of the gates of a circuit."""
     ideal, spec = case.ideal, case.spec
     net, length = ideal.net, ideal.longest
@@ -92,7 +92,7 @@ def _winners(maps: HeadMaps, embed: Floats, places: Floats) -> Ints:
     return np.asarray(best)
 
 
-def _logits(case: Case, x: Floats) -> Floats:
+def _logits(case: SpecCase, x: Floats) -> Floats:
     """Return the logits of residual streams [position, dim] before the units."""
     ideal, arrays = case.ideal, case.weights.arrays
     if ideal.net.blocks[0].units:

@@ -38,7 +38,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.clauses import ClauseProgram, Node, Truth
 from vitrify.certification.equivalence.grammar_facts import THE_END, Facts, GrammarFacts, Seq, bits, either, together
 from vitrify.certification.equivalence.product import first_wrong
@@ -57,7 +57,7 @@ ANYWHERE = -1  # a position that stands for all but the first, in a uniform prog
 
 
 @lemma(Grammar)
-def chart_of_a_grammar(case: Case) -> SpecProof:
+def chart_of_a_grammar(case: SpecCase) -> SpecProof:
     """Prove that the rows of a network are the rules of its grammar, in both directions."""
     if case.net.output.kind != "next":
         raise Undecided("the lemma is about sets of next words, not about probabilities")

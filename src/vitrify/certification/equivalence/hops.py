@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.reads import HeadMaps, head_maps, need_above
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
@@ -41,7 +41,7 @@ Tables = dict[int, tuple[Floats, Floats]]  # A and P, by pointer
 
 
 @lemma(KHop)
-def hops(case: Case) -> SpecProof:
+def hops(case: SpecCase) -> SpecProof:
     """Prove that a network follows the hops of its spec."""
     ideal, spec = case.ideal, case.spec
     net, arrays, length = ideal.net, case.weights.arrays, ideal.longest

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vitrify.arrays import Floats, Ints
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.reads import HeadMaps, head_maps, need_above
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
@@ -49,7 +49,7 @@ class Records(NamedTuple):
 
 
 @lemma(TuringMachine)
-def machine_steps(case: Case) -> SpecProof:
+def machine_steps(case: SpecCase) -> SpecProof:
     """Prove that a network writes the steps of a Turing machine."""
     ideal, spec = case.ideal, case.spec
     net, length = ideal.net, ideal.longest
@@ -93,7 +93,7 @@ def _records(spec: TuringMachine, moves: list[int], length: int) -> Records:
     return Records(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
 
 
-def _first_layer(case: Case, records: Records, moves: Ints, length: int) -> Floats:
+def _first_layer(case: SpecCase, records: Records, moves: Ints, length: int) -> Floats:
     """Return the residual stream [record, dim] after the heads of the first layer."""
     ideal, first = case.ideal, case.ideal.net.pads
     letters, pads = ideal.embed[1:], ideal.pads[0]
@@ -147,7 +147,7 @@ def _read(weights: Floats, own: Floats, pad: Floats) -> Floats:
     return np.where(itself[..., None], own, pad[0])
 
 
-def _after_units(case: Case, block: int, x: Floats) -> Floats:
+def _after_units(case: SpecCase, block: int, x: Floats) -> Floats:
     """Return residual streams [record, dim] after the units of a block."""
     names = [f"blocks.{block}.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")]
     w_in, b_in, w_out, b_out = (np.asarray(dense(case.weights.arrays[name])) for name in names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.reads import head_maps, need_above
 from vitrify.certification.equivalence.slots import ZERO
 from vitrify.certification.margins.values import Undecided
@@ -22,7 +22,7 @@ MAX_MODULUS = 1 << 12
 
 
 @lemma(Match2)
-def a_match(case: Case) -> SpecProof:
+def a_match(case: SpecCase) -> SpecProof:
     """Prove that a network finds pairs of numbers that add up to 0."""
     ideal, spec = case.ideal, case.spec
     net = ideal.net

@@ -45,7 +45,7 @@ class Machine(Protocol[M]):
 
 
 @dataclass(frozen=True)
-class Product:
+class SearchResult:
     """Result of a search: pairs of states and steps judged, the longest word needed, and a word that is wrong."""
 
     pairs: int
@@ -56,7 +56,7 @@ class Product:
 
 def search(
     machine: Machine[M], oracle: Oracle, states: PrefixStates, letters: Sequence[str], max_pairs: int = MAX_PAIRS
-) -> Product:
+) -> SearchResult:
     """Judge the answer at every reachable pair of memory and state; `Undecided` where there are too many.
 
     `letters` are the symbols of tokens 1, 2, …
@@ -89,7 +89,7 @@ def search(
                 level.append((memory, state, word))
         if len(seen) > max_pairs:
             raise Undecided(f"more than {max_pairs:,} pairs of states of network and spec")
-    return Product(len(seen), done, longest, wrong)
+    return SearchResult(len(seen), done, longest, wrong)
 
 
 def _moves(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.certification.equivalence.catalogue import Case
+from vitrify.certification.equivalence.catalogue import SpecCase
 from vitrify.certification.equivalence.ideal import EQUAL
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.sparse import dense
@@ -31,7 +31,7 @@ class HeadMaps(NamedTuple):
     bias: Floats | None = None  # by distance, of a head that sees a window
 
 
-def head_maps(case: Case, block: int, *, averages: bool = False) -> list[HeadMaps]:
+def head_maps(case: SpecCase, block: int, *, averages: bool = False) -> list[HeadMaps]:
     """Return the heads of a block; none may average with fixed weights or see only a window, unless `averages`."""
     weights, proof = case.weights, case.proof
     assert proof is not None

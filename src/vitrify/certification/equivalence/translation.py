@@ -44,7 +44,7 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.arrays import Floats, Ints
-from vitrify.certification.equivalence.catalogue import Case, SpecProof, lemma, product_of_states
+from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma, product_of_states
 from vitrify.certification.equivalence.expressions import FETCHES, ProgramExpressions
 from vitrify.certification.equivalence.ideal import HeadRule
 from vitrify.certification.equivalence.selections import MAX_HELD, HeadOutput, HeadReads, matched
@@ -62,7 +62,7 @@ FEW_PAIRS = 1 << 12  # of states of a network and a formula, before it is taken 
 
 
 @lemma(Program, Formula, Crasp)
-def expression_by_expression(case: Case) -> SpecProof:
+def expression_by_expression(case: SpecCase) -> SpecProof:
     """Match the heads and units of a network with the expressions of a program."""
     if isinstance(case.spec, Formula):
         with suppress(Undecided):
@@ -83,7 +83,7 @@ def expression_by_expression(case: Case) -> SpecProof:
 class _Translation:
     """One pass through the ideal: what tokens hold, and center and radius of what BOS holds if the net looks ahead."""
 
-    def __init__(self, case: Case, source: ProgramExpressions) -> None:
+    def __init__(self, case: SpecCase, source: ProgramExpressions) -> None:
         self.case, self.ideal, self.source = case, case.ideal, source
         net, letters = case.net, source.program.alphabet
         if sorted(net.inputs[1:]) != sorted(letters) or net.output.kind not in ("transducer", "values"):
