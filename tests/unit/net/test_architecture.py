@@ -93,7 +93,7 @@ def test_fields_with_a_default_may_be_missing() -> None:
 
 
 DAMAGE = [
-    (("architecture",), "lstm", "this reader knows architecture 'transformer'.*, not 'lstm'"),
+    (("architecture",), "lstm", "this reader knows architecture 'transformer'.*, not .lstm."),
     (("inputs",), "abc", 'net.inputs must be a list, each entry a text, not "abc"'),
     (("inputs", 1), 7, "net.inputs.1 must be a text, not 7"),
     (("output",), [], r"net.output must be a table with .*, not \[\]"),
