@@ -18,6 +18,7 @@ from vitrify.certification.checking import SLACK
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import Quantity
 from vitrify.certification.margins.net import proof_of
+from vitrify.certification.oracles.programs import TruthOracle
 from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
 from vitrify.net.inference import batch_logits
@@ -140,6 +141,7 @@ def test_certify_fails_with_the_word_as_its_witness(monkeypatch: pytest.MonkeyPa
     bare = replace(net, labels=replace(net.labels, heads=(), spaces=()))
     assert certify(bare, spec, max_length=4, samples=4).verdict == "fails"
     monkeypatch.setattr(WordCheck, "coverage", None)
+    monkeypatch.setattr(TruthOracle, "cases", lambda *_: [])
     assert certify(bare, spec, max_length=4, samples=4).verdict == "holds"
     found = certify(bare, spec, max_length=4, samples=4, attack=20_000)
     assert found.verdict == "fails"

@@ -10,6 +10,7 @@ import numpy as np
 from vitrify.spec.kinds import PrefixStates
 
 MAX_STATES = 1 << 9  # of a spec that are listed
+MAX_UNLISTED = 64  # words, where the steps are too many to be listed
 CONTINUED = 6  # random letters after a step, which show what it led to
 
 Word = tuple[int, ...]  # input ids
@@ -57,7 +58,7 @@ def covering_words(
     last = {state for state, _ in level}
     leaves = [step for step in steps if step[0] not in tree or step[1] in last]
     ends = leaves or steps  # a step of the tree is a prefix of those from the state that it leads to
-    picked = sorted(rng.permutation(len(ends))[:count].tolist())
+    picked = sorted(rng.permutation(len(ends))[: count if total is not None else MAX_UNLISTED].tolist())
     words = tuple(_continued(word, state, states, letters, longest, rng) for word, state in (ends[i] for i in picked))
     prefixes = {word[:end] for word in words for end in range(1, len(word) + 1)}
     return Coverage(words, sum(word in prefixes for word, _ in steps), total)
@@ -68,9 +69,9 @@ def _continued(
 ) -> Word:
     """Return a word with some random letters that its language allows."""
     for _ in range(min(CONTINUED, longest - len(word))):
-        options = [(i, after) for i, x in enumerate(letters, start=1) if (after := states.step(state, x)) is not None]
-        if not options:
+        options = ((int(i), states.step(state, letters[i])) for i in rng.permutation(len(letters)))
+        number, state = next(((i, after) for i, after in options if after is not None), (-1, state))
+        if number < 0:
             break
-        token, state = options[int(rng.integers(len(options)))]
-        word = (*word, token)
+        word = (*word, number + 1)
     return word
