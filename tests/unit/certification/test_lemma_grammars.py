@@ -13,7 +13,7 @@ import pytest
 from built import ATTENTIONS
 from samples import ENTRIES, SAMPLES, built
 from vitrify.certification.checks.words import WordCheck
-from vitrify.certification.equivalence.catalogue import Case, prove_spec
+from vitrify.certification.equivalence.catalogue import SpecCase, prove_spec
 from vitrify.certification.equivalence.clauses import ClauseProgram
 from vitrify.certification.equivalence.grammars import chart_of_a_grammar
 from vitrify.certification.margins.net import proof_of
@@ -34,15 +34,15 @@ CHARTS = ("auto", "shapes", "spans", "one-pass")  # constructions that the lemma
 LEMMA, PRODUCT = "rows of units are rules of the grammar", "product of states"
 
 
-def case_of(weights: Weights[Any], spec: object, proof: Proof | None = None) -> Case:
+def case_of(weights: Weights[Any], spec: object, proof: Proof | None = None) -> SpecCase:
     """Return the case of a network and a spec, by default with the proof of the network's own margins."""
     oracle = WordCheck(weights.architecture, spec).oracle
     if proof is None and has_architecture(weights, Transformer):
         proof = proof_of(weights, oracle)
-    return Case(weights, spec, oracle, proof)
+    return SpecCase(weights, spec, oracle, proof)
 
 
-def proved(case: Case) -> bool:
+def proved(case: SpecCase) -> bool:
     """Return whether the lemma proves a case; it never refutes one."""
     try:
         chart_of_a_grammar(case)
