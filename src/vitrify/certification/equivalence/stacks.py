@@ -40,6 +40,7 @@ from vitrify.spec.languages.dyck import Dyck
 from vitrify.spec.ngrams.trie import END
 
 MAX_ROWS = 1 << 14  # of stacks of one depth
+MAX_STEPS = 1 << 20  # of rows
 SAME = 1e-12  # numbers this near to each other are the same
 
 
@@ -81,6 +82,11 @@ class _StackProof:
         self.says = [[symbols[pair[side]] for pair in spec.brackets] for side in (0, 1)]
         self.end = symbols[END]
         self.arrays = {name: np.asarray(dense(array)) for name, array in case.weights.arrays.items()}
+        if (
+            self.depth * (self.depth + 1) * (self.kinds + 1) * len(_rows(self.kinds, self.depth, self.depth))
+            > MAX_STEPS
+        ):
+            raise Undecided(f"{self.kinds} kinds of brackets to depth {self.depth} are too many steps")
         self.rows = [_rows(self.kinds, depth, self.depth) for depth in range(self.depth + 1)]
         self._both = np.vstack([self.arrays[f"blocks.0.rec.{name}"] for name in ("W_A", "W_B")])
         self._reads: dict[int, list[list[int]]] = {}  # by the identity of a matrix
