@@ -62,7 +62,7 @@ class Within:
     def __contains__(self, number: Any) -> bool:
         above = self.low is None or number > self.low or (number == self.low and self.ends[0] == "[")
         below = self.high is None or number < self.high or (number == self.high and self.ends[1] == "]")
-        return isfinite(number) and above and below
+        return (isinstance(number, int) or isfinite(number)) and above and below  # no float holds every whole number
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,12 @@ def test_a_range_holds_finite_numbers_only(number: float) -> None:
         Chain(states=2, p=number)
 
 
+def test_a_range_may_be_asked_for_a_number_that_no_float_holds() -> None:
+    assert 10**400 in Within(0)
+    assert 10**400 not in Within(0, 5)
+    assert -(10**400) not in Within(0)
+
+
 @given(st.integers(-3, 3), st.integers(-3, 3), st.integers(-3, 3), st.sampled_from(["[]", "(]", "[)", "()"]))
 def test_ends_of_a_range_are_in_or_out_as_written(low: int, high: int, number: int, ends: Any) -> None:
     lower = number > low if ends[0] == "(" else number >= low

@@ -63,4 +63,4 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = zeroing("blocks.0.rec.W_A", -1)  # the last factor is the identity for all letters
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="exhaustive")
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved")

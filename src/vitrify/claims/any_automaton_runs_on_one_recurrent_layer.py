@@ -69,4 +69,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.rec.W_A", 0 if subject.data["shape"] == "elman" else (1, 0))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="exhaustive")
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved")

@@ -50,4 +50,4 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = zeroing("pos_embed.W_pos")  # without a sink the head gives means instead of counts
-CLAIM = Claim(subjects, check, sabotage, id="R16", standing="theorem", certified="exhaustive")
+CLAIM = Claim(subjects, check, sabotage, id="R16", standing="theorem", certified="proved")

@@ -146,4 +146,4 @@ def _turned(weights: Weights[Recurrent]) -> Weights[Recurrent]:
     return _net(net.cell.state, net.units, arrays | {"unembed.b_U": np.array([0.0, 0.5])})
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="exhaustive")
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved")

@@ -32,7 +32,6 @@ from vitrify.net.weights import Weights, has_positions
 from vitrify.parameters import SHOWN_CHARACTERS
 
 FORMAT = 2
-DENSE_ONLY = ("conv.", "dense.")  # layers of convolutional nets
 INDEX_TYPES = [{np.dtype(kind)} for kind in ("int32", "int64")]  # of sparse arrays
 MAX_JSON_BYTES = 1 << 28  # of config.json or labels.json; the largest that were built take 50 MB
 MAX_MEMORY_SHARE = 0.5  # of this machine, that a file of weights or a spec may take
@@ -74,7 +73,8 @@ def load(folder: Path | str, *, verify: bool = True) -> Weights[Any]:
         shapes = net.shapes()
     except (ArithmeticError, ValueError, MemoryError) as error:
         raise FolderError(f"config.json describes a network that can't exist: {error!r}") from None
-    weights = Weights(net, _read_arrays(file_of(folder, "model.safetensors"), shapes), about=config["about"])
+    may_be_sparse = {} if net.tag == "convolutional" else shapes
+    weights = Weights(net, _read_arrays(file_of(folder, "model.safetensors"), may_be_sparse), about=config["about"])
     return replace(weights, labels=labels_of(read_json(folder / "labels.json"), net))
 
 
@@ -171,10 +171,10 @@ def _flat(arrays: Arrays) -> dict[str, Array]:
     return flat
 
 
-def _read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
+def _read_arrays(path: Path, may_be_sparse: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
     """Return the arrays of an architecture, by name: finite, sparse ones in canonical form, all in float64.
 
-    Networks that were trained hold float32 throughout.
+    Networks that were trained hold float32 throughout. `may_be_sparse` has the shapes of those that may be sparse.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -187,10 +187,10 @@ def _read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
     arrays: dict[str, Matrix] = {}
     for name, shape in sparse.items():
         try:
-            if name.startswith(DENSE_ONLY) or not name.split(".")[-1].startswith("W_"):
-                raise ValueError("only matrices of a transformer may be sparse")
-            if tuple(shape) != shapes.get(name) or len(shape) not in (2, 3):
-                raise ValueError(f"it must have shape {shapes.get(name)}, has {shape}")
+            if name not in may_be_sparse or not name.split(".")[-1].startswith("W_"):
+                raise ValueError("only matrices of networks that read sequences may be sparse")
+            if tuple(shape) != may_be_sparse[name] or len(shape) not in (2, 3):
+                raise ValueError(f"it must have shape {may_be_sparse[name]}, has {shape}")
             data, indices, indptr = (flat.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
             arrays[name] = _csr(data, indices, indptr, tuple(shape))
         except (KeyError, TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -225,7 +226,7 @@ def decode(kind: Kind, x: Floats) -> Content:
         return [value for value, held in zip(kind.values, x, strict=True) if held > 0.5]
     if isinstance(kind, Reals):
         return [float(number) for number in x]
-    numbers = [round(number) for number in x.tolist()]
+    numbers = [round(number) if isfinite(number) else number for number in x.tolist()]
     return numbers[0] if kind.size == 1 else numbers
 
 
@@ -243,6 +244,6 @@ def kind_from_json(data: object) -> Kind:
     made: Kind = convert(kind, {key: value for key, value in data.items() if key != "kind"}, (), faults)
     if not faults and isinstance(made, _Numbers) and not -np.inf < made.low <= made.high < np.inf:
         faults.append(((), f"numbers lie between two finite ones, not {made.low} and {made.high}"))
-    if faults or not made.size:
-        raise FolderError(f"is no {kind.tag}: " + ("; ".join(sentences(faults)[:3]) or "it has no dimension"))
+    if faults or not made.size or not getattr(made, "values", True):
+        raise FolderError(f"is no {kind.tag}: " + ("; ".join(sentences(faults)[:3]) or "it has no dimension or value"))
     return made

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from vitrify.arrays import Floats
 from vitrify.net.spaces import Content, decode
 from vitrify.net.weights import Weights
@@ -48,7 +50,8 @@ class Trace:
         width = max(len(token) for token in self.tokens)
         lines = [f"block {block} head {head}" + (f": {label.name}" if label else "")]
         for token, row in zip(self.tokens, pattern, strict=True):
-            cells = "".join(SHADES[min(int(weight * len(SHADES)), len(SHADES) - 1)] for weight in row)
+            shares = np.clip(np.nan_to_num(row), 0.0, 1.0)  # weights of linear heads may be any numbers
+            cells = "".join(SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)] for share in shares)
             best = int(row.argmax())
             pointer = f"→ {self.tokens[best]} ({row[best]:.3g})" if row.any() else "→ nothing"
             lines.append(f"{token:>{width}} |{cells}| {pointer}")

@@ -34,6 +34,10 @@ def read_spec(path: Path) -> Spec:
         spec: Spec = getattr(import_module(module), name).read(path)
     except RecursionError:
         raise SpecError([Problem("brackets or operators are nested too deep", str(path))]) from None
+    except ValueError as error:
+        if "digits" not in str(error):
+            raise
+        raise SpecError([Problem(f"some number has too many digits: {error}", str(path))]) from None
     return spec
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, answers, probabilities, random_words, states, walked
-from vitrify.certification.checking import certify
+from vitrify.certification.checking import MAX_STEPS, certify, net_check
 from vitrify.certification.checks.words import COVERED, MAX_WORDS, WordCheck
 from vitrify.certification.evidence import Domain, Method
-from vitrify.constructions.catalogue import Attention
+from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.log_depth import log_depth
 from vitrify.constructions.ngram import Variant, ngram
@@ -270,3 +270,15 @@ def test_every_construction_is_certified(attention: Attention) -> None:
         assert evidence.verdict == "holds", evidence
         spread = evidence.measured("largest distance of a named space from a legal value")
         assert 0 <= float(spread) < 0.25
+
+
+def test_a_network_without_a_first_token_is_not_certified() -> None:
+    net = replace(assemble(log_depth(cyclic(2), max_length=3)).architecture, pads=0)
+    with pytest.raises(InputError, match="beginning-of-sequence token first"):
+        net_check(net, cyclic(2))
+
+
+def test_a_recurrent_network_is_checked_on_words_that_fit_into_memory() -> None:
+    weights = build(cyclic(2), "linear-recurrence", max_length=1 << 40)
+    check = net_check(weights.architecture, cyclic(2), max_length=2, samples=1)
+    assert max(words.shape[1] for batch in check.batches for words in batch.words) == MAX_STEPS  # type: ignore[union-attr]

@@ -12,7 +12,6 @@ from audit_proofs import contradiction
 from built import ATTENTIONS
 from samples import ENTRIES, SAMPLES, built
 from vitrify.certification.checking import certify
-from vitrify.certification.evidence import Scope
 from vitrify.certification.margins.net import margins
 from vitrify.certification.margins.proof import Proof
 from vitrify.certification.oracles.catalogue import oracle_for
@@ -26,7 +25,8 @@ from vitrify.spec.logic.ltl import Formula
 from vitrify.spec.ngrams.families import pydoc_sentences, random_ngram
 from vitrify.spec.ngrams.model import NGramModel
 
-PROVED = [shape for shape, entry in ENTRIES.items() if Scope(entry.certified[0]).proved and not entry.unproved]
+# Links may be proved without margins: bit by bit, or by running all inputs.
+PROVED = [shape for shape, entry in ENTRIES.items() if entry.certified[0] == "to T" and shape != "turing-hybrid"]
 # What is not says why: numbers that only a language keeps in place, keys that only the task tells apart, weights that
 # depend on what keys hold, answers that only words decide.
 OPEN = [shape for shape, entry in ENTRIES.items() if entry.unproved]

@@ -75,6 +75,8 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         ["2"],
     ),
     ("not JSON", "a.automaton.json", '{"states": [,]}', ["a.automaton.json:1"]),
+    ("too deep", "f.ltl", f"alphabet: a\n{'(' * 9999}a{')' * 9999}\n", ["f.ltl", "nested too deep"]),
+    ("too many digits", "t.task.toml", f'task = "recall"\npairs = {"9" * 9999}\n', ["t.task.toml", "too many digits"]),
     ("unbalanced", "e.regex", "# a comment\n(ab|ba*\n", ["e.regex:2"]),
     ("empty expression file", "e.regex", "# nothing\n", ["e.regex"]),
     ("unknown class", "x.patterns", "A = x\n\nA B\n", ["x.patterns:3", "'B' is not defined"]),

@@ -78,7 +78,7 @@ def test_certify_prints_the_verdict_on_what_was_built(tmp_path: Path) -> None:
     build = partial(vitrify, "build", TRAINING, "--order", 2, "--max-length", 8, "-o", tmp_path / "net", "--certify")
     printed = build().stdout
     assert "weights = ideal network: proved for every word up to length 8 (margins: " in printed
-    assert "ideal network = spec: proved for every word of every length (product of states: " in printed
+    assert "ideal network = spec: proved for every word of every length (contexts: " in printed
     data = json.loads(build("--json").stdout)
     assert (data["verdict"], data["methods"]) == ("holds", ["exhaustive", "sampled", "proved"])
 

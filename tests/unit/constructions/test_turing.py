@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from built import ATTENTIONS
@@ -11,8 +13,9 @@ from vitrify.certification import certify
 from vitrify.certification.mutation_test import mutation_test
 from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.turing import sizes, turing
-from vitrify.errors import BuildRefused
+from vitrify.errors import BuildRefused, FolderError
 from vitrify.kit import assemble
+from vitrify.net.answers import run_generation
 from vitrify.net.generate import generate
 from vitrify.net.inference import batch_logits, batch_of, encode, trace
 from vitrify.spec.computation.turing import TuringMachine, busy_beaver, increment, palindrome, random_machine
@@ -123,3 +126,15 @@ def test_examinations_notice_a_machine_with_another_rule() -> None:
     assert evidence.verdict == "fails"
     assert evidence.witness is not None
     assert evidence.witness["expected"] == "a symbol that the network can't output"
+
+
+def test_a_thought_in_other_symbols_has_no_conclusion() -> None:
+    weights, machine = build(increment(3), max_length=12), increment(3)
+    prompt = ("1",)
+    assert run_generation(weights, prompt, 4, None, machine).conclusion["state"]
+    first = generate(weights, [prompt], 1)[0].symbols[0]
+    symbols = tuple("another" if symbol == first else symbol for symbol in weights.architecture.output.symbols)
+    output = replace(weights.architecture.output, symbols=symbols)
+    renamed = replace(weights, architecture=replace(weights.architecture, output=output))
+    with pytest.raises(FolderError, match="the same symbols and answers"):
+        run_generation(renamed, prompt, 4, None, machine)

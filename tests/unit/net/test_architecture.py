@@ -12,6 +12,7 @@ from cases import each
 from nets import EVERY_HEAD, mixed
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Output, from_json, to_json
+from vitrify.net.experts import Expert
 from vitrify.net.transformer import Block, Head, Transformer
 
 
@@ -92,7 +93,7 @@ def test_fields_with_a_default_may_be_missing() -> None:
 
 
 DAMAGE = [
-    (("architecture",), "lstm", "this reader knows architecture 'transformer'.*, not 'lstm'"),
+    (("architecture",), "lstm", "this reader knows architecture 'transformer'.*, not .lstm."),
     (("inputs",), "abc", 'net.inputs must be a list, each entry a text, not "abc"'),
     (("inputs", 1), 7, "net.inputs.1 must be a text, not 7"),
     (("output",), [], r"net.output must be a table with .*, not \[\]"),
@@ -181,3 +182,16 @@ def test_only_what_is_normalised_has_a_scale() -> None:
         "blocks.0.ln2.w": (3,),
         "blocks.0.ln2.b": (3,),
     }
+
+
+@each(
+    ("change", "message"),
+    [
+        ({"heads": (Head(rotary=10.0),), "d_head": 3}, "their width must be even, not 3"),
+        ({"experts": (Expert((0, 0), 1, (0,)),)}, "what an expert reads must be different dimensions"),
+        ({"experts": (Expert((0,), 1, (-1,)),)}, "what an expert writes must be different dimensions"),
+    ],
+)
+def test_blocks_of_no_network(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(FolderError, match=message):
+        mixed(blocks=(Block(**change),))

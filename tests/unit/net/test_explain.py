@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from typer.testing import CliRunner
 from vitrify.cli.app import app
 from vitrify.constructions.catalogue import build
 from vitrify.net.explain import Explanation, explain
-from vitrify.net.explain_terms import Source, added, copied, worked
+from vitrify.net.explain_terms import Source, added, copied, runs, worked
 from vitrify.net.folder import save
 from vitrify.net.spaces import Flag, Integers, MultiHot, OneHot
 from vitrify.spec import read_spec
+from vitrify.spec.automata.families import symmetric_group
 from vitrify.spec.logic.ltl import Formula
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -200,3 +202,16 @@ def test_sums_and_maps_in_words() -> None:
     made = [Source("s", OneHot(("a", "b")), (0, 1)), Source("o", None, (2,))]
     assert copied(np.diag([1.0, 1.0, 3.0]), np.zeros(3), given, made) == ["s ← t", "o ← 3·n"]
     assert copied(np.diag([1.0, 2.0, 0.0]), np.array([0, 1.0, 0]), given, made) == ["s=a ← t=a", "s=b ← 2·t=b + 1"]
+
+
+def test_cleared_dimensions_are_read_from_the_weights_and_not_from_names() -> None:
+    weights = build(symmetric_group(3), "log-depth", max_length=12)
+    erasers = [label for label in weights.labels.units if label.name == "erase"]
+    assert erasers
+    units = tuple(replace(label, unit_names=()) for label in weights.labels.units)
+    assert str(explain(replace(weights, labels=replace(weights.labels, units=units)))).count(
+        "clears dimensions"
+    ) == len(erasers)
+    for label in erasers:
+        dims = runs([int(name.rsplit(" ", 1)[1]) for name in label.unit_names])
+        assert f"clears dimensions {dims} for new spaces" in str(explain(weights))

@@ -161,6 +161,7 @@ def test_codes_decode_to_their_values_under_noise(kind: Categorical) -> None:
         (MultiHot(("a",)), [0.0], []),
         (Integers(("n",), 0, 5), [3.2], 3),
         (Integers(("n", "m"), 0, 5), [3.2, 0.0], [3, 0]),
+        (Integers(("n", "m"), 0, 5), [np.inf, 1.0], [np.inf, 1]),
         (Reals(("x",), 0, 5), [3.5], [3.5]),
         (Reals(("x", "y"), 0, 5), [3.5, 1.0], [3.5, 1.0]),
     ],
@@ -199,3 +200,10 @@ def test_a_line_cuts_each_point_of_a_circle_off_from_all_others(count: int) -> N
         assert kind.deviation(kind.codes * 0.9) == pytest.approx(0.1 * np.abs(kind.codes).max(axis=1))
     assert [decode(kind, code) for code in kind.codes] == list(kind.values)
     assert decode(kind, np.zeros(2)) is None
+
+
+@each("tag", ["onehot", "multihot", "bits", "circle"])
+def test_a_kind_has_at_least_one_value(tag: str) -> None:
+    assert kind_from_json({"kind": tag, "values": ["a"]}).tag == tag
+    with pytest.raises(FolderError, match=f"is no {tag}: it has no dimension or value"):
+        kind_from_json({"kind": tag, "values": []})

@@ -12,6 +12,7 @@ from vitrify.errors import InputError
 from vitrify.net.inference import logits, trace
 from vitrify.net.labels import Labels, SpaceLabel
 from vitrify.net.spaces import Reals
+from vitrify.net.trace import Trace
 
 NAMES = [
     "hook_embed",
@@ -185,3 +186,12 @@ def test_an_image_and_a_graph_are_traced_from_words() -> None:
         trace(net, ["x"] * (rows * columns))
     graph = build(Connectivity(("a", "b", "c")))
     assert (trace(graph, ["a-b"])["hook_logits"] > 0.5).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+
+
+def test_weights_that_are_no_shares_are_drawn_too() -> None:
+    weights = copycat()
+    seen = trace(weights, ["a", "b"])
+    pattern = np.array(seen["blocks.0.attn.hook_pattern"])
+    pattern[0, 1] = [np.nan, -5.0, 1e300]
+    drawn = Trace(weights, seen.tokens, {**seen.activations, "blocks.0.attn.hook_pattern": pattern})
+    assert drawn.attention(0, 0).splitlines()[2].split("|")[1] == "  █"

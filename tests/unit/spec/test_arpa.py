@@ -13,6 +13,7 @@ from cases import each
 from corpora import pydoc_sentences
 from oracles.arpa_evaluator import ArpaEvaluator
 from vitrify.errors import SpecError, SpecWarning
+from vitrify.spec.ngrams import arpa
 from vitrify.spec.ngrams.model import NGramModel
 
 HALF, QUARTER = "-0.3010299956639812", "-0.6020599913279624"
@@ -287,3 +288,10 @@ def test_a_model_of_real_text_agrees_with_a_second_evaluator(tmp_path: Path) -> 
     for history in histories[:40]:
         assert model.log_prob(history, "the") == pytest.approx(oracle.log_prob(["<s>", *history], "the"), abs=1e-12)
     np.testing.assert_allclose(np.exp(table).sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_a_packed_file_is_unpacked_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arpa, "MAX_BYTES", 1 << 20)
+    model_of(tmp_path, gzip.compress(GOOD.encode()), "good.arpa.gz")
+    with pytest.raises(SpecError, match="at most 1,048,576 bytes are read, and it has more"):
+        model_of(tmp_path, gzip.compress(bytes(1 << 26)), "bomb.arpa.gz")

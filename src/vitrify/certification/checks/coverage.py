@@ -9,7 +9,7 @@ import numpy as np
 
 from vitrify.spec.kinds import PrefixStates
 
-MAX_STATES = 1 << 13  # of a spec that are listed
+MAX_STATES = 1 << 9  # of a spec that are listed
 CONTINUED = 6  # random letters after a step, which show what it led to
 
 Word = tuple[int, ...]  # input ids
