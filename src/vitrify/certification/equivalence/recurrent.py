@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from vitrify.arrays import Floats
+from vitrify.arrays import Floats, Ints
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.sparse import dense
@@ -49,16 +49,21 @@ class RecurrentMachine:
         tokens = np.zeros((1, self.net.pads), dtype=np.int64)
         cache = Cache()
         logits = self.net.forward(self.weights.prepared, tokens, cache=cache)
-        return self._held(cache)[0], logits[0, -1]
+        return tuple(part[0] for part in self._held(cache)), logits[0, -1]
 
     def steps(self, memories: Sequence[State], tokens: Sequence[int]) -> tuple[list[State], Floats]:
-        cache = Cache()
         stacked = tuple(np.stack(part) for part in zip(*memories, strict=True))
-        cache.set_state("blocks.0.rec", stacked if len(stacked) > 1 else stacked[0])
+        parts, logits = self.batch(stacked, np.asarray(tokens, dtype=np.int64))
+        return [tuple(part[at] for part in parts) for at in range(len(tokens))], logits
+
+    def batch(self, states: State, tokens: Ints) -> tuple[State, Floats]:
+        """Return the states [word, …] after one more token each, and the logits [word, symbol] there."""
+        cache = Cache()
+        cache.set_state("blocks.0.rec", states if len(states) > 1 else states[0])
         if self.net.cell.kind == "lstm":
-            self._need_saturated(stacked[0], np.asarray(tokens))
+            self._need_saturated(states[0], tokens)
         cache.positions = 1
-        logits = self.net.forward(self.weights.prepared, np.asarray(tokens, dtype=np.int64)[:, None], cache=cache)
+        logits = self.net.forward(self.weights.prepared, tokens[:, None], cache=cache)
         return self._held(cache), logits[:, -1]
 
     def key(self, memory: State) -> Hashable:
@@ -67,7 +72,7 @@ class RecurrentMachine:
     def letter(self, token: int) -> Hashable:
         return bytes(self.arrays["embed.W_E"][token].tobytes())
 
-    def _held(self, cache: Cache) -> list[State]:
+    def _held(self, cache: Cache) -> State:
         carry = cache.state("blocks.0.rec", np.zeros(0))
         parts = carry if isinstance(carry, tuple) else (carry + 0.0,)  # + 0.0: no negative zeros
         exact = parts[-1]  # the state, or the cells of an LSTM
@@ -75,9 +80,9 @@ class RecurrentMachine:
         largest = max(1.0, float(np.abs(exact).max(initial=0.0)))
         if self.net.cell.kind != "lstm" and largest * self._bound > MAX_SUM / 4**self._bits:
             raise Undecided("the state grows beyond what float64 holds exactly")
-        return [tuple(part[at] for part in parts) for at in range(len(exact))]
+        return parts
 
-    def _need_saturated(self, hidden: Floats, tokens: Floats) -> None:
+    def _need_saturated(self, hidden: Floats, tokens: Ints) -> None:
         """Refuse gates of an LSTM that are not saturated."""
         x = self.arrays["embed.W_E"][tokens]
         driven = x @ self.arrays["blocks.0.rec.W_B"] + np.asarray(self.weights.arrays["blocks.0.rec.b"])
