@@ -40,6 +40,8 @@ class ProgramOracle(Oracle):
         else:
             self._rows = np.array([NO_ANSWER, *symbol_indices(net, symbols_of(domain))])
 
+    PAIRS = 600  # words of two letters, at most
+
     def tolerance(self) -> float:
         return self.TOLERANCE if self.answer == "number" else 0.5
 
@@ -59,7 +61,8 @@ class ProgramOracle(Oracle):
         shares = [(end, first) for end in ends for first in range(1, end)]
         pairs = [(a, b) for a in letters for b in letters if a != b]
         size = len(shares) * len(pairs)
-        picked = sorted(rng.choice(size, size=min(size, max(0, count - len(words))), replace=False).tolist())
+        most = min(size, self.PAIRS, max(0, count - len(words)))
+        picked = sorted(rng.choice(size, size=most, replace=False).tolist())
         for number in picked:
             (a, b), (end, first) = pairs[number // len(shares)], shares[number % len(shares)]
             words.append([a] * first + [b] * (end - first))
