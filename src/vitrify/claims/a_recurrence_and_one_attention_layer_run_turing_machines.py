@@ -113,4 +113,4 @@ def sabotage(subject: Subject) -> Subject:
     return Subject(subject.name, data={**subject.data, "forgets": True})
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R25", standing="theorem", certified="proved")
+CLAIM = Claim(subjects, check, sabotage, id="R25", standing="theorem", certified="proved", budget_seconds=20)
