@@ -70,7 +70,7 @@ class Slots:
         pads, prefix = self.pads[2 * index], f"blocks.{index}.attn."
         fixed, moved = self.fixed.copy(), dict(enumerate(self.tables))
         for at, head in enumerate(net.blocks[index].heads):
-            part = {name: np.asarray(arrays[prefix + name][at]) for name in ATTENTION}
+            part = {name: np.asarray(dense(arrays[prefix + name][at])) for name in ATTENTION}
             if head.window is not None:
                 part["b_rel"] = np.asarray(arrays[f"{prefix}b_rel"][at])
             if any(np.any(table[1:] @ part[name]) for table in self.tables for name in ("W_Q", "W_K")):
