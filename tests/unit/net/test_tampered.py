@@ -54,7 +54,9 @@ class Original:
         assert weights is not None
         self.weights = sparse(weights) if name in SPARSE else weights
         save(self.weights, folder, self.spec)
-        self.quick: dict[str, Any] = {"max_length": 2, "samples": 4} if weights.architecture.reads == "tokens" else {}
+        net, self.quick = weights.architecture, dict[str, int]()
+        if net.reads == "tokens":
+            self.quick = {"max_length": max(net.min_length, min(2, net.max_length)), "samples": 4}
         write_certificate(folder, certify(self.weights, self.spec, prove=True, **self.quick))
         self.check = net_check(weights.architecture, self.spec, **self.quick)
 
@@ -65,7 +67,7 @@ class Original:
         """Return an input to run."""
         net = self.weights.architecture
         if net.reads == "tokens":
-            return [net.inputs[1]] * max(net.min_length, 2)
+            return [net.inputs[1]] * self.quick["max_length"]
         if net.reads == "image":
             return [net.symbols[0]] * net.columns if net.symbols else ["0"] * (net.rows * net.columns)
         return ["0.5"] * len(net.inputs) if net.reads == "vector" else []
