@@ -1,4 +1,4 @@
-"""What was run and what was proved: domains of cases, methods, and the two links between a network and its spec."""
+"""Scope of a verdict: domains of cases, methods, and the two links between a network and its spec."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.equivalence.ideal import EQUAL, HeadRule, Ideal
 from vitrify.certification.margins.values import Undecided
 
-NEAR = 1e-9  # computed values this near to whole numbers are whole
+WHOLE_NUMBER_ERROR = 1e-9  # computed values this near to whole numbers are whole
 PAD_ERROR = 1e-6  # the same at pads, which soft heads have read
 NOTHING = -1  # source of what is 0 at all tokens, and only not at pads
 MIN_LOGIT = 1e-3  # distance of every logit from 0
@@ -193,15 +193,17 @@ class ClauseProgram:
             return [], 0
         if not len(read):
             raise Undecided("units that read nothing write a constant")
-        if (most == 1).all() and first >= total - weight.min() - NEAR:  # all
+        if (most == 1).all() and first >= total - weight.min() - WHOLE_NUMBER_ERROR:  # all
             return [read], _whole(float(g(total)))
         numbers = np.arange(1, int(most.sum()) + 1) * weight[0]
-        if np.ptp(weight) == 0 and first >= -NEAR and np.ptp(g(numbers)) <= NEAR:  # some
+        if np.ptp(weight) == 0 and first >= -WHOLE_NUMBER_ERROR and np.ptp(g(numbers)) <= WHOLE_NUMBER_ERROR:  # some
             return [(dim,) for dim in read], _whole(float(g(weight[0])))
         number = int(np.argmax(most))
         bits = np.delete(weight, number)
         single = len(bias) == 1 and (np.delete(most, number) == 1).all()
-        if single and abs(first - bits.sum()) <= NEAR and (bits >= weight[number] * most[number]).all():  # gate
+        if (
+            single and abs(first - bits.sum()) <= WHOLE_NUMBER_ERROR and (bits >= weight[number] * most[number]).all()
+        ):  # gate
             return [read], _whole(float(out[0] * weight[number])) * int(most[number])
         raise Undecided("units compute neither a conjunction, nor a disjunction, nor a gate")
 
@@ -215,7 +217,7 @@ class ClauseProgram:
 
 
 def _whole(value: float) -> int:
-    if value < 0.5 or abs(value - round(value)) > NEAR:
+    if value < 0.5 or abs(value - round(value)) > WHOLE_NUMBER_ERROR:
         raise Undecided(f"units write {value:.6g}, which is no positive whole number")
     return round(value)
 
@@ -230,7 +232,7 @@ class _Position:
 
 
 class Truth:
-    """What follows from nodes that are known to be positive, by the rows of a program.
+    """Consequences of nodes that are known to be positive, by the rows of a program.
 
     With `pads`, what heads read from pads and what positions set counts, too; else only what comes from tokens.
     """

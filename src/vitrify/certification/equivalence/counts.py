@@ -32,7 +32,7 @@ from vitrify.certification.equivalence.product import search
 from vitrify.certification.margins.values import Undecided
 from vitrify.spec.kinds import Spec
 
-NEAR = 1e-6  # counts and values of units are this near to their ideal ones
+VALUE_ERROR = 1e-6  # counts and values of units are this near to their ideal ones
 MAX_PERIOD = 1 << 8  # of what is read of a count
 MAX_VALUES = 1 << 27  # of units that read one coordinate of a count
 
@@ -154,7 +154,7 @@ class CountingMachine(AttentionMachine):
 
 
 def _whole(numbers: Floats) -> Ints:
-    if np.abs(numbers - np.round(numbers)).max(initial=0.0) > NEAR:
+    if np.abs(numbers - np.round(numbers)).max(initial=0.0) > VALUE_ERROR:
         raise Undecided("a head adds up numbers that are not whole")
     return np.round(numbers).astype(np.int64)
 
@@ -210,7 +210,7 @@ def _counter(ideal: Ideal, index: int, at: int, constant: Bools, base: Floats) -
     means, weights = zip(*(shares(rule, key, query, t, pads[t]) for t in range(ideal.longest)), strict=True)
     weights = weights[rule.head.mask == "strict" :] or (1.0,)  # at first, a strict head sees no letter
     written = np.any(rule.v, axis=0) | (rule.b_v != 0) | np.any(rule.v_places, axis=0)
-    if np.ptp(weights) > NEAR * min(weights) / ideal.longest or np.ptp(means, axis=0).max() > NEAR:
+    if np.ptp(weights) > VALUE_ERROR * min(weights) / ideal.longest or np.ptp(means, axis=0).max() > VALUE_ERROR:
         raise Undecided("the weight of a letter depends on its position")
     dims = np.flatnonzero(written)
     for other in [each for each in heads if each is not rule]:
@@ -239,8 +239,8 @@ def _part(ideal: Ideal, index: int, dim: int, offset: float) -> CountPart:
     if (last + 2) * (len(used) + out.shape[1]) > MAX_VALUES:
         raise Undecided(f"more than {MAX_VALUES:,} values of units that read a count")
     read = np.maximum(np.arange(last + 2.0)[:, None] * slope + bias, 0.0) @ out
-    settled = bool(np.abs(read[-1] - read[-2]).max(initial=0.0) <= NEAR**2)
-    _, ids = np.unique(np.round(read[:-1] / NEAR), axis=0, return_inverse=True)
+    settled = bool(np.abs(read[-1] - read[-2]).max(initial=0.0) <= VALUE_ERROR**2)
+    _, ids = np.unique(np.round(read[:-1] / VALUE_ERROR), axis=0, return_inverse=True)
     ids = ids.ravel()
     choices = []
     for period in range(1, min(MAX_PERIOD, last + 1) + 1):

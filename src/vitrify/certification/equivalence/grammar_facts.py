@@ -1,4 +1,4 @@
-r"""What a chart says of the words read: facts about a prefix $w_1 \dots w_t$, and what follows from them by the rules.
+r"""Facts of a chart of the words read: statements about a prefix $w_1 \dots w_t$, and what follows from them by the rules.
 
 | fact | meaning |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""What the heads of a transformer read, as plain matrices: shared by lemmas."""
+"""Inputs that the heads of a transformer read, as plain matrices: shared by lemmas."""
 
 from __future__ import annotations
 

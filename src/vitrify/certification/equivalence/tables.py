@@ -52,7 +52,7 @@ class Factored:
 
 
 class TokenContents:
-    """What the residual stream holds at a token: tables of expressions, each in some dimensions, which add up."""
+    """Contents of the residual stream at a token: tables of expressions, each in some dimensions, which add up."""
 
     def __init__(self, source: ProgramExpressions, tokens: Floats) -> None:
         """From the contents [letter, dim] of the letters."""
