@@ -1,4 +1,4 @@
-r"""Facts of a chart of the words read: statements about a prefix $w_1 \dots w_t$, and what follows from them by the rules.
+r"""Facts of a chart: statements about the words read, $w_1 \dots w_t$, and what follows from them by the rules.
 
 | fact | meaning |
 | --- | --- |
