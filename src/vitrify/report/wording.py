@@ -64,7 +64,9 @@ def link_text(link: Link) -> str:
     'tested on every word up to length 2, and on samples'
     """
     if link.scope.proved:
-        checked = ", ".join(f"{count:,} {what}" for what, count in link.instances.items())
+        checked = ", ".join(
+            f"{count:,} {what.removesuffix('s') if count == 1 else what}" for what, count in link.instances.items()
+        )
         proof = f" ({link.lemma}{f': {checked}' if checked else ''})"
         return f"proved for every word {_length(link)}{proof}"
     if link.scope is Scope.EXHAUSTIVE:
