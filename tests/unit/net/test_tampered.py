@@ -54,7 +54,7 @@ class Original:
         assert weights is not None
         self.weights = sparse(weights) if name in SPARSE else weights
         save(self.weights, folder, self.spec)
-        net, self.quick = weights.architecture, dict[str, int]()
+        net, self.quick = weights.architecture, dict[str, Any]()
         if net.reads == "tokens":
             self.quick = {"max_length": max(net.min_length, min(2, net.max_length)), "samples": 4}
         write_certificate(folder, certify(self.weights, self.spec, prove=True, **self.quick))
