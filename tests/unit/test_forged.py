@@ -12,6 +12,8 @@ import pytest
 from forged import FOLDERS, affirmed, certified_folder, forge
 from vitrify.rechecking import recheck
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:

@@ -26,6 +26,8 @@ from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, flip_flop, product, random_automaton, symmetric_group
 
+pytestmark = pytest.mark.long
+
 MERGING = Automaton(tuple("xyzu"), tuple("ab"), ((2, 2), (2, 2), (3, 0), (0, 3)), 1, frozenset({2}))  # x and y
 FAMILY = ("log-depth", "commutative", "cascade")
 UNITS = ("W_in", "b_in", "W_out", "b_out")

@@ -17,6 +17,8 @@ from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
 from vitrify.spec.languages.dyck import Dyck
 
+pytestmark = pytest.mark.long
+
 NAMES = ("dyck-lstm", "dyck-elman")
 
 

@@ -30,6 +30,8 @@ from vitrify.spec.grammars.grammar import Grammar
 from vitrify.spec.grammars.rules import Rule, Symbol
 from vitrify.spec.languages.word_patterns import WordPatterns, waking_up
 
+pytestmark = pytest.mark.long
+
 CHARTS = ("auto", "shapes", "spans", "one-pass")  # constructions that the lemma is about
 LEMMA, PRODUCT = "rows of units are rules of the grammar", "product of states"
 

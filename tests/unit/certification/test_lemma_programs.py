@@ -42,6 +42,8 @@ from vitrify.spec.programs.expression import (
 )
 from vitrify.spec.programs.program import Program, program
 
+pytestmark = pytest.mark.long
+
 T = 4  # words up to this length are all run
 PROGRAMS: dict[str, tuple[Expr, str, bool]] = {
     "reverse": (families.reverse(), "abc", False),

@@ -35,6 +35,8 @@ from vitrify.spec.ngrams.families import pydoc_sentences, random_ngram
 from vitrify.spec.ngrams.model import NGramModel
 from vitrify.spec.tasks.catalogue import make
 
+pytestmark = pytest.mark.long
+
 Lemma = Callable[[SpecCase], SpecProof]
 
 PROVED = {  # the lemma of each construction for its samples, and whether that is so at every length
