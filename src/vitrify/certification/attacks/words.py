@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitrify.arrays import Array, Floats, Ints
-from vitrify.certification.checks.words import MAX_ACTIVATIONS, WordCheck, by_length
+from vitrify.certification.checks.words import WordCheck, batches, by_length
 from vitrify.net.architecture import Architecture, SequenceArchitecture
-from vitrify.net.inference import with_pads
 from vitrify.net.weights import Weights
 
 Word = tuple[int, ...]
@@ -131,15 +130,13 @@ class _Search:
     # ---- answers
     def ask(self, words: Iterable[Word]) -> None:
         """Run words, and update the beam."""
-        for alike in by_length(words):
-            step = max(1, MAX_ACTIVATIONS // self.check.net.activations(alike.shape[1] + self.check.net.pads))
-            for at in range(0, len(alike), step):
-                if self.witness is None:
-                    self._run(alike[at : at + step])
+        for tokens in batches(self.check.net, by_length(words)):
+            if self.witness is None:
+                self._run(tokens)
 
-    def _run(self, words: Ints) -> None:
+    def _run(self, tokens: Ints) -> None:
         net, oracle = self.check.net, self.check.oracle
-        tokens = with_pads(net, words)
+        words = tokens[:, net.pads :]
         seen: dict[str, Floats] = {}
 
         def record(name: str, value: Array) -> None:

@@ -92,11 +92,10 @@ class WordCheck:
 
     def _random(self, rng: np.random.Generator, positions: int) -> WordBatch:
         """Draw random sentences where there is a language; else random words of full length, within the budget."""
-        net, language = self.net, self.oracle.language
-        if language is not None:
-            sentences = [language.draw(rng) for _ in range(self.samples or SAMPLES)]
-            return _sampled(CaseKind.RANDOM_SENTENCES, sentences)
-        return _random_words(net, rng, positions, self.samples)
+        language = self.oracle.language
+        if language is None:
+            return _random_words(self.net, rng, positions, self.samples)
+        return _sampled(CaseKind.RANDOM_SENTENCES, [language.draw(rng) for _ in range(self.samples or SAMPLES)])
 
     def run(
         self, weights: Weights[Architecture], progress: Progress | None = None, *, hardest_first: bool = False
@@ -152,7 +151,7 @@ class WordCheck:
         """Yield the share of the words that is done, the largest error, and the shortest wrong answer if any."""
         every = sum(len(words) for words in batch.words)
         done = 0
-        for tokens in self._tokens(batch.words):
+        for tokens in batches(self.net, batch.words):
             words = tokens[:, self.net.pads :]
             logits = batch_logits(weights, tokens)[:, self.net.pads - 1 :]
             errors = self.oracle.errors(words, logits)
@@ -165,17 +164,10 @@ class WordCheck:
                 witness = self.oracle.witness(words[row, :end], logits[row, : end + 1])
             yield done / every, float(errors.max()), witness
 
-    def _tokens(self, every: tuple[Ints, ...], floats: int = MAX_ACTIVATIONS) -> Iterator[Ints]:
-        for words in every:
-            tokens = with_pads(self.net, words)
-            step = max(1, floats // self.net.activations(tokens.shape[1]))
-            for at in range(0, len(tokens), step):
-                yield tokens[at : at + step]
-
     def decided(self, weights: Weights[SequenceArchitecture], precision: str) -> Iterator[Bools]:
         """Yield which answers to some random words a run in lower precision must give, too: [answer]."""
         longest = self.batches[-1].words[-1]
-        for tokens in self._tokens((longest[:BOUNDED_WORDS],)):
+        for tokens in batches(self.net, (longest[:BOUNDED_WORDS],)):
             same = decided(weights, tokens, precision)[:, self.net.pads - 1 :]
             yield same[self.oracle.has_answer(tokens[:, self.net.pads :])]
 
@@ -196,7 +188,7 @@ class WordCheck:
         reals = self.oracle.KNOWS_SPACES
         checked = [label for label in weights.labels.spaces if label.born > 0 and (label.kind.tag != "reals" or reals)]
         floats = MAX_ACTIVATIONS // max(1, len(self.net.units_per_layer))  # the activations of all layers are in memory
-        for tokens in self._tokens(self._exercise, floats) if checked else ():
+        for tokens in batches(self.net, self._exercise, floats) if checked else ():
             seen: dict[str, Floats] = {}
             self.net.forward(weights.prepared, tokens, record=seen.__setitem__)
             trace = Trace(weights, (), seen)
@@ -291,6 +283,15 @@ def _words_of_length(letters: int, length: int) -> Ints:
         return np.zeros((1, 0), dtype=np.int64)
     place = np.array([letters**i for i in reversed(range(length))], dtype=np.int64)
     return np.arange(letters**length)[:, None] // place % letters + 1
+
+
+def batches(net: SequenceArchitecture, every: Iterable[Ints], floats: int = MAX_ACTIVATIONS) -> Iterator[Ints]:
+    """Yield tokens [word, position] with the pads in front, as many words at a time as memory allows."""
+    for words in every:
+        tokens = with_pads(net, words)
+        step = max(1, floats // net.activations(tokens.shape[1]))
+        for at in range(0, len(tokens), step):
+            yield tokens[at : at + step]
 
 
 def by_length(words: Iterable[Sequence[int]]) -> tuple[Ints, ...]:

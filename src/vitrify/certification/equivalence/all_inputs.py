@@ -25,9 +25,10 @@ from itertools import islice, product
 import numpy as np
 
 from vitrify.arrays import Ints
+from vitrify.certification.checks.words import batches, by_length
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.margins.values import Undecided
-from vitrify.net.inference import batch_logits, with_pads
+from vitrify.net.inference import batch_logits
 from vitrify.spec.computation.circuit import Circuit
 from vitrify.spec.computation.thought import Thoughts
 from vitrify.spec.computation.turing import TuringMachine
@@ -42,7 +43,6 @@ from vitrify.spec.tasks.recall import Recall
 MAX_PREFIXES = 1 << 17  # of all words; more are not run
 MAX_RUN = 1 << 19  # symbols of all prompts and their thoughts, as far as the network reads them
 MAX_WORK = 2e11  # multiplications of all runs: less than a minute on one core
-MAX_ACTIVATIONS = 1 << 23  # of one batch
 
 Word = tuple[int, ...]
 
@@ -50,31 +50,30 @@ Word = tuple[int, ...]
 @lemma(Associations, Facts, Knowledge, Circuit, TuringMachine, Task)
 def all_inputs(case: SpecCase) -> SpecProof:
     """Run the network on every valid input up to its length."""
-    net, pads = case.net, case.net.pads
-    if pads < 1:
+    net = case.net
+    if net.pads < 1:
         raise Undecided("without a pad in front there is no answer before the first symbol")
     words = _words(case)
     answers = len({word[:end] for word in words for end in range(len(word) + 1)})
-    if answers > MAX_PREFIXES:
-        raise Undecided(f"the spec has more than {MAX_PREFIXES:,} inputs")
-    by_length: dict[int, list[Word]] = {}
-    for word in words:
-        by_length.setdefault(len(word), []).append(word)
-    if net.cost * sum(length * len(some) for length, some in by_length.items()) > MAX_WORK:
+    _need_few(answers)
+    if net.cost * sum(map(len, words)) > MAX_WORK:
         raise Undecided("the network is too large to be run on every input of the spec")
-    for length, some in sorted(by_length.items()):
-        tokens = np.array(some, dtype=np.int64).reshape(len(some), length)
-        step = max(1, MAX_ACTIVATIONS // net.activations(length + pads))
-        for at in range(0, len(tokens), step):
-            wrong = _first_wrong(case, tokens[at : at + step])
-            if wrong is not None:
-                return SpecProof("all inputs", None, witness=wrong)
+    for tokens in batches(net, by_length(words)):
+        wrong = _first_wrong(case, tokens)
+        if wrong is not None:
+            return SpecProof("all inputs", None, witness=wrong)
     return SpecProof("all inputs", net.max_length, {"prefixes of inputs": answers}, exact=True)
 
 
-def _first_wrong(case: SpecCase, words: Ints) -> Word | None:
+def _need_few(inputs: float) -> None:
+    if inputs > MAX_PREFIXES:
+        raise Undecided(f"the spec has more than {MAX_PREFIXES:,} inputs")
+
+
+def _first_wrong(case: SpecCase, tokens: Ints) -> Word | None:
     """Return the shortest prefix of some words of one length after which the answer is wrong; None if none is."""
-    logits = batch_logits(case.weights, with_pads(case.net, words))[:, case.net.pads - 1 :]
+    words = tokens[:, case.net.pads :]
+    logits = batch_logits(case.weights, tokens)[:, case.net.pads - 1 :]
     wrong = np.argwhere(~(case.oracle.errors(words, logits) <= case.oracle.tolerance()))
     if not len(wrong):
         return None
@@ -92,15 +91,14 @@ def _words(case: SpecCase) -> set[Word]:
     if language is None:
         letters = range(1, len(net.inputs))
         shortest = net.min_length if net.looks_ahead else net.max_length
-        if len(letters) > 1 and net.max_length * np.log(len(letters)) > np.log(MAX_PREFIXES):
-            raise Undecided(f"the spec has more than {MAX_PREFIXES:,} inputs")
+        if len(letters) > 1:
+            _need_few(float(len(letters)) ** min(net.max_length, MAX_PREFIXES.bit_length()))
         lengths = range(shortest, net.max_length + 1) if letters else [0]
         return {word for length in lengths for word in product(letters, repeat=length)}
     ids = net.input_ids
     listed = islice(_listed(case.spec, language.source, net.max_length), MAX_PREFIXES + 1)
     words = {tuple(ids[symbol] for symbol in word) for word in listed}
-    if len(words) > MAX_PREFIXES:
-        raise Undecided(f"the spec has more than {MAX_PREFIXES:,} inputs")
+    _need_few(len(words))
     return words if net.looks_ahead else words - {word[:end] for word in words for end in range(len(word))}
 
 
@@ -111,8 +109,7 @@ def _listed(spec: object, language: Language, longest: int) -> Iterator[tuple[st
         if prompts * longest > MAX_RUN:
             raise Undecided(f"{prompts:,} prompts or more, to length {longest}, are too many to be run")
         return (tuple(islice(language.stream(prompt), longest)) for prompt in language.spec.prompts())
-    if isinstance(spec, Associations | Facts):
-        return language.prefixes(longest)
-    if isinstance(language, WellFormed) and isinstance(spec, Recall | Copying) and longest >= spec.length:
+    complete = isinstance(language, WellFormed) and isinstance(spec, Recall | Copying) and longest >= spec.length
+    if complete or isinstance(spec, Associations | Facts):
         return language.prefixes(longest)
     raise Undecided("the spec does not list all of its words")

@@ -36,11 +36,14 @@ class RememberedKey(NamedTuple):
     number: tuple[int, int]  # of the key and of the value
 
 
+Keys = tuple[RememberedKey, ...]
+
+
 class MachineMemory(NamedTuple):
     """The number of letters read, and what each head remembers."""
 
     length: int
-    heads: tuple[tuple[RememberedKey, ...], ...]
+    heads: tuple[Keys, ...]
 
 
 def shares(head: HeadRule, key: Floats, query: Floats, length: int, pads: Floats) -> tuple[Floats, float]:
@@ -79,7 +82,7 @@ class AttentionMachine:
 
     def _step(self, memory: MachineMemory, token: int) -> tuple[MachineMemory, Floats]:
         at = memory.length if self.ideal.period is None else memory.length % self.ideal.period
-        x, remembered = self.ideal.embedded(token), list[tuple[RememberedKey, ...]]()
+        x, remembered = self.ideal.embedded(token), list[Keys]()
         for index, block in enumerate(self.ideal.blocks):
             written = np.zeros_like(x)
             for head in block.heads:
@@ -89,9 +92,7 @@ class AttentionMachine:
             x = self.ideal.after_units(index, x + written, at)
         return MachineMemory(memory.length + 1, tuple(remembered)), self.ideal.logits(x, at)
 
-    def _read(
-        self, head: HeadRule, x: Floats, memory: MachineMemory, number: int, at: int
-    ) -> tuple[tuple[RememberedKey, ...], Floats]:
+    def _read(self, head: HeadRule, x: Floats, memory: MachineMemory, number: int, at: int) -> tuple[Keys, Floats]:
         """Return what a head remembers with the new letter, and what it reads."""
         key, value, query = x @ head.k, x @ head.values + head.v_places[at] + head.b_v, x @ head.q
         entry = RememberedKey(key, value, (self._number(key), self._number(value)))
@@ -116,8 +117,8 @@ class AttentionMachine:
         return after, self._selected(head, visible, query)
 
     def _averaged(
-        self, head: HeadRule, before: tuple[RememberedKey, ...], entry: RememberedKey, query: Floats, length: int
-    ) -> tuple[tuple[RememberedKey, ...], Floats]:
+        self, head: HeadRule, before: Keys, entry: RememberedKey, query: Floats, length: int
+    ) -> tuple[Keys, Floats]:
         """Add a value to the sum, and return the mean with the weights of this position."""
         if not head.separate(entry.key[None], query):
             raise Undecided("an average whose weights depend on contents is not followed")
@@ -132,19 +133,17 @@ class AttentionMachine:
         return self._numbers.setdefault((grid + 0.0).tobytes(), len(self._numbers))
 
     def _by_distance(
-        self, head: HeadRule, before: tuple[RememberedKey, ...], entry: RememberedKey, query: Floats, length: int
-    ) -> tuple[tuple[RememberedKey, ...], Floats]:
+        self, head: HeadRule, before: Keys, entry: RememberedKey, query: Floats, length: int
+    ) -> tuple[Keys, Floats]:
         """Read a fixed distance back, or a window with weights that depend on distances alone."""
         entries = (*before, entry)
-        reach = head.head.window if head.window is not None else head.back
-        assert reach is not None
         if head.window is None:
-            keep = entries[-reach:] if reach else ()
-            of_pads = self._pad_value(head, entries, query, length, length >= reach)
-            return keep, entries[-1 - reach].value if length >= reach else of_pads
-        if any(
-            np.ptp(places, axis=0).max(initial=0.0) > EQUAL * head.size for places in (head.q_places, head.k_places)
-        ):
+            assert head.back is not None
+            of_pads = self._pad_value(head, entry, query, length, length >= head.back)
+            value = entries[-1 - head.back].value if length >= head.back else of_pads
+            return entries[-head.back :] if head.back else (), value
+        moves = np.ptp(head.q_places, axis=0).max(initial=0.0), np.ptp(head.k_places, axis=0).max(initial=0.0)
+        if max(moves) > EQUAL * head.size:
             raise Undecided(MIXED)  # weights in the window depend on where it is
         entries = entries[-head.window :]
         pads = len(head.pad_keys)
@@ -161,9 +160,7 @@ class AttentionMachine:
         weight = weigh(head.head, scores[None], seen[None])[0]
         return entries[1 - head.window :], weight @ values
 
-    def _by_place(
-        self, head: HeadRule, before: tuple[RememberedKey, ...], entry: RememberedKey, length: int
-    ) -> tuple[tuple[RememberedKey, ...], Floats]:
+    def _by_place(self, head: HeadRule, before: Keys, entry: RememberedKey, length: int) -> tuple[Keys, Floats]:
         """Read the position that the positions alone choose, and remember those that later positions read."""
         assert head.sources is not None
         held = dict(zip(_read_later(head.sources, length - 1), before, strict=True)) | {length: entry}
@@ -171,9 +168,7 @@ class AttentionMachine:
         value = held[source].value if source >= 0 else np.asarray(head.pad_values[-1 - source])
         return tuple(held[at] for at in _read_later(head.sources, length)), value
 
-    def _remembered(
-        self, head: HeadRule, before: tuple[RememberedKey, ...], entry: RememberedKey
-    ) -> tuple[RememberedKey, ...]:
+    def _remembered(self, head: HeadRule, before: Keys, entry: RememberedKey) -> Keys:
         """Return the keys that can still be selected, the preferred one of each contents, the newest last."""
         if head.prefers == "first":
             kept = before if any(old.number[0] == entry.number[0] for old in before) else (*before, entry)
@@ -191,13 +186,14 @@ class AttentionMachine:
             return kept
         return kept[-1:] if head.prefers == "last" else kept[:1]
 
-    def _selected(self, head: HeadRule, entries: tuple[RememberedKey, ...], query: Floats) -> Floats:
+    def _selected(self, head: HeadRule, entries: Keys, query: Floats) -> Floats:
         """Return the value of the key with the best score, a letter's or a pad's, whatever the positions are."""
         slack = EQUAL * head.size
         pads = head.pad_scores(query)
         best_pad = pads.max(axis=1)
+        winning_pads = head.pad_values[np.any(pads >= best_pad[:, None] - slack, axis=0)]
         if not entries:
-            return self._agreed(head.pad_values[np.any(pads >= best_pad[:, None] - slack, axis=0)])
+            return _agreed(winning_pads)
         keys = np.stack([entry.key for entry in entries])
         if not head.separate(keys, query):
             raise Undecided(MIXED)
@@ -212,31 +208,29 @@ class AttentionMachine:
         winners = [entry for entry, on_top in zip(entries, ahead, strict=True) if on_top]
         chosen = winners if head.prefers == "any" else [winners[-1 if head.prefers == "last" else 0]]
         if (best_pad[there] < low - slack).all():
-            return self._agreed(np.stack([entry.value for entry in chosen]))
+            return _agreed(np.stack([entry.value for entry in chosen]))
         if (best_pad[there] > high + slack).all():
-            return self._agreed(head.pad_values[np.any(pads >= best_pad[:, None] - slack, axis=0)])
-        return self._agreed(np.vstack([*(entry.value for entry in winners), head.pad_values]))
+            return _agreed(winning_pads)
+        return _agreed(np.vstack([*(entry.value for entry in winners), head.pad_values]))
 
-    def _pad_value(
-        self, head: HeadRule, entries: tuple[RememberedKey, ...], query: Floats, length: int, hidden: bool
-    ) -> Floats:
+    def _pad_value(self, head: HeadRule, entry: RememberedKey, query: Floats, length: int, hidden: bool) -> Floats:
         """Return the value of the pads where no letter is far enough back: they must win, and agree.
 
         Elsewhere they are `hidden`: a letter must win.
         """
         row = min(length, len(head.q_places) - 1)
         scores, slack = head.pad_scores(query)[row], EQUAL * head.size
-        letter = head.high[row] + head.levels(entries[-1].key, query)  # all letters have the same level
+        letter = head.high[row] + head.levels(entry.key, query)  # all letters have the same level
         if scores.max() >= letter - slack if hidden else letter >= scores.max() - slack:
             raise Undecided("a pad may win over a letter that is far enough back, or a letter over the pads")
-        best = scores >= scores.max() - slack
-        return np.zeros_like(head.b_v) if hidden else self._agreed(head.pad_values[best])
+        return np.zeros_like(head.b_v) if hidden else _agreed(head.pad_values[scores >= scores.max() - slack])
 
-    def _agreed(self, values: Floats) -> Floats:
-        """Return the one value of several keys that share the weight; `Undecided` where they differ."""
-        if np.ptp(values, axis=0).max(initial=0.0) > GRID:
-            raise Undecided("keys of different values share the weight of a head")
-        return np.asarray(values[0])
+
+def _agreed(values: Floats) -> Floats:
+    """Return the one value of several keys that share the weight; `Undecided` where they differ."""
+    if np.ptp(values, axis=0).max(initial=0.0) > GRID:
+        raise Undecided("keys of different values share the weight of a head")
+    return np.asarray(values[0])
 
 
 def _read_later(sources: Ints, length: int) -> list[int]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
-from vitrify.certification.equivalence.attention import AttentionMachine, MachineMemory, RememberedKey, shares
+from vitrify.certification.equivalence.attention import AttentionMachine, Keys, MachineMemory, shares
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, follow, lemma
 from vitrify.certification.equivalence.ideal import HeadRule, Ideal
 from vitrify.certification.equivalence.product import search
@@ -137,9 +137,7 @@ class CountingMachine(AttentionMachine):
         self._walks.added.append(self._added)
         return after, logits
 
-    def _read(
-        self, head: HeadRule, x: Floats, memory: MachineMemory, number: int, at: int
-    ) -> tuple[tuple[RememberedKey, ...], Floats]:
+    def _read(self, head: HeadRule, x: Floats, memory: MachineMemory, number: int, at: int) -> tuple[Keys, Floats]:
         entries, value = super()._read(head, x, memory, number, at)
         counter = self.counters.get(number)
         if counter is None:
@@ -201,21 +199,17 @@ def _counter(ideal: Ideal, index: int, at: int, constant: Bools, base: Floats) -
     """Return what is read of a head's count; `constant` dimensions hold `base` before its block."""
     heads = ideal.blocks[index].heads
     rule = heads[at]
-    if np.any(rule.q[~constant]) or np.any(rule.k[~constant]):
-        raise Undecided("a mean whose weights depend on contents is no count")
     query, key = (np.where(constant, base, 0.0) @ matrix for matrix in (rule.q, rule.k))
-    if not rule.separate(key[None], query):
+    if np.any(rule.q[~constant]) or np.any(rule.k[~constant]) or not rule.separate(key[None], query):
         raise Undecided("a mean whose weights depend on contents is no count")
     pads = rule.pad_scores(query)
     means, weights = zip(*(shares(rule, key, query, t, pads[t]) for t in range(ideal.longest)), strict=True)
     weights = weights[rule.head.mask == "strict" :] or (1.0,)  # at first, a strict head sees no letter
-    written = np.any(rule.v, axis=0) | (rule.b_v != 0) | np.any(rule.v_places, axis=0)
     if np.ptp(weights) > VALUE_ERROR * min(weights) / ideal.longest or np.ptp(means, axis=0).max() > VALUE_ERROR:
         raise Undecided("the weight of a letter depends on its position")
-    dims = np.flatnonzero(written)
-    for other in [each for each in heads if each is not rule]:
-        if np.any(_written(other)[dims]):
-            raise Undecided("two heads add to the same count")
+    dims = np.flatnonzero(np.any(rule.v, axis=0) | (rule.b_v != 0) | np.any(rule.v_places, axis=0))
+    if any(np.any(_written(other)[dims]) for other in heads if other is not rule):
+        raise Undecided("two heads add to the same count")
     if not constant[dims].all() or np.any(ideal.places[index][:, dims]):
         raise Undecided("a count is added to something else")
     offset = base + means[0]
