@@ -48,7 +48,6 @@ class TwoParty(ABC):
         """Return Alice's message for each of several inputs, as rows of integers."""
 
     def send(self, alice: Sequence[int]) -> Message:
-        """Return Alice's message."""
         (row,) = self.numbers(np.atleast_2d(alice))
         return Message("Alice", self.content.format(len(row)), write(map(int, row), self.width))
 
@@ -99,7 +98,6 @@ class PartialSums(TwoParty):
         return np.asarray(self.model.read(self.symbol, self.model.mix(alice_sums + bob_sums)))[0]
 
     def direct(self, words: Ints) -> Array:
-        """Return the layer's own answers."""
         return self.model.run(words)
 
 
@@ -153,16 +151,13 @@ class Cut(TwoParty):
         self.width, self.signed = model.bits, [True] * model.size
 
     def numbers(self, alice: Ints) -> Ints:
-        """Return the state at the cut."""
         words = self.game.words(np.atleast_2d(alice), self.game.questions[0])
         return self.model.after(self.model.start(len(words)), words[:, : len(self.game.places)])[0]
 
     def finish(self, message: Message, bob: Question) -> Array:
-        """Continue from the state."""
         return self._answer(self.read(message)[None], np.array([self.game.bob(bob)]))[0]
 
     def direct(self, words: Ints) -> Array:
-        """Return the answers of the net to complete words."""
         cut = len(self.game.places)
         return self._answer(self.model.after(self.model.start(len(words)), words[:, :cut])[0], words[:, cut:])
 
