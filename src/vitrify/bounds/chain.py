@@ -9,12 +9,13 @@ $\Omega(n/\text{rounds})$ bits, so the number of steps grows at least like $\sqr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vitrify.arrays import Ints
+from vitrify.bounds.games import composition_game
 from vitrify.bounds.messages import Message, Transcript, read, write
+from vitrify.bounds.protocols import PartialSums
 from vitrify.bounds.quantized import OneLayer, sum_bits
 
 
@@ -44,17 +45,10 @@ class ChainOfThought:
         tokens: list[int] = []
         messages: list[Message] = []
         for layer in self.layers:
-            query = layer.queries[:, (tokens or [x])[-1]]
-            messages.append(self._sums(layer, query, [*[0] * self.n, *f, x, *tokens]))
-            width, signed = sum_bits(layer.bits, self.n), ([True] * layer.value_size + [False]) * layer.heads
-            alice_sums: Ints = np.array(read(messages[-1].bits, width, signed)).reshape(1, layer.heads, -1)
-            others = [position for position in range(layer.places) if not self.n <= position < 2 * self.n]
-            bob_sums = layer.sums(query, [[*g, *[0] * self.n, x, *tokens]], others)
-            token = int(np.argmax(layer.read((tokens or [x])[-1], layer.mix(alice_sums + bob_sums))[0]))
+            game = replace(composition_game(self.n), bob=lambda _: [*g, x, *tokens])
+            protocol = PartialSums(layer, game)
+            messages.append(protocol.send(f))
+            token = int(np.argmax(protocol.finish(messages[-1], None)))
             messages.append(Message("Bob", "the next token", write([token], sum_bits(0, self.n))))
-            tokens = [*tokens, read(messages[-1].bits, sum_bits(0, self.n), [False])[0]]
+            tokens.extend(read(messages[-1].bits, sum_bits(0, self.n), [False]))
         return Transcript(tuple(messages), tokens)
-
-    def _sums(self, layer: OneLayer, query: Ints, word: list[int]) -> Message:
-        sums = layer.sums(query, [word], range(self.n, 2 * self.n)).ravel()
-        return Message("Alice", f"{sums.size} partial sums", write(map(int, sums), sum_bits(layer.bits, self.n)))
