@@ -14,7 +14,9 @@ imported from its module when it is first used.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,54 +78,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Public names by module; `check=run_claim` has another name in its module.
-MODULES = {
-    "bounds.calculators.catalogue": "bound",
-    "certification": "certify mutants mutation_test",
-    "certification.evidence": "Evidence",
-    "claims.catalogue": "Outcome check=run_claim claim=find",
-    "constructions.catalogue": "build",
-    "errors": "VitrifyError",
-    "interop.data": "write_data",
-    "interop.diagnose.battery": "Budget diagnose",
-    "interop.export": "export",
-    "learn.models.catalogue": "model=make",
-    "learn.recipe": "Recipe",
-    "learn.runs": "Run",
-    "learn.store": "RunStore",
-    "learn.train": "train",
-    "net.answers": "Answer run",
-    "net.explain": "explain",
-    "net.folder": "load save",
-    "net.generate": "generate",
-    "net.inference": "trace",
-    "net.trace": "Trace",
-    "net.weights": "Sizes Weights",
-    "rechecking": "recheck",
-    "sandboxes.catalogue": "examples sandbox=make",
-    "spec": "read=find_spec",
-    "spec.automata.analysis": "analyze",
-    "spec.automata.automaton": "Automaton",
-    "spec.automata.probabilistic": "ProbabilisticAutomaton",
-    "spec.computation.circuit": "Circuit",
-    "spec.computation.connectivity": "Connectivity",
-    "spec.computation.turing": "TuringMachine",
-    "spec.geometry.maxout": "Maxout",
-    "spec.geometry.scene": "Scene",
-    "spec.grammars.grammar": "Grammar",
-    "spec.languages.dyck": "Dyck",
-    "spec.languages.word_patterns": "WordPatterns",
-    "spec.logic.crasp": "Crasp",
-    "spec.logic.ltl": "Formula",
-    "spec.memory.associations": "Associations",
-    "spec.memory.facts": "Facts",
-    "spec.memory.knowledge": "Knowledge",
-    "spec.ngrams.model": "NGramModel",
-    "spec.programs.program": "Program",
-    "spec.tasks.catalogue": "Task task=make",
+# The module of each public name: those that are imported above for type checkers, and those with another name there.
+_IMPORT = re.compile(r"^    from vitrify\.(\S+) import (\w+) as \2$", re.MULTILINE)
+PUBLIC = {name: (module, name) for module, name in _IMPORT.findall(Path(__file__).read_text(encoding="utf-8"))} | {
+    "check": ("claims.catalogue", "run_claim"),
+    "claim": ("claims.catalogue", "find"),
+    "model": ("learn.models.catalogue", "make"),
+    "read": ("spec", "find_spec"),
+    "sandbox": ("sandboxes.catalogue", "make"),
+    "task": ("spec.tasks.catalogue", "make"),
 }
-PAIRS = [(module, *name.partition("=")[::2]) for module, names in MODULES.items() for name in names.split()]
-PUBLIC = {name: (module, inside or name) for module, name, inside in PAIRS}
 
 
 def __getattr__(name: str) -> Any:

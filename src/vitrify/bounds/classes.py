@@ -13,7 +13,7 @@ AC⁰ ⊂ ACC⁰ ⊆ TC⁰ ⊆ NC¹: a problem outside a class is outside the sm
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Verdict = Literal["yes", "no", "no, if", "not known here"]
@@ -151,13 +151,9 @@ def cells(facts: Map, model: str, problem: str) -> Iterator[MapCell]:
         for out in facts.outside:
             if bound.model in general and out.problem == problem and inside(bound.inside, out.outside):
                 reason = f"inside {bound.inside} [{bound.source}], {problem} is not [{out.source}]"
-                claim_id, claim = (bound.claim_id,), (bound.claim,)
-                if out.unless:
-                    yield MapCell(
-                        model, problem, "no, if", claim_id, claim, "conditional", f"unless {out.unless}: {reason}"
-                    )
-                else:
-                    yield MapCell(model, problem, "no", claim_id, claim, "unconditional", reason)
+                cell = MapCell(model, problem, "no", (bound.claim_id,), (bound.claim,), "unconditional", reason)
+                unless = f"unless {out.unless}: {reason}"
+                yield replace(cell, verdict="no, if", kind="conditional", reason=unless) if out.unless else cell
 
 
 def published_map(facts: Map | None = None) -> list[MapCell]:

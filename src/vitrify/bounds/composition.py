@@ -43,7 +43,9 @@ def answers_of(model: OneLayer) -> Answers:
 def measured(answers: Answers, n: int, cases: int | None = None, seed: int = 0) -> tuple[int, int]:
     """Return the number of wrong answers and of cases: all $f$, $g$ and $x$, or `cases` random ones."""
     wrong = total = 0
-    for words in _all_words(n) if cases is None else _random_words(n, cases, seed):
+    rng, starts = np.random.default_rng(seed), range(0, cases or 0, CHUNK)
+    drawn = (rng.integers(0, n, (min(CHUNK, (cases or 0) - at), 2 * n + 1)) for at in starts)
+    for words in _all_words(n) if cases is None else drawn:
         x = words[:, -1]
         index = np.arange(len(words))
         right = words[index, n + words[index, x]]
@@ -62,11 +64,6 @@ def _all_words(n: int) -> list[Ints]:
             front, back = np.tile(g, (len(tables), 1)), np.full((len(tables), 1), x)
             words.append(np.concatenate([front, tables, back], axis=1))
     return [np.concatenate(words[start : start + 64]) for start in range(0, len(words), 64)]
-
-
-def _random_words(n: int, cases: int, seed: int) -> list[Ints]:
-    rng = np.random.default_rng(seed)
-    return [rng.integers(0, n, (min(CHUNK, cases - at), 2 * n + 1)) for at in range(0, cases, CHUNK)]
 
 
 def best_reader(messages: Ints, n: int) -> float:

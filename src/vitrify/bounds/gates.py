@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from vitrify.arrays import Bools, Ints
 from vitrify.errors import BuildRefused, InputError
 
+K = TypeVar("K", bound=Hashable)
 Kind = Literal["and", "or", "threshold"]
 Bits = list[dict[int, int]]  # per position: number of a type (or token) -> literal that it occurs there
 
@@ -218,13 +219,15 @@ class NetCircuit:
 
 def merged(wiring: GateWiring, parts: Sequence[Sequence[tuple[int, int]]]) -> Bits:
     """Return for each position its types, each with the literal that is true iff it occurs there."""
-    positions: Bits = []
-    for here in parts:
-        literals: dict[int, list[int]] = {}
-        for kind, literal in here:
-            literals.setdefault(kind, []).append(literal)
-        positions.append({kind: wiring.any_of(alternatives) for kind, alternatives in literals.items()})
-    return positions
+    return [_any_of_each(wiring, here) for here in parts]
+
+
+def _any_of_each(wiring: GateWiring, pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
+    """Return for each key the literal that is true iff at least one of its literals is."""
+    literals: dict[K, list[int]] = {}
+    for key, literal in pairs:
+        literals.setdefault(key, []).append(literal)
+    return {key: wiring.any_of(alternatives) for key, alternatives in literals.items()}
 
 
 def letters_wired(symbols: Sequence[str], length: int, pads: int) -> tuple[GateWiring, Bits]:
@@ -241,10 +244,8 @@ def letters_wired(symbols: Sequence[str], length: int, pads: int) -> tuple[GateW
 
 def answering(wiring: GateWiring, answers: Iterable[tuple[Hashable, int]], letters: int, types: int) -> NetCircuit:
     """Return the circuit with one output per answer, true where one of its literals is."""
-    literals: dict[Hashable, list[int]] = {}
-    for answer, literal in answers:
-        literals.setdefault(answer, []).append(literal)
-    outputs = [(str(answer) or "nothing", wiring.any_of(alternatives)) for answer, alternatives in literals.items()]
+    literals = _any_of_each(wiring, answers)
+    outputs = [(str(answer) or "nothing", literal) for answer, literal in literals.items()]
     return NetCircuit(wiring.circuit(outputs), tuple(literals), letters, types)
 
 

@@ -44,8 +44,8 @@ def finite_precision_circuit(fixed: FixedNet, length: int) -> NetCircuit:
     wiring, first = letters_wired(net.inputs[1:], length, net.pads)
     kinds = []
     for at, here in enumerate(first):
-        vectors = [(_row(fixed.embedded(np.array(token), np.array(at))), bit) for token, bit in here.items()]
-        kinds.append([(types.number(vector), bit) for vector, bit in vectors])
+        vectors = fixed.embedded(np.array([*here]), np.array(at)).tolist()
+        kinds.append([(types.number(tuple(x)), bit) for x, bit in zip(vectors, here.values(), strict=True)])
     bits = merged(wiring, kinds)
     max_types = max(map(len, bits))
     for index in range(len(net.blocks)):
@@ -57,10 +57,6 @@ def finite_precision_circuit(fixed: FixedNet, length: int) -> NetCircuit:
         logits = fixed.logits(np.array(types.values[kind])).tolist()
         answers.append((read_answer(net.output.kind, net.output.symbols, logits), literal))
     return answering(wiring, answers, len(net.inputs) - 1, max_types)
-
-
-def _row(x: Ints) -> tuple[int, ...]:
-    return tuple(x.tolist())
 
 
 def _block(

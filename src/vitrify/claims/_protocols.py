@@ -9,8 +9,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Ints
 from vitrify.bounds.games import Game, Label, Question
-from vitrify.bounds.messages import Message
-from vitrify.bounds.protocols import TwoParty, play
+from vitrify.bounds.protocols import Message, TwoParty, play
 from vitrify.bounds.quantized import OneLayer
 from vitrify.bounds.refute import Refutation, refute
 from vitrify.certification.evidence import Domain, Evidence, Method, quantities

@@ -32,8 +32,8 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.bounds import composition
 from vitrify.bounds.calculators.composition import by_fano, published
-from vitrify.bounds.chain import ChainOfThought
 from vitrify.bounds.composition import layer_bits, measured
+from vitrify.bounds.protocols import ChainOfThought
 from vitrify.bounds.quantize import quantize
 from vitrify.bounds.quantized import OneLayer, random_layer
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, quantities, witnessed, zeroed

@@ -35,7 +35,6 @@ from vitrify.cli.render import (
     show,
     status,
     styled,
-    tell,
     work,
 )
 from vitrify.encoding import JsonObject
@@ -228,10 +227,7 @@ def check(
             if keep:
                 keep_outcome(outcomes[-1], keep)
     good = sum(outcome.evidence.verdict == "holds" and outcome.saboteur_rejected for outcome in outcomes)
-    if as_json:
-        json_line([outcome.to_json() for outcome in outcomes])
-    else:
-        tell(*_outcomes(outcomes), f"{good} of {len(outcomes)} hold")
+    show(as_json, outcomes, *_outcomes(outcomes), f"{good} of {len(outcomes)} hold")
     raise typer.Exit(0 if good == len(outcomes) else 1)
 
 

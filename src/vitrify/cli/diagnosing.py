@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vitrify.cli.options import AsJson, EvidenceFolder, arg, opt
-from vitrify.cli.render import Part, TextTable, console, json_line, styled, tell
+from vitrify.cli.render import Part, TextTable, console, json_line, show, styled, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.optional import need
@@ -70,10 +70,7 @@ def diagnose(
         from vitrify.interop.diagnose.battery import page
 
         write_text(html, page(diagnosis))
-    if as_json:
-        json_line(diagnosis)
-    else:
-        tell(*_diagnosis(diagnosis), f"→ {html}" if html else None)
+    show(as_json, diagnosis, *_diagnosis(diagnosis), f"→ {html}" if html else None)
 
 
 def _rates(text: str) -> tuple[float, ...]:
@@ -103,7 +100,9 @@ def _diagnosis(diagnosis: JsonObject) -> Iterator[Part]:
     """Return a row for every test: score, optimum, chance, references, and the prediction of the atlas."""
     kind = diagnosis["kind"]
     yield f"{diagnosis['target']}" + (f", {kind}" if kind else "") + f": {diagnosis['measured']}"
-    beside = _beside(diagnosis["references"])
+    references = diagnosis["references"]
+    now = [one for one in references if one["name"] not in RECORDED]
+    beside = now + [one for name in RECORDED for one in references if one["name"] == name][:MAX_COLUMNS]
     labels = [one["name"] if one["name"] not in RECORDED else f"{one['name']}*" for one in beside]  # * is recorded
     rows = []
     for cell in diagnosis["cells"]:
@@ -126,13 +125,6 @@ def _diagnosis(diagnosis: JsonObject) -> Iterator[Part]:
     yield from (f"{', '.join(names)}: {how}" for how, names in measured.items())
     yield from (f"note: {text}" for text in diagnosis["notes"])
     yield from (f"warning: {text}" for text in diagnosis["warnings"])
-
-
-def _beside(references: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return the references that have a column: all that were trained now, and a few that are recorded."""
-    now = [one for one in references if one["name"] not in RECORDED]
-    recorded = [one for name in RECORDED for one in references if one["name"] == name]
-    return now + recorded[:MAX_COLUMNS]
 
 
 def _said(cell: JsonObject, kind: str | None) -> tuple[str, str]:

@@ -6,10 +6,8 @@ recorded by PyTorch's older exporter (`dynamo=False`), which is twenty times as 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +45,8 @@ def write(weights: Weights[SequenceArchitecture], folder: Path, precision: Preci
     inputs = blank(net, net.max_length + net.pads if net.reads == "tokens" else 0)
     example = torch.from_numpy(np.concatenate([inputs] * 2).astype(np.int64 if net.reads == "tokens" else precision))
     axes = {"inputs": {0: "batch"} | ({1: "position"} if net.reads == "tokens" else {})}
-    with _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the exporter is the older one, and that loops over heads are written out
         torch.onnx.export(
             model,
             (example,),
@@ -64,14 +63,6 @@ def write(weights: Weights[SequenceArchitecture], folder: Path, precision: Preci
     onnx.helper.set_model_props(made, {"vitrify": json.dumps(description(weights))})
     onnx.save_model(made, str(folder / MODEL))
     return "ONNX"
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the warnings of the exporter: that it is the older one, and that loops over heads are written out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def runner(folder: Path, precision: Precision) -> Run:

@@ -44,7 +44,8 @@ class Answer:
         return origin | {"tokens": list(self.tokens), "kind": self.kind} | self._fields()
 
     def _fields(self) -> JsonObject:
-        raise NotImplementedError
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("tokens", "source")}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in own.items()}
 
     def __getattr__(self, name: str) -> Any:
         public = [attribute for attribute in dir(type(self)) if not attribute.startswith("_")]
@@ -112,9 +113,6 @@ class StatesAnswer(Answer):
     states: tuple[str, ...]
     accept: bool
 
-    def _fields(self) -> JsonObject:
-        return {"states": list(self.states), "accept": self.accept}
-
 
 @dataclass(frozen=True)
 class OutputAnswer(Answer):
@@ -122,9 +120,6 @@ class OutputAnswer(Answer):
 
     kind = "transducer"
     output: tuple[str, ...]
-
-    def _fields(self) -> JsonObject:
-        return {"output": list(self.output)}
 
 
 @dataclass(frozen=True)
@@ -150,9 +145,6 @@ class ValuesAnswer(Answer):
 
     kind = "values"
     values: Mapping[str, float]
-
-    def _fields(self) -> JsonObject:
-        return {"values": dict(self.values)}
 
 
 @dataclass(frozen=True)
@@ -248,15 +240,13 @@ def run_generation(
 ) -> GenerationAnswer:
     """Generate up to `steps` symbols after a prompt, with the conclusion of the spec where it can draw one."""
     (generation,) = generate(weights, [prompt], steps, seed=seed)
-    if not (isinstance(spec, Spec) and isinstance(spec, Concluding)):
-        return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, {})
-    meaning = spec.meanings().get(weights.architecture.output.kind)
-    if not meaning or not (
-        set(generation.prompt) <= set(meaning.inputs) and set(generation.symbols) <= set(meaning.outputs)
-    ):
-        raise FolderError("the network and its spec do not speak about the same symbols and answers")
-    conclusion = spec.conclusion(generation.prompt, generation.symbols)
-    return GenerationAnswer(generation.prompt, generation.symbols, generation.stopped, dict(conclusion))
+    prompt_symbols, symbols, conclusion = generation.prompt, generation.symbols, {}
+    if isinstance(spec, Spec) and isinstance(spec, Concluding):
+        meaning = spec.meanings().get(weights.architecture.output.kind)
+        if not meaning or not (set(prompt_symbols) <= set(meaning.inputs) and set(symbols) <= set(meaning.outputs)):
+            raise FolderError("the network and its spec do not speak about the same symbols and answers")
+        conclusion = dict(spec.conclusion(prompt_symbols, symbols))
+    return GenerationAnswer(prompt_symbols, symbols, generation.stopped, conclusion)
 
 
 def _image(path: Path) -> Array:

@@ -137,6 +137,12 @@ class SequenceArchitecture(Architecture, Protocol):
         """The approximate number of multiplications for one position; it decides how many test cases are run."""
 
 
+def layer_shapes(name: str, reads: int, units: int, writes: int) -> dict[str, tuple[int, ...]]:
+    """Return name and shape of the arrays of one hidden layer: weights and biases of its units, then of its output."""
+    first = {f"{name}.W_in": (reads, units), f"{name}.b_in": (units,)}
+    return {**first, f"{name}.W_out": (units, writes), f"{name}.b_out": (writes,)}
+
+
 def to_json(architecture: Any) -> JsonObject:
     """Return the architecture as plain JSON data."""
     return {"architecture": architecture.tag} | asdict(architecture)

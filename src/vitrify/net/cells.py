@@ -103,16 +103,12 @@ def states(cell: Cell, part: Part, x: Float[Array, "batch pos read"]) -> Float[A
         hidden = _parallel_scan(transitions, driven, carry)
         carry = hidden[:, -1]
     else:
-        inputs: tuple[Array, ...] = (driven + part["rec.b"] if cell.kind == "lstm" else driven,)
+        inputs = [driven + part["rec.b"] if cell.kind == "lstm" else driven]
         if cell.kind in ELEMENTWISE:
-            inputs = (_decays(cell, part, x), *inputs)
-        elif cell.kind == "householder":
-            inputs = (matmul(x, w_a), *inputs)
-        elif cell.kind == "full":
-            inputs = (x, *inputs)
-        steps = {**dict.fromkeys(ELEMENTWISE, _elementwise_step), "householder": _householder_step}
-        steps |= {"full": _full_step(w_a), "lstm": _lstm_step(w_a)}
-        carry, hidden = _scan(steps.get(cell.kind) or _affine_step(w_a, relu=cell.kind == "relu"), carry, inputs)
+            inputs.append(_decays(cell, part, x))
+        elif cell.kind in ("householder", "full"):
+            inputs.append(matmul(x, w_a) if cell.kind == "householder" else x)
+        carry, hidden = _scan(lambda carry, *now: _step(cell.kind, w_a, carry, *now), carry, tuple(inputs))
     part.set_state("rec", carry)
     return hidden
 
@@ -134,13 +130,29 @@ def _scan(step: Step, carry: State, inputs: tuple[Array, ...]) -> tuple[State, A
     return carry, xp.moveaxis(hidden, 0, 1)
 
 
-def _affine_step(w_a: Matrix, *, relu: bool) -> Step:
-    def step(h: Array, driven: Array) -> tuple[Array, Array]:
+def _step(kind: CellKind, w_a: Matrix, carry: State, driven: Array, read: Array = None) -> tuple[State, Array]:
+    """Return the carry and the hidden state after a position that reads a decay, Householder vectors, or x itself."""
+    h: Array = carry
+    if kind == "lstm":
+        h, c = carry
+        xp, size = namespace(c), c.shape[-1]
+        gates = matmul(h, w_a) + driven
+        i, f, g, o = (gates[:, at * size : (at + 1) * size] for at in range(4))
+        c = _sigmoid(f) * c + _sigmoid(i) * xp.tanh(g)
+        h = _sigmoid(o) * xp.tanh(c)
+        return (h, c), h
+    if kind in ELEMENTWISE:
+        h = h * read + driven
+    elif kind == "householder":
+        for factor in range(read.shape[1]):
+            h = h - (h * read[:, factor]).sum(axis=-1, keepdims=True) * read[:, factor]
+        h = h + driven
+    elif kind == "full":
+        h = (read[:, :, None] * matmul(h, w_a)).sum(axis=1) + driven  # all transitions, weighted by x
+    else:
         h = matmul(h, w_a) + driven
-        h = namespace(h).maximum(h, 0) if relu else h
-        return h, h
-
-    return step
+        h = namespace(h).maximum(h, 0) if kind == "relu" else h
+    return h, h
 
 
 def _decays(cell: Cell, part: Part, x: Float[Array, "batch pos read"]) -> Float[Array, "batch pos state"]:
@@ -150,38 +162,6 @@ def _decays(cell: Cell, part: Part, x: Float[Array, "batch pos read"]) -> Float[
         return scale
     scale = scale + part["rec.b"]
     return _sigmoid(scale) if cell.kind == "positive" else namespace(x).tanh(scale)
-
-
-def _elementwise_step(h: Array, scale: Array, driven: Array) -> tuple[Array, Array]:
-    h = h * scale + driven
-    return h, h
-
-
-def _householder_step(h: Array, v: Array, driven: Array) -> tuple[Array, Array]:
-    for factor in range(v.shape[1]):
-        h = h - (h * v[:, factor]).sum(axis=-1, keepdims=True) * v[:, factor]
-    return (h + driven,) * 2
-
-
-def _full_step(w_a: Matrix) -> Step:
-    def step(h: Array, x: Array, driven: Array) -> tuple[Array, Array]:
-        h = (x[:, :, None] * matmul(h, w_a)).sum(axis=1) + driven  # all transitions, weighted by x
-        return h, h
-
-    return step
-
-
-def _lstm_step(w_a: Matrix) -> Step:
-    def step(carry: tuple[Array, Array], driven: Array) -> tuple[tuple[Array, Array], Array]:
-        h, c = carry
-        xp, size = namespace(c), c.shape[-1]
-        gates = matmul(h, w_a) + driven
-        i, f, g, o = (gates[:, at * size : (at + 1) * size] for at in range(4))
-        c = _sigmoid(f) * c + _sigmoid(i) * xp.tanh(g)
-        h = _sigmoid(o) * xp.tanh(c)
-        return (h, c), h
-
-    return step
 
 
 def _sigmoid(x: Array) -> Array:

@@ -10,7 +10,6 @@ from vitrify.arrays import Matrix
 from vitrify.markup import Html, card, facts, folded, shade, table, tag
 from vitrify.net.architecture import Architecture
 from vitrify.net.explain_terms import runs
-from vitrify.net.labels import SpaceLabel
 from vitrify.net.sparse import is_sparse, nonzeros
 from vitrify.net.trace import SHOWN_REALS, Trace, short
 from vitrify.net.weights import Weights
@@ -51,12 +50,17 @@ def weights_card(weights: Weights[Architecture]) -> str:
 
 
 def trace_card(trace: Trace) -> str:
-    """Return a trace as HTML: the named spaces at every token, layer by layer, and the attention of the heads."""
+    """Return a trace as HTML: the named spaces at every token, layer by layer, and the attention of the heads.
+
+    Large spaces of reals are left out.
+    """
     net, tokens = trace.weights.architecture, trace.tokens[:TOKENS]
     cut = f", the first {len(tokens)} shown" if len(tokens) < len(trace.tokens) else ""
     places = f"{len(trace.tokens)} positions{cut}" if trace.tokens else f"reads a whole {net.reads}"
     parts = [tag("div", places, class_="said")]
-    for moment, spaces in _by_moment(trace):
+    shown = [s for s in trace.weights.labels.spaces if s.kind.tag != "reals" or s.kind.size <= SHOWN_REALS]
+    for moment in sorted({space.born for space in shown}):
+        spaces = [space for space in shown if space.born == moment]
         rows = [[space.name, *map(short, trace.read(space.name)[:TOKENS])] for space in spaces]
         parts.append(folded(_moment(net, moment), table(["space", *tokens], rows, "spaces"), unfolded=moment == 0))
     heads = list(_heads(trace))
@@ -68,15 +72,6 @@ def trace_card(trace: Trace) -> str:
         rows = [[name, _shape(value)] for name, value in trace.activations.items()]
         parts.append(folded("activations", table(["name", "shape"], rows, "activations"), unfolded=True))
     return card(f"a run of {net.name or 'a net'}", *parts)
-
-
-def _by_moment(trace: Trace) -> Iterator[tuple[int, list[SpaceLabel]]]:
-    """Return the spaces that are written at each moment; large spaces of reals are left out."""
-    shown = [
-        space for space in trace.weights.labels.spaces if space.kind.tag != "reals" or space.kind.size <= SHOWN_REALS
-    ]
-    for moment in sorted({space.born for space in shown}):
-        yield moment, [space for space in shown if space.born == moment]
 
 
 def _heads(trace: Trace) -> Iterator[tuple[str, Html]]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Float, Residual, namespace
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Size
+from vitrify.net.architecture import Size, layer_shapes
 from vitrify.net.sparse import affine
 
 if TYPE_CHECKING:
@@ -76,12 +76,7 @@ def expert_shapes(
     if gate and gate.by == "token":
         shapes["router.b_choice"] = (len(experts),)
     for number, expert in enumerate(experts):
-        shapes |= {
-            f"experts.{number}.W_in": (len(expert.reads), expert.units),
-            f"experts.{number}.b_in": (expert.units,),
-            f"experts.{number}.W_out": (expert.units, len(expert.writes)),
-            f"experts.{number}.b_out": (len(expert.writes),),
-        }
+        shapes |= layer_shapes(f"experts.{number}", len(expert.reads), expert.units, len(expert.writes))
     return shapes
 
 
@@ -143,7 +138,8 @@ def _gates(gate: Gate, part: Part, scores: Array) -> Array:
     if gate.by == "expert":
         gates = xp.exp(shifted)
         gates = gates / gates.sum(axis=-1, keepdims=True)
-        taken = _order(-gates, 0) < gate.room(*gates.shape[::2])
+        rank = xp.argsort(xp.argsort(-gates, axis=0, stable=True), axis=0)  # of equal ones the first wins
+        taken = rank < gate.room(*gates.shape[::2])
         gates = xp.where(taken, gates, 0.0)
         part.record("moe.hook_expert", gates.argmax(axis=-1)[..., None])
     else:
@@ -166,12 +162,6 @@ def _rank(scores: Array) -> Array:
     mine, theirs = scores[..., :, None], scores[..., None, :]
     rank: Array = ((theirs > mine) | ((theirs == mine) & earlier)).sum(axis=-1)
     return rank
-
-
-def _order(numbers: Array, axis: int) -> Array:
-    """Return the rank of each number along an axis, the smallest first; of equal ones the first."""
-    xp = namespace(numbers)
-    return xp.argsort(xp.argsort(numbers, axis=axis, stable=True), axis=axis)
 
 
 def _work_together(experts: tuple[Expert, ...], part: Part, flat: Array, gates: Array) -> Array:

@@ -91,8 +91,7 @@ def copied(matrix: Floats, bias: Floats, inputs: Sequence[Source], outputs: Sequ
         if len(same) > 1 and all(same) and not constant.any():
             lines.append(f"{target.name} ← {read[0].name} where it is {listed([end.strip('=∋[]') for end in ends])}")
             continue
-        for at in range(len(target.dims)):
-            lines.append(f"{target.coordinate(at)} ← {added(terms_of(part[:, at], inputs), float(constant[at]))}")
+        lines += [f"{target.name}{end} ← {added(pieces[at], float(constant[at]))}" for at, end in enumerate(ends)]
     return lines
 
 
@@ -110,8 +109,7 @@ def worked(column: Floats, bias: float, spaces: Sequence[Source]) -> tuple[str, 
             continue
         if not isinstance(s.kind, Flag | OneHot | MultiHot):
             return ramp, None
-        exclusive = isinstance(s.kind, OneHot)
-        if not exclusive:  # each bit by itself
+        if not isinstance(s.kind, OneHot):  # each bit by itself
             conditions += [s.coordinate(at) for at in np.flatnonzero(weights > 0).tolist()]
             absent = np.flatnonzero(weights < 0).tolist()
             if len(absent) == len(weights) > 1:
@@ -121,17 +119,16 @@ def worked(column: Floats, bias: float, spaces: Sequence[Source]) -> tuple[str, 
             total += float(weights[weights > 0].sum())
             losses += np.abs(weights[weights != 0]).tolist()
             continue
-        options = [*weights.tolist(), *([0.0] if s.kind.void else [])]  # type: ignore[union-attr]
+        options = [*weights.tolist(), *([0.0] if s.kind.void else [])]
         best = max(options)
         worse = [w for w in options if w < best - ROUNDING]
-        if not worse:
-            total += best
-            continue
         total += best
+        if not worse:
+            continue
         losses.append(best - max(worse))
-        names = [s.kind.values[at] for at, w in enumerate(weights.tolist()) if w >= best - ROUNDING]  # type: ignore[union-attr]
-        others = [s.kind.values[at] for at, w in enumerate(weights.tolist()) if w < best - ROUNDING]  # type: ignore[union-attr]
-        if best == 0.0 or (not s.kind.void and len(names) > max(len(others), SHOWN_TERMS)):  # type: ignore[union-attr]
+        names = [s.kind.values[at] for at, w in enumerate(weights.tolist()) if w >= best - ROUNDING]
+        others = [s.kind.values[at] for at, w in enumerate(weights.tolist()) if w < best - ROUNDING]
+        if best == 0.0 or (not s.kind.void and len(names) > max(len(others), SHOWN_TERMS)):
             conditions.append(f"{s.name} ≠ {listed(others)}")
         else:
             conditions.append(f"{s.name} = {listed(names)}")

@@ -125,12 +125,10 @@ def outputs(weights: Weights[Architecture], inputs: Array) -> Floats:
 
 def _batches(net: SequenceArchitecture, lengths: Sequence[int]) -> Iterator[range]:
     """Return ranges of sequences (sorted by length) whose activations fit the budget."""
-    start = 0
+    start, room = 0, BATCH_BYTES // 8
     while start < len(lengths):
         stop = start + 1
-        while stop < len(lengths):
-            if 8 * (stop + 1 - start) * net.activations(lengths[stop] + net.pads) > BATCH_BYTES:
-                break
+        while stop < len(lengths) and (stop + 1 - start) * net.activations(lengths[stop] + net.pads) <= room:
             stop += 1
         yield range(start, stop)
         start = stop

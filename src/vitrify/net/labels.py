@@ -92,14 +92,14 @@ class Labels:
 def labels_to_json(labels: Labels) -> JsonObject:
     """Return labels as plain JSON data."""
     return {
-        "spaces": [{**_plain(space), "kind": kind_to_json(space.kind)} for space in labels.spaces],
+        "spaces": [
+            {key: getattr(space, key) for key in ("name", "dims", "born", "dies", "error")}
+            | {"kind": kind_to_json(space.kind)}
+            for space in labels.spaces
+        ],
         "heads": [asdict(head) for head in labels.heads],
         "units": [asdict(units) for units in labels.units],
     }
-
-
-def _plain(space: SpaceLabel) -> JsonObject:
-    return {key: getattr(space, key) for key in ("name", "dims", "born", "dies", "error")}
 
 
 def labels_from_json(data: object) -> Labels:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Annotated, ClassVar
 
 from vitrify.arrays import Array, Arrays, Int, Logits, Tokens
-from vitrify.net.architecture import Output, Reads, Record, Size
+from vitrify.net.architecture import Output, Reads, Record, Size, layer_shapes
 from vitrify.net.cells import Cell, states
 from vitrify.net.sparse import affine, rows
 from vitrify.net.transformer_forward import Cache, Part, mlp
@@ -88,12 +88,7 @@ class Recurrent:
         shapes: dict[str, tuple[int, ...]] = {"embed.W_E": (len(self.inputs), self.d_embed)}
         shapes |= {f"blocks.0.rec.{name}": shape for name, shape in self.cell.shapes(self.d_embed).items()}
         if self.units:
-            shapes |= {
-                "blocks.0.mlp.W_in": (state, self.units),
-                "blocks.0.mlp.b_in": (self.units,),
-                "blocks.0.mlp.W_out": (self.units, self.d_out),
-                "blocks.0.mlp.b_out": (self.d_out,),
-            }
+            shapes |= layer_shapes("blocks.0.mlp", state, self.units, self.d_out)
         return shapes | {"unembed.W_U": (self.d_out if self.units else state, out), "unembed.b_U": (out,)}
 
     def forward(

@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from vitrify.arrays import Array, Arrays, Int, Logits, Num
 from vitrify.errors import FolderError
-from vitrify.net.architecture import Edit, Options, Output, Reads, Size
+from vitrify.net.architecture import Edit, Options, Output, Reads, Size, layer_shapes
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, Gate, expert_shapes
 from vitrify.parameters import NonNegative, Within
@@ -269,16 +269,10 @@ class Transformer:
             heads, d_head, d_value, units = len(block.heads), block.d_head, block.d_value, block.units
             name = f"blocks.{index}"
             if heads:
-                shapes |= {
-                    f"{name}.attn.W_Q": (heads, at_attention, d_head),
-                    f"{name}.attn.b_Q": (heads, d_head),
-                    f"{name}.attn.W_K": (heads, at_attention, d_head),
-                    f"{name}.attn.b_K": (heads, d_head),
-                    f"{name}.attn.W_V": (heads, at_attention, d_value),
-                    f"{name}.attn.b_V": (heads, d_value),
-                    f"{name}.attn.W_O": (heads, d_value, out),
-                    f"{name}.attn.beta": (heads,),
-                }
+                for letter, size in (("Q", d_head), ("K", d_head), ("V", d_value)):
+                    shapes |= {f"{name}.attn.W_{letter}": (heads, at_attention, size)}
+                    shapes |= {f"{name}.attn.b_{letter}": (heads, size)}
+                shapes |= {f"{name}.attn.W_O": (heads, d_value, out), f"{name}.attn.beta": (heads,)}
                 if block.window:
                     shapes[f"{name}.attn.b_rel"] = (heads, block.window)
             if block.cell:
@@ -287,12 +281,7 @@ class Transformer:
             if heads or block.cell:
                 shapes |= self._norm_shapes(f"{name}.ln1", 2 * index)
             if units:
-                shapes |= {
-                    f"{name}.mlp.W_in": (at_mlp, units),
-                    f"{name}.mlp.b_in": (units,),
-                    f"{name}.mlp.W_out": (units, out),
-                    f"{name}.mlp.b_out": (out,),
-                }
+                shapes |= layer_shapes(f"{name}.mlp", at_mlp, units, out)
             if block.experts:
                 layer = expert_shapes(block.experts, block.router, at_mlp, block.gate)
                 shapes |= {f"{name}.moe.{key}": shape for key, shape in layer.items()}

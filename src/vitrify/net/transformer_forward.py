@@ -189,10 +189,12 @@ def _attention(
     q = q * part["attn.beta"][:, None]  # all [batch, pos, head, …]
     bias = part["attn.b_rel"] if block.window else None
     recording = part.recording
-    kinds = _alike(block.heads)
+    kinds: dict[Head, list[int]] = {}
+    for place, head in enumerate(block.heads):
+        kinds.setdefault(head, []).append(place)
     patterns: list[Array] = [None] * len(block.heads)
     mixed: list[Array] = [None] * len(block.heads)
-    for head, members in kinds:
+    for head, members in kinds.items():
         index = slice(None) if len(kinds) == 1 else xp.asarray(members)
         rel = bias[index] if bias is not None and head.window is not None else None
         qkv = (turned(head, q[:, :, index], positions), turned(head, k[:, :, index], positions), v[:, :, index])
@@ -217,14 +219,6 @@ def _attention(
         outputs = [matmul(z[:, :, place], part["attn.W_O"][place]) for place in range(len(block.heads))]
         part.record("hook_attn_out", outputs)
     return outputs
-
-
-def _alike(heads: tuple[Head, ...]) -> list[tuple[Head, list[int]]]:
-    """Return the heads grouped by kind, with their indices in the block."""
-    groups: dict[Head, list[int]] = {}
-    for place, head in enumerate(heads):
-        groups.setdefault(head, []).append(place)
-    return list(groups.items())
 
 
 def _head(

@@ -25,12 +25,11 @@ A = TypeVar("A", bound=Architecture)
 
 def arrays(weights: Weights[Architecture]) -> list[JsonObject]:
     """The arrays of a net that hold anything."""
-    listed = []
-    for name, array in weights.arrays.items():
-        count = nonzeros(array)
-        if count:
-            listed.append({"name": name, "shape": list(array.shape), "nonzero": count})
-    return listed
+    return [
+        {"name": name, "shape": list(array.shape), "nonzero": count}
+        for name, array in weights.arrays.items()
+        if (count := nonzeros(array))
+    ]
 
 
 def entries(weights: Weights[Architecture], name: str, search: str = "") -> JsonObject:
@@ -123,7 +122,9 @@ def _axes(weights: Weights[Architecture], name: str) -> list[Name]:
     block = int(name.split(".")[1]) if name.startswith("blocks.") else 0
     if isinstance(net, Transformer | Recurrent):
         after = 2 * block + 2 if isinstance(net, Transformer) else 2
-        unit, head = _units(weights, block, name), _heads(weights, block)
+        unit = _units(weights, block, name)
+        named = {label.index: label.name for label in weights.labels.heads if label.block == block}
+        head: Name = lambda place: f"head {named.get(place, place)}"  # noqa: E731
         known: dict[str, list[Name]] = {
             "W_E": [net.inputs.__getitem__, dimension_namer(weights, 0)],
             "W_pos": [_numbered("position"), dimension_namer(weights, 0)],
@@ -153,11 +154,6 @@ QKV = {"Q": "query", "K": "key", "V": "value"}
 
 def _numbered(word: str) -> Name:
     return lambda at: f"{word} {at}".strip()
-
-
-def _heads(weights: Weights[Architecture], block: int) -> Name:
-    named = {label.index: label.name for label in weights.labels.heads if label.block == block}
-    return lambda place: f"head {named.get(place, place)}"
 
 
 def _units(weights: Weights[Architecture], block: int, name: str) -> Name:

@@ -75,13 +75,11 @@ class Pool:
         """Give a place in the queue back."""
         self._inside -= 1
 
-    async def ask(
-        self, question: WebQuestion, progress: Progress | None = None, seconds: float | None = None
-    ) -> JsonObject:
+    async def ask(self, question: WebQuestion, seconds: float | None = None) -> JsonObject:
         """Return a worker's answer, within the pool's time or less, to a question that takes a place for itself."""
         self.admit()
         try:
-            return await self.answer(question, progress, seconds)
+            return await self.answer(question, seconds=seconds)
         finally:
             self.leave()
 

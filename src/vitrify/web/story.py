@@ -214,14 +214,10 @@ def maps(trace: Trace, layer: int) -> JsonObject:
         planes = list(net.symbols) if net.pixels == "symbols" else ["the image"]
         names = planes if layer == 0 else _names(trace.weights, layer - 1, len(inputs))
         return {"maps": _pictures(inputs, names)}
-    if layer == convolutions + 1:
-        return {
-            "numbers": _unit_values(trace["hook_pooled"][0], _names(trace.weights, convolutions - 1, net.maps[-1][0]))
-        }
     if layer <= convolutions + 1 + len(net.dense):
-        place = layer - convolutions - 2
-        numbers = trace[f"dense.{place}.hook_post"][0]
-        return {"numbers": _unit_values(numbers, _names(trace.weights, convolutions + place, len(numbers)))}
+        dense = layer - convolutions - 2  # -1: the sum over locations, which has the names of the last convolution
+        numbers = trace["hook_pooled" if dense < 0 else f"dense.{dense}.hook_post"][0]
+        return {"numbers": _unit_values(numbers, _names(trace.weights, convolutions + dense, len(numbers)))}
     return {"numbers": _unit_values(trace["hook_logits"][0], net.output.symbols)}
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from examples import examples
 from nets import random_net
 from vitrify.bounds.by_hand import averaging_layer, gathering_layer, register
-from vitrify.bounds.chain import ChainOfThought
 from vitrify.bounds.games import (
     averaging_game,
     composition_game,
@@ -24,8 +23,18 @@ from vitrify.bounds.games import (
     pointer_game,
     recall_game,
 )
-from vitrify.bounds.messages import Message, Transcript, read, write
-from vitrify.bounds.protocols import Cut, PartialSums, Query, TwoParty, play
+from vitrify.bounds.protocols import (
+    ChainOfThought,
+    Cut,
+    Message,
+    PartialSums,
+    Query,
+    Transcript,
+    TwoParty,
+    play,
+    read,
+    write,
+)
 from vitrify.bounds.quantize import quantize
 from vitrify.bounds.quantized import random_layer
 from vitrify.bounds.quantized_recurrent import random_recurrent
