@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
 from importlib import import_module
 from inspect import signature
@@ -290,12 +290,20 @@ def build(
     """Return the weights of a spec, by the named construction or the default one of its type.
 
     Options are the keyword parameters of the construction: `build(spec, "log-depth", max_length=8, attention="hard")`.
+    The name of a network says up to which length T it was built, unless it is the same at every length.
     """
     from vitrify.kit.assembly import assemble
-    from vitrify.net.weights import Weights
+    from vitrify.net.weights import Weights, has_bounded_length
 
-    network = chosen(spec, construction).make(spec, **choices)
-    return network if isinstance(network, Weights) else assemble(network, arithmetic=arithmetic)
+    entry = chosen(spec, construction)
+    network = entry.make(spec, **choices)
+    weights = network if isinstance(network, Weights) else assemble(network, arithmetic=arithmetic)
+    net: Any = weights.architecture
+    if net.reads != "tokens" or net.max_length < 2:
+        return weights
+    if "every length" in entry.certified and not has_bounded_length(weights):
+        return weights
+    return replace(weights, architecture=replace(net, name=f"{net.name}, up to T = {net.max_length}"))
 
 
 def chosen(spec: object, name: str | None = None) -> Construction:

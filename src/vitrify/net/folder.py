@@ -28,7 +28,7 @@ from vitrify.files import recover, whole_folder, write_text
 from vitrify.net.architecture import Architecture, from_json, to_json
 from vitrify.net.labels import labels_of, labels_to_json
 from vitrify.net.sparse import Stack, is_sparse
-from vitrify.net.weights import Weights, has_positions
+from vitrify.net.weights import Weights, has_bounded_length, has_positions
 from vitrify.parameters import SHOWN_CHARACTERS
 
 FORMAT = 2
@@ -322,7 +322,8 @@ def _reads(weights: Weights[Architecture]) -> str:
         return "an image"
     net = weights.architecture
     if net.reads == "tokens":
-        return f"{len(net.inputs) - 1} symbols, at most {net.max_length} of them"
+        bound = " (the weights depend on T)" if has_bounded_length(weights) else ""
+        return f"{len(net.inputs) - 1} symbols, up to T = {net.max_length} of them{bound}"
     return f"{len(net.inputs)} numbers" + (f" at each of {net.max_length} positions" if net.reads == "rows" else "")
 
 

@@ -146,6 +146,20 @@ def has_positions(weights: Weights[Architecture]) -> TypeIs[Weights[SequenceArch
     return hasattr(weights.architecture, "max_length")
 
 
+def has_bounded_length(weights: Weights[Architecture]) -> bool:
+    """Return whether the arrays of a built net that reads words were made for its maximum length.
+
+    They were if they have a table of positions, or a softmax that must be sharp enough to select among that many keys.
+    A recurrent net, and a transformer without both, has the same arrays at every length.
+    """
+    net, arrays = weights.architecture, weights.arrays
+    if net.reads != "tokens" or not has_positions(weights):
+        return False
+    positions = arrays.get("pos_embed.W_pos")
+    selects = weights.architecture.soft and any(head.gap is not None for head in weights.labels.heads)
+    return selects or (positions is not None and nonzeros(positions) > 0)
+
+
 @dataclass(frozen=True)
 class Sizes:
     """Measured sizes of a net (`net.sizes`); a construction declares formulas for them.

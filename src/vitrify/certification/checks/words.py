@@ -32,6 +32,7 @@ MAX_WORDS = 1 << 22  # an exhaustive run over more words than this is refused
 SPACE_TOLERANCE = 1e-9  # rounding beyond the proved error of a space
 BOUNDED_WORDS = 4  # random words along which the effect of lower precision is bounded
 COVERED = "steps of the spec (a state and a letter) that tested words take"
+SMALLEST = 1e-6  # error that may be allowed of right answers that are all the same, relative to them
 SAMPLES = 64  # random words, of full length so that every position is checked, or random sentences
 
 
@@ -119,6 +120,12 @@ class WordCheck:
                         progress(done, total)
                     if witness:
                         break
+        if (
+            witness is None
+            and self.oracle.tolerance() > self.oracle.TOLERANCE
+            and self.net.output.kind in ("lm", "values")
+        ):
+            witness = self._meaningless_tolerance()
         quantities = [Quantity("largest error", worst, self.oracle.tolerance(), "<=")]
         if witness is None:
             distance, witness = self._spaces(weights)
@@ -144,6 +151,15 @@ class WordCheck:
             seconds=time.perf_counter() - start,
         )
         return replace(evidence, checked=(weights, self.spec, evidence))
+
+    def _meaningless_tolerance(self) -> dict[str, object] | None:
+        """Return the witness that the allowed error lets a constant answer pass, if it does."""
+        if self.oracle.tolerance() <= self.oracle.TOLERANCE:
+            return None
+        some = [self.oracle.known(words[:SAMPLES]) for batch in self.batches for words in batch.words]
+        rows = [np.where(self.oracle.where_known(known)[..., None], known, np.nan) for known in some]
+        answers = np.concatenate([row.reshape(-1, row.shape[-1]) for row in rows])
+        return meaningless_tolerance(answers, self.oracle.tolerance())
 
     def _wrong_answers(
         self, weights: Weights[SequenceArchitecture], batch: WordBatch
@@ -200,6 +216,22 @@ class WordCheck:
                 if not far <= label.error + SPACE_TOLERANCE:
                     return spread, {"space": label.name, "expected": f"legal within {label.error:.3g}", "actual": far}
         return spread, None
+
+
+def meaningless_tolerance(right: Floats, tolerance: float) -> dict[str, object] | None:
+    """Return the witness that an allowed error lets one answer pass for all cases, so that it tells nothing.
+
+    `right` are the right answers [case, ...], NaN where there is none. The middle of the range of each number is the
+    best constant answer, and errs by half of that range. The allowed error comes from the folder of the network.
+    """
+    rows = right.reshape(len(right), -1)
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if not len(rows):
+        return None
+    least = max(float(np.ptp(rows, axis=0).max()) / 2, SMALLEST * (1 + float(np.abs(rows).max())))
+    if tolerance < least:
+        return None
+    return {"expected": f"an allowed error below {least:.3g}, at which a constant answer is right", "actual": tolerance}
 
 
 def too_soft(weights: Weights[Architecture]) -> dict[str, object] | None:

@@ -150,6 +150,8 @@ def _read(weights: Floats, own: Floats, pad: Floats) -> Floats:
 def _after_units(case: SpecCase, block: int, x: Floats) -> Floats:
     """Return residual streams [record, dim] after the units of a block."""
     names = [f"blocks.{block}.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")]
+    if not case.net.units_per_layer[block]:
+        raise Undecided(f"layer {block} has no units")
     w_in, b_in, w_out, b_out = (np.asarray(dense(case.weights.arrays[name])) for name in names)
     step = max(1, MAX_NUMBERS // (4 * len(b_in)))
     parts = [np.maximum(x[at : at + step] @ w_in + b_in, 0.0) @ w_out for at in range(0, len(x), step)]
