@@ -16,9 +16,6 @@ from vitrify.net.transformer import Head
 Scores: TypeAlias = Float[Array, "*lead query key"]
 Allowed: TypeAlias = Bool[Array, "*#lead query key"]
 
-QUERY_CHUNKS = 4  # of a fused softmax head
-MIN_CHUNKED_POSITIONS = {True: 64, False: 256}  # by whether a GPU runs it
-
 
 def allowed_keys(head: Head, queries: Int[Array, " query"], keys: Int[Array, " key"]) -> Bool[Array, "query key"]:
     """Return a mask [query, key]: the keys that each query may attend to."""
@@ -58,38 +55,6 @@ def turned(
     cos, sin = xp.cos(angles).astype(x.dtype), xp.sin(angles).astype(x.dtype)
     left, right = x[..., :half], x[..., half:]
     return xp.concatenate([left * cos - right * sin, left * sin + right * cos], axis=-1)
-
-
-def fused(
-    head: Head,
-    q: Float[Array, "batch pos head d"],
-    k: Float[Array, "batch pos head d"],
-    v: Float[Array, "batch pos head value"],
-) -> Float[Array, "batch pos head value"] | None:
-    """Return the mixed values of a softmax head in a compiled program that records nothing; None for any other.
-
-    A GPU has a routine of its own for numbers of two bytes. Otherwise queries are taken in a few pieces, each with the
-    keys that come before its end: of the pairs of positions that a causal mask forbids, most are never computed.
-    """
-    if isinstance(q, np.ndarray) or head.attention != "softmax" or head.window is not None:
-        return None
-    if head.mask not in ("causal", "none") or q.shape[1] != k.shape[1]:
-        return None
-    import jax
-
-    causal, length, device = head.mask == "causal", q.shape[1], jax.default_backend()
-    if device == "gpu" and q.dtype.itemsize == 2 and q.shape[-1] % 8 == 0 and v.shape == q.shape:
-        return jax.nn.dot_product_attention(q, k, v, scale=1.0, is_causal=causal, implementation="cudnn")
-    xp, chunks = namespace(q), []
-    step = -(-length // QUERY_CHUNKS) if causal and length >= MIN_CHUNKED_POSITIONS[device == "gpu"] else length
-    for start in range(0, length, step):
-        end = min(start + step, length)
-        keys = end if causal else length
-        scores = xp.einsum("bqhd,bkhd->bhqk", q[:, start:end], k[:, :keys])
-        if causal:
-            scores = xp.where(np.arange(start, end)[:, None] >= np.arange(keys), scores, -xp.inf)
-        chunks.append(xp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v[:, :keys]))
-    return chunks[0] if len(chunks) == 1 else xp.concatenate(chunks, axis=1)
 
 
 def softmax(scores: Scores, allowed: Allowed) -> Scores:

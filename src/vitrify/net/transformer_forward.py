@@ -6,7 +6,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Arrays, Attention, Bool, Float, Int, Logits, Matrix, Num, Residual, namespace
 from vitrify.net.architecture import Edit, Record
-from vitrify.net.attention import allowed_keys, fused, turned, weigh
+from vitrify.net.attention import allowed_keys, turned, weigh
 from vitrify.net.cells import State, states
 from vitrify.net.experts import mixture
 from vitrify.net.sparse import affine, matmul, matmul_heads, rows
@@ -58,6 +58,10 @@ def forward(
     root.record("hook_embed", embedded)
     root.record("hook_pos_embed", positional)
     x = embedded + positional
+    if record is None and not isinstance(x, np.ndarray):
+        from vitrify.net import routines
+
+        x = routines.stored(x)
     visible = None if lengths is None else positions[None, :] < lengths[:, None]
     if not net.blocks:
         root.record("hook_resid_post", x)
@@ -182,26 +186,42 @@ def _attention(
 ) -> list[Array]:
     """Return the output of every head; heads of one kind are computed together."""
     xp = namespace(x)
-    q, k, v = (
-        part.edited(f"attn.hook_{letter.lower()}", affine(x, part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]))
-        for letter in "QKV"
-    )
-    q = q * part["attn.beta"][:, None]  # all [batch, pos, head, …]
-    bias = part["attn.b_rel"] if block.window else None
     recording = part.recording
+    compiled = not (isinstance(x, np.ndarray) or recording or part.editing or part.caching or visible is not None)
+    bias = part["attn.b_rel"] if block.window else None
     kinds: dict[Head, list[int]] = {}
     for place, head in enumerate(block.heads):
         kinds.setdefault(head, []).append(place)
+    weights = [(part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]) for letter in "QKV"]
+    beta = part["attn.beta"]
+    by_kernel = False
+    if compiled:
+        from vitrify.net import routines
+
+        by_kernel = routines.attends(block, x)
+    if by_kernel:
+        weights[0] = (weights[0][0] * beta[:, None, None], weights[0][1] * beta[:, None])
+        shifts = xp.stack([shift for _, shift in weights])
+        qkv = matmul(x, xp.concatenate([matrix for matrix, _ in weights])).reshape(*x.shape[:2], *shifts.shape)
+    else:
+        q, k, v = (
+            part.edited(f"attn.hook_{letter}", affine(x, *weight)) for letter, weight in zip("qkv", weights, strict=True)
+        )
+        q = q * beta[:, None]  # all [batch, pos, head, …]
     patterns: list[Array] = [None] * len(block.heads)
     mixed: list[Array] = [None] * len(block.heads)
     for head, members in kinds.items():
         index = slice(None) if len(kinds) == 1 else xp.asarray(members)
         rel = bias[index] if bias is not None and head.window is not None else None
-        qkv = (turned(head, q[:, :, index], positions), turned(head, k[:, :, index], positions), v[:, :, index])
-        read: Array = None if recording or visible is not None or part.caching else fused(head, *qkv)
+        read: Array = None
+        if by_kernel:
+            read = routines.attend(head, qkv[:, :, :, index], shifts[:, index], rel)
+        else:
+            each = (turned(head, q[:, :, index], positions), turned(head, k[:, :, index], positions), v[:, :, index])
+            read = routines.fused(head, *each) if compiled else None
         pattern: Array = None
         if read is None:
-            queries, keys, values = (xp.moveaxis(each, 2, 1) for each in qkv)  # [batch, head, pos, …]
+            queries, keys, values = (xp.moveaxis(each, 2, 1) for each in each)  # [batch, head, pos, …]
             keys, values = part.joined(f"k.{members[0]}", keys), part.joined(f"v.{members[0]}", values)
             pattern, read = _head(head, queries, keys, values, rel, visible, query_chunk, recording)
             read = xp.moveaxis(read, 1, 2)
@@ -255,6 +275,12 @@ def _head(
 
 def mlp(part: Part, x: Float[Array, "*lead model"]) -> Float[Array, "*lead out"]:
     """Return the output of one hidden layer of ReLU units."""
+    if not (isinstance(x, np.ndarray) or part.recording or part.editing):
+        from vitrify.net import routines
+
+        out = routines.mlp(x, part["mlp.W_in"], part["mlp.b_in"], part["mlp.W_out"], part["mlp.b_out"])
+        if out is not None:
+            return out
     pre = part.edited("mlp.hook_pre", affine(x, part["mlp.W_in"], part["mlp.b_in"]))
     part.record("mlp.hook_pre", pre)
     if isinstance(pre, np.ndarray) and not part.recording:
@@ -276,6 +302,12 @@ def normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> R
     if not groups:
         return x
     xp, width = namespace(x), x.shape[-1]
+    if groups == (tuple(range(width)),) and not (isinstance(x, np.ndarray) or part.recording or part.editing):
+        from vitrify.net import routines
+
+        fast = routines.norm(x, part[f"{name}.w"], part[f"{name}.b"], net.eps)
+        if fast is not None:
+            return fast
     parts, dims = [], []
     for size in sorted({len(group) for group in groups}):  # groups of one size are done together
         alike = [dim for group in groups if len(group) == size for dim in group]

@@ -1,0 +1,135 @@
+"""The choice of routine in compiled programs: which code computes a part, by its shape, its numbers and the device.
+
+| part | where | routine |
+| --- | --- | --- |
+| softmax attention | GPU, up to 256 positions, heads of 8 to 64 | `kernels/attention.py`: any mask, window, bias |
+| | GPU, longer, numbers of two bytes, no window | cuDNN's |
+| | else, no window | queries in a few pieces, each with the keys that come before its end |
+| | else | that of `transformer_forward.py`, as are all other kinds of attention |
+| ReLU layer | GPU, rows up to 64 wide, up to 512 units | `kernels/mlp.py` |
+| | else | two matrix products |
+| layer norm of all dimensions | GPU, rows up to 1024 wide | `kernels/norm.py` |
+
+NumPy arrays, recorded or edited activations, caches and padded sequences take the path of `transformer_forward.py`.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vitrify.arrays import Array, Float, Residual
+from vitrify.net.transformer import Block, Head
+
+MAX_KERNEL_POSITIONS = 256
+MIN_KERNEL_HEAD, MAX_KERNEL_HEAD = 8, 64  # numbers
+MAX_KERNEL_WIDTH, MAX_KERNEL_UNITS = 64, 512  # of a ReLU layer; wider ones gain nothing
+MAX_NORM_WIDTH = 1024
+QUERY_PIECES = 4
+MIN_CUT_POSITIONS = {True: 64, False: 256}  # of queries in pieces, by whether a GPU runs it
+
+
+def _on_gpu() -> bool:
+    return jax.default_backend() == "gpu"
+
+
+def _interpreted() -> bool:
+    """True where a kernel runs step by step, for tests: anywhere but on a GPU."""
+    return jax.default_backend() != "gpu"
+
+
+def attends(block: Block, x: Residual) -> bool:
+    """Return True if a kernel computes all heads of a block."""
+    return (
+        _on_gpu()
+        and x.shape[1] <= MAX_KERNEL_POSITIONS
+        and x.dtype.itemsize <= 4
+        and MIN_KERNEL_HEAD <= block.d_head == block.d_value <= MAX_KERNEL_HEAD
+        and all(head.attention == "softmax" and not head.rotary for head in block.heads)
+    )
+
+
+def attend(
+    head: Head,
+    products: Float[Array, "batch pos 3 head d"],
+    biases: Float[Array, "3 head d"],
+    relative: Float[Array, "head window"] | None,
+) -> Float[Array, "batch pos head d"]:
+    """Return the mixed values of heads that `attends` accepts, from queries, keys and values without their biases."""
+    from vitrify.net.kernels import attention
+
+    length = products.shape[1]
+    scores = None if relative is None else by_offset(relative, length)
+    return attention.attend(attention.Inputs(products, biases, scores), attention.Tiling(head, length, _interpreted()))
+
+
+def fused(
+    head: Head,
+    q: Float[Array, "batch pos head d"],
+    k: Float[Array, "batch pos head d"],
+    v: Float[Array, "batch pos head value"],
+) -> Float[Array, "batch pos head value"] | None:
+    """Return the mixed values of a softmax head without a window; None for any other."""
+    if head.attention != "softmax" or head.window is not None or head.mask not in ("causal", "none"):
+        return None
+    causal, length = head.mask == "causal", q.shape[1]
+    if length != k.shape[1]:
+        return None
+    if _on_gpu() and q.dtype.itemsize == 2 and q.shape[-1] % 8 == 0 and v.shape == q.shape:
+        return jax.nn.dot_product_attention(q, k, v, scale=1.0, is_causal=causal, implementation="cudnn")
+    step = -(-length // QUERY_PIECES) if causal and length >= MIN_CUT_POSITIONS[_on_gpu()] else length
+    pieces = []
+    for start in range(0, length, step):
+        end = min(start + step, length)
+        keys = end if causal else length
+        scores = jnp.einsum("bqhd,bkhd->bhqk", q[:, start:end], k[:, :keys])
+        if causal:
+            scores = jnp.where(np.arange(start, end)[:, None] >= np.arange(keys), scores, -jnp.inf)
+        pieces.append(jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v[:, :keys]))
+    return pieces[0] if len(pieces) == 1 else jnp.concatenate(pieces, axis=1)
+
+
+def by_offset(relative: Float[Array, "head window"], length: int) -> Float[Array, "head query key"]:
+    """Return the biases of scores from those of offsets $i - j$; 0 where the offset is outside the window.
+
+    Rows of a band matrix are shifts of one vector: written one after the other in lines that are one number shorter
+    than the vector, they shift by themselves. The gradient is then a sum over rows instead of a scatter.
+    """
+    heads, window = relative.shape[0], min(relative.shape[1], length)
+    zeros = jnp.zeros_like(relative, shape=(heads, length))
+    line = jnp.concatenate([zeros[:, window:], jnp.flip(relative[:, :window], axis=1), zeros], axis=1)
+    lines = jnp.broadcast_to(line[:, None], (heads, length, 2 * length)).reshape(heads, -1)
+    return lines[:, : length * (2 * length - 1)].reshape(heads, length, -1)[:, :, length - 1 :]
+
+
+def mlp(
+    x: Float[Array, "*lead model"],
+    W_in: Float[Array, "model unit"],
+    b_in: Float[Array, " unit"],
+    W_out: Float[Array, "unit out"],
+    b_out: Float[Array, " out"],
+) -> Float[Array, "*lead out"] | None:
+    """Return the output of a ReLU layer; None where two matrix products are better."""
+    out = b_out.shape[0]
+    fits = max(x.shape[-1], out) <= MAX_KERNEL_WIDTH and W_in.shape[1] <= MAX_KERNEL_UNITS
+    if not fits or not _on_gpu() or x.dtype.itemsize > 4:
+        return None
+    from vitrify.net.kernels import mlp
+
+    layer = mlp.Layer(x.reshape(-1, x.shape[-1]), W_in, b_in, W_out, b_out)
+    return mlp.mlp(layer, _interpreted()).reshape(*x.shape[:-1], out)
+
+
+def norm(x: Float[Array, "*lead d"], w: Float[Array, " d"], b: Float[Array, " d"], eps: float) -> Array | None:
+    """Return the last axis normalized, scaled and shifted; None where a compiler does it as well."""
+    if not _on_gpu() or x.shape[-1] > MAX_NORM_WIDTH or x.dtype.itemsize > 4:
+        return None
+    from vitrify.net.kernels import norm
+
+    return norm.norm(x.reshape(-1, x.shape[-1]), w, b, eps, _interpreted()).reshape(x.shape)
+
+
+def stored(x: Array) -> Array:
+    """The same array, which a GPU program stores once instead of computing it again for everything that reads it."""
+    return jax.lax.optimization_barrier(x) if _on_gpu() else x
