@@ -1,87 +1,187 @@
-"""Member-steps per second on one GPU: 2 layers, d = 64, 4 heads, T = 128, batch 32, in-context Markov with 8 states.
+"""Training on one GPU: rate, limit, share of the limit, memory and compile time of several programs, in one run.
 
-    python benchmarks/gpu.py [--members 512] [--steps 50] [--learn 1000] [--rows]
+    python benchmarks/gpu.py [PROGRAM …] [--learn STEPS] [--rows] [--cache FOLDER]
 
-The data are drawn inside the step. Prints compile time, member-steps per second and peak memory for float32 and
-bfloat16; with `--learn`, how the two learn: the excess losses of the same members on the same rows; with `--rows`,
-whether every sandbox draws the same rows on the GPU as on the CPU.
+The first programs are one workload: 2 layers, d = 64, 4 heads, T = 128, batch 32, in-context Markov chains of 8 states,
+drawn in the step, by number of members and precision. Others are a larger net and other families. Columns:
+
+- rate: member-steps per second, from 3 pieces of training, the middle one;
+- flops, bytes: of one member-step. By hand for transformers: 6 per weight and token and 6 T d per token and layer for
+  causal attention; the arrays that every kernel reads and writes once. Else by XLA's count of the compiled step;
+- limit: member-steps per second if the larger of two times were all: flops over the rate of a plain matrix product
+  (8192³, same numbers), bytes over the bandwidth of a plain copy (4 GiB), both measured in this run;
+- share: rate over limit; of products: flops per second over those of the plain matrix product;
+- peak: memory since the run began; compile: the step loop, the measurement and the start, cold.
+
+`--learn` trains further and prints the excess losses; `--rows` compares the rows of every sandbox with the CPU's;
+`--cache` keeps compiled programs in a folder: run it twice.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from vitrify.learn.cost import parameters
 from vitrify.learn.models.catalogue import make as make_model
+from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.plan import plan
 from vitrify.learn.program import TrainingProgram
-from vitrify.learn.recipe import Recipe
+from vitrify.learn.recipe import Precision, Recipe
 from vitrify.sandboxes.catalogue import entry, examples, names
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
+NETS = {"layers": 2, "heads": 4, "d_model": 64}
+WIDE = {"layers": 4, "heads": 8, "d_model": 256}
+CHAINS = {"states": 8, "length": 128}
+PIECES = 3
+PIECE_SECONDS = 0.7
 
-def program(precision: str, members: int, steps: int) -> TrainingProgram:
-    """The compiled program of the benchmark."""
-    sandbox = make_sandbox("in_context_markov", {"states": 8, "length": 128})
-    model = make_model("transformer", {"layers": 2, "heads": 4, "d_model": 64})
-    recipe = Recipe(steps=steps, batch=32, lr=1e-3, precision=precision, test_examples=64)  # type: ignore[arg-type]
-    return TrainingProgram(plan(sandbox, model, recipe, {}, members)[0])
+
+class Program(NamedTuple):
+    """A workload: what is trained, how many members, and the numbers it computes with."""
+
+    sandbox: str
+    settings: dict[str, Any]
+    model: str
+    sizes: dict[str, Any]
+    members: int
+    batch: int = 32
+    precision: Precision = "bfloat16"
+
+    def made(self) -> TrainingProgram:
+        """The program, not yet compiled."""
+        sandbox, model = make_sandbox(self.sandbox, self.settings), make_model(self.model, self.sizes)
+        recipe = Recipe(steps=10**6, batch=self.batch, lr=1e-3, precision=self.precision, test_examples=64)
+        return TrainingProgram(plan(sandbox, model, recipe, {}, self.members)[0])
+
+
+HIERARCHY = {"v": 16, "m": 4, "L": 5}
+PROGRAMS = {
+    "members 64": Program("in_context_markov", CHAINS, "transformer", NETS, 64),
+    "members 512": Program("in_context_markov", CHAINS, "transformer", NETS, 512),
+    "members 512 float32": Program("in_context_markov", CHAINS, "transformer", NETS, 512, precision="float32"),
+    "members 2048": Program("in_context_markov", CHAINS, "transformer", NETS, 2048),
+    "members 8192": Program("in_context_markov", CHAINS, "transformer", NETS, 8192),
+    "d 256": Program("in_context_markov", {"states": 8, "length": 256}, "transformer", WIDE, 16, 64),
+    "convolutional": Program("hierarchy", HIERARCHY, "hierarchical", {"channels": 128}, 64, 128),
+    "lstm": Program("in_context_markov", CHAINS, "recurrent", {"kind": "lstm", "state": 64}, 64),
+    "state space": Program("in_context_markov", CHAINS, "ssm", {"layers": 2, "d_model": 64, "state": 64}, 64),
+}
+
+
+def work(program: TrainingProgram, precision: str) -> tuple[float, float]:
+    """Return flops and bytes of a member-step."""
+    group, family = program.group, program.group.family
+    if not isinstance(family, TransformerFamily):
+        cost = program.compiled[1].cost_analysis() or {}
+        return cost.get("flops", 0.0) / program.width, cost.get("bytes accessed", 0.0) / program.width
+    length, d, units = group.sandbox.tokens + 1, family.d_model, family.units or 4 * family.d_model
+    tokens, item = group.recipe.batch * length, np.dtype(jnp.dtype(precision)).itemsize
+    block = 4 * d * d + 2 * d * units
+    outside = parameters(family, group.sandbox) - family.layers * block
+    flops = tokens * (6 * (family.layers * block + outside) + 6 * length * d * family.layers)
+    kept = 0 if units <= 256 and d <= 64 else 13 * units / d  # hidden activations, where they go through memory
+    per_layer, ends = 55 + kept, 15  # arrays [token, d] that go through memory
+    return flops, tokens * d * item * (per_layer * family.layers + ends)
+
+
+def ceilings(precision: str) -> tuple[float, float]:
+    """Return flops per second of a matrix product, and bytes per second of a copy."""
+    matrix = jax.random.normal(jax.random.key(0), (8192, 8192), precision)
+    array = jnp.ones(1 << 30, jnp.float32)
+    product, copy = jax.jit(lambda x: x @ x), jax.jit(lambda x: x + 1)
+    return 2 * 8192**3 / seconds(lambda: product(matrix)), 8 * (1 << 30) / seconds(lambda: copy(array))
+
+
+def seconds(act: Callable[[], Any], repeats: int = 10) -> float:
+    """Return the seconds of a call, after one that compiles."""
+    jax.block_until_ready(act())
+    began = time.perf_counter()
+    for _ in range(repeats):
+        last = act()
+    jax.block_until_ready(last)
+    return (time.perf_counter() - began) / repeats
+
+
+def rate(program: TrainingProgram) -> float:
+    """Return member-steps per second."""
+    lanes = program.begin()
+    lanes, count, step, rates = program.advance(lanes, 0, 2), 2, 2, []
+    while len(rates) < PIECES:
+        began = time.perf_counter()
+        lanes = program.advance(lanes, step, count)
+        spent, step = time.perf_counter() - began, step + count
+        if spent > PIECE_SECONDS / 2 or rates:
+            rates.append(len(program.group.members) * count / spent)
+        count = max(1, round(count * min(PIECE_SECONDS / spent, 10)))
+    return float(np.median(rates))
+
+
+def learned(name: str, steps: int) -> None:
+    """Train and print the excess over the optimum: its mean over members and the standard error of that."""
+    program = PROGRAMS[name].made()
+    excess = program.measure(program.advance(program.begin(), 0, steps))["excess"]
+    print(
+        f"{name}: excess after {steps} steps {excess.mean():.5f} ± {excess.std() / np.sqrt(len(excess)):.5f}",
+        flush=True,
+    )
 
 
 def same_rows(count: int = 256) -> None:
     """Draw rows of every sandbox on both devices and compare them, bit by bit."""
     for name in names():
+        rows = []
         try:
             sandbox = make_sandbox(name, entry(name).small)
-            found = []
             for device in (jax.devices("cpu")[0], jax.devices()[0]):
                 with jax.default_device(device):
                     row = jax.jit(lambda sandbox=sandbox: examples(sandbox, 0, "train", 0, count))()
-                    found.append([np.asarray(part) for part in (row.tokens, row.targets, row.weight)])
+                    rows.append([np.asarray(part) for part in (row.tokens, row.targets, row.weight)])
         except ImportError as error:
             print(f"{name:20} skipped: {error}")
             continue
-        shares = [float(np.mean(one == two)) for one, two in zip(*found, strict=True)]
-        print(
-            f"{name:20} {'the same' if min(shares) == 1 else f'{min(shares):.6f} of the entries are the same'}",
-            flush=True,
-        )
+        share = min(float(np.mean(one == two)) for one, two in zip(*rows, strict=True))
+        print(f"{name:20} {'the same' if share == 1 else f'{share:.6f} of the entries are the same'}", flush=True)
 
 
 def main() -> None:
-    """Run both precisions."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--members", type=int, default=512)
-    options.add_argument("--steps", type=int, default=50)
-    options.add_argument("--learn", type=int, default=0, help="train so many further steps and compare the curves")
+    """Measure the programs that are named, or all."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"any of: {', '.join(PROGRAMS)}")
+    options.add_argument("--learn", type=int, default=0, help="train for this many steps and print the excess loss")
     options.add_argument("--rows", action="store_true", help="compare the rows of every sandbox with the CPU's")
-    given = options.parse_args()
+    options.add_argument("--cache", help="a folder for compiled programs")
+    chosen = options.parse_args()
+    if chosen.cache:
+        jax.config.update("jax_compilation_cache_dir", chosen.cache)
     device = jax.devices()[0]
-    print(f"{device.device_kind}, jax {jax.__version__}, {given.members} members")
-    curves = {}
-    for precision in ("bfloat16", "float32"):
-        made = program(precision, given.members, given.steps + given.learn)
-        state = made.begin()
-        seconds = made.compiled[3]
-        state = made.advance(state, 0, 5)
-        began = time.perf_counter()
-        state = made.advance(state, 5, given.steps)
-        spent = time.perf_counter() - began
+    tops = {precision: ceilings(precision) for precision in ("bfloat16", "float32")}
+    for precision, (flops, bandwidth) in tops.items():
+        print(f"{device.device_kind}, jax {jax.__version__}, {precision}:", end=" ")
+        print(f"{flops / 1e12:.0f} Tflop/s, {bandwidth / 1e12:.2f} TB/s")
+    head = f"{'program':21}{'rate/s':>10}{'Mflop':>9}{'MB':>8}{'limit/s':>10}{'share':>7}{'of products':>13}"
+    print(f"{head}{'peak GiB':>10}{'compile s':>11}{'lanes':>7}")
+    for name in chosen.programs or PROGRAMS:
+        program = PROGRAMS[name].made()
+        per_second = rate(program)
+        flops, size = work(program, PROGRAMS[name].precision)
+        top, bandwidth = tops[PROGRAMS[name].precision]
+        limit = 1 / max(flops / top, size / bandwidth)
         peak = (device.memory_stats() or {}).get("peak_bytes_in_use", 0) / 2**30
-        rate = given.members * given.steps / spent
-        print(f"{precision:9} compile {seconds:5.1f} s  {rate:8,.0f} member-steps/s  peak {peak:.1f} GiB", flush=True)
-        if given.learn:
-            state = made.advance(state, 5 + given.steps, given.learn)
-            curves[precision] = made.measure(state)["excess"]
-        del state
-    if curves:
-        summary = {name: [float(np.mean(c)), float(np.std(c))] for name, c in curves.items()}
-        print("excess over the oracle, mean and deviation over members:", json.dumps(summary))
-    if given.rows:
+        figures = f"{per_second:10,.0f}{flops / 1e6:9,.0f}{size / 1e6:8,.1f}{limit:10,.0f}{per_second / limit:7.0%}"
+        figures += f"{per_second * flops / top:13.0%}"
+        print(f"{name:21}{figures}{peak:10.1f}{program.compile_seconds:11.1f}{len(program.lanes):7}", flush=True)
+        if chosen.learn:
+            learned(name, chosen.learn)
+        del program
+    if chosen.rows:
         same_rows()
 
 

@@ -1,8 +1,9 @@
 """Compiled programs for the members of a group: a loop over steps, data drawn in the step, members side by side.
 
 Members go in lanes. The members of a lane are one `vmap`ped program, and all lanes run the same one. On a GPU a lane
-holds all members: that is what keeps it busy. On a CPU, where a small member keeps a core busy, a lane holds one, and
-lanes run on threads; so a member's numbers are the same to the bit whoever is trained beside it.
+holds all members, or as many as its memory has room for, and lanes run in turn. On a CPU, where a small member keeps a
+core busy, a lane holds one, and lanes run on threads; so a member's numbers are the same to the bit whoever is trained
+beside it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ T = TypeVar("T")  # a tree of arrays, or a dictionary of them
 P = TypeVar("P", bound=Parameterized)
 TEST_SEED = 0  # every member is measured on the same sequences
 PIECE = 64  # sequences that are measured at once
+cast(Any, jax.config).update("jax_threefry_gpu_kernel_lowering", True)  # the same bits, in a tenth of the compile time
 COMPILED = 16  # programs of groups that a process holds for others like them
 
 
@@ -76,8 +78,9 @@ class TrainingProgram:
         if problem:
             raise InputError(problem)
         if not self.width:
-            wide = jax.default_backend() != "cpu"
-            object.__setattr__(self, "width", len(self.group.members) if wide else 1)
+            from vitrify.learn.cost import lane_width
+
+            object.__setattr__(self, "width", lane_width(self.group))
 
     @cached_property
     def net(self) -> Net:
@@ -317,7 +320,8 @@ class TrainingProgram:
 
     def _on_all(self, act: Callable[[int], T]) -> list[T]:
         """The results of every lane, from threads where there are several."""
-        threads = min(len(self.lanes), self.threads or os.cpu_count() or 1) if self.devices == 1 else 1
+        alone = self.devices > 1 or jax.default_backend() != "cpu"
+        threads = 1 if alone else min(len(self.lanes), self.threads or os.cpu_count() or 1)
         if threads == 1:
             return [act(at) for at in range(len(self.lanes))]
         with ThreadPoolExecutor(threads) as pool:

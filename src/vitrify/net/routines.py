@@ -121,13 +121,16 @@ def mlp(
     return mlp.mlp(layer, _interpreted()).reshape(*x.shape[:-1], out)
 
 
-def norm(x: Float[Array, "*lead d"], w: Float[Array, " d"], b: Float[Array, " d"], eps: float) -> Array | None:
-    """Return the last axis normalized, scaled and shifted; None where a compiler does it as well."""
+def norm(
+    x: Float[Array, "*lead d"], w: Float[Array, " d"], b: Float[Array, " d"], eps: float
+) -> tuple[Array, Array] | None:
+    """Return the last axis normalized, scaled and shifted, and x; None where a compiler does it as well."""
     if not _on_gpu() or x.shape[-1] > MAX_NORM_WIDTH or x.dtype.itemsize > 4:
         return None
     from vitrify.net.kernels import norm
 
-    return norm.norm(x.reshape(-1, x.shape[-1]), w, b, eps, _interpreted()).reshape(x.shape)
+    y, same = norm.norm(x.reshape(-1, x.shape[-1]), w, b, eps, _interpreted())
+    return y.reshape(x.shape), same.reshape(x.shape)
 
 
 def stored(x: Array) -> Array:

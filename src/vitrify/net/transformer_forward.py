@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 
 from vitrify.arrays import Array, Arrays, Attention, Bool, Float, Int, Logits, Matrix, Num, Residual, namespace
@@ -58,9 +60,7 @@ def forward(
     root.record("hook_embed", embedded)
     root.record("hook_pos_embed", positional)
     x = embedded + positional
-    if record is None and not isinstance(x, np.ndarray):
-        from vitrify.net import routines
-
+    if routines := _routines(root, x):
         x = routines.stored(x)
     visible = None if lengths is None else positions[None, :] < lengths[:, None]
     if not net.blocks:
@@ -69,7 +69,7 @@ def forward(
         part = Part(arrays, f"blocks.{index}.", record, f"blocks.{turn}.", cache, edit)
         part.record("hook_resid_pre", x)
         if block.heads or block.cell:
-            normalized = normed(net, part, "ln1", x, 2 * index)
+            normalized, x = normed(net, part, "ln1", x, 2 * index)
             outputs = _attention(net, block, part, normalized, positions, visible, query_chunk) if block.heads else []
             if block.cell:
                 h = states(block.cell, part, part.edited("rec.hook_in", normalized))
@@ -78,14 +78,14 @@ def forward(
             x = _join(net, x, outputs)
         part.record("hook_resid_mid", x)
         if block.halves:
-            normalized = normed(net, part, "ln2", x, 2 * index + 1)
+            normalized, x = normed(net, part, "ln2", x, 2 * index + 1)
             outputs = [mlp(part, normalized)] if block.units else []
             if block.experts:
                 width = block.d_out if net.residual == "concatenate" else net.d_model
                 outputs.append(mixture(block.experts, block.router, block.gate, part, normalized, width))
             x = _join(net, x, outputs)
         part.record("hook_resid_post", x)
-    normalized = normed(net, root, "ln_final", x, 2 * len(net.blocks))
+    normalized, x = normed(net, root, "ln_final", x, 2 * len(net.blocks))
     logits = root.edited("hook_logits", affine(normalized, root["unembed.W_U"], root["unembed.b_U"]))
     root.record("hook_logits", logits)
     if cache is not None:
@@ -168,6 +168,15 @@ class Part:
             self._record(self.shown + name, value)
 
 
+def _routines(part: Part, x: Array) -> ModuleType | None:
+    """Return the routines of compiled programs; None for NumPy arrays, and where activations are recorded or edited."""
+    if isinstance(x, np.ndarray) or part.recording or part.editing:
+        return None
+    from vitrify.net import routines
+
+    return routines
+
+
 def _join(net: Transformer, x: Residual, outputs: list[Array]) -> Float[Array, "batch pos joined"]:
     """Return the residual stream with outputs added to it, or appended."""
     if net.residual == "concatenate":
@@ -187,25 +196,22 @@ def _attention(
     """Return the output of every head; heads of one kind are computed together."""
     xp = namespace(x)
     recording = part.recording
-    compiled = not (isinstance(x, np.ndarray) or recording or part.editing or part.caching or visible is not None)
+    routines = None if part.caching or visible is not None else _routines(part, x)
+    by_kernel = routines is not None and routines.attends(block, x)
     bias = part["attn.b_rel"] if block.window else None
     kinds: dict[Head, list[int]] = {}
     for place, head in enumerate(block.heads):
         kinds.setdefault(head, []).append(place)
     weights = [(part[f"attn.W_{letter}"], part[f"attn.b_{letter}"]) for letter in "QKV"]
     beta = part["attn.beta"]
-    by_kernel = False
-    if compiled:
-        from vitrify.net import routines
-
-        by_kernel = routines.attends(block, x)
     if by_kernel:
         weights[0] = (weights[0][0] * beta[:, None, None], weights[0][1] * beta[:, None])
         shifts = xp.stack([shift for _, shift in weights])
         qkv = matmul(x, xp.concatenate([matrix for matrix, _ in weights])).reshape(*x.shape[:2], *shifts.shape)
     else:
         q, k, v = (
-            part.edited(f"attn.hook_{letter}", affine(x, *weight)) for letter, weight in zip("qkv", weights, strict=True)
+            part.edited(f"attn.hook_{letter}", affine(x, *weight))
+            for letter, weight in zip("qkv", weights, strict=True)
         )
         q = q * beta[:, None]  # all [batch, pos, head, …]
     patterns: list[Array] = [None] * len(block.heads)
@@ -214,11 +220,11 @@ def _attention(
         index = slice(None) if len(kinds) == 1 else xp.asarray(members)
         rel = bias[index] if bias is not None and head.window is not None else None
         read: Array = None
-        if by_kernel:
+        if routines and by_kernel:
             read = routines.attend(head, qkv[:, :, :, index], shifts[:, index], rel)
         else:
             each = (turned(head, q[:, :, index], positions), turned(head, k[:, :, index], positions), v[:, :, index])
-            read = routines.fused(head, *each) if compiled else None
+            read = routines.fused(head, *each) if routines else None
         pattern: Array = None
         if read is None:
             queries, keys, values = (xp.moveaxis(each, 2, 1) for each in each)  # [batch, head, pos, …]
@@ -275,9 +281,7 @@ def _head(
 
 def mlp(part: Part, x: Float[Array, "*lead model"]) -> Float[Array, "*lead out"]:
     """Return the output of one hidden layer of ReLU units."""
-    if not (isinstance(x, np.ndarray) or part.recording or part.editing):
-        from vitrify.net import routines
-
+    if routines := _routines(part, x):
         out = routines.mlp(x, part["mlp.W_in"], part["mlp.b_in"], part["mlp.W_out"], part["mlp.b_out"])
         if out is not None:
             return out
@@ -293,21 +297,19 @@ def mlp(part: Part, x: Float[Array, "*lead model"]) -> Float[Array, "*lead out"]
     return out
 
 
-def normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> Residual:
-    """Return x with layer norm applied to each group of dimensions; dimensions in no group are unchanged.
+def normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> tuple[Residual, Residual]:
+    """Return x with layer norm applied to each group of dimensions, and x itself for those who read it un-normalized.
 
-    A group whose values are all equal becomes its shift.
+    Dimensions in no group are unchanged. A group whose values are all equal becomes its shift.
     """
     groups = net.normed(half)
     if not groups:
-        return x
+        return x, x
     xp, width = namespace(x), x.shape[-1]
-    if groups == (tuple(range(width)),) and not (isinstance(x, np.ndarray) or part.recording or part.editing):
-        from vitrify.net import routines
-
-        fast = routines.norm(x, part[f"{name}.w"], part[f"{name}.b"], net.eps)
-        if fast is not None:
-            return fast
+    if groups == (tuple(range(width)),) and (routines := _routines(part, x)):
+        both: tuple[Residual, Residual] | None = routines.norm(x, part[f"{name}.w"], part[f"{name}.b"], net.eps)
+        if both is not None:
+            return both
     parts, dims = [], []
     for size in sorted({len(group) for group in groups}):  # groups of one size are done together
         alike = [dim for group in groups if len(group) == size for dim in group]
@@ -329,9 +331,9 @@ def normed(net: Transformer, part: Part, name: str, x: Residual, half: int) -> R
     normed = normed * part[f"{name}.w"] + part[f"{name}.b"]
     place = {dim: number for number, dim in enumerate(order)}
     if len(order) == width:
-        return _picked(normed, [place[dim] for dim in range(width)])
+        return _picked(normed, [place[dim] for dim in range(width)]), x
     columns = [len(order) + dim if dim not in place else place[dim] for dim in range(width)]
-    return _picked(xp.concatenate([normed, x], axis=-1), columns)
+    return _picked(xp.concatenate([normed, x], axis=-1), columns), x
 
 
 def _picked(x: Residual, dims: list[int]) -> Float[Array, "batch pos dim"]:

@@ -20,7 +20,7 @@ from vitrify.arrays import Array, Float
 from vitrify.net.kernels.tiles import Axes, Span, load, product, run, store, width
 
 ROWS = 128  # of a program
-SUMMED_ROWS = 64  # of a step of the program that sums the gradients of matrices
+SUMMED_ROWS = 128  # of a step of the program that sums the gradients of matrices
 SHARE = 2048  # rows whose gradients one program sums
 CHUNK = 64  # units
 WARPS = 4
@@ -149,9 +149,7 @@ def _matrix_gradients(layer: Layer, d_out: Array, interpret: bool) -> list[Array
     wide = len(layer.chunks) * CHUNK
     model, out = layer.model, layer.out
     shapes = [((model.limit, units), (model.size, wide)), ((units,), (wide,)), ((units, out.limit), (wide, out.size))]
-    outputs = [
-        (jax.ShapeDtypeStruct((grid["share"], *shape), jnp.float32), ("share", *axes)) for shape, axes in shapes
-    ]
+    outputs = [(jax.ShapeDtypeStruct((grid["share"], *shape), jnp.float32), ("share", *axes)) for shape, axes in shapes]
     sums = run(mlp_matrix_gradients, grid, layer.shared(d_out), outputs, WARPS, interpret)
     return [each.sum(axis=0).astype(old.dtype) for each, old in zip(sums, layer[1:4], strict=True)]
 

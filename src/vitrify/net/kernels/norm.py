@@ -1,8 +1,9 @@
 r"""Layer norm as a kernel per direction, each one pass over the rows.
 
-Forward, $y = u w + b$ with $u = (x - \bar x) / \sigma$ and $\sigma^2 = \overline{(x - \bar x)^2} + \epsilon$. Backward, with
-$g = w\,\mathrm{d}y$: $\mathrm{d}x = (g - \bar g - u\,\overline{u g}) / \sigma$, and each program adds up
-$u\,\mathrm{d}y$ and $\mathrm{d}y$ over its rows for the gradients of $w$ and $b$.
+Forward, $y = u w + b$ with $u = (x - \bar x) / \sigma$ and $\sigma^2 = \overline{(x - \bar x)^2} + \epsilon$. Backward,
+with $g = w\,\mathrm{d}y$: $\mathrm{d}x = (g - \bar g - u\,\overline{u g}) / \sigma$, and each program adds up
+$u\,\mathrm{d}y$ and $\mathrm{d}y$ over its rows for the gradients of $w$ and $b$. The rows themselves are handed on:
+what reads them beside the norm, as a residual stream does, has its gradient added in the same pass.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from jax.experimental import pallas as pl
 from vitrify.arrays import Array, Float
 from vitrify.net.kernels.tiles import Axes, Span, load, run, store, width
 
-TILE = 1 << 13  # numbers of a program
-MAX_ROWS = 128  # of a program
+TILE = 1 << 12  # numbers of a program
+MAX_ROWS = 64  # of a program
 WARPS = 4
 
 Rows = Float[Array, "row d"]
@@ -25,8 +26,8 @@ Vector = Float[Array, " d"]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def norm(x: Rows, w: Vector, b: Vector, eps: float, interpret: bool = False) -> Rows:
-    """Return the rows normalized, scaled and shifted."""
+def norm(x: Rows, w: Vector, b: Vector, eps: float, interpret: bool = False) -> tuple[Rows, Rows]:
+    """Return the rows normalized, scaled and shifted, and the rows themselves."""
     return _forward(x, w, b, eps, interpret)[0]
 
 
@@ -46,7 +47,7 @@ def _unit(x: Array, across: Span, eps: float) -> tuple[Array, Array]:
     return centered * scale, scale
 
 
-def _forward(x: Rows, w: Vector, b: Vector, eps: float, interpret: bool) -> tuple[Rows, tuple[Array, ...]]:
+def _forward(x: Rows, w: Vector, b: Vector, eps: float, interpret: bool) -> tuple[tuple[Rows, Rows], tuple[Array, ...]]:
     count, across = _shape(x)
 
     def norm_forward(x_ref: Array, w_ref: Array, b_ref: Array, to: Array) -> None:
@@ -59,20 +60,25 @@ def _forward(x: Rows, w: Vector, b: Vector, eps: float, interpret: bool) -> tupl
     axes: Axes = (programs * count, across.size)
     inputs: list[tuple[Array, Axes]] = [(x, axes), (w, axes[1:]), (b, axes[1:])]
     outputs = [(jax.ShapeDtypeStruct(x.shape, x.dtype), axes)]
-    return run(norm_forward, {"rows": programs}, inputs, outputs, WARPS, interpret)[0], (x, w)
+    [y] = run(norm_forward, {"rows": programs}, inputs, outputs, WARPS, interpret)
+    return (y, x), (x, w)
 
 
-def _backward(eps: float, interpret: bool, saved: tuple[Array, ...], dy: Rows) -> tuple[Array, Array, Array]:
-    x, w = saved
+def _backward(
+    eps: float, interpret: bool, saved: tuple[Array, ...], slopes: tuple[Rows, Rows]
+) -> tuple[Array, Array, Array]:
+    (x, w), (dy, d_same) = saved, slopes
     count, across = _shape(x)
 
-    def norm_backward(x_ref: Array, w_ref: Array, d_ref: Array, dx_ref: Array, dw_ref: Array, db_ref: Array) -> None:
+    def norm_backward(*refs: Array) -> None:
+        x_ref, w_ref, d_ref, same_ref, dx_ref, dw_ref, db_ref = refs
         rows = Span(pl.program_id(0) * count, count, x.shape[0])
         unit, scale = _unit(load(x_ref, rows, across), across, eps)
         dy = load(d_ref, rows, across).astype(jnp.float32)
         g = dy * load(w_ref, across).astype(jnp.float32)[None, :]
         mean, along = (part.sum(axis=1, keepdims=True) * (1 / across.limit) for part in (g, unit * g))
-        store(dx_ref, (g - mean - unit * along) * scale, rows, across)
+        dx = (g - mean - unit * along) * scale + load(same_ref, rows, across).astype(jnp.float32)
+        store(dx_ref, dx, rows, across)
         store(dw_ref, (unit * dy).sum(axis=0), across)
         store(db_ref, dy.sum(axis=0), across)
 
@@ -80,7 +86,7 @@ def _backward(eps: float, interpret: bool, saved: tuple[Array, ...], dy: Rows) -
     axes: Axes = (programs * count, across.size)
     sums = (jax.ShapeDtypeStruct((programs, x.shape[1]), jnp.float32), ("rows", across.size))
     outputs: list[tuple[jax.ShapeDtypeStruct, Axes]] = [(jax.ShapeDtypeStruct(x.shape, x.dtype), axes), sums, sums]
-    inputs: list[tuple[Array, Axes]] = [(x, axes), (w, axes[1:]), (dy, axes)]
+    inputs: list[tuple[Array, Axes]] = [(x, axes), (w, axes[1:]), (dy, axes), (d_same, axes)]
     dx, dw, db = run(norm_backward, {"rows": programs}, inputs, outputs, WARPS, interpret)
     return dx, dw.sum(axis=0).astype(w.dtype), db.sum(axis=0).astype(w.dtype)
 

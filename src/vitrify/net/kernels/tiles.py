@@ -18,6 +18,8 @@ from vitrify.arrays import Array
 
 MIN_TILE = 16  # entries of an axis in a matrix product
 
+STAGES = 2  # loads of a loop are one step ahead
+
 Axes = tuple[str | int, ...]  # of an array: the grid axis that takes one entry for each program, or a padded size
 
 
@@ -97,7 +99,7 @@ def run(
         grid=tuple(grid.values()),
         in_specs=[block(axes) for _, axes in inputs],
         out_specs=[block(axes) for _, axes in outputs],
-        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
+        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=STAGES),
         interpret=interpret,
         name=kernel.__name__,
     )(*[array for array, _ in inputs])

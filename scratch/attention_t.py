@@ -1,0 +1,270 @@
+r"""Softmax attention over short sequences as one kernel per direction: a whole head stays on the chip.
+
+A program takes one head of one sequence. Queries and keys are cut into tiles of equal length; only tiles in which the
+mask allows some pair are computed, and only those in which it forbids some pair are masked. Forward, with scores
+$s = q k^\top + r$:
+
+$$\ell_i = \log_2 \sum_j 2^{s_{ij} / \ln 2}, \qquad o_i = \sum_j 2^{s_{ij} / \ln 2 - \ell_i} v_j.$$
+
+Backward, the weights $p$ are computed again from $s$ and $\ell$. With $\delta_i = o_i \cdot \mathrm{d}o_i$ and
+$\mathrm{d}s = p (\mathrm{d}o\, v^\top - \delta)$: $\mathrm{d}v = p^\top \mathrm{d}o$, $\mathrm{d}q = \mathrm{d}s\, k$,
+$\mathrm{d}k = \mathrm{d}s^\top q$. So queries, keys, values and outputs go through the device's memory once, and the
+matrix of scores never does. Biases of queries, keys and values are added as they are read, and their gradients summed
+as those are written: passes of their own would take half as long as the attention. The gradient of $r$ is a kernel of
+its own: each program sums one tile over the sequences of the batch in their order, so that results do not depend on
+timing. After FlashAttention-2 (Dao 2023, arXiv 2307.08691), without its running maximum: the scores of a query are all
+there at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+from vitrify.arrays import Array, Float
+from vitrify.net.attention import allowed_keys
+from vitrify.net.kernels.tiles import Axes, Span, load, product, run, store, width
+from vitrify.net.transformer import Head
+
+Heads: TypeAlias = Float[Array, "batch pos head d"]
+
+MAX_TILE = 64  # positions
+WARPS = 4  # of 32 threads, for a program
+PER_NAT = 1.4426950408889634  # 1 / ln 2
+FORBIDDEN = -1e30  # a score that is forbidden: finite, so that no difference of two is undefined
+
+
+class Inputs(NamedTuple):
+    """Queries, keys and values, in this order, before their biases are added; and the biases of scores, if any."""
+
+    qkv: Float[Array, "batch pos 3 head d"]
+    shifts: Float[Array, "3 head d"]
+    relative: Float[Array, "head query key"] | None = None
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Heads of one kind and the sequence length, and how their scores are cut into tiles."""
+
+    head: Head
+    length: int
+    interpret: bool = False
+
+    @property
+    def size(self) -> int:
+        return min(MAX_TILE, width(self.length))
+
+    @property
+    def count(self) -> int:
+        return -(-self.length // self.size)
+
+    def span(self, tile: Array | int) -> Span:
+        return Span(tile * self.size, self.size, self.length)
+
+    def share(self, query: int, key: int) -> str:
+        """Which pairs of a tile may attend: `none`, `some` or `all` of them."""
+        least = (query - key) * self.size - (self.size - 1)
+        most = (query - key) * self.size + (self.size - 1)
+        low, high = -self.length, self.length
+        if self.head.mask == "after":
+            high = -1
+        elif self.head.mask != "none":
+            low = 1 if self.head.mask == "strict" else 0
+        if self.head.window is not None:
+            low, high = max(low, 0), min(high, self.head.window - 1)
+        if most < low or least > high:
+            return "none"
+        whole = (key + 1) * self.size <= self.length
+        return "all" if low <= least and most <= high and whole else "some"
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The tiles (query, key) that are computed."""
+        every = [(query, key) for query in range(self.count) for key in range(self.count)]
+        return [pair for pair in every if self.share(*pair) != "none"]
+
+    def allowed(self, query: Array | int, key: Array | int) -> Array:
+        """The pairs of a tile that may attend."""
+        queries, keys = self.span(query).entries, self.span(key).entries
+        return allowed_keys(self.head, queries, keys) & (keys < self.length)[None, :]
+
+    def masked(self, scores: Array, query: int, key: int) -> Array:
+        """The scores of a tile with those of forbidden pairs replaced."""
+        if self.share(query, key) == "all":
+            return scores
+        return jnp.where(self.allowed(query, key), scores, FORBIDDEN)
+
+    @property
+    def rows(self) -> int:
+        """Positions of all tiles together."""
+        return self.count * self.size
+
+    def inputs(self, given: Inputs, batch: str | int = "batch") -> list[tuple[Array, Axes]]:
+        """The inputs of a kernel, and how programs share them."""
+        d = width(given.qkv.shape[-1])
+        arrays: list[tuple[Array, Axes]] = [
+            (given.qkv, (batch, self.rows, 3, "head", d)),
+            (given.shifts, (3, "head", d)),
+        ]
+        return arrays if given.relative is None else [*arrays, (given.relative, ("head", self.rows, self.rows))]
+
+    def results(self, mixed: Heads, log: Array, d_mixed: Heads, batch: str | int = "batch") -> list[tuple[Array, Axes]]:
+        """What a kernel of the backward pass reads besides the inputs, and how programs share it."""
+        vectors: Axes = (batch, self.rows, "head", width(mixed.shape[-1]))
+        return [(mixed, vectors), (log, (batch, "head", self.rows)), (d_mixed, vectors)]
+
+
+class Reader(NamedTuple):
+    """The inputs of a kernel as it sees them."""
+
+    tiling: Tiling
+    refs: Inputs
+    across: Span  # the numbers of a vector
+
+    def vectors(self, which: int, tile: Array | int, *row: Array) -> Array:
+        """Queries, keys or values (0, 1, 2) of a tile.
+
+        Queries are divided by ln 2, so that the exponential of a score is a power of two.
+        """
+        raw = load(self.refs.qkv, *row, self.tiling.span(tile), which, self.across)
+        shifted = raw.astype(jnp.float32) + load(self.refs.shifts, which, self.across).astype(jnp.float32)[None, :]
+        return (shifted * PER_NAT if which == 0 else shifted).astype(raw.dtype)
+
+    def scores(self, queries: Array, keys: Array, query: Array | int, key: Array | int) -> Array:
+        """The scores of a tile over ln 2, without a mask."""
+        scores = product(queries, keys, 1, 1)
+        if self.refs.relative is None:
+            return scores
+        relative = load(self.refs.relative, self.tiling.span(query), self.tiling.span(key))
+        return scores + relative.astype(jnp.float32) * PER_NAT
+
+
+def _reader(tiling: Tiling, given: Inputs, refs: tuple[Array, ...]) -> tuple[Reader, tuple[Array, ...]]:
+    """The inputs of a kernel, and the rest of its arguments."""
+    count = 2 if given.relative is None else 3
+    return Reader(tiling, Inputs(*refs[:count]), _across(given)), refs[count:]
+
+
+def _across(given: Inputs) -> Span:
+    return Span(0, width(given.qkv.shape[-1]), given.qkv.shape[-1])
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def attend(given: Inputs, tiling: Tiling) -> Heads:
+    """Return the mixed values of softmax heads of one kind."""
+    return _forward(given, tiling)[0]
+
+
+def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array, Array]]:
+    across = _across(given)
+
+    def attention_forward(*refs: Array) -> None:
+        read, (mixed_ref, log_ref) = _reader(tiling, given, refs)
+        for query in range(tiling.count):
+            queries, scores = read.vectors(0, query), {}
+            for key in [key for at, key in tiling.pairs() if at == query]:
+                raw = read.scores(queries, read.vectors(1, key), query, key)
+                scores[key] = tiling.masked(raw, query, key)
+            best = jnp.full((tiling.size,), FORBIDDEN / 2, jnp.float32)  # so that no forbidden pair gets a weight
+            for part in scores.values():
+                best = jnp.maximum(best, part.max(axis=1))
+            total = jnp.zeros((tiling.size,), jnp.float32)
+            mixed = jnp.zeros((tiling.size, across.size), jnp.float32)
+            for key, part in scores.items():
+                weights = jnp.exp2(part - best[:, None])
+                total += weights.sum(axis=1)
+                mixed += product(weights.astype(mixed_ref.dtype), read.vectors(2, key), 1, 0)
+            some = total > 0  # a query without any key gets the zero vector
+            store(mixed_ref, mixed / jnp.where(some, total, 1.0)[:, None], tiling.span(query), across)
+            log = jnp.where(some, best + jnp.log2(jnp.where(some, total, 1.0)), -FORBIDDEN)
+            store(log_ref, log, tiling.span(query))
+
+    batch, length, _, heads, d = given.qkv.shape
+    outputs: list[tuple[jax.ShapeDtypeStruct, Axes]] = [
+        (jax.ShapeDtypeStruct((batch, length, heads, d), given.qkv.dtype), ("batch", tiling.rows, "head", across.size)),
+        (jax.ShapeDtypeStruct((batch, heads, length), jnp.float32), ("batch", "head", tiling.rows)),
+    ]
+    grid = {"batch": batch, "head": heads}
+    mixed, log = run(attention_forward, grid, tiling.inputs(given), outputs, WARPS, tiling.interpret)
+    return mixed, (given, mixed, log)
+
+
+def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads) -> tuple[Inputs]:
+    given, mixed, log = saved
+    across = _across(given)
+
+    def attention_backward(*refs: Array) -> None:
+        read, (mixed_ref, log_ref, d_ref, d_qkv, d_shifts) = _reader(tiling, given, refs)
+        zero = jnp.zeros((tiling.size, across.size), jnp.float32)
+        deltas, dq = [], [zero] * tiling.count
+        for query in range(tiling.count):
+            at = (tiling.span(query), across)
+            deltas.append((load(d_ref, *at).astype(jnp.float32) * load(mixed_ref, *at).astype(jnp.float32)).sum(axis=1))
+        sums = [zero, zero, zero]
+        for key in range(tiling.count):
+            keys, values, dk, dv = read.vectors(1, key), read.vectors(2, key), zero, zero
+            for query in [query for query, at in tiling.pairs() if at == key]:
+                queries, d_out = read.vectors(0, query), load(d_ref, tiling.span(query), across)
+                scores = product(keys, queries, 1, 1)
+                if tiling.share(query, key) != "all":
+                    off = tiling.span(query).entries[None, :] - tiling.span(key).entries[:, None]
+                    scores = jnp.where(off >= 0, scores, FORBIDDEN)
+                weights = jnp.exp2(scores - load(log_ref, tiling.span(query))[None, :])
+                dv += product(weights.astype(d_out.dtype), d_out, 1, 0)
+                ds = (weights * (product(values, d_out, 1, 1) - deltas[query][None, :])).astype(keys.dtype)
+                dk += product(ds, queries, 1, 0)
+                dq[query] += product(ds, keys, 0, 0)
+            dk = dk * (1 / PER_NAT)
+            store(d_qkv, dk, tiling.span(key), 1, across)
+            store(d_qkv, dv, tiling.span(key), 2, across)
+            sums = [sums[0], sums[1] + dk, sums[2] + dv]
+        for query in range(tiling.count):
+            store(d_qkv, dq[query], tiling.span(query), 0, across)
+            sums[0] += dq[query]
+        for which, total in enumerate(sums):
+            store(d_shifts, total.sum(axis=0), which, across)
+
+    batch, _, _, heads, d = given.qkv.shape
+    outputs: list[tuple[jax.ShapeDtypeStruct, Axes]] = [
+        (jax.ShapeDtypeStruct(given.qkv.shape, given.qkv.dtype), tiling.inputs(given)[0][1]),
+        (jax.ShapeDtypeStruct((batch, 3, heads, d), jnp.float32), ("batch", 3, "head", across.size)),
+    ]
+    inputs = [*tiling.inputs(given), *tiling.results(mixed, log, d_mixed)]
+    d_qkv, sums = run(attention_backward, {"batch": batch, "head": heads}, inputs, outputs, WARPS, tiling.interpret)
+    relative = None if given.relative is None else _relative_gradient(tiling, given, mixed, log, d_mixed)
+    return (Inputs(d_qkv, sums.sum(axis=0).astype(given.shifts.dtype), relative),)
+
+
+def _relative_gradient(tiling: Tiling, given: Inputs, mixed: Heads, log: Array, d_mixed: Heads) -> Array:
+    """Return the gradient of the biases of scores: a program for each head and tile goes through the batch."""
+    batch, _, _, heads, _ = given.qkv.shape
+    across = _across(given)
+
+    def attention_bias_gradient(*refs: Array) -> None:
+        read, (mixed_ref, log_ref, d_ref, to) = _reader(tiling, given, refs)
+        query, key = pl.program_id(1), pl.program_id(2)
+        at, allowed = tiling.span(query), tiling.allowed(query, key)
+
+        def add(row: Array, total: Array) -> Array:
+            d_out = load(d_ref, row, at, across)
+            delta = (d_out.astype(jnp.float32) * load(mixed_ref, row, at, across).astype(jnp.float32)).sum(axis=1)
+            scores = read.scores(read.vectors(0, query, row), read.vectors(1, key, row), query, key)
+            weights = jnp.exp2(jnp.where(allowed, scores - load(log_ref, row, at)[:, None], FORBIDDEN))
+            return total + weights * (product(d_out, read.vectors(2, key, row), 1, 1) - delta[:, None])
+
+        total = jax.lax.fori_loop(0, batch, add, jnp.zeros((tiling.size, tiling.size), jnp.float32))
+        store(to, total, at, tiling.span(key))
+
+    grid = {"head": heads, "query": tiling.count, "key": tiling.count}
+    outputs: list[tuple[jax.ShapeDtypeStruct, Axes]] = [
+        (jax.ShapeDtypeStruct(given.relative.shape, given.relative.dtype), ("head", tiling.rows, tiling.rows))
+    ]
+    inputs = [*tiling.inputs(given, batch), *tiling.results(mixed, log, d_mixed, batch)]
+    return run(attention_bias_gradient, grid, inputs, outputs, WARPS, tiling.interpret)[0]
+
+
+attend.defvjp(_forward, _backward)
