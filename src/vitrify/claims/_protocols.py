@@ -91,7 +91,7 @@ def instances(game: Game) -> Iterator[tuple[Sequence[int], Question]]:
 def sabotage_game(subject: Subject) -> Subject:
     """A small net is replaced by one that wins; of a net that wins, every number of the message loses its last bit."""
     protocol, right = subject.data["protocol"], subject.data["right"]
-    return replace(subject, data={**subject.data, "protocol": Short(protocol) if subject.data["says"] else right})
+    return subject.with_data(protocol=Short(protocol) if subject.data["says"] else right)
 
 
 class Short(TwoParty):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -11,7 +11,7 @@ import numpy as np
 from vitrify.arrays import Bools
 from vitrify.certification.evidence import Domain, Evidence, Method, quantities
 from vitrify.claims._nets import witnessed
-from vitrify.claims.catalogue import Subject
+from vitrify.claims.catalogue import Subject, Subjects
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import encode, logits
 from vitrify.net.weights import Weights
@@ -26,7 +26,7 @@ Build = Callable[
 ]  # spec, window, and a number that may vary the rest
 
 
-def word_subjects(build: Build) -> Iterator[Subject]:
+def word_subjects(build: Build) -> Subjects:
     """A language at every window around $n^*$, random ones with overlapping classes, and classes of 1,000 words."""
     small = waking_up(2)
     for n in range(2, small.window() + 2):

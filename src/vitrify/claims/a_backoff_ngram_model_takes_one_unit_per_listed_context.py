@@ -16,10 +16,9 @@ Saboteur: The unit of the first bigram context is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
-from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, built, check_net, edited
+from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, Subjects, built, check_net, edited
 from vitrify.net.sparse import nonzeros
 from vitrify.spec.ngrams.families import pydoc_sentences
 from vitrify.spec.ngrams.model import NGramModel
@@ -29,7 +28,7 @@ WORK = 2e9
 TABLE = "blocks.0.mlp.W_out"
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """One model, under each kind of attention."""
     model = NGramModel.fit(pydoc_sentences(SENTENCES), 5)
     for attention in ATTENTIONS:

@@ -16,13 +16,12 @@ Saboteur: The unit for one pair of letter and state outputs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
 from vitrify.claims._nets import Domain, Evidence, Method, Quantity, Weights, in_turn, sized, timed, witnessed, zeroing
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.inference import batch_logits, log_probabilities
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_pfsa
 from vitrify.spec.ngrams.model import END
@@ -33,7 +32,7 @@ TOLERANCE = 1e-9  # of a probability; what the n-gram construction promises
 SIZES = ((2, 2, 1.0), (3, 2, 0.5), (4, 1, 0.8))  # states, letters, share of all transitions
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Random automata in which a letter may lead to several states."""
     specs = {
         f"{states} states, {letters} letters": random_pfsa(seed, states, letters, density=density)

@@ -18,12 +18,10 @@ Saboteur: The recurrence resets its state at every position.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from vitrify.certification.oracles.catalogue import oracle_for
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, quantities, witnessed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, quantities, witnessed
 from vitrify.constructions.hybrid_turing import hybrid_turing, sizes
 from vitrify.kit import assemble
 from vitrify.net.generate import generate
@@ -35,7 +33,7 @@ MACHINES, STEPS, LETTERS = 200, 200, 6
 SCALE = "blocks.0.rec.W_A"
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Three known machines, and random ones."""
     for name, machine in (
         ("binary increment", increment(LETTERS)),

@@ -21,12 +21,11 @@ Saboteur: The oldest block is fed back into the newest, so that nothing is ever 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims._nets import Claim, Evidence, Subject, Weights, timed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights, timed
 from vitrify.claims._words import check_words, word_subjects
 from vitrify.constructions.word_register import count_shifts, sizes, word_register
 from vitrify.net.inference import logits
@@ -38,7 +37,7 @@ TRANSITION = "blocks.0.rec.W_A"
 WINDOWS = 200  # random windows on which the net's memory is tried
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Recurrent nets."""
     return word_subjects(lambda spec, n, _: word_register(spec, window=n))
 

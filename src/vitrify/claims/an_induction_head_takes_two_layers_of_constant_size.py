@@ -17,9 +17,7 @@ Saboteur: The second layer matches any earlier occurrence, not the last one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Subject, built, checking, zeroed
+from vitrify.claims._nets import Claim, Subject, Subjects, built, checking, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.k_hop import KHop
 
@@ -34,7 +32,7 @@ CASES: tuple[tuple[int, int, Attention, int | None], ...] = (  # symbols, length
 WORK = 1e8  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Vocabularies of 3 to 1000 symbols."""
     for symbols, length, attention, longest in CASES:
         name, data = f"{symbols} symbols, length {length}, {attention}", {"max_length": longest}

@@ -16,17 +16,16 @@ Saboteur: The middle layer attends but its values are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, in_turn, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, in_turn, zeroed
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import alternating_group, divisibility, random_automaton, symmetric_group
 
 LENGTH = 100  # not a power of two
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """S5, A5, a random automaton, a regular expression, divisibility by 7; the kinds of attention take turns."""
     machines = {
         "S5 on 5 points": symmetric_group(5),

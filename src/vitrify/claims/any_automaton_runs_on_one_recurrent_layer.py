@@ -17,12 +17,10 @@ Saboteur: One transition by one letter is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from vitrify.certification.checks.words import WordCheck
-from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, zeroed
+from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, zeroed
 from vitrify.constructions.recurrent_automaton import elman, elman_sizes, linear, sizes
 from vitrify.net.inference import batch_logits
 from vitrify.net.sparse import nonzeros
@@ -33,7 +31,7 @@ LENGTH, WORDS = 120, 1_000
 WORK = 1e9  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """S5, random automata, a regular expression, divisibility by 7; both shapes each."""
     machines = {
         "S5 on 5 points": symmetric_group(5),

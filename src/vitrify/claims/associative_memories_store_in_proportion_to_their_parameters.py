@@ -20,7 +20,6 @@ Saboteur: Output codes are shifted by one; a quarter as much is stored where too
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -28,7 +27,7 @@ import numpy as np
 from vitrify.certification.evidence import Evidence
 from vitrify.claims import _memories
 from vitrify.claims._memories import SEEDS, beyond, memories, recalls_everything, recalls_too_little, storing
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.associations import linear_memory, linear_sizes, mlp_memory, mlp_sizes
 from vitrify.kit import assemble
 from vitrify.kit.fact_storage import linear, mlp
@@ -46,7 +45,7 @@ LAYERED = ((16, 64), (32, 64), (64, 64), (32, 128))  # dimension, units
 STORED, BEYOND = 0.12, 0.24  # associations for each number of the fitted read-out
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Memories within what they store, and draws beyond it."""
     for rule, size, part in LINEAR:
         count = linear_capacity(size, part)

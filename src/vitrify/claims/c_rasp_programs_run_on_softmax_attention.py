@@ -18,9 +18,7 @@ Saboteur: The outputs of all heads are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.constructions.counting import sizes
 from vitrify.spec.logic.crasp import random_counting
@@ -28,7 +26,7 @@ from vitrify.spec.logic.crasp import random_counting
 LENGTH, PROGRAMS = 20, 24
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Random programs under softmax."""
     for seed in range(PROGRAMS):
         spec = random_counting(seed, alphabet="abc"[: 2 + seed % 2], length=LENGTH)

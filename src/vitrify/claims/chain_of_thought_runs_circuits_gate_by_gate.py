@@ -18,13 +18,13 @@ Saboteur: The query of the second head is zero, so that it attends to all positi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import product
 
 import numpy as np
 
 from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, built, sized, timed, witnessed, zeroing
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.generate import generate
 from vitrify.spec.computation.circuit import Circuit, adder, multiplier, random_circuit
 
@@ -34,7 +34,7 @@ RANDOM = ((3, 20), (5, 60), (7, 100))  # inputs and gates
 TOGETHER = 500  # inputs that are run at once
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """An adder, a multiplier, and random circuits."""
     bits = np.random.default_rng(SEED).integers(2, size=(SAMPLES, 16))
     yield _subject("8-bit adder", adder(8), 0, bits, lambda a, b: a + b)

@@ -16,11 +16,10 @@ Saboteur: The head that sums the moves outputs zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 
 from vitrify.claims._nets import Domain, Evidence, Method, Quantity, in_turn, sized, timed, witnessed, zeroing
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.generate import generate
 from vitrify.spec.computation.turing import busy_beaver, increment, palindrome, random_machine
 
@@ -28,7 +27,7 @@ STEPS = 200
 RANDOM = 5  # machines
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Three known machines, and random ones that run for 200 steps."""
     machines = {"binary increment": increment(6), "palindromes": palindrome(6), "busy beaver": busy_beaver()}
     for seed in range(RANDOM):

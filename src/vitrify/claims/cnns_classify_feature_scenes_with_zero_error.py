@@ -20,7 +20,6 @@ Saboteur: The bias of one template is zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -30,7 +29,7 @@ from numpy.typing import NDArray
 from vitrify.certification.attacks.images import attack
 from vitrify.certification.attacks.robust import answers, radii
 from vitrify.certification.checking import net_check
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, built, sized, timed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, built, sized, timed, zeroed
 from vitrify.net.conv import image_planes
 from vitrify.net.inference import outputs
 from vitrify.spec.geometry.scene import Scene, random_bitmaps, random_scene
@@ -42,7 +41,7 @@ INSIDE, OUTSIDE = 0.999, 1.25  # shares of the radius at which attacks are tried
 MARGIN = 0.5  # of the right class
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Six features of two variants, with composites and without, and bitmaps in both shapes."""
     plain, bitmaps = random_scene(0), random_bitmaps(2, composites=1)
     composed = random_scene(1, composites=2, size=4, image=20)

@@ -20,7 +20,6 @@ Saboteur: Runs are compared without their oldest symbol; keys without one of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vitrify.certification.oracles.tasks import TaskOracle
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, built, check_net, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, built, check_net, zeroed
 from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.tasks.copying import Copying
@@ -50,7 +49,7 @@ RATE = "share of random texts with a repeated run"
 WRONG = "wrong copies of random texts without one"
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Small tasks, and those of the usual size."""
     for task, attention, samples in TASKS:
         yield built(f"{task}, {attention}", task, data={"samples": samples}, attention=attention)

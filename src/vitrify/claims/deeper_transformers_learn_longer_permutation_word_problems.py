@@ -20,7 +20,7 @@ Saboteur: Networks of one layer are presented at every depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -28,10 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import dots, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.learn.recipe import Recipe
 from vitrify.net.transformer import Transformer
 from vitrify.sandboxes.catalogue import Example, examples
 from vitrify.sandboxes.regular import Regular
@@ -44,12 +44,12 @@ DEPTHS = {"1 layer": (1, 1), "2 layers": (2, 1), "4 layers": (4, 1), "1 layer ru
 BETTER = (("2 layers", "1 layer"), ("4 layers", "2 layers"), ("1 layer run 4 times", "1 layer"))
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     recipe = Recipe(steps=1500, batch=16, lr=2e-3, test_examples=64, evals_per_doubling=0)
     yield _subject(8, TransformerFamily(heads=2, d_model=32, units=64), recipe, count=512)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     recipe = Recipe(steps=8000, batch=64, lr=1e-3, warmup=200, test_examples=64, evals_per_doubling=0)
     yield _subject(16, TransformerFamily(heads=4, d_model=64), recipe, count=2048)
 

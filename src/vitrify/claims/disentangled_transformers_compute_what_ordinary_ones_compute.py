@@ -17,11 +17,9 @@ Saboteur: One dimension that the unembedding reads is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Subject, check_net, sized, zeroed
+from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Subject, Subjects, check_net, sized, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.architecture import Output
 from vitrify.net.disentangle import apart, together
@@ -43,7 +41,7 @@ BUILT = {
 }
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Built nets taken apart and put together again, and random ones."""
     for name, (spec, shape) in BUILT.items():
         first = build(spec, shape, max_length=None if isinstance(spec, Estimate) else 12)

@@ -20,14 +20,14 @@ dimension is four times as large, where too much should be stored.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vitrify.claims._memories import beyond, memories, recalls_everything, recalls_too_little, storing
-from vitrify.claims._nets import Claim, Evidence, Subject, Weights, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.facts import facts, facts_in_heads, sizes, sizes_in_heads
 from vitrify.kit import assemble
 from vitrify.kit.fact_storage import FactCodes, fact_heads, fact_units
@@ -51,7 +51,7 @@ HEADS: tuple[tuple[int, int, int, AttentionKind], ...] = (  # subjects, relation
 )
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Nets within what they recall, and draws beyond it."""
     for many, relations, answers, size, attention in UNITS:
         units = math.ceil(many * relations / (STORED * size))

@@ -19,14 +19,13 @@ Saboteur: The units that write the labels of level 1 are removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from vitrify.arrays import Arrays, Bools, Ints
 from vitrify.certification.reading.probes import by_layer, held_out, streams
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Weights, timed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, timed, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_of, encode
 from vitrify.net.spaces import Circle, MultiHot
@@ -37,7 +36,7 @@ SENTENCES = 160
 DIGITS = 9  # to which margins are compared
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Hierarchies built with labels on circles and on axes, in as many blocks as levels or in two passes."""
     five, four = (random_hierarchy(n, n, 2, 2, seed=1, classes=n) for n in (5, 4))
     yield Subject("plane, softmax", five, build(five, "plane"))

@@ -19,7 +19,7 @@ the network in which nothing must be found: its last layer is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
 
@@ -30,7 +30,8 @@ from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.cone import Cone, Restriction, blind_spot
 from vitrify.bounds.gates import all_words
 from vitrify.bounds.random_nets import random_net
-from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Subject, quantities, witnessed, zeroed
+from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, quantities, witnessed, zeroed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import Head, Ties
@@ -46,7 +47,7 @@ RANDOM: tuple[tuple[int, Ties], ...] = ((3, "left"), (15, "left"), (32, "right")
 COMPLETIONS = 200
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Random nets, a PARITY net without its last layer, shallow brackets, and a PARITY net as it should be."""
     for seed, ties in RANDOM:
         net = random_net(seed, Head("hard", "none", ties=ties), max_length=LENGTH, width=4)

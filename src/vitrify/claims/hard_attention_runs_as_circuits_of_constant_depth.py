@@ -18,7 +18,6 @@ Saboteur: The circuit is made from a net whose last heads output zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import log2
 
@@ -29,7 +28,7 @@ from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.gates import all_words, input_bits
 from vitrify.bounds.random_nets import random_net
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, Weights, quantities, witnessed, zeroed
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.net.transformer import Head, Ties
 from vitrify.spec.languages.dyck import Dyck
@@ -43,7 +42,7 @@ DOUBLED = (8, 16)  # the lengths between which growth is measured
 DEGREE = 2.0  # gates must grow no faster than this power of the length
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Formulas, brackets, n-grams in two shapes, random nets; each with the net of which the circuit is made."""
     for text in FORMULAS:
         spec = Formula.from_text(f"alphabet: a b c\nlength: {DOUBLED[1]}\n{text}")

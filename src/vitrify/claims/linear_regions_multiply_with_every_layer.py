@@ -17,13 +17,12 @@ Saboteur: A piece of the transformer's last MLP is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
 from vitrify.certification.reading.regions import net_regions
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Weights, timed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, timed, zeroed
 from vitrify.constructions.maxout import convex_difference, maxout
 from vitrify.kit import assemble
 from vitrify.net.inference import outputs
@@ -37,7 +36,7 @@ SEEDS = 2
 CLOSE = 1e-12  # biases of the transformer are rounded, so its function may be that much off
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Zigzags on the line and in the plane, and random networks of one and two inputs."""
     for k, depth in FAMILY:
         spec = zigzag(k, depth)

@@ -19,7 +19,6 @@ float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -27,7 +26,7 @@ import numpy as np
 
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Verdict, quantities
 from vitrify.certification.oracles.tasks import TaskOracle
-from vitrify.claims._nets import Claim, Subject, Weights, built, check_net, refused, zeroed
+from vitrify.claims._nets import Claim, Subject, Subjects, Weights, built, check_net, refused, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import encode
 from vitrify.net.transformer import AttentionKind
@@ -54,7 +53,7 @@ SINGLE = (11, 101, 1009, 2003, 5003, 10007, 100003)  # moduli that are tried in 
 WRONG, TOO_FAR = "wrong answers where float32 is allowed", "moduli with wrong answers that are not refused"
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Small tasks, the largest ones, and float32."""
     for task, attention in TASKS:
         yield built(f"{task}, {attention}", task, attention=attention)

@@ -36,7 +36,7 @@ from vitrify.bounds.composition import layer_bits, measured
 from vitrify.bounds.protocols import ChainOfThought
 from vitrify.bounds.quantize import quantize
 from vitrify.bounds.quantized import OneLayer, random_layer
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, quantities, witnessed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, quantities, witnessed, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.architecture import Output
 from vitrify.net.inference import logits
@@ -57,7 +57,7 @@ def contestant(name: str, n: int, bits: int, error: Error, sampled: bool = False
     return Subject(f"{name}, n = {n}", data={"n": n, "bits": bits, "error": error, "sampled": sampled})
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Layers, readers, strategies, two layers, and a chain of thought."""
     for name, n, model in small_layers():
         bits = layer_bits(model, n)

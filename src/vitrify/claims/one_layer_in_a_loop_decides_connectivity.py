@@ -18,16 +18,15 @@ Saboteur: The layer is applied one time fewer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, in_turn
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, in_turn
 from vitrify.spec.computation.connectivity import Connectivity
 
 NODES = (4, 5, 17, 33, 64)
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Graphs of 4 to 64 nodes."""
     return in_turn({f"{nodes} nodes": Connectivity.of(nodes) for nodes in NODES}, "loop")
 

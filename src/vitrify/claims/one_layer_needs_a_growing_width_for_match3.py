@@ -18,7 +18,6 @@ message loses the last bit of every number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -30,13 +29,13 @@ from vitrify.bounds.protocols import PartialSums
 from vitrify.bounds.quantized import random_layer
 from vitrify.certification.evidence import Domain, Evidence, Method
 from vitrify.claims._protocols import check_game, sabotage_game, subject, sums_formula
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 
 SMALL = ((16, 1, 1, 1), (24, 1, 1, 2), (32, 1, 1, 4))  # elements, heads, value size, bits
 RIGHT = (3, 5)  # elements
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Layers below the bound and layers that are right."""
     for size, heads, value, p in SMALL:
         game = match3_game(size)

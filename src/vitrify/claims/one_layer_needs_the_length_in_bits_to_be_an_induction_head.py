@@ -17,8 +17,6 @@ message loses the last bit of every number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from vitrify.bounds.by_hand import gathering_layer
@@ -27,7 +25,7 @@ from vitrify.bounds.protocols import PartialSums
 from vitrify.bounds.quantize import quantize
 from vitrify.bounds.quantized import random_layer
 from vitrify.claims._protocols import check_game, sabotage_game, subject, sums_formula
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.spec.ngrams.families import random_ngram
 
@@ -35,7 +33,7 @@ SMALL = ((16, 1, 1, 1), (24, 1, 1, 2), (40, 2, 1, 1), (64, 1, 2, 2))  # pairs, h
 RIGHT = (3, 5)  # pairs
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Layers below the bound, layers that are right, and a built net."""
     for pairs, heads, size, p in SMALL:
         game = index_game(pairs)

@@ -27,7 +27,7 @@ from itertools import product
 import numpy as np
 
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, quantities, sized, witnessed, zeroed
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.parity import margin, parity
 from vitrify.kit import assemble
@@ -43,7 +43,7 @@ QUERIES = 64  # that attend at once: what fits a cache
 COUNTED = 100  # the length for which the counter is built
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """The counter, and the two-layer nets by length."""
     counter = assemble(commutative(cyclic(2), max_length=COUNTED))
     yield Subject(f"(b) counter to length {COUNTED}", cyclic(2), counter)

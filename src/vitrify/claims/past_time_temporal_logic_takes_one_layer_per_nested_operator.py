@@ -21,12 +21,11 @@ Saboteur: All keys are zero.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import numpy as np
 
 from vitrify.certification.reading.formulas import formula_of
-from vitrify.claims._nets import Claim, Evidence, Subject, built, check_net, combine, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, combine, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.spec.logic.ltl import Formula
 
@@ -49,7 +48,7 @@ TEXTBOOK = {
 RANDOM = 8
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Textbook formulas, soft and hard, and random ones that are not constant."""
     for name, text in TEXTBOOK.items():
         spec = _formula(text)

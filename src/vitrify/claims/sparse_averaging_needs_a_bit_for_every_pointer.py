@@ -21,7 +21,6 @@ lose the last bit of every number; the exact network loses one weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -34,7 +33,7 @@ from vitrify.bounds.kernel import averaging_net, refute_averaging
 from vitrify.bounds.protocols import Cut, Query
 from vitrify.bounds.quantized import random_layer
 from vitrify.bounds.quantized_recurrent import random_recurrent
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, quantities, witnessed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, quantities, witnessed
 from vitrify.claims._protocols import Says, check_game, sabotage_game, subject
 from vitrify.spec.geometry.maxout import Layer, Maxout, random_relu
 
@@ -45,7 +44,7 @@ P = 8  # bits of the right layers
 WITHIN = 1e-9  # of the exact net
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Layers, recurrent nets and fully connected nets, too small and right."""
     for pointers, size, p in QUERIES:
         game = averaging_game(pointers)

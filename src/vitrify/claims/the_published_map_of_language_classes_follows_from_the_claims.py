@@ -19,17 +19,16 @@ Saboteur: Softmax is put inside AC⁰, which its counting languages contradict; 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
 from vitrify.bounds.classes import Map, Verdict, contradictions, published_map
 from vitrify.certification.evidence import Domain, Evidence, Method, quantities
-from vitrify.claims.catalogue import Claim, Subject, listing
+from vitrify.claims.catalogue import Claim, Subject, Subjects, listing
 
 CELLS: dict[Verdict, int] = {"yes": 17, "no": 8, "no, if": 1, "not known here": 4}
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """The facts, examined for contradictions and for what they point to."""
     yield Subject("cells", data={"facts": Map()})
     yield Subject("pointers", data={"facts": Map()})

@@ -18,13 +18,11 @@ Saboteur: One of the first words counts twice: all sets of next words stay right
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity
-from vitrify.claims._nets import ATTENTIONS, Claim, Subject, built, edited, sized, timed, witnessed
+from vitrify.claims._nets import ATTENTIONS, Claim, Subject, Subjects, built, edited, sized, timed, witnessed
 from vitrify.net.inference import encode, log_probabilities, logits
 from vitrify.spec.grammars.families import random_hierarchy
 
@@ -33,7 +31,7 @@ TOLERANCE = 1e-12
 MODELS = ((2, 2, 2, 2, 1), (8, 4, 2, 2, 1), (4, 3, 2, 2, 3), (3, 2, 3, 2, 1), (4, 2, 2, 3, 2), (8, 2, 2, 3, 1))
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Models of several sizes; the kinds of attention take turns."""
     for number, (v, m, s, levels, classes) in enumerate(MODELS):
         grammar = random_hierarchy(v, m, s, levels, seed=number, classes=classes)

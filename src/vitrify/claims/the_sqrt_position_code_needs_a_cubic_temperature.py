@@ -15,13 +15,11 @@ Saboteur: The dyadic code under the name of the square-root code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Weights, refused
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, refused
 from vitrify.constructions.ngram import ngram
 from vitrify.kit import assemble
 from vitrify.kit.margins import Arithmetic
@@ -36,7 +34,7 @@ FLOAT32 = (32, 128)  # the assembler's bound on rounding is safe, not tight: it 
 LONGEST = 256  # how far the first wrong choice in float32 is looked for
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """3-gram nets at growing lengths, with either code; one of their heads attends to the previous position."""
     model = random_ngram(2, 3, seed=1)
     nets = {code: {T: _net(code, T, arithmetic="float64") for T in (*LENGTHS, LONGEST)} for code in CODES}
@@ -103,7 +101,7 @@ def check(subject: Subject) -> Evidence:
 def sabotage(subject: Subject) -> Subject:
     """The dyadic code under the square-root code's name."""
     nets = subject.data["nets"]
-    return replace(subject, data={**subject.data, "nets": {**nets, "sqrt": nets["dyadic"]}})
+    return subject.with_data(nets={**nets, "sqrt": nets["dyadic"]})
 
 
 CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", uncertified="about a code of positions")

@@ -22,12 +22,12 @@ Saboteur: Training stops after a hundredth of its steps, before the facts are st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.ladders import ANSWERS, MIN_ACCURACY, TEST_ROWS, bits_of, crossing, facts_of
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.intervals import mean_interval
@@ -41,7 +41,7 @@ MIN_SLOPE, MAX_SLOPE = 0.8, 1.2
 RELATIONS, D_HEAD = 4, 4
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Widths up to 16."""
     yield _subject("matrix", (6, 8, 11, 16), (0.8, 1.0, 1.25, 1.6, 2.2), steps=400, batch=128, lr=3.0)
     yield _subject("units", (6, 8, 11, 14), (0.8, 1.1, 1.5, 2.1), steps=1000, batch=64, lr=0.1)
@@ -49,7 +49,7 @@ def subjects() -> Iterator[Subject]:
     yield _subject("heads and units", (8, 12, 16), (0.15, 0.25, 0.4, 0.65), steps=800, batch=64, lr=0.03)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """About two decades of parameters."""
     yield _subject("matrix", (8, 14, 25, 45, 80), (0.7, 0.95, 1.25, 1.65, 2.2), steps=1500, batch=512, lr=3.0)
     yield _subject("units", (5, 9, 16, 28, 50), (0.6, 0.9, 1.3, 1.8, 2.5), steps=3000, batch=256, lr=0.1)

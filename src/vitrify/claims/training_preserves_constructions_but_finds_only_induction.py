@@ -23,12 +23,11 @@ Saboteur: The network for the hierarchy with two answers exchanged is presented 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import starts
 from vitrify.claims.trials.problems import LARGE, SMALL, exchanged
 from vitrify.claims.trials.starts import MAX_DISTANCE, MAX_EXCESS, MIN_LEFT, MIN_SEEDS, StartSettings
@@ -48,12 +47,12 @@ LABELS = (
 )
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Small problems, a few hundred steps."""
     yield Subject("five constructions", data={"settings": QUICK, "problems": SMALL, "starts": list(QUICK.starts)})
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """Larger ones, more rates and more sizes of noise."""
     yield Subject("five constructions", data={"settings": PAPER, "problems": LARGE, "starts": list(PAPER.starts)})
 

@@ -20,14 +20,13 @@ Saboteur: One piece is moved by 0.01; where the bound must be attained, $\beta$ 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from vitrify.certification.checking import certify
 from vitrify.claims._nets import Domain, Evidence, Method, Quantity, built, divided, edited, sized, timed
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.maxout import count_positions, maxout, temperature
 from vitrify.kit import assemble
@@ -40,7 +39,7 @@ TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 REACHED = 0.999  # how much of the bound the worst case must reach
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Networks under hard attention, some under soft attention, and chains that are the worst case for softmax."""
     rng = np.random.default_rng(5)
     points = list(zip(np.sort(rng.uniform(-1, 1, size=12)).tolist(), rng.normal(size=12).tolist(), strict=True))

@@ -21,9 +21,7 @@ Saboteur: The norms are removed where there are any; otherwise the output of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Evidence, Subject, built, check_net, without_norms, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, without_norms, zeroed
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.tasks.estimate import Estimate
 
@@ -32,7 +30,7 @@ TASKS = (Estimate(1, 3, 40), Estimate(2, 3, 60), Estimate(3, 2, 60), Estimate(5,
 KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax")
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Every shape for every order, under softmax and sparsemax in turn; heads under hard attention too."""
     for number, task in enumerate(TASKS):
         for offset, shape in enumerate(SHAPES):

@@ -18,13 +18,12 @@ Saboteur: The keys of the second layer do not distinguish entries of $f$ from th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from vitrify.certification.checks.words import WordCheck
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, built, sized, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, built, sized, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.composition import Composition
 
@@ -40,7 +39,7 @@ WRONG = f"wrong answers of {WORDS} in float16"
 WORK = 1e8  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Functions of 3 to 200 values."""
     for size, attention, samples, every in CASES:
         data = {"samples": samples, "every": every}

@@ -20,15 +20,13 @@ Saboteur: One context is removed, so legal next words are lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, timed, zeroing
+from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, Subjects, timed, zeroing
 from vitrify.claims._words import check_words, word_subjects
 from vitrify.constructions.word_classes import sizes, word_classes
 from vitrify.kit import assemble
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Transformers, with the kinds of attention in turn."""
     return word_subjects(lambda spec, n, turn: assemble(word_classes(spec, window=n, attention=ATTENTIONS[turn % 3])))
 

@@ -6,9 +6,9 @@ the last run of each, so that a keystroke costs one run and a look at another la
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from vitrify.encoding import JsonObject
@@ -34,9 +34,6 @@ class Loaded:
     judge: AnswerJudge
     variants: dict[str, Weights[SequenceArchitecture]] = field(default_factory=dict)
     last: tuple[str, tuple[str, ...], Trace] | None = None
-
-
-_loaded: OrderedDict[str, Loaded] = OrderedDict()
 
 
 def read(path: str) -> JsonObject:
@@ -170,18 +167,13 @@ def write(folder: str, changes: list[JsonObject], words: list[str], steps: int) 
     return {"words": [*words, *(symbol for symbol in generation.symbols if symbol in weights.architecture.input_ids)]}
 
 
+@lru_cache(maxsize=LOADED)
 def _load(folder: str) -> Loaded:
-    if folder not in _loaded:
-        from vitrify.net.folder import load, spec_path
-        from vitrify.spec import read_spec
+    from vitrify.net.folder import load, spec_path
+    from vitrify.spec import read_spec
 
-        weights = load(Path(folder))
-        judge = AnswerJudge(weights.architecture, read_spec(spec_path(Path(folder))))
-        _loaded[folder] = Loaded(weights, judge)
-    _loaded.move_to_end(folder)
-    while len(_loaded) > LOADED:
-        _loaded.popitem(last=False)
-    return _loaded[folder]
+    weights = load(Path(folder))
+    return Loaded(weights, AnswerJudge(weights.architecture, read_spec(spec_path(Path(folder)))))
 
 
 def _variant(loaded: Loaded, changes: list[JsonObject]) -> Weights[SequenceArchitecture]:
