@@ -84,23 +84,18 @@ def _parts(spec: ProbabilisticAutomaton) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ways(spec: ProbabilisticAutomaton, length: int) -> np.ndarray:
-    """All rows of tokens [way, length] that the automaton can write."""
-    after = _successors(spec)
-    rows = np.zeros((1, 0), dtype=np.int64)
+    """All rows of tokens [way, 1 + length] that the automaton can write; each begins with -1."""
+    after, rows = _successors(spec), np.full((1, 1), -1)
     for _ in range(length):
-        way, token = np.nonzero(after[_last(rows)])
+        way, token = np.nonzero(after[rows[:, -1] + 1])
         rows = np.hstack([rows[way], token[:, None]])
     return rows
 
 
-def _last(ways: np.ndarray) -> np.ndarray:
-    """The row of `_successors` for what comes after some ways."""
-    return ways[:, -1] + 1 if ways.shape[1] else np.zeros(len(ways), dtype=np.int64)
-
-
-def _marginals(weights: Weights, spec: ProbabilisticAutomaton, ways: np.ndarray) -> tuple[np.ndarray, float]:
+def _marginals(weights: Weights, spec: ProbabilisticAutomaton, rows: np.ndarray) -> tuple[np.ndarray, float]:
     """The probability of every string of a length [string], and the largest one of leaving the automaton's ways."""
-    net, length = weights.architecture, ways.shape[1]
+    net, ways = weights.architecture, rows[:, 1:]
+    length = ways.shape[1]
     inputs = np.array([net.input_ids[token] for token in spec.tokens])
     tokens = np.hstack([np.zeros((len(ways), net.pads), dtype=np.int64), inputs[ways]])
     logits = [batch_logits(weights, tokens[at : at + TOGETHER]) for at in range(0, len(tokens), TOGETHER)]
@@ -111,7 +106,9 @@ def _marginals(weights: Weights, spec: ProbabilisticAutomaton, ways: np.ndarray)
     marginal = np.zeros(len(spec.alphabet) ** length)
     powers = len(spec.alphabet) ** np.arange(length)[::-1]
     np.add.at(marginal, (_parts(spec)[0][ways] * powers).sum(axis=1), complete)
-    return marginal, float((chances[:, -1, columns] * ~_successors(spec)[_last(ways)]).sum(axis=-1).max(initial=0.0))
+    return marginal, float(
+        (chances[:, -1, columns] * ~_successors(spec)[rows[:, -1] + 1]).sum(axis=-1).max(initial=0.0)
+    )
 
 
 sabotage = zeroing("blocks.0.mlp.W_out", 1)  # what follows the first pair of a letter and a state is forgotten

@@ -38,13 +38,10 @@ CLOSE = 1e-12  # biases of the transformer are rounded, so its function may be t
 
 def subjects() -> Subjects:
     """Zigzags on the line and in the plane, and random networks of one and two inputs."""
-    for k, depth in FAMILY:
-        spec = zigzag(k, depth)
-        yield Subject(f"{k} pieces, {depth} layers", spec, _built(spec), {"k": k, "depth": depth, "wanted": k**depth})
-    for k, depth in PLANE:
-        spec = zigzag(k, depth, 2)
-        data = {"k": k, "depth": depth, "wanted": k ** (2 * depth)}
-        yield Subject(f"{k} pieces, {depth} layers, plane", spec, _built(spec), data)
+    for inputs, pairs in ((1, FAMILY), (2, PLANE)):
+        for k, depth in pairs:
+            spec, data = zigzag(k, depth, inputs), {"k": k, "depth": depth, "wanted": k ** (inputs * depth)}
+            yield Subject(f"{k} pieces, {depth} layers{', plane' * (inputs > 1)}", spec, _built(spec), data)
     for seed in range(SEEDS):
         for name, spec in {
             "one input, rank 3": random_maxout((1, 5, 4, 1), 3, seed),

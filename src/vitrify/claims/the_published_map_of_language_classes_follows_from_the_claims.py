@@ -40,13 +40,9 @@ def check(subject: Subject) -> Evidence:
     table = published_map(facts)
     clash = contradictions(facts)
     known = {(headline.fields["id"], headline.name) for headline in listing()}
-    pointed = [
-        *((fact.claim_id, fact.claim) for fact in facts.contained),
-        *((fact.claim_id, fact.claim) for fact in facts.built),
-    ]
-    lost = [pointer for pointer in pointed if pointer not in known]
+    lost = [fact for fact in (*facts.contained, *facts.built) if (fact.claim_id, fact.claim) not in known]
     count = Counter(cell.verdict for cell in table)
-    declared: dict[str, object] = {**dict(CELLS.items()), "contradictions": 0, "facts without a claim": 0}
+    declared: dict[str, object] = {**CELLS, "contradictions": 0, "facts without a claim": 0}
     measured: dict[str, object] = {verdict: count[verdict] for verdict in CELLS}
     measured |= {"contradictions": len(clash), "facts without a claim": len(lost)}
     notes = ("asymptotic throughout; only the cells that say so are conditional or a rate",)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.arrays import Floats
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity
 from vitrify.claims._nets import ATTENTIONS, Claim, Subject, Subjects, built, edited, sized, timed, witnessed
 from vitrify.net.inference import encode, log_probabilities, logits
@@ -53,28 +52,17 @@ def check(subject: Subject) -> Evidence:
         for position, chances in enumerate(grammar.next_word_probs_along(sentence)):
             seen.add(sentence[:position])
             expected = np.array([float(chances.get(word, 0)) for word in net.output.symbols])
-            error = float(np.abs(probabilities[position] - expected).max())
-            if not error <= worst:
-                worst, said = error, probabilities[position]
-                witness = _witness(net.output.symbols, sentence[:position], expected, said)
+            errors = np.abs(probabilities[position] - expected)
+            if not errors.max() <= worst:
+                worst, symbol = float(errors.max()), int(errors.argmax())
+                both = {"expected": float(expected[symbol]), "actual": float(probabilities[position, symbol])}
+                witness = {"history": list(sentence[:position]), "next": net.output.symbols[symbol], **both}
     prefixes = Domain(CaseKind.PREFIXES, Method.EXHAUSTIVE, len(seen), settings={"sentences": len(sentences)})
     return witnessed(None if worst <= TOLERANCE else witness, len(seen), prefixes).adding(
         Quantity("largest error", worst, TOLERANCE, "<="),
         *sized(subject),
         Quantity("one block per level", len(net.units_per_layer), subject.data["blocks"], "="),
     )
-
-
-def _witness(
-    symbols: tuple[str, ...], history: tuple[str, ...], expected: Floats, probabilities: Floats
-) -> dict[str, object]:
-    symbol = int(np.abs(probabilities - expected).argmax())
-    return {
-        "history": list(history),
-        "next": symbols[symbol],
-        "expected": float(expected[symbol]),
-        "actual": float(probabilities[symbol]),
-    }
 
 
 def sabotage(subject: Subject) -> Subject:

@@ -47,31 +47,27 @@ def _net(code: CodeName, length: int, arithmetic: Arithmetic) -> Weights:
     return assemble(network, arithmetic=arithmetic)
 
 
-def _scores(weights: Weights, precision: type) -> np.ndarray:
-    """Scores of the head that attends to the previous position, [query, key], in the net's own parameters."""
+def _margins(weights: Weights, precision: type) -> np.ndarray:
+    """Return by how much the head's score of the previous position exceeds all others, from the second token on."""
     positions = weights.arrays["pos_embed.W_pos"].astype(precision)
     query, key = (
         positions @ weights.arrays[f"blocks.0.attn.W_{x}"][1].astype(precision)
         + weights.arrays[f"blocks.0.attn.b_{x}"][1].astype(precision)
         for x in "QK"
     )
-    return np.asarray(query @ key.T)
+    scores = np.asarray(query @ key.T)  # [query, key]
+    return np.array([row[t - 1] - np.delete(row[1 : t + 1], t - 2).max() for t, row in enumerate(scores) if t > 1])
 
 
 def first_wrong_choice(weights: Weights) -> int | None:
     """The first token for which float32 does not score the previous one strictly best."""
-    scores = _scores(weights, np.float32)
-    for t in range(2, len(scores)):
-        if scores[t, t - 1] <= np.delete(scores[t, 1 : t + 1], t - 2).max():
-            return t
-    return None
+    wrong = np.flatnonzero(_margins(weights, np.float32) <= 0)
+    return int(wrong[0]) + 2 if wrong.size else None
 
 
 def gap(weights: Weights) -> float:
     """Return the smallest gap between the score of the previous position and that of any other token."""
-    scores = _scores(weights, np.float64)
-    rows = [np.delete(scores[t, 1 : t + 1], t - 2) for t in range(2, len(scores))]
-    return float(min(scores[t, t - 1] - row.max() for t, row in enumerate(rows, start=2)))
+    return float(_margins(weights, np.float64).min())
 
 
 def check(subject: Subject) -> Evidence:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from vitrify.claims import position
 from vitrify.claims.catalogue import Outcome, Scale, find, listing
 from vitrify.errors import InputError
 from vitrify.files import Lock
 from vitrify.registry import Headline
-from vitrify.report.evidence import AtlasEntry, EvidenceStore, in_order, recorded
+from vitrify.report.evidence import AtlasEntry, EvidenceStore, recorded
 from vitrify.report.figures import Drawings
 from vitrify.report.site import Site
 from vitrify.workers import Lost, WorkerProcess, ready
@@ -46,7 +47,7 @@ def build(
     `every`, those too.
     """
     named = {headline.name: headline for headline in map(find, only)}
-    chosen = in_order(named.values() if only else listing())
+    chosen = sorted(named.values() if only else listing(), key=position)
     out.mkdir(parents=True, exist_ok=True)
     store, drawings = EvidenceStore(out / "store"), Drawings(out / "store" / "figures")
     with ExitStack() as held:
