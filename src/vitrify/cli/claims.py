@@ -31,11 +31,11 @@ from vitrify.cli.render import (
     TextTable,
     console,
     json_line,
+    progress,
     reflowed,
     show,
     status,
     styled,
-    work,
 )
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
@@ -326,14 +326,14 @@ def atlas(
     page = (out / "index.html").resolve()
     if not as_json:
         console(stderr=True).print(f"writing {page}, which can be opened while it fills in", soft_wrap=True)
-    with work("checking") as tick:
+    with progress("checking") as tick:
 
-        def progress(done: float, total: float, what: str) -> None:
+        def show_progress(done: float, total: float, what: str) -> None:
             if opens and not done:  # the first call: the index has been written
                 browse(page.as_uri())
             tick(done, total, what)
 
-        rows = build(out, scale, only or (), every, folder or evidence_folder(), progress)
+        rows = build(out, scale, only or (), every, folder or evidence_folder(), show_progress)
     if as_json:
         about = [{"name": row.name, "id": row.id, "verdict": row.verdict, "origin": row.origin} for row in rows]
         json_line({"open": str(page), "claims": about})
