@@ -29,7 +29,6 @@ TABLE = "blocks.0.mlp.W_out"
 
 
 def subjects() -> Subjects:
-    """One model, under each kind of attention."""
     model = NGramModel.fit(pydoc_sentences(SENTENCES), 5)
     for attention in ATTENTIONS:
         name = f"order 5, {sum(map(len, model.levels)):,} n-grams, {attention}"
@@ -37,7 +36,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """Probabilities, and the size of the table."""
     arrays = subject.weights.arrays
     most = sum(map(len, subject.spec.levels)) + len(subject.spec.vocabulary)
     output = sum(nonzeros(arrays[name]) for name in (TABLE, "unembed.W_U", "unembed.b_U"))

@@ -38,7 +38,6 @@ MAX_ISOLATION_QUERIES = 1_000  # worlds with more skip the tests of every expert
 
 
 def subjects() -> Subjects:
-    """20 random worlds under every attention, half of them with linear routers; the XOR world; a large one."""
     for seed in range(20):
         long_keys, shared = 0.4 if seed % 5 == 0 else 0.0, 0.3 if seed % 3 == 0 else 0.0
         spec = random_world(seed, anchored=seed % 4 == 0, long_keys=long_keys, shared_words=shared)
@@ -52,7 +51,6 @@ def subjects() -> Subjects:
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Answers, routing, isolation, sizes, and what a new task changes."""
     spec, weights = subject.spec, subject.weights
     (block,) = weights.architecture.blocks
     short = all(len(key) == 1 for task in spec.tasks for key, _ in task.facts)
@@ -80,7 +78,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The first expert forgets its last fact."""
     (block,) = subject.weights.architecture.blocks
     return zeroed(subject, "blocks.0.moe.experts.0.W_out", block.experts[0].units - 1)
 

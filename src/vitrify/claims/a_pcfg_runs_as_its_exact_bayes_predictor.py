@@ -34,7 +34,6 @@ C -> 'a' [0.999999] | 'b' [0.000001]
 
 
 def subjects() -> Subjects:
-    """Random grammars, one with rare rules, and a random hierarchy."""
     grammars: dict[str, Grammar] = {f"random grammar {seed}": random_pcfg(seed) for seed in (0, 4, 5, 6, 7)}
     grammars["rare rules"] = Grammar.from_text(RARE)
     grammars["random hierarchy"] = random_hierarchy(3, 2, 2, 3, seed=0)
@@ -43,7 +42,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """Exact probabilities on all beginnings, and sizes."""
     most = min(SUM_PRODUCTS, max(products(subject.spec.proper()).values())) + 1
     pads = Quantity("pads", subject.weights.architecture.pads, most, "<=")
     return check_net(subject).adding(pads)

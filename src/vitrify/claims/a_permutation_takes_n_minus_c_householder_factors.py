@@ -30,7 +30,6 @@ WORK = 1e9  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Subjects:
-    """Groups on points, S3 on itself, the word problems of S5 and A5."""
     points = {
         "S5 on 5 points": symmetric_group(5),
         "A5 on 5 points": alternating_group(5),
@@ -47,7 +46,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences, factors by letter, ranks."""
     points, cell = subject.data["points"], subject.weights.architecture.cell
     w_a, rows = subject.weights.arrays["blocks.0.rec.W_A"], subject.weights.arrays["embed.W_E"][1:]
     needed = count_factors(points)

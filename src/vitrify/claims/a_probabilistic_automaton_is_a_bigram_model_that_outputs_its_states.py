@@ -33,7 +33,6 @@ SIZES = ((2, 2, 1.0), (3, 2, 0.5), (4, 1, 0.8))  # states, letters, share of all
 
 
 def subjects() -> Subjects:
-    """Random automata in which a letter may lead to several states."""
     specs = {
         f"{states} states, {letters} letters": random_pfsa(seed, states, letters, density=density)
         for seed, (states, letters, density) in enumerate(SIZES)
@@ -43,7 +42,6 @@ def subjects() -> Subjects:
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Marginal probabilities of all strings, the mass on impossible ways, and sizes."""
     spec = subject.spec
     worst, lost, ways = 0.0, 0.0, 0
     witness = None

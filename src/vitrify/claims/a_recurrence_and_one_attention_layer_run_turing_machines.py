@@ -34,7 +34,6 @@ SCALE = "blocks.0.rec.W_A"
 
 
 def subjects() -> Subjects:
-    """Three known machines, and random ones."""
     for name, machine in (
         ("binary increment", increment(LETTERS)),
         ("palindromes", palindrome(LETTERS)),
@@ -107,7 +106,6 @@ def _followed(machine: TuringMachine, weights: Weights, seed: int) -> tuple[int,
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The scales of the recurrence are 0."""
     return Subject(subject.name, data={**subject.data, "forgets": True})
 
 

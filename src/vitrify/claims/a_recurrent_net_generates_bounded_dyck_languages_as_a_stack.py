@@ -33,7 +33,6 @@ WORK = 1e8  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Subjects:
-    """Brackets of 2 to 64 kinds, to depths of 3 to 16."""
     for kinds, depth, length in LANGUAGES:
         spec = Dyck.of_kinds(kinds, depth, length)
         name, to = f"{kinds} kinds to depth {depth}", {"max_length": 6 if kinds < 4 else 2}
@@ -43,7 +42,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """Sets of next brackets, logits and sizes."""
     weights = subject.weights
     net = weights.architecture
     gated = net.cell.kind == "lstm"

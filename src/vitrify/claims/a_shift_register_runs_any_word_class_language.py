@@ -38,13 +38,11 @@ WINDOWS = 200  # random windows on which the net's memory is tried
 
 
 def subjects() -> Subjects:
-    """Recurrent nets."""
     return word_subjects(lambda spec, n, _: word_register(spec, window=n))
 
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Missing and superfluous words, sizes, what the embedding keeps of a word, and how far back the state reaches."""
     n, weights = subject.data["window"], subject.weights
     promised = sizes(subject.spec, window=n).exact
     declared = {
@@ -65,7 +63,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The register is closed to a ring."""
     array, size = dense(subject.weights.arrays[TRANSITION]).copy(), subject.weights.architecture.d_embed
     array[-size:, :size] = np.eye(size)
     return replace(subject, weights=subject.weights.with_array(TRANSITION, array))

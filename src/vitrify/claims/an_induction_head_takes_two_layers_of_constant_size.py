@@ -33,14 +33,12 @@ WORK = 1e8  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Subjects:
-    """Vocabularies of 3 to 1000 symbols."""
     for symbols, length, attention, longest in CASES:
         name, data = f"{symbols} symbols, length {length}, {attention}", {"max_length": longest}
         yield built(name, KHop(1, symbols, length), data=data, attention=attention)
 
 
 def sabotage(subject: Subject) -> Subject:
-    """All keys of the second layer have the same position."""
     return zeroed(subject, "blocks.1.attn.W_K", (0, list(subject.weights.labels.space("index").dims)))
 
 

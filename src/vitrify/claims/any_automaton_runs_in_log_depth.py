@@ -26,7 +26,6 @@ LENGTH = 100  # not a power of two
 
 
 def subjects() -> Subjects:
-    """S5, A5, a random automaton, a regular expression, divisibility by 7; the kinds of attention take turns."""
     machines = {
         "S5 on 5 points": symmetric_group(5),
         "A5 on 5 points": alternating_group(5),
@@ -38,7 +37,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences and sizes."""
     units = subject.weights.sizes.units_per_layer
     limit = 2 * len(subject.spec.states) ** 2 + 1
     within = f"units per layer at most {limit}"
@@ -47,7 +45,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The middle layer fetches nothing."""
     return zeroed(subject, f"blocks.{len(subject.weights.architecture.blocks) // 2}.attn.W_V")
 
 

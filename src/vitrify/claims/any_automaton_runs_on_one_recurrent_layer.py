@@ -32,7 +32,6 @@ WORK = 1e9  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Subjects:
-    """S5, random automata, a regular expression, divisibility by 7; both shapes each."""
     machines = {
         "S5 on 5 points": symmetric_group(5),
         "random, 7 states": random_automaton(7, 2, seed=7),
@@ -46,7 +45,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences, logits and sizes."""
     weights, net = subject.weights, subject.weights.architecture
     width = (elman_sizes if subject.data["shape"] == "elman" else sizes)(subject.spec).exact["d_model"]
     assert isinstance(width, int)
@@ -63,7 +61,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The first state, or the first unit, has no transition by one letter."""
     return zeroed(subject, "blocks.0.rec.W_A", 0 if subject.data["shape"] == "elman" else (1, 0))
 
 

@@ -46,7 +46,6 @@ STORED, BEYOND = 0.12, 0.24  # associations for each number of the fitted read-o
 
 
 def subjects() -> Subjects:
-    """Memories within what they store, and draws beyond it."""
     for rule, size, part in LINEAR:
         count = linear_capacity(size, part)
         figures = _linear_figures(size) if part == 12.0 else {}
@@ -107,7 +106,6 @@ def _mlp_figures(count: int, dimension: int, units: int) -> dict[str, float]:
 
 
 def check(subject: Subject) -> Evidence:
-    """Every answer of every draw, and sizes; or no perfect draw beyond what is stored."""
     if subject.weights is None:
         return recalls_too_little(subject)
     spec, size, units = subject.spec, subject.data["dimension"], subject.data["units"]
@@ -118,7 +116,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Output codes are shifted by one; or so little is stored that it is recalled."""
     return storing(subject, 0.25) if subject.weights is None else _memories.answers_shifted(subject)
 
 

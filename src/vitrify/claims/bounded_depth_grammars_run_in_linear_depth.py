@@ -35,7 +35,6 @@ FORMS = ("shapes", "spans")
 
 
 def subjects() -> Subjects:
-    """Random grammars, a random hierarchy and English phrases; the kinds of attention take turns."""
     grammars: dict[str, Grammar] = {f"random grammar {seed}": random_grammar(seed, shapes=42) for seed in range(5)}
     grammars["random hierarchy"] = random_hierarchy(3, 2, 2, 3, seed=0)
     for number, (name, grammar) in enumerate(grammars.items()):
@@ -46,7 +45,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """Exact sets on all beginnings, and sizes."""
     grammar, rows = subject.spec, len(conjunctions(subject.weights))
     if subject.data["form"] == "spans":
         counted = Quantity("conjunctions", rows, grammar_spans.conjunctions(Phrases.of(grammar)), "=")

@@ -50,7 +50,6 @@ def _longer(net: Weights) -> Weights:
 
 
 def check(subject: Subject) -> Evidence:
-    """Truth values, and sizes."""
     declared = sizes(subject.spec, mode="layernorm").at_most
     return check_net(subject, declared, max_length=8 if len(subject.spec.alphabet) < 4 else 6)
 

@@ -27,7 +27,6 @@ LENGTH, PROGRAMS = 20, 24
 
 
 def subjects() -> Subjects:
-    """Random programs under softmax."""
     for seed in range(PROGRAMS):
         spec = random_counting(seed, alphabet="abc"[: 2 + seed % 2], length=LENGTH)
         yield Subject(f"program {seed}, nesting {spec.depth}", spec, build(spec))
@@ -39,7 +38,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Heads output zero: only the letter and its position are left."""
     for block in sorted({head.block for head in subject.weights.labels.heads}):
         subject = zeroed(subject, f"blocks.{block}.attn.W_O")
     return subject

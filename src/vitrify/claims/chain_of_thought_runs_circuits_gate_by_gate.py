@@ -35,7 +35,6 @@ TOGETHER = 500  # inputs that are run at once
 
 
 def subjects() -> Subjects:
-    """An adder, a multiplier, and random circuits."""
     bits = np.random.default_rng(SEED).integers(2, size=(SAMPLES, 16))
     yield _subject("8-bit adder", adder(8), 0, bits, lambda a, b: a + b)
     yield _subject("4×4 multiplier", multiplier(4), 1, _all_rows(8), lambda a, b: a * b)
@@ -57,7 +56,6 @@ def _all_rows(bits: int) -> np.ndarray:
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Thoughts of all inputs, what they come to, steps and sizes."""
     circuit, bits = subject.spec, subject.data["bits"]
     prompts = [tuple(circuit.BITS[bit] for bit in row) for row in bits.tolist()]
     right = circuit.values(bits)[:, 1 + len(circuit.inputs) :]

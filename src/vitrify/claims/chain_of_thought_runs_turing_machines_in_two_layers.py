@@ -28,7 +28,6 @@ RANDOM = 5  # machines
 
 
 def subjects() -> Subjects:
-    """Three known machines, and random ones that run for 200 steps."""
     machines = {"binary increment": increment(6), "palindromes": palindrome(6), "busy beaver": busy_beaver()}
     for seed in range(RANDOM):
         halting = 0.02 if seed % 2 else 0.0
@@ -39,7 +38,6 @@ def subjects() -> Subjects:
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """The steps on every input, and sizes."""
     machine, prompts = subject.spec, list(subject.spec.prompts())
     witness, most = None, 0
     batches = (list(same) for _, same in groupby(prompts, key=len))  # what is broken shows on the shortest

@@ -53,7 +53,6 @@ MARGIN = 0.5  # of the right class
 
 
 def subjects() -> Subjects:
-    """Six features of two variants, with composites and without, and bitmaps in both shapes."""
     plain, bitmaps = random_scene(0), random_bitmaps(2, composites=1)
     composed = random_scene(1, composites=2, size=4, image=20)
     for name, scene, shape in (
@@ -67,7 +66,6 @@ def subjects() -> Subjects:
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Class errors, template maps, sizes, and attacks around the certified radius."""
     scene, weights = subject.spec, subject.weights
     planes, right, present = _images(scene)
     logits = outputs(weights, planes)
@@ -93,7 +91,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The first template loses its bias."""
     return zeroed(subject, f"conv.{_templates(subject)}.b", 0)
 
 

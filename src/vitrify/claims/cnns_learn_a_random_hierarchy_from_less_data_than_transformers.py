@@ -48,7 +48,6 @@ COLORS = {"convolution": "C1", "transformer": "C0"}
 
 
 def subjects() -> Subjects:
-    """Six symbols, three levels."""
     recipe = Recipe(steps=600, batch=64, lr=1e-2, test_examples=1024, evals_per_doubling=4)
     small = TransformerFamily(layers=3, heads=2, d_model=32, units=64), replace(recipe, lr=3e-3)
     convolution = HierarchicalFamily(channels=64), recipe

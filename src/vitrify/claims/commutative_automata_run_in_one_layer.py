@@ -27,7 +27,6 @@ LENGTH = 60
 
 
 def subjects() -> Subjects:
-    """Counters modulo 2, 3 and 6, products, parity of two letters, and "at least two a", which is no group."""
     machines = {
         "counter mod 2": cyclic(2),
         "counter mod 3": cyclic(3),
@@ -41,7 +40,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences and sizes."""
     machine = subject.spec.reachable()
     counters, _ = group_counters(machine) if machine.is_group() else power_counters(machine)
     declared = {"layers": 1, "heads": 1, "units": units_for(counters, LENGTH)}

@@ -50,13 +50,11 @@ WRONG = "wrong copies of random texts without one"
 
 
 def subjects() -> Subjects:
-    """Small tasks, and those of the usual size."""
     for task, attention, samples in TASKS:
         yield built(f"{task}, {attention}", task, data={"samples": samples}, attention=attention)
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers and sizes, and for long texts what becomes of random ones."""
     task = subject.spec
     evidence = check_net(subject, work=1e8)
     if isinstance(task, Copying) and subject.data["samples"] == COPIED and evidence.verdict == "holds":
@@ -91,7 +89,6 @@ def _wrong(subject: Subject, texts: NDArray[np.int64]) -> int:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The head that attends furthest back outputs zero; keys lose their second dimension."""
     if isinstance(subject.spec, Copying):
         return zeroed(subject, "blocks.0.attn.W_O", subject.spec.gram - 1)
     key = subject.weights.labels.space("key" if subject.spec.fused else "key before")

@@ -26,7 +26,6 @@ CORRIDORS = ((2, 1), (5, 4), (3, 0), (7, 3))  # cells, and the one to start from
 
 
 def subjects() -> Subjects:
-    """Corridors of 2 to 7 cells, from different cells; the kinds of attention take turns."""
     machines = {f"{cells} cells from cell {at}": replace(corridor(cells), initial=at) for cells, at in CORRIDORS}
     return in_turn(machines, "gridworld", max_length=LENGTH)
 

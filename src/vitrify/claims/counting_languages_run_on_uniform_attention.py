@@ -45,14 +45,12 @@ LANGUAGES = {
 
 
 def subjects() -> Subjects:
-    """Seven languages, under softmax and sparsemax in turn."""
     nets = in_turn({name: spec for name, (spec, _, _) in LANGUAGES.items()}, "counting", SOFT)
     for subject, (_, layers, heads) in zip(nets, LANGUAGES.values(), strict=True):
         yield replace(subject, data={"attention_layers": layers, "heads": heads})
 
 
 def check(subject: Subject) -> Evidence:
-    """Truth values, sizes, and how evenly heads look."""
     even = {"uniform attention": _unevenness(subject) <= EVEN}
     longest = 8 if len(subject.spec.alphabet) < 4 else 6
     return check_net(subject, {**subject.data, "uniform attention": True}, even, max_length=longest)

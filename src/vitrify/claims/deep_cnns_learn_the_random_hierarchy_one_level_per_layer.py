@@ -47,7 +47,6 @@ MIN_SEEDS, SHUFFLED = 7 / 8, 1
 
 
 def subjects() -> Subjects:
-    """Eight symbols, three levels, three or four productions."""
     recipe = Recipe(steps=400, batch=64, lr=6e-3, weight_decay=0.3, test_examples=1024, evals_per_doubling=0)
     yield _subject("v = 8, m = 3 and 4, L = 3", ((8, 3, 3), (8, 4, 3)), 64, recipe)
 
@@ -68,7 +67,6 @@ def _subject(name: str, models: tuple[tuple[int, int, int], ...], channels: int,
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Apply filters to leaves that do not belong together."""
     broken = {
         name: replace(trial, family=HierarchicalFamily(channels=subject.data["channels"], order=SHUFFLED))
         for name, trial in subject.trials.items()

@@ -42,7 +42,6 @@ BUILT = {
 
 
 def subjects() -> Subjects:
-    """Built nets taken apart and put together again, and random ones."""
     for name, (spec, shape) in BUILT.items():
         first = build(spec, shape, max_length=None if isinstance(spec, Estimate) else 12)
         wide = apart(first)
@@ -81,7 +80,6 @@ def _random(seed: int, residual: Residual, *, norm: bool) -> Weights:
 
 
 def check(subject: Subject) -> Evidence:
-    """Right answers where there is a spec, equal outputs, and sizes."""
     first = subject.data["first"]
     rng, length = np.random.default_rng(0), first.architecture.max_length
     letters = len(first.architecture.inputs)
@@ -98,7 +96,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The last dimension that the answer reads is left out."""
     return zeroed(subject, "unembed.W_U", np.flatnonzero(subject.weights.arrays["unembed.W_U"].any(axis=1))[-1])
 
 

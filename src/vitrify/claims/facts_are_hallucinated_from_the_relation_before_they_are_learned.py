@@ -45,7 +45,6 @@ POINTS, DRAWN = 120, 16  # of a curve, for a figure; members
 
 
 def subjects() -> Subjects:
-    """SGD with batches of 256, and the flow."""
     yield _sgd("SGD", FactRecall(), steps=5200, batch=256, seeds=8)
     yield _flow(FactRecall(noise=0, length=3), members=8)
 

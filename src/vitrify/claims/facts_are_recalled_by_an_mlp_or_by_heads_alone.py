@@ -52,7 +52,6 @@ HEADS: tuple[tuple[int, int, int, AttentionKind], ...] = (  # subjects, relation
 
 
 def subjects() -> Subjects:
-    """Nets within what they recall, and draws beyond it."""
     for many, relations, answers, size, attention in UNITS:
         units = math.ceil(many * relations / (STORED * size))
         net = partial(_net, many, relations, answers, dimension=size, units=units, attention=attention)
@@ -96,7 +95,6 @@ def _net(many: int, relations: int, answers: int, seed: int, **settings: object)
 
 
 def check(subject: Subject) -> Evidence:
-    """Every question of every draw, and sizes; or no perfect draw beyond what is recalled."""
     if subject.weights is None:
         return recalls_too_little(subject)
     size, units, spec = subject.data["dimension"], subject.data["units"], subject.spec

@@ -58,7 +58,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """The circuit against the net on all words, its depth and its growth."""
     net, grid = subject.weights.architecture, subject.data["grid"]
     fixed, made_of = FixedNet(subject.weights, grid), FixedNet(subject.data["of"], grid)
     sizes: dict[int, Size] = {}
@@ -88,7 +87,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The circuit is made of a net whose last heads output zero."""
     silent = zeroed(subject, f"blocks.{len(subject.weights.architecture.blocks) - 1}.attn.W_O")
     return subject.with_data(of=silent.weights)
 

@@ -47,7 +47,6 @@ RECIPE = Recipe(warmup=0, clip=None, schedule="cosine", test_examples=256, evals
 
 
 def subjects() -> Subjects:
-    """Two attentions on three symbols."""
     sandbox, recipe = CausalGraph(states=3, length=16, trees=10), replace(RECIPE, steps=64, batch=64, lr=0.3)
     yield _subject(sandbox, recipe, (16, 24, 32, 48), (0.3, 3.0), 16384)
 
@@ -81,7 +80,6 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """Compare the first layer's attention with the graph, and errors on other kernels with those of counting."""
     nets, shift, judged = trained(subject), subject.data["shift"], Criterion.judged
     trees = {length: nets[f"{length} tokens, trees"] for length in subject.data["lengths"]}
     box, most = trees[16].trial.sandbox, partial(judged, share=MIN_TREES)

@@ -37,7 +37,6 @@ DIGITS = 9  # to which margins are compared
 
 
 def subjects() -> Subjects:
-    """Hierarchies built with labels on circles and on axes, in as many blocks as levels or in two passes."""
     five, four = (random_hierarchy(n, n, 2, 2, seed=1, classes=n) for n in (5, 4))
     yield Subject("plane, softmax", five, build(five, "plane"))
     yield Subject("unambiguous, hard", four, build(four, "unambiguous", attention="hard"))
@@ -71,7 +70,6 @@ def phrases(grammar: Grammar, sentences: list[tuple[str, ...]], level: int) -> L
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Margins in the named subspaces, and probes after each half layer, level by level."""
     grammar, weights = subject.spec, subject.weights
     every = grammar.sentences()
     sentences = [every[i] for i in np.random.default_rng(0).permutation(len(every))[:SENTENCES]]

@@ -48,7 +48,6 @@ COMPLETIONS = 200
 
 
 def subjects() -> Subjects:
-    """Random nets, a PARITY net without its last layer, shallow brackets, and a PARITY net as it should be."""
     for seed, ties in RANDOM:
         net = random_net(seed, Head("hard", "none", ties=ties), max_length=LENGTH, width=4)
         yield _subject(f"random {seed}", net, LENGTH, "PARITY")
@@ -70,7 +69,6 @@ def _cut(net: Weights) -> Weights:
 
 
 def check(subject: Subject) -> Evidence:
-    """Find an irrelevant position and confirm it; or confirm that there is none."""
     language, length = subject.data["language"], subject.data["length"]
     exact = ExactNet(subject.data["analyzed"])
     if language == "Dyck-1":  # a balanced word must be left; 1 opens and 2 closes
@@ -161,7 +159,6 @@ def _shown(weights: Weights, word: Iterable[int]) -> str:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The net that is run does the language at this length; the one that does is cut."""
     length, language = subject.data["length"], subject.data["language"]
     if not language:
         cut = _cut(subject.weights)

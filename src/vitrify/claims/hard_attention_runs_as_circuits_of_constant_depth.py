@@ -62,7 +62,6 @@ def _subject(name: str, weights: Weights) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """The circuit against the net on all words, its depth and the growth of its gates."""
     weights, exact = subject.weights, ExactNet(subject.data["of"])
     letters, layers = len(weights.architecture.inputs) - 1, len(weights.architecture.blocks)
     longest, cases, table = LONGEST[letters], 0, {}
@@ -97,7 +96,6 @@ def _narrow(exact: ExactNet, letters: int) -> bool:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The circuit is made of a net in which the last heads output zero."""
     block = max(index for index, block in enumerate(subject.weights.architecture.blocks) if block.heads)
     return replace(subject, data={"of": zeroed(subject, f"blocks.{block}.attn.W_O").weights})
 

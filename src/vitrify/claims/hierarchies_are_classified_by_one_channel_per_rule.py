@@ -25,7 +25,6 @@ WITHIN = "channels of every level within vm"
 
 
 def subjects() -> Subjects:
-    """Random Hierarchy Models from 3 to 16 symbols."""
     for v, m, s, L, classes in MODELS:
         grammar = random_hierarchy(v, m, s, L, seed=v, classes=classes)
         name = f"v = {v}, m = {m}, s = {s}, L = {L}, {classes} classes"
@@ -33,7 +32,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """The classes of strings, and the number of convolutions and channels."""
     layers = range(len(subject.weights.architecture.convolutions))
     channels = tuple(subject.weights.arrays[f"conv.{layer}.W"].shape[0] for layer in layers)
     measured = {"units_per_layer": channels, WITHIN: max(channels) <= subject.data["width"]}

@@ -29,7 +29,6 @@ WORK = 1e7  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Subjects:
-    """From 1 to 64 hops."""
     for hops, attention in SHORT:
         name = f"{hops} hops, short, {attention}"
         yield built(name, KHop(hops, 2, 12), data={"max_length": 7}, attention=attention)
@@ -38,7 +37,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers and sizes; the number of layers by its own formula."""
     depth = subject.weights.sizes.attention_layers
     layers = Quantity("attention_layers", depth, ceil(log2(subject.spec.hops)) + 2)
     return check_net(subject, work=WORK).adding(layers)

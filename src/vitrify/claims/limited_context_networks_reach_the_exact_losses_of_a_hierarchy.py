@@ -43,7 +43,6 @@ STYLES = {"convolution": ("C1", "o", -0.12), "transformer": ("C0", "s", 0.12)}
 
 
 def subjects() -> Subjects:
-    """Six symbols, three levels."""
     box, transformer = last_leaf(6, 3, 3), TransformerFamily(layers=2, heads=2, d_model=32, units=64)
     recipe = Recipe(steps=1200, batch=128, lr=1e-2, schedule="cosine", test_examples=1024, evals_per_doubling=0)
     slower = replace(recipe, steps=900, batch=64, lr=3e-3, warmup=100)

@@ -37,7 +37,6 @@ CLOSE = 1e-12  # biases of the transformer are rounded, so its function may be t
 
 
 def subjects() -> Subjects:
-    """Zigzags on the line and in the plane, and random networks of one and two inputs."""
     for inputs, pairs in ((1, FAMILY), (2, PLANE)):
         for k, depth in pairs:
             spec, data = zigzag(k, depth, inputs), {"k": k, "depth": depth, "wanted": k ** (inputs * depth)}
@@ -57,7 +56,6 @@ def _built(spec: Maxout) -> Weights[Transformer]:
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Regions of the network and of the transformer, counted without rounding, and by the turns of its outputs."""
     spec, weights = subject.spec, subject.weights
     own, built = regions(spec), net_regions(weights, spec.radius)
     wanted = subject.data.get("wanted", own.linear)

@@ -54,14 +54,12 @@ WRONG, TOO_FAR = "wrong answers where float32 is allowed", "moduli with wrong an
 
 
 def subjects() -> Subjects:
-    """Small tasks, the largest ones, and float32."""
     for task, attention in TASKS:
         yield built(f"{task}, {attention}", task, attention=attention)
     yield Subject("Match2 in float32", data={"arithmetic": "float32"})
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers and sizes; or answers in float32 beside what the margins say."""
     if subject.weights is None:
         return _single(subject)
     return check_net(subject, samples=SAMPLES, work=1e8)
@@ -91,7 +89,6 @@ def _wrong(weights: Weights, task: Match2) -> int:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Keys lose their second dimension; the furthest neighbour is not read; float64's margins are used."""
     if subject.weights is None:
         return replace(subject, data={"arithmetic": "float64"})
     if isinstance(subject.spec, Match3Local):

@@ -43,7 +43,6 @@ STRINGS = Recipe(
 
 
 def subjects() -> Subjects:
-    """Two values of each factor; strings over 12 symbols."""
     yield ngrams.grid_subject({"orders": (2, 5), "alphabets": (4, 12), "ranks": (1, 6)}, 20, GRID, d_model=32, layers=1)
     yield ngrams.counts_subject(12, 32, STRINGS, d_model=32, layers=1)
 
@@ -69,7 +68,6 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """Judge effects over the grid, or both families against counts."""
     return _check_grid(subject) if subject.name == "grid" else _check_counts(subject)
 
 

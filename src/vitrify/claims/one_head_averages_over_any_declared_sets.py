@@ -47,7 +47,6 @@ GAP = "least gap of any set"
 
 
 def subjects() -> Subjects:
-    """Every code at full size, all sets of a small one, and codes that are too narrow."""
     tasks = {q: SparseAveraging(LENGTH, q, 1, random_sets(LENGTH, q, 256, seed=q)) for q in (2, 4, 8)}
     for q in tasks:
         for code, count in SETS.items():
@@ -71,7 +70,6 @@ def _subject(name: str, task: SparseAveraging, code: CodeOfSets, seed: int = 0) 
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers, scores without rounding and sizes; what a code promises about every set; refusals of narrow codes."""
     if subject.weights is None:
         return _refusals(subject)
     task, net, code = subject.spec, subject.weights, subject.data["code"]
@@ -108,7 +106,6 @@ def _refusals(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The first dimension of all keys is lost; what is refused is replaced by a code that will do."""
     if subject.weights is None:
         return subject.with_data(code="coherent", width=None)
     key = subject.weights.labels.space("position")

@@ -58,7 +58,6 @@ def contestant(name: str, n: int, bits: int, error: Error, sampled: bool = False
 
 
 def subjects() -> Subjects:
-    """Layers, readers, strategies, two layers, and a chain of thought."""
     for name, n, model in small_layers():
         bits = layer_bits(model, n)
         cases = None if n == 4 else CASES

@@ -33,12 +33,10 @@ RIGHT = (3, 5)  # elements
 
 
 def subjects() -> Subjects:
-    """Layers below the bound and layers that are right."""
     return layers(match3_game, SMALL, RIGHT, "sets of {}", lambda out: int(np.argmax(out)), sure=20)
 
 
 def check(subject: Subject) -> Evidence:
-    """The protocol, and that sums vanish exactly for common elements."""
     evidence = check_game(subject)
     game = subject.data["protocol"].game
     if game.size > max(RIGHT) or evidence.verdict != "holds":

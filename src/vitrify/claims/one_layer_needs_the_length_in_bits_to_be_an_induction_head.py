@@ -33,7 +33,6 @@ RIGHT = (3, 5)  # pairs
 
 
 def subjects() -> Subjects:
-    """Layers below the bound, layers that are right, and a built net."""
     yield from layers(index_game, SMALL, RIGHT, "{} pairs", lambda out: "01"[np.argmax(out)], sure=18)
     net = build(random_ngram(4, 3, seed=43), "heads", attention="softmax", max_length=25)
     game = index_game(12, net.architecture.inputs[1:5])

@@ -42,7 +42,6 @@ C = 1.0
 
 
 def subjects() -> Subjects:
-    """Random nets, the same at every length, and the PARITY nets by length."""
     for seed in SEEDS:
         net = random_net(seed, Head("softmax", "none"), max_length=LENGTHS[-1], heads=2, positions=False, scale=SCALE)
         yield _subject(f"random {seed}", dict.fromkeys(LENGTHS, net))
@@ -55,7 +54,6 @@ def _subject(name: str, nets: Mapping[int, Weights]) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """The bound against what letters do, and how it falls."""
     rng, cases = np.random.default_rng(0), 0
     bounds: dict[int, float] = {}
     criteria: list[Quantity] = []
@@ -95,7 +93,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The bound is that of a net whose heads write next to nothing."""
     quiet = {length: divided(net, "attn.W_O", 1000) for length, net in subject.data["nets"].items()}
     return subject.with_data(bounded=quiet)
 

@@ -44,7 +44,6 @@ PER_CELL = 64  # words of a length and number of ones, about
 
 
 def subjects() -> Subjects:
-    """Words of up to 16 bits with at most 5 ones."""
     family, recipe = TransformerFamily(layers=2, heads=4, d_model=32), Recipe(batch=64, lr=4e-3, warmup=100)
     data = {"longest": 16, "ones": 5, "lengths": (16, 24, 32, 64), "exchanged": False}
     yield _subject(data, family, recipe, {"none": 1000, "learned": 1000}, range(8, 16))
@@ -75,7 +74,6 @@ def _subject(
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Exchange numbers of ones and lengths."""
     return subject.with_data(exchanged=True)
 
 

@@ -40,7 +40,6 @@ WORK = 1e9  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Subjects:
-    """The parity net; random nets of each size; fitted nets of each state."""
     yield Subject("(a) eigenvalue −1", cyclic(2), diagonal(cyclic(2), max_length=LENGTH))
     for units in UNITS:
         nets = [_random(state, units, seed) for state in STATES for seed in range(TRIES)]
@@ -62,7 +61,6 @@ def first_wrong(weights: Weights[Recurrent], longest: int) -> int | None:
 
 
 def check(subject: Subject) -> Evidence:
-    """Parities of all words, or the first word of one letter that goes wrong."""
     if subject.weights is not None:
         numbers = {"numbers in the state": subject.weights.architecture.cell.state}
         return check_net(subject, {"numbers in the state": 1}, numbers, max_length=8, samples=WORDS, work=WORK)

@@ -49,7 +49,6 @@ RANDOM = 8
 
 
 def subjects() -> Subjects:
-    """Textbook formulas, soft and hard, and random ones that are not constant."""
     for name, text in TEXTBOOK.items():
         spec = _formula(text)
         yield built(name, spec, attention="hard")
@@ -76,7 +75,6 @@ def _drawn(rng: random.Random, depth: int) -> str:
 
 
 def check(subject: Subject) -> Evidence:
-    """Every truth value at every position, sizes, and the way back where there is one."""
     spec = subject.spec
     there = check_net(subject, max_length=7)
     if "MOD" in str(spec) or "Y" in str(spec) or subject.weights.architecture.soft:
@@ -88,7 +86,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """All keys look alike."""
     for block in {head.block for head in subject.weights.labels.heads}:
         subject = zeroed(subject, f"blocks.{block}.attn.W_K")
     return subject

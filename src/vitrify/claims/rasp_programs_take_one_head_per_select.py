@@ -40,7 +40,6 @@ PROGRAMS: dict[str, tuple[Expr, tuple[str, ...], bool]] = {
 
 
 def subjects() -> Subjects:
-    """The usual programs, under soft and hard attention."""
     for name, (root, alphabet, causal) in PROGRAMS.items():
         spec = program(root, alphabet, LENGTH, causal=causal, name=name)
         yield Subject(f"{name}, soft", spec, assemble(program_net(spec)))
@@ -53,7 +52,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The last head outputs zero."""
     return zeroed(subject, f"blocks.{max(head.block for head in subject.weights.labels.heads)}.attn.W_O")
 
 

@@ -41,7 +41,6 @@ WORDS, SEED = 4, 0
 
 
 def subjects() -> Subjects:
-    """3-gram nets for any length, with either code; one of their heads attends to the previous position."""
     yield Subject("attention to the previous position", data={"sqrt": _maker("sqrt"), "dyadic": _maker("dyadic")})
 
 
@@ -83,7 +82,6 @@ def first(holds: Callable[[int], bool]) -> int | None:
 
 
 def check(subject: Subject) -> Evidence:
-    """Compare what is proved and what is measured for either code with the prediction."""
     sqrt, dyadic = subject.data["sqrt"], subject.data["dyadic"]
     expected = {name: predicted(FORMATS[name].roundoff) for name in ("float32", "float64")}
     unproved = first(lambda T: not proved(sqrt, T, "float32"))
@@ -118,7 +116,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The dyadic code under the square-root code's name."""
     return subject.with_data(sqrt=subject.data["dyadic"])
 
 

@@ -46,7 +46,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """The largest difference from the hard net, and the two temperatures."""
     letters = len(subject.weights.architecture.inputs) - 1
     words = np.array(list(product(range(1, letters + 1), repeat=LENGTH)))
     tokens = np.pad(words, ((0, 0), (1, 0)))
@@ -64,7 +63,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The same temperatures in the net whose units clip on one side only."""
     plain: Weights = subject.data["plain"]
     for name in plain.arrays:
         if name.endswith("attn.beta"):

@@ -29,7 +29,6 @@ S5 = "S5, refused; in log depth"
 
 
 def subjects() -> Subjects:
-    """Groups, a corridor, a regular expression, a random automaton, under each attention in turn; S5 in log depth."""
     machines = {
         "S3": symmetric_group(3),
         "S4": symmetric_group(4),
@@ -44,7 +43,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences; depth at two lengths, or the refusal."""
     if subject.name == S5:
         layers, no = layers_for(LENGTH), "a cascade is refused"
         declared = {"attention_layers": layers, "heads": layers, no: True}

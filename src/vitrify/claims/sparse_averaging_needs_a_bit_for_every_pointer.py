@@ -45,7 +45,6 @@ WITHIN = 1e-9  # of the exact net
 
 
 def subjects() -> Subjects:
-    """Layers, recurrent nets and fully connected nets, too small and right."""
     for pointers, size, p in QUERIES:
         game = averaging_game(pointers)
         small = random_layer(game.symbols, game.length, bits=p, query_size=size, ask=game.ask, seed=pointers)
@@ -87,7 +86,6 @@ def mean_of(pointers: int) -> Says:
 
 
 def check(subject: Subject) -> Evidence:
-    """Protocols, or the rank of a first layer."""
     return check_game(subject) if "protocol" in subject.data else _connected(subject)
 
 
@@ -122,7 +120,6 @@ def _worst(net: Maxout, places: int, width: int, pointers: int) -> float:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Small nets become right ones; right ones lose something."""
     if "protocol" in subject.data:
         return sabotage_game(subject)
     data = subject.data

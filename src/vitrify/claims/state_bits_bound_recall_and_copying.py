@@ -43,7 +43,6 @@ def recall(pairs: int, values: int) -> Game:
 
 
 def subjects() -> Subjects:
-    """Recall and copying, with states that are too small and with registers."""
     for pairs, values, size, bits in RECALL:
         game = recall(pairs, values)
         net = random_recurrent(game.symbols, game.symbols[pairs:], size=size, bits=bits, seed=pairs)
@@ -66,7 +65,6 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """The protocol; of small nets that copy, also how many strings they copy."""
     evidence, protocol = check_game(subject), subject.data["protocol"]
     game = protocol.game
     if not game.repeats or subject.data["says"]:

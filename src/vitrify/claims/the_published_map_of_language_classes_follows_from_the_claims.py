@@ -29,13 +29,11 @@ CELLS: dict[Verdict, int] = {"yes": 17, "no": 8, "no, if": 1, "not known here": 
 
 
 def subjects() -> Subjects:
-    """The facts, examined for contradictions and for what they point to."""
     yield Subject("cells", data={"facts": Map()})
     yield Subject("pointers", data={"facts": Map()})
 
 
 def check(subject: Subject) -> Evidence:
-    """The map follows, nothing contradicts it, and every fact points to a claim."""
     facts: Map = subject.data["facts"]
     table = published_map(facts)
     clash = contradictions(facts)
@@ -52,7 +50,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Softmax inside AC⁰; or a claim that is not there."""
     facts: Map = subject.data["facts"]
     if subject.name == "pointers":
         renamed = tuple(replace(fact, claim=fact.claim + "_not") for fact in facts.built[:1])

@@ -31,7 +31,6 @@ MODELS = ((2, 2, 2, 2, 1), (8, 4, 2, 2, 1), (4, 3, 2, 2, 3), (3, 2, 3, 2, 1), (4
 
 
 def subjects() -> Subjects:
-    """Models of several sizes; the kinds of attention take turns."""
     for number, (v, m, s, levels, classes) in enumerate(MODELS):
         grammar = random_hierarchy(v, m, s, levels, seed=number, classes=classes)
         attention = ATTENTIONS[number % 3]
@@ -42,7 +41,6 @@ def subjects() -> Subjects:
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Largest difference of two probabilities over all beginnings, and sizes."""
     grammar, weights = subject.spec, subject.weights
     net = weights.architecture
     sentences = list(grammar.sentences())

@@ -35,7 +35,6 @@ LONGEST = 256  # how far the first wrong choice in float32 is looked for
 
 
 def subjects() -> Subjects:
-    """3-gram nets at growing lengths, with either code; one of their heads attends to the previous position."""
     model = random_ngram(2, 3, seed=1)
     nets = {code: {T: _net(code, T, arithmetic="float64") for T in (*LENGTHS, LONGEST)} for code in CODES}
     no_net = {code: {T: refused(partial(_net, code, T, "float32")) for T in FLOAT32} for code in CODES}
@@ -71,7 +70,6 @@ def gap(weights: Weights) -> float:
 
 
 def check(subject: Subject) -> Evidence:
-    """Fit the exponent and the constant of the gap of either code."""
     nets = subject.data["nets"]
     gaps = {code: np.array([gap(nets[code][T]) for T in LENGTHS]) for code in nets}
     slope = -float(np.polyfit(np.log(LENGTHS), np.log(gaps["sqrt"]), 1)[0])
@@ -95,7 +93,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The dyadic code under the square-root code's name."""
     nets = subject.data["nets"]
     return subject.with_data(nets={**nets, "sqrt": nets["dyadic"]})
 

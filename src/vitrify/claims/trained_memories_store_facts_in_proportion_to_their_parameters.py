@@ -42,7 +42,6 @@ RELATIONS, D_HEAD = 4, 4
 
 
 def subjects() -> Subjects:
-    """Widths up to 16."""
     yield _subject("matrix", (6, 8, 11, 16), (0.8, 1.0, 1.25, 1.6, 2.2), steps=400, batch=128, lr=3.0)
     yield _subject("units", (6, 8, 11, 14), (0.8, 1.1, 1.5, 2.1), steps=1000, batch=64, lr=0.1)
     yield _subject("heads", (14, 20, 28), (0.2, 0.36, 0.65), steps=1200, batch=64, lr=0.06)
@@ -79,14 +78,12 @@ def _subject(kind: str, widths: Sequence[int], loads: Sequence[float], *, steps:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """A hundredth of the steps."""
     ((kind, trial),) = subject.trials.items()
     short = replace(trial.recipe, steps=trial.recipe.steps // 100)
     return replace(subject, trials={kind: replace(trial, recipe=short)})
 
 
 def check(subject: Subject) -> Evidence:
-    """Train the whole ladder, find what each seed stores at each size, and fit slopes."""
     (nets,) = trained(subject).values()
     counts, sizes = subject.data["counts"], np.array(subject.data["parameters"])
     accuracy = nets.final("accuracy").reshape(len(sizes), len(counts[0]), -1)  # [size, rung, seed]

@@ -48,7 +48,6 @@ LABELS = (
 
 
 def subjects() -> Subjects:
-    """Small problems, a few hundred steps."""
     yield Subject("five constructions", data={"settings": QUICK, "problems": SMALL, "starts": list(QUICK.starts)})
 
 
@@ -66,7 +65,6 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """Train every start of every problem, and judge what is kept, repaired and found."""
     settings: StartSettings = subject.data["settings"]
     subject = replace(subject, trials={name: settings.trial(make()) for name, make in subject.data["problems"].items()})
     judged, most = Criterion.judged, partial(Criterion.judged, share=MIN_SEEDS)

@@ -40,7 +40,6 @@ REACHED = 0.999  # how much of the bound the worst case must reach
 
 
 def subjects() -> Subjects:
-    """Networks under hard attention, some under soft attention, and chains that are the worst case for softmax."""
     rng = np.random.default_rng(5)
     points = list(zip(np.sort(rng.uniform(-1, 1, size=12)).tolist(), rng.normal(size=12).tolist(), strict=True))
     specs = {
@@ -67,7 +66,6 @@ def subjects() -> Subjects:
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Errors and sizes, or how near the worst case comes to the bound."""
     return _worst_case(subject) if subject.spec is None else _network(subject)
 
 
@@ -106,7 +104,6 @@ def _worst_case(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """One piece is moved by 1 %; where the bound must be reached, all heads are twice as hot."""
     if subject.spec is None:
         nets = subject.data["nets"].items()
         hotter = {tolerance: (spec, divided(weights, ".beta", 2)) for tolerance, (spec, weights) in nets}

@@ -31,7 +31,6 @@ KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax")
 
 
 def subjects() -> Subjects:
-    """Every shape for every order, under softmax and sparsemax in turn; heads under hard attention too."""
     for number, task in enumerate(TASKS):
         for offset, shape in enumerate(SHAPES):
             kind = KINDS[(number + offset) % 2]
@@ -41,12 +40,10 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    """Shares, and sizes."""
     return check_net(subject, max_length=8 if subject.spec.symbols < 3 else 7)
 
 
 def sabotage(subject: Subject) -> Subject:
-    """No norms, or nothing to compare."""
     normed = subject.weights.architecture.norm
     return without_norms(subject) if normed else zeroed(subject, "blocks.0.attn.W_O")
 

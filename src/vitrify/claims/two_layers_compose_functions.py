@@ -40,14 +40,12 @@ WORK = 1e8  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Subjects:
-    """Functions of 3 to 200 values."""
     for size, attention, samples, every in CASES:
         data = {"samples": samples, "every": every}
         yield built(f"{size} values, {attention}", Composition(size), data=data, attention=attention)
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers, sizes, and answers in 16-bit numbers."""
     task, weights, net = subject.spec, subject.weights, subject.weights.architecture
     longest = task.length if subject.data["every"] else None
     questions = WordCheck(net, task, max_length=longest, samples=subject.data["samples"], work=WORK)
@@ -64,7 +62,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The key of the second head forgets the role."""
     return zeroed(subject, "blocks.1.attn.W_K", (0, list(subject.weights.labels.space("role").dims)))
 
 

@@ -35,7 +35,6 @@ WORK = 1e9  # multiplications spent on words beyond those listed
 
 
 def subjects() -> Subjects:
-    """Generators of 2 to 64 kinds, and recognizers of depth 1 to 3."""
     for kinds, depth, length, attention in GENERATORS:
         spec, data = Dyck.of_kinds(kinds, depth, length), {"max_length": 5 if kinds < 8 else 2}
         yield built(f"generator, {kinds} kinds to depth {depth}, {attention}", spec, "dyck", data, attention=attention)

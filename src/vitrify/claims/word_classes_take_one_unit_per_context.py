@@ -27,13 +27,11 @@ from vitrify.kit import assemble
 
 
 def subjects() -> Subjects:
-    """Transformers, with the kinds of attention in turn."""
     return word_subjects(lambda spec, n, turn: assemble(word_classes(spec, window=n, attention=ATTENTIONS[turn % 3])))
 
 
 @timed
 def check(subject: Subject) -> Evidence:
-    """Missing and superfluous words, sizes, and what the embedding keeps of a word."""
     promised = sizes(subject.spec, window=subject.data["window"]).exact
     counts = {name: promised[name] for name in ("heads", "units")}
     return check_words(subject, 1, {**counts, "embedding": len(subject.spec.members) + 1})
