@@ -33,7 +33,7 @@ from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evid
 from vitrify.learn.figures import dots, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.net.transformer import Transformer
-from vitrify.sandboxes.catalogue import Example, examples
+from vitrify.sandboxes.catalogue import examples
 from vitrify.sandboxes.regular import Regular
 from vitrify.spec.automata.families import swaps
 
@@ -68,16 +68,9 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def _by_letters(
-    family: TransformerFamily,
-    sandbox: Regular,
-    count: int,
-    net: Transformer,
-    arrays: Mapping[str, Array],
-    row: Example,
-    seen: object,
+    family: TransformerFamily, sandbox: Regular, count: int, net: Transformer, arrays: Mapping[str, Array], *_: object
 ) -> Array:
     """Return the accuracy of a member after 1, 2, … letters: [letters]."""
-    del row, seen
     queries = examples(sandbox, 0, "probe", 0, count)
     logits = family.logits(net, sandbox, arrays, queries)
     return (logits.argmax(axis=-1) == queries.targets)[:, 1:].astype(jnp.float32).mean(axis=0)

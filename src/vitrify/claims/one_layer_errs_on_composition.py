@@ -158,9 +158,6 @@ def _check_two(subject: Subject) -> Evidence:
 def _check_chain(subject: Subject) -> Evidence:
     chain: ChainOfThought = subject.data["chain"]
     rng = np.random.default_rng(0)
-    layer, steps = chain.layers[0], len(chain.layers)
-    logarithm = int(chain.n - 1).bit_length()
-    formula = steps * (layer.heads * (layer.value_size + 1) * (layer.bits + logarithm) + logarithm)
     witness, sent = None, set[int]()
     for _ in range(64):
         f, g, x = rng.integers(0, chain.n, chain.n), rng.integers(0, chain.n, chain.n), int(rng.integers(chain.n))
@@ -169,8 +166,8 @@ def _check_chain(subject: Subject) -> Evidence:
         sent.add(run.bits)
         if run.output != alone:
             witness = {"f": f.tolist(), "g": g.tolist(), "x": x, "two parties": run.output, "one": alone}
-    drawn = Domain("pointers to chase", Method.SAMPLED, 64, settings={"things": chain.n, "steps": steps})
-    bits = quantities({"bits": formula, "least bits": formula}, {"bits": max(sent), "least bits": min(sent)})
+    drawn = Domain("pointers to chase", Method.SAMPLED, 64, settings={"things": chain.n, "steps": len(chain.layers)})
+    bits = quantities(dict.fromkeys(("bits", "least bits"), chain.bits), {"bits": max(sent), "least bits": min(sent)})
     return witnessed(witness, 64, drawn, seed=0).adding(*bits)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -147,14 +147,7 @@ def _needed(name: str) -> set[str]:
 
 @cache
 def _imported(claim: str) -> frozenset[str]:
-    """The last parts of all names that a claim's file imports."""
-
-    def walk() -> Iterator[str]:
-        tree = ast.parse((SOURCES / "claims" / f"{claim}.py").read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom):
-                yield (node.module or "").rpartition(".")[2]
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                yield from (alias.name.rpartition(".")[2] for alias in node.names)
-
-    return frozenset(walk())
+    """All names in the imports of a claim's file."""
+    tree = ast.parse((SOURCES / "claims" / f"{claim}.py").read_text(encoding="utf-8"))
+    imports = (ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return frozenset(re.findall(r"\w+", " ".join(imports)))
