@@ -7,10 +7,9 @@ and a saboteur that changes part of one array (`zeroing`, `edited`). Checks that
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from itertools import cycle
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
@@ -29,7 +28,7 @@ from vitrify.spec.ngrams.families import random_ngram
 # A file of a claim about built nets imports these from here.
 __all__ = ["ATTENTIONS", "SOFT", "CaseKind", "Claim", "Domain", "Evidence", "Method", "Quantity", "Subject", "Subjects"]
 __all__ += ["Weights", "built", "check_net", "check_ngram", "checking", "combine", "divided", "edited", "in_turn"]
-__all__ += ["ngram_subjects", "quantities", "refused", "sized", "timed", "without_norms", "witnessed", "zeroed"]
+__all__ += ["ngram_subjects", "quantities", "refused", "sized", "without_norms", "witnessed", "zeroed"]
 __all__ += ["zeroing"]
 
 Index = object  # of an array: a number, a slice, a list, or a tuple of these
@@ -139,18 +138,6 @@ def witnessed(
 ) -> Evidence:
     """Return evidence that holds unless there is a witness."""
     return Evidence("fails" if witness else "holds", cases, domains, witness=witness, seed=seed, notes=notes)
-
-
-def timed(check: Check) -> Check:
-    """Return a check whose evidence says how long it took."""
-
-    @wraps(check)
-    def run(subject: Subject) -> Evidence:
-        start = time.perf_counter()
-        evidence = check(subject)
-        return replace(evidence, seconds=time.perf_counter() - start)
-
-    return run
 
 
 def check_ngram(subject: Subject) -> Evidence:

@@ -24,7 +24,7 @@ import numpy as np
 
 from vitrify.certification.oracles.knowledge import forced, watched
 from vitrify.certification.oracles.right import logit_margins
-from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, Quantity, timed, witnessed, zeroed
+from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, Quantity, witnessed, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.constructions.knowledge import expert_units, router_units
@@ -49,7 +49,6 @@ def subjects() -> Subjects:
         yield Subject(name, spec, build(spec, "hidden"), {"router": "hidden", "linear": linear})
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     spec, weights = subject.spec, subject.weights
     (block,) = weights.architecture.blocks

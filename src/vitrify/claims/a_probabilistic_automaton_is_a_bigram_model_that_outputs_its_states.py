@@ -20,7 +20,7 @@ from itertools import product
 
 import numpy as np
 
-from vitrify.claims._nets import Domain, Evidence, Method, Quantity, Weights, in_turn, sized, timed, witnessed, zeroing
+from vitrify.claims._nets import Domain, Evidence, Method, Quantity, Weights, in_turn, sized, witnessed, zeroing
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.inference import batch_logits, log_probabilities
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_pfsa
@@ -40,7 +40,6 @@ def subjects() -> Subjects:
     return in_turn(specs, max_length=LONGEST)
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     spec = subject.spec
     worst, lost, ways = 0.0, 0.0, 0

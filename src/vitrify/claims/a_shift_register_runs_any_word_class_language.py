@@ -25,7 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights, timed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights
 from vitrify.claims._words import check_words, word_subjects
 from vitrify.constructions.word_register import count_shifts, sizes, word_register
 from vitrify.net.inference import logits
@@ -41,7 +41,6 @@ def subjects() -> Subjects:
     return word_subjects(lambda spec, n, _: word_register(spec, window=n))
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     n, weights = subject.data["window"], subject.weights
     promised = sizes(subject.spec, window=n).exact

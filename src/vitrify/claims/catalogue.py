@@ -230,7 +230,9 @@ def _examined(
     for subject in claim.paper() if claim.paper and scale == "paper" else claim.subjects():
         if progress:
             progress(f"{headline.name}: {subject.name}")
+        start = time.perf_counter()
         evidence = claim.check(replace(subject, store=store))
+        evidence = replace(evidence, seconds=evidence.seconds or time.perf_counter() - start)
         if evidence.verdict == "holds" and subject.exact and subject.spec is not None and subject.weights is not None:
             certified = certificate(subject.weights, subject.spec, evidence)
             certificates[subject.name] = compact(certified)

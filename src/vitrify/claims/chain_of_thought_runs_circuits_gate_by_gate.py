@@ -23,7 +23,7 @@ from itertools import product
 
 import numpy as np
 
-from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, built, sized, timed, witnessed, zeroing
+from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, built, sized, witnessed, zeroing
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.generate import generate
 from vitrify.spec.computation.circuit import Circuit, adder, multiplier, random_circuit
@@ -54,7 +54,6 @@ def _all_rows(bits: int) -> np.ndarray:
     return np.array(list(product((0, 1), repeat=bits)), dtype=np.int64).reshape(2**bits, bits)
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     circuit, bits = subject.spec, subject.data["bits"]
     prompts = [tuple(circuit.BITS[bit] for bit in row) for row in bits.tolist()]

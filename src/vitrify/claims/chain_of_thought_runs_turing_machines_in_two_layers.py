@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from vitrify.claims._nets import Domain, Evidence, Method, Quantity, in_turn, sized, timed, witnessed, zeroing
+from vitrify.claims._nets import Domain, Evidence, Method, Quantity, in_turn, sized, witnessed, zeroing
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.generate import generate
 from vitrify.spec.computation.turing import busy_beaver, increment, palindrome, random_machine
@@ -36,7 +36,6 @@ def subjects() -> Subjects:
     return in_turn(machines, "turing")
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     machine, prompts = subject.spec, list(subject.spec.prompts())
     witness, most = None, 0

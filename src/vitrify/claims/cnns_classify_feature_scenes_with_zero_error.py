@@ -38,7 +38,6 @@ from vitrify.claims._nets import (
     Subjects,
     built,
     sized,
-    timed,
     zeroed,
 )
 from vitrify.net.conv import image_planes
@@ -64,7 +63,6 @@ def subjects() -> Subjects:
         yield built(name, scene, shape, {"shape": shape})
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     scene, weights = subject.spec, subject.weights
     planes, right, present = _images(scene)

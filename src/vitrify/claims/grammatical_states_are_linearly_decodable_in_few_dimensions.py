@@ -25,7 +25,7 @@ import numpy as np
 
 from vitrify.arrays import Arrays, Bools, Ints
 from vitrify.certification.reading.probes import by_layer, held_out, streams
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, timed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_of, encode
 from vitrify.net.spaces import Circle, MultiHot
@@ -68,7 +68,6 @@ def phrases(grammar: Grammar, sentences: list[tuple[str, ...]], level: int) -> L
     return LevelPhrases(sentence_of, end, places, tuple(shapes.levels.symbols[level][kind] for kind in kinds.tolist()))
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     grammar, weights = subject.spec, subject.weights
     every = grammar.sentences()

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from vitrify.certification.reading.regions import net_regions
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, timed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.maxout import convex_difference, maxout
 from vitrify.kit import assemble
 from vitrify.net.inference import outputs
@@ -54,7 +54,6 @@ def _built(spec: Maxout) -> Weights[Transformer]:
     return assemble(maxout(spec, attention="hard"))
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     spec, weights = subject.spec, subject.weights
     own, built = regions(spec), net_regions(weights, spec.radius)

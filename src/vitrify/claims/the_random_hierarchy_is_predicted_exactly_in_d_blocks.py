@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity
-from vitrify.claims._nets import ATTENTIONS, Claim, Subject, Subjects, built, edited, sized, timed, witnessed
+from vitrify.claims._nets import ATTENTIONS, Claim, Subject, Subjects, built, edited, sized, witnessed
 from vitrify.net.inference import encode, log_probabilities, logits
 from vitrify.spec.grammars.families import random_hierarchy
 
@@ -39,7 +39,6 @@ def subjects() -> Subjects:
         yield built(name, grammar, "unambiguous", {"blocks": blocks}, attention=attention)
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     grammar, weights = subject.spec, subject.weights
     net = weights.architecture

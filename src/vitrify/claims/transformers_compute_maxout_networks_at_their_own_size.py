@@ -25,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.certification.checking import certify
-from vitrify.claims._nets import Domain, Evidence, Method, Quantity, built, divided, edited, sized, timed
+from vitrify.claims._nets import Domain, Evidence, Method, Quantity, built, divided, edited, sized
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.maxout import count_positions, maxout, temperature
@@ -64,7 +64,6 @@ def subjects() -> Subjects:
         yield Subject(f"worst case, rank {rank}, depth {depth}", data={"nets": nets})
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     return _worst_case(subject) if subject.spec is None else _network(subject)
 

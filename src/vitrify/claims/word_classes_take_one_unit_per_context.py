@@ -20,7 +20,7 @@ Saboteur: One context is removed, so legal next words are lost.
 
 from __future__ import annotations
 
-from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, Subjects, timed, zeroing
+from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, Subjects, zeroing
 from vitrify.claims._words import check_words, word_subjects
 from vitrify.constructions.word_classes import sizes, word_classes
 from vitrify.kit import assemble
@@ -30,7 +30,6 @@ def subjects() -> Subjects:
     return word_subjects(lambda spec, n, turn: assemble(word_classes(spec, window=n, attention=ATTENTIONS[turn % 3])))
 
 
-@timed
 def check(subject: Subject) -> Evidence:
     promised = sizes(subject.spec, window=subject.data["window"]).exact
     counts = {name: promised[name] for name in ("heads", "units")}
