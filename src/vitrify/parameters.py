@@ -135,7 +135,6 @@ class Parameter:
         }
 
 
-@cache
 def described(kind: Any) -> tuple[Parameter, ...]:
     """Return the parameters of a dataclass, or the keyword-only ones of a function.
 
@@ -143,6 +142,11 @@ def described(kind: Any) -> tuple[Parameter, ...]:
     >>> [(p.name, p.allowed, p.default, p.help) for p in described(build)]
     [('max_length', 'a whole number of at least 1', 8, 'longest input')]
     """
+    return _described(kind)
+
+
+@cache
+def _described(kind: Any) -> tuple[Parameter, ...]:
     hints = get_type_hints(kind, include_extras=True)
     if is_dataclass(kind):
         declared = [each for each in fields(kind) if each.init]
