@@ -119,7 +119,8 @@ def _compared(
 
     Return the counts of what is wrong, the number of prefixes, and the first that loses a next word.
     """
-    net, counts, witness = weights.architecture, dict.fromkeys((LOST, TOO_MANY, SWAPPED), 0), None
+    net, counts = weights.architecture, dict.fromkeys((LOST, TOO_MANY, SWAPPED), 0)
+    witness: dict[str, object] | None = None
     column = {symbol: number for number, symbol in enumerate(net.output.symbols)}
     masks: dict[frozenset[str], Bools] = {}
     seen: set[tuple[str, ...]] = set()

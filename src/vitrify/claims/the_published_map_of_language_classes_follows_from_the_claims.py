@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from vitrify.bounds.classes import Map, Verdict, contradictions, published_map
+from vitrify.bounds.classes import Built, Contained, Map, Verdict, contradictions, published_map
 from vitrify.certification.evidence import Domain, Evidence, Method, quantities
 from vitrify.claims.catalogue import Claim, Subject, Subjects, listing
 
@@ -38,9 +38,10 @@ def check(subject: Subject) -> Evidence:
     table = published_map(facts)
     clash = contradictions(facts)
     known = {(headline.fields["id"], headline.name) for headline in listing()}
-    lost = [fact for fact in (*facts.contained, *facts.built) if (fact.claim_id, fact.claim) not in known]
+    stated: list[Contained | Built] = [*facts.contained, *facts.built]
+    lost = [fact for fact in stated if (fact.claim_id, fact.claim) not in known]
     count = Counter(cell.verdict for cell in table)
-    declared: dict[str, object] = {**CELLS, "contradictions": 0, "facts without a claim": 0}
+    declared: dict[str, object] = {**dict(CELLS.items()), "contradictions": 0, "facts without a claim": 0}
     measured: dict[str, object] = {verdict: count[verdict] for verdict in CELLS}
     measured |= {"contradictions": len(clash), "facts without a claim": len(lost)}
     notes = ("asymptotic throughout; only the cells that say so are conditional or a rate",)
