@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from vitrify.claims import position
 from vitrify.claims.catalogue import ClaimPage, listing
 from vitrify.constructions.catalogue import constructions
 from vitrify.errors import InputError, VitrifyError
 from vitrify.files import write_text
-from vitrify.report.evidence import in_order
 
 BEGIN, END = "<!-- verdicts: `make readme` writes this table -->", "<!-- end of verdicts -->"
 PARTS = {
@@ -51,7 +51,7 @@ def by_part(evidence: Path) -> str:
 def all_claims(evidence: Path) -> str:
     """Return the table of the docs: every claim with its standing and its verdict."""
     lines = ["| id | claim | standing of the source | verdict here |", "| --- | --- | --- | --- |"]
-    for claim in in_order(listing()):
+    for claim in sorted(listing(), key=position):
         name, scale = verdict(claim, evidence)
         result = f"{{download}}`{name}, {scale} scale </evidence/{claim.name}.json>`" if scale else name
         link = f"[{claim.title}](#{claim.name})".replace("|", r"\|")

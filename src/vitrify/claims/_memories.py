@@ -33,7 +33,7 @@ def beyond(name: str, stored: int, draw: Draw) -> Subject:
 
 def storing(subject: Subject, times: float) -> Subject:
     """Return draws that store a multiple of what the subject's do."""
-    return replace(subject, data={**subject.data, "stored": int(times * subject.data["stored"])})
+    return subject.with_data(stored=int(times * subject.data["stored"]))
 
 
 def recalls_everything(subject: Subject, promised: Mapping[str, object], figures: Mapping[str, object]) -> Evidence:

@@ -7,17 +7,16 @@ and a saboteur that changes part of one array (`zeroing`, `edited`). Checks that
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from itertools import cycle
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
 from vitrify.certification.checking import net_check
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity, combine, quantities
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, build, chosen
 from vitrify.constructions.ngram import Variant
 from vitrify.errors import BuildRefused
@@ -27,9 +26,9 @@ from vitrify.net.weights import Weights
 from vitrify.spec.ngrams.families import random_ngram
 
 # A file of a claim about built nets imports these from here.
-__all__ = ["ATTENTIONS", "SOFT", "CaseKind", "Claim", "Domain", "Evidence", "Method", "Quantity", "Subject"]
+__all__ = ["ATTENTIONS", "SOFT", "CaseKind", "Claim", "Domain", "Evidence", "Method", "Quantity", "Subject", "Subjects"]
 __all__ += ["Weights", "built", "check_net", "check_ngram", "checking", "combine", "divided", "edited", "in_turn"]
-__all__ += ["ngram_subjects", "quantities", "refused", "sized", "timed", "without_norms", "witnessed", "zeroed"]
+__all__ += ["ngram_subjects", "quantities", "refused", "sized", "without_norms", "witnessed", "zeroed"]
 __all__ += ["zeroing"]
 
 Index = object  # of an array: a number, a slice, a list, or a tuple of these
@@ -61,13 +60,13 @@ def in_turn(
     construction: str | None = None,
     attentions: tuple[Attention, ...] = ATTENTIONS,
     **choices: Any,
-) -> Iterator[Subject]:
+) -> Subjects:
     """Yield a net for each spec; the kinds of attention take turns, and names say which it is."""
     for (name, spec), attention in zip(specs.items(), cycle(attentions), strict=False):
         yield built(f"{name}, {attention}", spec, construction, attention=attention, **choices)
 
 
-def ngram_subjects(shape: Variant) -> Iterator[Subject]:
+def ngram_subjects(shape: Variant) -> Subjects:
     """Yield nets of random models of 2 to 4 symbols and orders 2 to 4, under each kind of attention."""
     for words, order in ((2, 2), (3, 3), (4, 4)):
         model = random_ngram(words, order, seed=10 * words + order)
@@ -139,18 +138,6 @@ def witnessed(
 ) -> Evidence:
     """Return evidence that holds unless there is a witness."""
     return Evidence("fails" if witness else "holds", cases, domains, witness=witness, seed=seed, notes=notes)
-
-
-def timed(check: Check) -> Check:
-    """Return a check whose evidence says how long it took."""
-
-    @wraps(check)
-    def run(subject: Subject) -> Evidence:
-        start = time.perf_counter()
-        evidence = check(subject)
-        return replace(evidence, seconds=time.perf_counter() - start)
-
-    return run
 
 
 def check_ngram(subject: Subject) -> Evidence:

@@ -8,18 +8,20 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.arrays import Array, Ints
+from vitrify.bounds.by_hand import gathering_layer
 from vitrify.bounds.games import Game, Label, Question
-from vitrify.bounds.protocols import Message, TwoParty, play
-from vitrify.bounds.quantized import OneLayer
+from vitrify.bounds.protocols import Message, PartialSums, TwoParty, play
+from vitrify.bounds.quantized import OneLayer, random_layer
 from vitrify.bounds.refute import Refutation, refute
 from vitrify.certification.evidence import Domain, Evidence, Method, quantities
 from vitrify.claims._nets import witnessed
-from vitrify.claims.catalogue import Subject
+from vitrify.claims.catalogue import Subject, Subjects
 
 ALL = 256  # instances, if there are no more; else SOME
 SOME = 64
 TRIES = 1024  # inputs that a refuter may try: more than enough for the small nets here
 
+Sizes = tuple[int, int, int, int, int]  # Alice's positions; heads; numbers of a value and of a query; their bits
 Says = Callable[[Array], Label]  # an output -> the answer that it is
 
 
@@ -36,6 +38,26 @@ def subject(
     `bits` is the formula. `right` is a protocol that wins the game: what the saboteur puts in a small net's place.
     """
     return Subject(name, weights=None, data={"protocol": protocol, "bits": bits, "says": says, "right": right})
+
+
+def layers(
+    make: Callable[[int], Game], small: Sequence[Sizes], right: Sequence[int], name: str, says: Says, sure: int
+) -> Subjects:
+    """Random layers below the bound, each beside one of `sure` bits that is right, and layers that are right."""
+    for count, heads, value, query, bits in small:
+        game = make(count)
+        shape = {"heads": heads, "value_size": value, "query_size": query}
+        model = random_layer(game.symbols, game.length, bits=bits, ask=game.ask, seed=count, **shape)
+        formula = sums_formula(model, count)
+        yield subject(f"random, {name.format(count)}", PartialSums(model, game), formula, right=summing(game, sure))
+    for count in right:
+        protocol = summing(make(count), 16)
+        yield subject(f"right, {name.format(count)}", protocol, sums_formula(protocol.model, count), says)
+
+
+def summing(game: Game, bits: int) -> PartialSums:
+    """Return the protocol of a layer that wins a game."""
+    return PartialSums(gathering_layer(game, bits), game)
 
 
 def check_game(subject: Subject) -> Evidence:
@@ -91,7 +113,7 @@ def instances(game: Game) -> Iterator[tuple[Sequence[int], Question]]:
 def sabotage_game(subject: Subject) -> Subject:
     """A small net is replaced by one that wins; of a net that wins, every number of the message loses its last bit."""
     protocol, right = subject.data["protocol"], subject.data["right"]
-    return replace(subject, data={**subject.data, "protocol": Short(protocol) if subject.data["says"] else right})
+    return subject.with_data(protocol=Short(protocol) if subject.data["says"] else right)
 
 
 class Short(TwoParty):

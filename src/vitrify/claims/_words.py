@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from vitrify.arrays import Bools
 from vitrify.certification.evidence import Domain, Evidence, Method, quantities
 from vitrify.claims._nets import witnessed
-from vitrify.claims.catalogue import Subject
+from vitrify.claims.catalogue import Subject, Subjects
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import encode, logits
 from vitrify.net.weights import Weights
@@ -19,6 +18,8 @@ from vitrify.spec.languages.word_patterns import WordPatterns, random_patterns, 
 
 MAX_SENTENCES = 20_000  # languages with more sentences are sampled
 DRAWN = 200
+LOST, TOO_MANY = "prefixes that lose a next word", "prefixes that get a word too many"
+SWAPPED = "logits that a swap of words moves"  # where every word becomes the next one in the same classes
 LIKE = ", as with classes of 2 words"
 
 Build = Callable[
@@ -26,7 +27,7 @@ Build = Callable[
 ]  # spec, window, and a number that may vary the rest
 
 
-def word_subjects(build: Build) -> Iterator[Subject]:
+def word_subjects(build: Build) -> Subjects:
     """A language at every window around $n^*$, random ones with overlapping classes, and classes of 1,000 words."""
     small = waking_up(2)
     for n in range(2, small.window() + 2):
@@ -68,28 +69,26 @@ def check_words(
     """
     spec, weights, n = subject.spec, subject.weights, subject.data["window"]
     sentences, method = _sentences(spec)
-    tally = _compare(spec, weights, sentences)
+    counts, prefixes, witness = _compared(spec, weights, sentences)
     like, sizes = subject.data.get("like", {}), sizes_of(weights)
     promised = {
-        "prefixes that lose a next word": 0,
+        LOST: 0,
         "exact": n >= spec.window(),
-        "logits that a swap of words moves": 0,
+        SWAPPED: 0,
         "distinct embeddings": len(set(spec.classes_of.values())) + 1,
         "rank of the embedding": rank(spec) + bos_dimensions,
         **declared,
         **{f"{name}{LIKE}": size for name, size in like.items()},
     }
     measured = {
-        "prefixes that lose a next word": tally.lost,
-        "exact": tally.lost + tally.too_many == 0,
-        "prefixes that get a word too many": tally.too_many,
-        "logits that a swap of words moves": tally.swapped,
+        **counts,
+        "exact": counts[LOST] + counts[TOO_MANY] == 0,
         **sizes,
         **(measured or {}),
         **{f"{name}{LIKE}": sizes[name] for name in like},
     }
-    domain = Domain("prefixes of sentences", method, tally.prefixes, settings={"sentences": len(sentences)})
-    return witnessed(tally.witness or None, tally.prefixes, domain, seed=0).adding(*quantities(promised, measured))
+    domain = Domain("prefixes of sentences", method, prefixes, settings={"sentences": len(sentences)})
+    return witnessed(witness, prefixes, domain, seed=0).adding(*quantities(promised, measured))
 
 
 def rank(spec: WordPatterns) -> int:
@@ -113,20 +112,15 @@ def _sentences(spec: WordPatterns) -> tuple[list[tuple[str, ...]], Method]:
     return [*spec.examples(), *(spec.draw(rng) for _ in range(DRAWN))], Method.SAMPLED
 
 
-@dataclass
-class Tally:
-    """Counts over the prefixes of sentences, and the first error."""
+def _compared(
+    spec: WordPatterns, weights: Weights[SequenceArchitecture], sentences: list[tuple[str, ...]]
+) -> tuple[dict[str, int], int, dict[str, object] | None]:
+    """Compare the next words after every prefix once; sentence by sentence, as large classes make long answers.
 
-    prefixes: int = 0
-    lost: int = 0  # prefixes that lose a legal next word
-    too_many: int = 0  # prefixes that get a word too many
-    swapped: int = 0  # logits that change when every word becomes the next one in the same classes
-    witness: dict[str, object] = field(default_factory=dict)
-
-
-def _compare(spec: WordPatterns, weights: Weights[SequenceArchitecture], sentences: list[tuple[str, ...]]) -> Tally:
-    """Compare the next words after every prefix once; sentence by sentence, as large classes make long answers."""
-    net, tally = weights.architecture, Tally()
+    Return the counts of what is wrong, the number of prefixes, and the first that loses a next word.
+    """
+    net, counts = weights.architecture, dict.fromkeys((LOST, TOO_MANY, SWAPPED), 0)
+    witness: dict[str, object] | None = None
     column = {symbol: number for number, symbol in enumerate(net.output.symbols)}
     masks: dict[frozenset[str], Bools] = {}
     seen: set[tuple[str, ...]] = set()
@@ -135,7 +129,7 @@ def _compare(spec: WordPatterns, weights: Weights[SequenceArchitecture], sentenc
     answers = logits(weights, [encode(net, sentence) for sentence in sentences])
     swapped = logits(weights, [encode(net, [other[word] for word in sentence]) for sentence in sentences])
     for sentence, rows, moved in zip(sentences, answers, swapped, strict=True):
-        tally.swapped += int((rows != moved).sum())
+        counts[SWAPPED] += int((rows != moved).sum())
         for length, row in enumerate(rows):
             prefix = sentence[:length]
             if prefix in seen:
@@ -147,11 +141,10 @@ def _compare(spec: WordPatterns, weights: Weights[SequenceArchitecture], sentenc
             wrong = (row > 0) != masks[legal]
             missing = np.flatnonzero(wrong & masks[legal]).tolist()
             if missing:
-                tally.lost += 1
-                tally.witness = tally.witness or {"history": list(prefix), "missing": [*column][missing[0]]}
-            tally.too_many += bool((wrong & ~masks[legal]).any())
-    tally.prefixes = len(seen)
-    return tally
+                counts[LOST] += 1
+                witness = witness or {"history": list(prefix), "missing": [*column][missing[0]]}
+            counts[TOO_MANY] += bool((wrong & ~masks[legal]).any())
+    return counts, len(seen), witness
 
 
 def _swaps(spec: WordPatterns) -> dict[str, str]:

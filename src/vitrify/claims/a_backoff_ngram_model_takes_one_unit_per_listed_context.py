@@ -16,10 +16,9 @@ Saboteur: The unit of the first bigram context is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
-from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, built, check_net, edited
+from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, Subjects, built, check_net, edited
 from vitrify.net.sparse import nonzeros
 from vitrify.spec.ngrams.families import pydoc_sentences
 from vitrify.spec.ngrams.model import NGramModel
@@ -29,8 +28,7 @@ WORK = 2e9
 TABLE = "blocks.0.mlp.W_out"
 
 
-def subjects() -> Iterator[Subject]:
-    """One model, under each kind of attention."""
+def subjects() -> Subjects:
     model = NGramModel.fit(pydoc_sentences(SENTENCES), 5)
     for attention in ATTENTIONS:
         name = f"order 5, {sum(map(len, model.levels)):,} n-grams, {attention}"
@@ -38,7 +36,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """Probabilities, and the size of the table."""
     arrays = subject.weights.arrays
     most = sum(map(len, subject.spec.levels)) + len(subject.spec.vocabulary)
     output = sum(nonzeros(arrays[name]) for name in (TABLE, "unembed.W_U", "unembed.b_U"))

@@ -20,14 +20,12 @@ Saboteur: The first expert loses one fact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from vitrify.certification.oracles.knowledge import forced, watched
 from vitrify.certification.oracles.right import logit_margins
-from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, Quantity, timed, witnessed, zeroed
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, Quantity, witnessed, zeroed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.constructions.knowledge import expert_units, router_units
 from vitrify.net.inference import batch_logits, batch_of, encode
@@ -39,8 +37,7 @@ from vitrify.spec.memory.knowledge_routes import linear_route
 MAX_ISOLATION_QUERIES = 1_000  # worlds with more skip the tests of every expert on every task, and of a new task
 
 
-def subjects() -> Iterator[Subject]:
-    """20 random worlds under every attention, half of them with linear routers; the XOR world; a large one."""
+def subjects() -> Subjects:
     for seed in range(20):
         long_keys, shared = 0.4 if seed % 5 == 0 else 0.0, 0.3 if seed % 3 == 0 else 0.0
         spec = random_world(seed, anchored=seed % 4 == 0, long_keys=long_keys, shared_words=shared)
@@ -52,9 +49,7 @@ def subjects() -> Iterator[Subject]:
         yield Subject(name, spec, build(spec, "hidden"), {"router": "hidden", "linear": linear})
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Answers, routing, isolation, sizes, and what a new task changes."""
     spec, weights = subject.spec, subject.weights
     (block,) = weights.architecture.blocks
     short = all(len(key) == 1 for task in spec.tasks for key, _ in task.facts)
@@ -82,7 +77,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The first expert forgets its last fact."""
     (block,) = subject.weights.architecture.blocks
     return zeroed(subject, "blocks.0.moe.experts.0.W_out", block.experts[0].units - 1)
 

@@ -17,10 +17,9 @@ Saboteur: The logit of one word is larger by one millionth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
-from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, built, check_net, edited
+from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, built, check_net, edited
 from vitrify.constructions.grammar_probabilities import products
 from vitrify.spec.grammars.families import random_hierarchy, random_pcfg
 from vitrify.spec.grammars.grammar import Grammar
@@ -34,8 +33,7 @@ C -> 'a' [0.999999] | 'b' [0.000001]
 """
 
 
-def subjects() -> Iterator[Subject]:
-    """Random grammars, one with rare rules, and a random hierarchy."""
+def subjects() -> Subjects:
     grammars: dict[str, Grammar] = {f"random grammar {seed}": random_pcfg(seed) for seed in (0, 4, 5, 6, 7)}
     grammars["rare rules"] = Grammar.from_text(RARE)
     grammars["random hierarchy"] = random_hierarchy(3, 2, 2, 3, seed=0)
@@ -44,7 +42,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """Exact probabilities on all beginnings, and sizes."""
     most = min(SUM_PRODUCTS, max(products(subject.spec.proper()).values())) + 1
     pads = Quantity("pads", subject.weights.architecture.pads, most, "<=")
     return check_net(subject).adding(pads)

@@ -18,11 +18,9 @@ Saboteur: The last factor is the identity, as in a net with one factor fewer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, check_net, zeroing
+from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, check_net, zeroing
 from vitrify.constructions.recurrent_automaton import count_factors, householder, tracked_permutation
 from vitrify.net.explain_cells import transition
 from vitrify.spec.automata.families import alternating_group, cyclic, divisibility, permutation_group, symmetric_group
@@ -31,8 +29,7 @@ LENGTH, WORDS = 120, 1_000
 WORK = 1e9  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
-    """Groups on points, S3 on itself, the word problems of S5 and A5."""
+def subjects() -> Subjects:
     points = {
         "S5 on 5 points": symmetric_group(5),
         "A5 on 5 points": alternating_group(5),
@@ -49,7 +46,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences, factors by letter, ranks."""
     points, cell = subject.data["points"], subject.weights.architecture.cell
     w_a, rows = subject.weights.arrays["blocks.0.rec.W_A"], subject.weights.arrays["embed.W_E"][1:]
     needed = count_factors(points)

@@ -16,13 +16,12 @@ Saboteur: The unit for one pair of letter and state outputs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
-from vitrify.claims._nets import Domain, Evidence, Method, Quantity, Weights, in_turn, sized, timed, witnessed, zeroing
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims._nets import Domain, Evidence, Method, Quantity, Weights, in_turn, sized, witnessed, zeroing
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.inference import batch_logits, log_probabilities
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_pfsa
 from vitrify.spec.ngrams.model import END
@@ -33,8 +32,7 @@ TOLERANCE = 1e-9  # of a probability; what the n-gram construction promises
 SIZES = ((2, 2, 1.0), (3, 2, 0.5), (4, 1, 0.8))  # states, letters, share of all transitions
 
 
-def subjects() -> Iterator[Subject]:
-    """Random automata in which a letter may lead to several states."""
+def subjects() -> Subjects:
     specs = {
         f"{states} states, {letters} letters": random_pfsa(seed, states, letters, density=density)
         for seed, (states, letters, density) in enumerate(SIZES)
@@ -42,9 +40,7 @@ def subjects() -> Iterator[Subject]:
     return in_turn(specs, max_length=LONGEST)
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Marginal probabilities of all strings, the mass on impossible ways, and sizes."""
     spec = subject.spec
     worst, lost, ways = 0.0, 0.0, 0
     witness = None
@@ -85,23 +81,18 @@ def _parts(spec: ProbabilisticAutomaton) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ways(spec: ProbabilisticAutomaton, length: int) -> np.ndarray:
-    """All rows of tokens [way, length] that the automaton can write."""
-    after = _successors(spec)
-    rows = np.zeros((1, 0), dtype=np.int64)
+    """All rows of tokens [way, 1 + length] that the automaton can write; each begins with -1."""
+    after, rows = _successors(spec), np.full((1, 1), -1)
     for _ in range(length):
-        way, token = np.nonzero(after[_last(rows)])
+        way, token = np.nonzero(after[rows[:, -1] + 1])
         rows = np.hstack([rows[way], token[:, None]])
     return rows
 
 
-def _last(ways: np.ndarray) -> np.ndarray:
-    """The row of `_successors` for what comes after some ways."""
-    return ways[:, -1] + 1 if ways.shape[1] else np.zeros(len(ways), dtype=np.int64)
-
-
-def _marginals(weights: Weights, spec: ProbabilisticAutomaton, ways: np.ndarray) -> tuple[np.ndarray, float]:
+def _marginals(weights: Weights, spec: ProbabilisticAutomaton, rows: np.ndarray) -> tuple[np.ndarray, float]:
     """The probability of every string of a length [string], and the largest one of leaving the automaton's ways."""
-    net, length = weights.architecture, ways.shape[1]
+    net, ways = weights.architecture, rows[:, 1:]
+    length = ways.shape[1]
     inputs = np.array([net.input_ids[token] for token in spec.tokens])
     tokens = np.hstack([np.zeros((len(ways), net.pads), dtype=np.int64), inputs[ways]])
     logits = [batch_logits(weights, tokens[at : at + TOGETHER]) for at in range(0, len(tokens), TOGETHER)]
@@ -112,7 +103,9 @@ def _marginals(weights: Weights, spec: ProbabilisticAutomaton, ways: np.ndarray)
     marginal = np.zeros(len(spec.alphabet) ** length)
     powers = len(spec.alphabet) ** np.arange(length)[::-1]
     np.add.at(marginal, (_parts(spec)[0][ways] * powers).sum(axis=1), complete)
-    return marginal, float((chances[:, -1, columns] * ~_successors(spec)[_last(ways)]).sum(axis=-1).max(initial=0.0))
+    return marginal, float(
+        (chances[:, -1, columns] * ~_successors(spec)[rows[:, -1] + 1]).sum(axis=-1).max(initial=0.0)
+    )
 
 
 sabotage = zeroing("blocks.0.mlp.W_out", 1)  # what follows the first pair of a letter and a state is forgotten

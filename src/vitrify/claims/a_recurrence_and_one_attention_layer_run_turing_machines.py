@@ -18,12 +18,10 @@ Saboteur: The recurrence resets its state at every position.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from vitrify.certification.oracles.catalogue import oracle_for
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, quantities, witnessed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, quantities, witnessed
 from vitrify.constructions.hybrid_turing import hybrid_turing, sizes
 from vitrify.kit import assemble
 from vitrify.net.generate import generate
@@ -35,8 +33,7 @@ MACHINES, STEPS, LETTERS = 200, 200, 6
 SCALE = "blocks.0.rec.W_A"
 
 
-def subjects() -> Iterator[Subject]:
-    """Three known machines, and random ones."""
+def subjects() -> Subjects:
     for name, machine in (
         ("binary increment", increment(LETTERS)),
         ("palindromes", palindrome(LETTERS)),
@@ -109,7 +106,6 @@ def _followed(machine: TuringMachine, weights: Weights, seed: int) -> tuple[int,
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The scales of the recurrence are 0."""
     return Subject(subject.name, data={**subject.data, "forgets": True})
 
 

@@ -19,11 +19,9 @@ Saboteur: The last slot is never written, so that the stack is one slot short.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, zeroed
 from vitrify.constructions import lstm_dyck
 from vitrify.constructions.recurrent_dyck import count_bits, dyck_elman, sizes
 from vitrify.net.inference import encode, logits
@@ -34,8 +32,7 @@ WORDS = 100
 WORK = 1e8  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
-    """Brackets of 2 to 64 kinds, to depths of 3 to 16."""
+def subjects() -> Subjects:
     for kinds, depth, length in LANGUAGES:
         spec = Dyck.of_kinds(kinds, depth, length)
         name, to = f"{kinds} kinds to depth {depth}", {"max_length": 6 if kinds < 4 else 2}
@@ -45,7 +42,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """Sets of next brackets, logits and sizes."""
     weights = subject.weights
     net = weights.architecture
     gated = net.cell.kind == "lstm"

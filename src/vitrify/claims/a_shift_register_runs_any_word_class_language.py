@@ -21,12 +21,11 @@ Saboteur: The oldest block is fed back into the newest, so that nothing is ever 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims._nets import Claim, Evidence, Subject, Weights, timed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights
 from vitrify.claims._words import check_words, word_subjects
 from vitrify.constructions.word_register import count_shifts, sizes, word_register
 from vitrify.net.inference import logits
@@ -38,14 +37,11 @@ TRANSITION = "blocks.0.rec.W_A"
 WINDOWS = 200  # random windows on which the net's memory is tried
 
 
-def subjects() -> Iterator[Subject]:
-    """Recurrent nets."""
+def subjects() -> Subjects:
     return word_subjects(lambda spec, n, _: word_register(spec, window=n))
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Missing and superfluous words, sizes, what the embedding keeps of a word, and how far back the state reaches."""
     n, weights = subject.data["window"], subject.weights
     promised = sizes(subject.spec, window=n).exact
     declared = {
@@ -66,7 +62,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The register is closed to a ring."""
     array, size = dense(subject.weights.arrays[TRANSITION]).copy(), subject.weights.architecture.d_embed
     array[-size:, :size] = np.eye(size)
     return replace(subject, weights=subject.weights.with_array(TRANSITION, array))

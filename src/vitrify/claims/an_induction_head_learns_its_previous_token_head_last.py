@@ -21,7 +21,7 @@ Saboteur: The position memory is scored by the position two before instead of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -29,14 +29,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.encoding import JsonObject
 from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.frozen_memories import FrozenMemoriesFamily, recalled
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import attention_on, induction_of, previous_token
 from vitrify.learn.program import Probe
-from vitrify.learn.recipe import Recipe
 from vitrify.learn.stages import risen, stays_above
 from vitrify.sandboxes.bigram_trigger import BigramTrigger
 from vitrify.sandboxes.catalogue import Example
@@ -48,14 +48,14 @@ BEGUN_PART, HALF_PART, MIN_SEEDS = 0.1, 0.5, 7 / 8  # of a rise; share of the tr
 LABELS = {"outputs": "outputs, $W_O^2$", "matches": "matches, $W_K^2$", "positions": "positions, $W_K^1$"}
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     sandbox = BigramTrigger(vocabulary=20, triggers=5, length=49, scored="repeated")
     recipe = Recipe(steps=144, batch=48, lr=0.02, warmup=0, clip=None, test_examples=64, evals_per_doubling=4)
     usual = replace(recipe, steps=256, batch=32, lr=0.01, warmup=10, clip=1.0)
     yield _subject("five triggers", sandbox, (128, recipe), (32, usual))
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     sandbox = BigramTrigger(vocabulary=65, triggers=10, length=257, scored="repeated")
     recipe = Recipe(steps=1200, batch=128, lr=0.01, warmup=0, clip=None, test_examples=256, evals_per_doubling=6)
     usual = replace(recipe, batch=128, lr=3e-3, warmup=10, clip=1.0)

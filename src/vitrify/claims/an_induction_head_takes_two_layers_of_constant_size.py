@@ -17,9 +17,7 @@ Saboteur: The second layer matches any earlier occurrence, not the last one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Subject, built, checking, zeroed
+from vitrify.claims._nets import Claim, Subject, Subjects, built, checking, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.k_hop import KHop
 
@@ -34,15 +32,13 @@ CASES: tuple[tuple[int, int, Attention, int | None], ...] = (  # symbols, length
 WORK = 1e8  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
-    """Vocabularies of 3 to 1000 symbols."""
+def subjects() -> Subjects:
     for symbols, length, attention, longest in CASES:
         name, data = f"{symbols} symbols, length {length}, {attention}", {"max_length": longest}
         yield built(name, KHop(1, symbols, length), data=data, attention=attention)
 
 
 def sabotage(subject: Subject) -> Subject:
-    """All keys of the second layer have the same position."""
     return zeroed(subject, "blocks.1.attn.W_K", (0, list(subject.weights.labels.space("index").dims)))
 
 

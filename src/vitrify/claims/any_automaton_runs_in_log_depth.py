@@ -16,18 +16,16 @@ Saboteur: The middle layer attends but its values are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, in_turn, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, in_turn, zeroed
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import alternating_group, divisibility, random_automaton, symmetric_group
 
 LENGTH = 100  # not a power of two
 
 
-def subjects() -> Iterator[Subject]:
-    """S5, A5, a random automaton, a regular expression, divisibility by 7; the kinds of attention take turns."""
+def subjects() -> Subjects:
     machines = {
         "S5 on 5 points": symmetric_group(5),
         "A5 on 5 points": alternating_group(5),
@@ -39,7 +37,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences and sizes."""
     units = subject.weights.sizes.units_per_layer
     limit = 2 * len(subject.spec.states) ** 2 + 1
     within = f"units per layer at most {limit}"
@@ -48,7 +45,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The middle layer fetches nothing."""
     return zeroed(subject, f"blocks.{len(subject.weights.architecture.blocks) // 2}.attn.W_V")
 
 

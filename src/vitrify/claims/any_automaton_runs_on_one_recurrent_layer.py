@@ -17,12 +17,10 @@ Saboteur: One transition by one letter is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from vitrify.certification.checks.words import WordCheck
-from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, zeroed
+from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, zeroed
 from vitrify.constructions.recurrent_automaton import elman, elman_sizes, linear, sizes
 from vitrify.net.inference import batch_logits
 from vitrify.net.sparse import nonzeros
@@ -33,8 +31,7 @@ LENGTH, WORDS = 120, 1_000
 WORK = 1e9  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
-    """S5, random automata, a regular expression, divisibility by 7; both shapes each."""
+def subjects() -> Subjects:
     machines = {
         "S5 on 5 points": symmetric_group(5),
         "random, 7 states": random_automaton(7, 2, seed=7),
@@ -48,7 +45,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences, logits and sizes."""
     weights, net = subject.weights, subject.weights.architecture
     width = (elman_sizes if subject.data["shape"] == "elman" else sizes)(subject.spec).exact["d_model"]
     assert isinstance(width, int)
@@ -65,7 +61,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The first state, or the first unit, has no transition by one letter."""
     return zeroed(subject, "blocks.0.rec.W_A", 0 if subject.data["shape"] == "elman" else (1, 0))
 
 

@@ -20,7 +20,6 @@ Saboteur: Output codes are shifted by one; a quarter as much is stored where too
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -28,7 +27,7 @@ import numpy as np
 from vitrify.certification.evidence import Evidence
 from vitrify.claims import _memories
 from vitrify.claims._memories import SEEDS, beyond, memories, recalls_everything, recalls_too_little, storing
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.associations import linear_memory, linear_sizes, mlp_memory, mlp_sizes
 from vitrify.kit import assemble
 from vitrify.kit.fact_storage import linear, mlp
@@ -46,8 +45,7 @@ LAYERED = ((16, 64), (32, 64), (64, 64), (32, 128))  # dimension, units
 STORED, BEYOND = 0.12, 0.24  # associations for each number of the fitted read-out
 
 
-def subjects() -> Iterator[Subject]:
-    """Memories within what they store, and draws beyond it."""
+def subjects() -> Subjects:
     for rule, size, part in LINEAR:
         count = linear_capacity(size, part)
         figures = _linear_figures(size) if part == 12.0 else {}
@@ -108,7 +106,6 @@ def _mlp_figures(count: int, dimension: int, units: int) -> dict[str, float]:
 
 
 def check(subject: Subject) -> Evidence:
-    """Every answer of every draw, and sizes; or no perfect draw beyond what is stored."""
     if subject.weights is None:
         return recalls_too_little(subject)
     spec, size, units = subject.spec, subject.data["dimension"], subject.data["units"]
@@ -119,7 +116,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Output codes are shifted by one; or so little is stored that it is recalled."""
     return storing(subject, 0.25) if subject.weights is None else _memories.answers_shifted(subject)
 
 

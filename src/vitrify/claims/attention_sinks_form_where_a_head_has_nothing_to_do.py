@@ -21,8 +21,7 @@ Saboteur: The same networks, judged with other tokens named as triggers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 
 import jax
@@ -30,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
@@ -48,12 +47,12 @@ MIN_SEEDS = 7 / 8  # a seed may attend to another position than BOS
 SEEDS = range(24, 32)
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     recipe = Recipe(steps=300, batch=64, lr=2e-3, test_examples=64, evals_per_doubling=1)
     yield _subject(BackCopy(vocabulary=32, length=96), 64, recipe)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     recipe = Recipe(steps=800, batch=128, lr=1e-3, weight_decay=0.3, test_examples=128)
     yield _subject(BackCopy(vocabulary=64, length=128), 128, recipe)
 
@@ -66,7 +65,7 @@ def _subject(sandbox: BackCopy, d_model: int, recipe: Recipe) -> Subject:
 
 
 def sabotage(subject: Subject) -> Subject:
-    return replace(subject, data={**subject.data, "misnamed": True})
+    return subject.with_data(misnamed=True)
 
 
 def by_token(net: Transformer, arrays: object, row: Example, seen: Mapping[str, Array]) -> Array:

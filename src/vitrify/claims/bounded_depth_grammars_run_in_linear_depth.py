@@ -20,12 +20,11 @@ Saboteur: One conjunction that some prefix needs is never true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from vitrify.certification.checking import net_check
-from vitrify.claims._nets import ATTENTIONS, Evidence, Quantity, Subject, Weights, built, check_net, sized, zeroed
-from vitrify.claims.catalogue import Claim
+from vitrify.claims._nets import ATTENTIONS, Evidence, Quantity, Weights, built, check_net, sized, zeroed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions import grammar_spans
 from vitrify.constructions.grammar_shapes import most_conjunctions
 from vitrify.spec.grammars.families import english, random_grammar, random_hierarchy
@@ -35,8 +34,7 @@ from vitrify.spec.grammars.phrases import Phrases
 FORMS = ("shapes", "spans")
 
 
-def subjects() -> Iterator[Subject]:
-    """Random grammars, a random hierarchy and English phrases; the kinds of attention take turns."""
+def subjects() -> Subjects:
     grammars: dict[str, Grammar] = {f"random grammar {seed}": random_grammar(seed, shapes=42) for seed in range(5)}
     grammars["random hierarchy"] = random_hierarchy(3, 2, 2, 3, seed=0)
     for number, (name, grammar) in enumerate(grammars.items()):
@@ -47,7 +45,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """Exact sets on all beginnings, and sizes."""
     grammar, rows = subject.spec, len(conjunctions(subject.weights))
     if subject.data["form"] == "spans":
         counted = Quantity("conjunctions", rows, grammar_spans.conjunctions(Phrases.of(grammar)), "=")

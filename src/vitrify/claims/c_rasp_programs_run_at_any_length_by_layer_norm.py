@@ -18,12 +18,11 @@ Saboteur: The same arrays without the norms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims._nets import Claim, Evidence, Subject, Weights, check_net, without_norms
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights, check_net, without_norms
 from vitrify.constructions.counting import counting, sizes
 from vitrify.kit import assemble
 from vitrify.spec.logic.crasp import dyck1, random_counting, shuffle_dyck
@@ -32,7 +31,7 @@ BUILT, LENGTH, PROGRAMS = 6, 120, 6
 PAIRS = (("(", ")"), ("[", "]"))
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Programs in which comparisons are counted, each built for short words and made longer by hand."""
     drawn = (random_counting(seed, alphabet="abc"[: 2 + seed % 2], length=BUILT) for seed in range(200))
     nested = [spec for spec in drawn if spec.depth > 1 and all(step[0] != "MOD" for step in spec.steps)]
@@ -51,7 +50,6 @@ def _longer(net: Weights) -> Weights:
 
 
 def check(subject: Subject) -> Evidence:
-    """Truth values, and sizes."""
     declared = sizes(subject.spec, mode="layernorm").at_most
     return check_net(subject, declared, max_length=8 if len(subject.spec.alphabet) < 4 else 6)
 

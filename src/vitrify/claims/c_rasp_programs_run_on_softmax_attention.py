@@ -18,9 +18,7 @@ Saboteur: The outputs of all heads are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.constructions.counting import sizes
 from vitrify.spec.logic.crasp import random_counting
@@ -28,8 +26,7 @@ from vitrify.spec.logic.crasp import random_counting
 LENGTH, PROGRAMS = 20, 24
 
 
-def subjects() -> Iterator[Subject]:
-    """Random programs under softmax."""
+def subjects() -> Subjects:
     for seed in range(PROGRAMS):
         spec = random_counting(seed, alphabet="abc"[: 2 + seed % 2], length=LENGTH)
         yield Subject(f"program {seed}, nesting {spec.depth}", spec, build(spec))
@@ -41,7 +38,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Heads output zero: only the letter and its position are left."""
     for block in sorted({head.block for head in subject.weights.labels.heads}):
         subject = zeroed(subject, f"blocks.{block}.attn.W_O")
     return subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -30,6 +30,7 @@ PACKAGE = "vitrify.claims"
 Standing = Literal["theorem", "experiment", "conjecture"]  # of the statement in its source, not of the check here
 Scale = Literal["quick", "paper"]  # two CPU cores, a minute or so; one GPU, some minutes
 Progress = Callable[[str], None]
+Subjects: TypeAlias = Iterator["Subject"]
 Figures: TypeAlias = Mapping[str, Mapping[str, Any]]  # the data that a claim's figure is drawn from, by subject
 Figure: TypeAlias = "matplotlib_figure.Figure"
 SECTIONS = {  # of a claim's docstring, with their titles on pages
@@ -64,6 +65,10 @@ class Subject:
     exact: bool = True
     trials: Mapping[str, Trial] = field(default_factory=dict, metadata={"later": True})
     store: RunStore | None = field(default=None, metadata={"later": True})  # no part of the settings' digest
+
+    def with_data(self, **data: object) -> Subject:
+        """Return the subject with other data under some names; a saboteur often changes no more."""
+        return replace(self, data={**self.data, **data})
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +230,9 @@ def _examined(
     for subject in claim.paper() if claim.paper and scale == "paper" else claim.subjects():
         if progress:
             progress(f"{headline.name}: {subject.name}")
+        start = time.perf_counter()
         evidence = claim.check(replace(subject, store=store))
+        evidence = replace(evidence, seconds=evidence.seconds or time.perf_counter() - start)
         if evidence.verdict == "holds" and subject.exact and subject.spec is not None and subject.weights is not None:
             certified = certificate(subject.weights, subject.spec, evidence)
             certificates[subject.name] = compact(certified)

@@ -18,13 +18,13 @@ Saboteur: The query of the second head is zero, so that it attends to all positi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import product
 
 import numpy as np
 
-from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, built, sized, timed, witnessed, zeroing
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, built, sized, witnessed, zeroing
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.generate import generate
 from vitrify.spec.computation.circuit import Circuit, adder, multiplier, random_circuit
 
@@ -34,8 +34,7 @@ RANDOM = ((3, 20), (5, 60), (7, 100))  # inputs and gates
 TOGETHER = 500  # inputs that are run at once
 
 
-def subjects() -> Iterator[Subject]:
-    """An adder, a multiplier, and random circuits."""
+def subjects() -> Subjects:
     bits = np.random.default_rng(SEED).integers(2, size=(SAMPLES, 16))
     yield _subject("8-bit adder", adder(8), 0, bits, lambda a, b: a + b)
     yield _subject("4×4 multiplier", multiplier(4), 1, _all_rows(8), lambda a, b: a * b)
@@ -55,9 +54,7 @@ def _all_rows(bits: int) -> np.ndarray:
     return np.array(list(product((0, 1), repeat=bits)), dtype=np.int64).reshape(2**bits, bits)
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Thoughts of all inputs, what they come to, steps and sizes."""
     circuit, bits = subject.spec, subject.data["bits"]
     prompts = [tuple(circuit.BITS[bit] for bit in row) for row in bits.tolist()]
     right = circuit.values(bits)[:, 1 + len(circuit.inputs) :]

@@ -16,11 +16,10 @@ Saboteur: The head that sums the moves outputs zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 
-from vitrify.claims._nets import Domain, Evidence, Method, Quantity, in_turn, sized, timed, witnessed, zeroing
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims._nets import Domain, Evidence, Method, Quantity, in_turn, sized, witnessed, zeroing
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.generate import generate
 from vitrify.spec.computation.turing import busy_beaver, increment, palindrome, random_machine
 
@@ -28,8 +27,7 @@ STEPS = 200
 RANDOM = 5  # machines
 
 
-def subjects() -> Iterator[Subject]:
-    """Three known machines, and random ones that run for 200 steps."""
+def subjects() -> Subjects:
     machines = {"binary increment": increment(6), "palindromes": palindrome(6), "busy beaver": busy_beaver()}
     for seed in range(RANDOM):
         halting = 0.02 if seed % 2 else 0.0
@@ -38,9 +36,7 @@ def subjects() -> Iterator[Subject]:
     return in_turn(machines, "turing")
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """The steps on every input, and sizes."""
     machine, prompts = subject.spec, list(subject.spec.prompts())
     witness, most = None, 0
     batches = (list(same) for _, same in groupby(prompts, key=len))  # what is broken shows on the shortest

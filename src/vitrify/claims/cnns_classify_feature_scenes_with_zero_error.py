@@ -20,8 +20,6 @@ Saboteur: The bias of one template is zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -30,7 +28,18 @@ from numpy.typing import NDArray
 from vitrify.certification.attacks.images import attack
 from vitrify.certification.attacks.robust import answers, radii
 from vitrify.certification.checking import net_check
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, built, sized, timed, zeroed
+from vitrify.claims._nets import (
+    Claim,
+    Domain,
+    Evidence,
+    Method,
+    Quantity,
+    Subject,
+    Subjects,
+    built,
+    sized,
+    zeroed,
+)
 from vitrify.net.conv import image_planes
 from vitrify.net.inference import outputs
 from vitrify.spec.geometry.scene import Scene, random_bitmaps, random_scene
@@ -42,8 +51,7 @@ INSIDE, OUTSIDE = 0.999, 1.25  # shares of the radius at which attacks are tried
 MARGIN = 0.5  # of the right class
 
 
-def subjects() -> Iterator[Subject]:
-    """Six features of two variants, with composites and without, and bitmaps in both shapes."""
+def subjects() -> Subjects:
     plain, bitmaps = random_scene(0), random_bitmaps(2, composites=1)
     composed = random_scene(1, composites=2, size=4, image=20)
     for name, scene, shape in (
@@ -55,9 +63,7 @@ def subjects() -> Iterator[Subject]:
         yield built(name, scene, shape, {"shape": shape})
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Class errors, template maps, sizes, and attacks around the certified radius."""
     scene, weights = subject.spec, subject.weights
     planes, right, present = _images(scene)
     logits = outputs(weights, planes)
@@ -66,31 +72,23 @@ def check(subject: Subject) -> Evidence:
     wrong = np.flatnonzero(logits.argmax(axis=1) != right)
     evidence = _net_check(weights.architecture, scene).run(weights)
     channels = [len(weights.arrays[f"conv.{at}.b"]) for at in range(len(weights.architecture.convolutions))]
-    declared: dict[str, object] = {
-        "images with a wrong class": 0,
-        "least margin of the right class": MARGIN,
-        "largest error of a template map": 0.0,
-        **subject.data["sizes"].exact,
-        "logits": len(scene.classes) + 1,
-    }
-    measured: dict[str, object] = {
-        "images with a wrong class": len(wrong),
-        "least margin of the right class": round(float((own - others).min()), 9),
-        "largest error of a template map": round(_map_error(subject, planes, present), 9),
+    measured = {
         "units_per_layer": (*channels, len(weights.arrays["dense.0.b_in"])),
         "logits": len(weights.arrays["unembed.b_U"]),
     }
-    if weights.architecture.pixels == "numbers" and evidence.verdict == "holds":
-        declared |= {"attacks that succeed within the radius": 0, "some attack succeeds beyond it": True}
-        measured |= _attacked(subject, planes[:ATTACKED])
     domains = (Domain("generated images", Method.SAMPLED, len(planes)), *evidence.domains)
     cases, witness = len(planes) + evidence.cases, evidence.witness
-    judged = Evidence(evidence.verdict, cases, domains, witness=witness, seed=0)
-    return judged.adding(*sized(replace(subject, data={}), declared, measured))
+    attacked = weights.architecture.pixels == "numbers" and evidence.verdict == "holds"
+    return Evidence(evidence.verdict, cases, domains, witness=witness, seed=0).adding(
+        Quantity("images with a wrong class", len(wrong), 0, "="),
+        Quantity("least margin of the right class", round(float((own - others).min()), 9), MARGIN, "="),
+        Quantity("largest error of a template map", round(_map_error(subject, planes, present), 9), 0.0, "="),
+        *sized(subject, {"logits": len(scene.classes) + 1}, measured),
+        *(_attacked(subject, planes[:ATTACKED]) if attacked else ()),
+    )
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The first template loses its bias."""
     return zeroed(subject, f"conv.{_templates(subject)}.b", 0)
 
 
@@ -117,17 +115,17 @@ def _map_error(subject: Subject, planes: NDArray[np.float64], present: NDArray[n
     return float(np.abs(seen[f"conv.{_templates(subject)}.hook_post"] - present).max())
 
 
-def _attacked(subject: Subject, planes: NDArray[np.float64]) -> dict[str, object]:
+def _attacked(subject: Subject, planes: NDArray[np.float64]) -> list[Quantity]:
     radius = radii(subject.weights, planes)
     inside, _ = attack(subject.weights, planes, INSIDE * radius)
     outside, points = attack(subject.weights, planes, OUTSIDE * radius)
     moved = answers(subject.weights, points[outside]) != answers(subject.weights, planes[outside])
-    return {
-        "attacks that succeed within the radius": int(inside.sum()),
-        "some attack succeeds beyond it": bool(outside.any() and moved.all()),
-        "attacks that succeed beyond it": f"{int(outside.sum())} of {len(planes)}",
-        "certified radius, smallest and largest": [float(radius.min()), float(radius.max())],
-    }
+    return [
+        Quantity("attacks that succeed within the radius", int(inside.sum()), 0, "="),
+        Quantity("some attack succeeds beyond it", bool(outside.any() and moved.all()), True, "="),
+        Quantity("attacks that succeed beyond it", f"{int(outside.sum())} of {len(planes)}"),
+        Quantity("certified radius, smallest and largest", [float(radius.min()), float(radius.max())]),
+    ]
 
 
 CLAIM = Claim(subjects, check, sabotage, id="R6", standing="theorem", certified="sampled", budget_seconds=120)

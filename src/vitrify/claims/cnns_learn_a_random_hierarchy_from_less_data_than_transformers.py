@@ -27,13 +27,13 @@ Saboteur: The transformer is presented as the convolutional net, and the other w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import hierarchies
 from vitrify.claims.trials.hierarchies import Learner
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
@@ -47,15 +47,14 @@ MIN_SEEDS, MIN_MARGIN = 7 / 8, 0.05  # share of the grammars; nats
 COLORS = {"convolution": "C1", "transformer": "C0"}
 
 
-def subjects() -> Iterator[Subject]:
-    """Six symbols, three levels."""
+def subjects() -> Subjects:
     recipe = Recipe(steps=600, batch=64, lr=1e-2, test_examples=1024, evals_per_doubling=4)
     small = TransformerFamily(layers=3, heads=2, d_model=32, units=64), replace(recipe, lr=3e-3)
     convolution = HierarchicalFamily(channels=64), recipe
     yield _subject(hierarchies.last_leaf(6, 3, 3), convolution, small, (10, 12, 14), strict=False)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """The size of the papers, 16 symbols and four levels; and a smaller one."""
     common = Recipe(schedule="cosine", test_examples=4096, evals_per_doubling=4, precision="bfloat16")
     recipe = replace(common, batch=128, lr=1e-2, weight_decay=0.3, warmup=200)

@@ -16,10 +16,9 @@ Saboteur: The sink is removed, so that the head gives means instead of counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from vitrify.claims._nets import SOFT, Claim, Evidence, Subject, check_net, in_turn, zeroing
+from vitrify.claims._nets import SOFT, Claim, Evidence, Subject, Subjects, check_net, in_turn, zeroing
 from vitrify.constructions.commutative import group_counters, power_counters, units_for
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, product
@@ -27,8 +26,7 @@ from vitrify.spec.automata.families import cyclic, product
 LENGTH = 60
 
 
-def subjects() -> Iterator[Subject]:
-    """Counters modulo 2, 3 and 6, products, parity of two letters, and "at least two a", which is no group."""
+def subjects() -> Subjects:
     machines = {
         "counter mod 2": cyclic(2),
         "counter mod 3": cyclic(3),
@@ -42,7 +40,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences and sizes."""
     machine = subject.spec.reachable()
     counters, _ = group_counters(machine) if machine.is_group() else power_counters(machine)
     declared = {"layers": 1, "heads": 1, "units": units_for(counters, LENGTH)}

@@ -20,7 +20,6 @@ Saboteur: Runs are compared without their oldest symbol; keys without one of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vitrify.certification.oracles.tasks import TaskOracle
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, built, check_net, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, built, check_net, zeroed
 from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.tasks.copying import Copying
@@ -50,14 +49,12 @@ RATE = "share of random texts with a repeated run"
 WRONG = "wrong copies of random texts without one"
 
 
-def subjects() -> Iterator[Subject]:
-    """Small tasks, and those of the usual size."""
+def subjects() -> Subjects:
     for task, attention, samples in TASKS:
         yield built(f"{task}, {attention}", task, data={"samples": samples}, attention=attention)
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers and sizes, and for long texts what becomes of random ones."""
     task = subject.spec
     evidence = check_net(subject, work=1e8)
     if isinstance(task, Copying) and subject.data["samples"] == COPIED and evidence.verdict == "holds":
@@ -92,7 +89,6 @@ def _wrong(subject: Subject, texts: NDArray[np.int64]) -> int:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The head that attends furthest back outputs zero; keys lose their second dimension."""
     if isinstance(subject.spec, Copying):
         return zeroed(subject, "blocks.0.attn.W_O", subject.spec.gram - 1)
     key = subject.weights.labels.space("key" if subject.spec.fused else "key before")

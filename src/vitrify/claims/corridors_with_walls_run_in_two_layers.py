@@ -16,18 +16,16 @@ Saboteur: One head of the second layer reads nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from vitrify.claims._nets import Claim, Subject, checking, in_turn, zeroing
+from vitrify.claims._nets import Claim, Subjects, checking, in_turn, zeroing
 from vitrify.spec.automata.families import gridworld as corridor
 
 LENGTH = 100
 CORRIDORS = ((2, 1), (5, 4), (3, 0), (7, 3))  # cells, and the one to start from
 
 
-def subjects() -> Iterator[Subject]:
-    """Corridors of 2 to 7 cells, from different cells; the kinds of attention take turns."""
+def subjects() -> Subjects:
     machines = {f"{cells} cells from cell {at}": replace(corridor(cells), initial=at) for cells, at in CORRIDORS}
     return in_turn(machines, "gridworld", max_length=LENGTH)
 

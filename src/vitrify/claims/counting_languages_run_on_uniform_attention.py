@@ -18,12 +18,11 @@ Saboteur: The first layer gives BOS no remainder, so that heads average instead 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims._nets import SOFT, Claim, Evidence, Subject, check_net, in_turn, zeroing
+from vitrify.claims._nets import SOFT, Claim, Evidence, Subject, Subjects, check_net, in_turn, zeroing
 from vitrify.net.inference import trace
 from vitrify.spec.logic.crasp import dyck1, majority, shuffle_dyck, stateless_counters
 
@@ -45,15 +44,13 @@ LANGUAGES = {
 }
 
 
-def subjects() -> Iterator[Subject]:
-    """Seven languages, under softmax and sparsemax in turn."""
+def subjects() -> Subjects:
     nets = in_turn({name: spec for name, (spec, _, _) in LANGUAGES.items()}, "counting", SOFT)
     for subject, (_, layers, heads) in zip(nets, LANGUAGES.values(), strict=True):
         yield replace(subject, data={"attention_layers": layers, "heads": heads})
 
 
 def check(subject: Subject) -> Evidence:
-    """Truth values, sizes, and how evenly heads look."""
     even = {"uniform attention": _unevenness(subject) <= EVEN}
     longest = 8 if len(subject.spec.alphabet) < 4 else 6
     return check_net(subject, {**subject.data, "uniform attention": True}, even, max_length=longest)

@@ -24,14 +24,14 @@ Saboteur: The network reads the leaves in a shuffled order, so that no filter se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.hierarchies import built_moves, diagonal, learner, synonym_moves
 from vitrify.claims.trials.ladders import reached
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
@@ -46,13 +46,12 @@ MAX_FACTOR = 2.0  # between models, and between hidden layers
 MIN_SEEDS, SHUFFLED = 7 / 8, 1
 
 
-def subjects() -> Iterator[Subject]:
-    """Eight symbols, three levels, three or four productions."""
+def subjects() -> Subjects:
     recipe = Recipe(steps=400, batch=64, lr=6e-3, weight_decay=0.3, test_examples=1024, evals_per_doubling=0)
     yield _subject("v = 8, m = 3 and 4, L = 3", ((8, 3, 3), (8, 4, 3)), 64, recipe)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """Sixteen symbols: more productions, or one level more."""
     recipe = Recipe(steps=2000, batch=128, lr=3e-3, weight_decay=0.3, test_examples=4096, evals_per_doubling=0)
     yield _subject("v = 16, m = 4 and 8, L = 3 and 4", ((16, 4, 3), (16, 8, 3), (16, 4, 4)), 256, recipe)
@@ -68,7 +67,6 @@ def _subject(name: str, models: tuple[tuple[int, int, int], ...], channels: int,
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Apply filters to leaves that do not belong together."""
     broken = {
         name: replace(trial, family=HierarchicalFamily(channels=subject.data["channels"], order=SHUFFLED))
         for name, trial in subject.trials.items()

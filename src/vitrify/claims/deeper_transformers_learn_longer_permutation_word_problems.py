@@ -20,7 +20,7 @@ Saboteur: Networks of one layer are presented at every depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -28,12 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import dots, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.learn.recipe import Recipe
 from vitrify.net.transformer import Transformer
-from vitrify.sandboxes.catalogue import Example, examples
+from vitrify.sandboxes.catalogue import examples
 from vitrify.sandboxes.regular import Regular
 from vitrify.spec.automata.families import swaps
 
@@ -44,12 +44,12 @@ DEPTHS = {"1 layer": (1, 1), "2 layers": (2, 1), "4 layers": (4, 1), "1 layer ru
 BETTER = (("2 layers", "1 layer"), ("4 layers", "2 layers"), ("1 layer run 4 times", "1 layer"))
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     recipe = Recipe(steps=1500, batch=16, lr=2e-3, test_examples=64, evals_per_doubling=0)
     yield _subject(8, TransformerFamily(heads=2, d_model=32, units=64), recipe, count=512)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     recipe = Recipe(steps=8000, batch=64, lr=1e-3, warmup=200, test_examples=64, evals_per_doubling=0)
     yield _subject(16, TransformerFamily(heads=4, d_model=64), recipe, count=2048)
 
@@ -68,16 +68,9 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def _by_letters(
-    family: TransformerFamily,
-    sandbox: Regular,
-    count: int,
-    net: Transformer,
-    arrays: Mapping[str, Array],
-    row: Example,
-    seen: object,
+    family: TransformerFamily, sandbox: Regular, count: int, net: Transformer, arrays: Mapping[str, Array], *_: object
 ) -> Array:
     """Return the accuracy of a member after 1, 2, … letters: [letters]."""
-    del row, seen
     queries = examples(sandbox, 0, "probe", 0, count)
     logits = family.logits(net, sandbox, arrays, queries)
     return (logits.argmax(axis=-1) == queries.targets)[:, 1:].astype(jnp.float32).mean(axis=0)

@@ -17,11 +17,9 @@ Saboteur: One dimension that the unembedding reads is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Subject, check_net, sized, zeroed
+from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Subject, Subjects, check_net, sized, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.architecture import Output
 from vitrify.net.disentangle import apart, together
@@ -43,8 +41,7 @@ BUILT = {
 }
 
 
-def subjects() -> Iterator[Subject]:
-    """Built nets taken apart and put together again, and random ones."""
+def subjects() -> Subjects:
     for name, (spec, shape) in BUILT.items():
         first = build(spec, shape, max_length=None if isinstance(spec, Estimate) else 12)
         wide = apart(first)
@@ -83,7 +80,6 @@ def _random(seed: int, residual: Residual, *, norm: bool) -> Weights:
 
 
 def check(subject: Subject) -> Evidence:
-    """Right answers where there is a spec, equal outputs, and sizes."""
     first = subject.data["first"]
     rng, length = np.random.default_rng(0), first.architecture.max_length
     letters = len(first.architecture.inputs)
@@ -100,7 +96,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The last dimension that the answer reads is left out."""
     return zeroed(subject, "unembed.W_U", np.flatnonzero(subject.weights.arrays["unembed.W_U"].any(axis=1))[-1])
 
 

@@ -27,20 +27,20 @@ Saboteur: The results of the architectures are presented under each other's name
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.benchmark import Column, accuracies, architectures, columns
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.encoding import JsonObject
 from vitrify.learn.agreement import PREDICTED, WORDS, agreement
 from vitrify.learn.cost import parameters
 from vitrify.learn.figures import heat, sheet
 from vitrify.learn.models.catalogue import Family
-from vitrify.learn.recipe import Recipe
 from vitrify.optional import need
 from vitrify.sandboxes.medley import Medley
 
@@ -57,7 +57,7 @@ PUBLISHED = (  # task, better architecture, worse ones, source
 EDGES = {"allowed, not found": "darkorange", "found against a theorem": "red"}
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     families, tasks = architectures(width=32, factors=1, loops=4), columns(length=16, pairs=4, vocabulary=18)
     rows = {name: families[name] for name in ("transformer", "LSTM", "positive", "reflections")}
     data = {"columns": {task: tasks[task] for task in ("parity", "permutations", "recall")}, "rates": (2e-3, 1e-2)}
@@ -65,7 +65,7 @@ def subjects() -> Iterator[Subject]:
     yield _subject("a part of the table", rows, {**data, "test_examples": 64}, recipe, seeds=6)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     rows, tasks = architectures(width=64, factors=2, loops=5), columns(length=32, pairs=8, vocabulary=34)
     data = {"columns": tasks, "rates": (1e-3, 3e-3, 1e-2), "test_examples": 256}
     yield _subject(

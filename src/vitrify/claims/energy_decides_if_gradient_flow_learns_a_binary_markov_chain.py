@@ -25,15 +25,14 @@ Saboteur: The prediction for the other side of $p + q = 1$ is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import flows
 from vitrify.claims.trials.flows import CHAINS, StartCounts
-from vitrify.claims.trials.trial import Claim, Criterion, Domain, Evidence, Figure, Figures, Method, Subject, evidence
+from vitrify.claims.trials.trial import Criterion, Domain, Evidence, Method, evidence
 from vitrify.learn import bit_chain
 from vitrify.learn.figures import sheet
 
@@ -42,11 +41,11 @@ MIN_RIGHT = 58 / 60  # of the starts must end where they should: some lie on the
 MIN_SURE = 0.99  # of the starts in a small ball
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     yield _subject(StartCounts(square=60, widths=(0.1, 0.3, 0.5, 1.0), each=50, ball=100))
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     yield _subject(StartCounts(square=500, widths=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0), each=200, ball=500))
 
 
@@ -58,7 +57,7 @@ def _subject(counts: StartCounts) -> Subject:
 
 
 def sabotage(subject: Subject) -> Subject:
-    return replace(subject, data={**subject.data, "mistaken": True})
+    return subject.with_data(mistaken=True)
 
 
 def check(subject: Subject) -> Evidence:

@@ -21,14 +21,14 @@ Saboteur: Few subjects and many relations, so that what the subject alone tells 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.facts import PLATEAU_NATS, flow_curves, head, passed, probes
 from vitrify.claims.trials.trial import Criterion, Domain, Evidence, Method, Recipe, Trial, evidence, trained
 from vitrify.encoding import JsonObject
@@ -44,13 +44,12 @@ FLOW_TIME = 600.0
 POINTS, DRAWN = 120, 16  # of a curve, for a figure; members
 
 
-def subjects() -> Iterator[Subject]:
-    """SGD with batches of 256, and the flow."""
+def subjects() -> Subjects:
     yield _sgd("SGD", FactRecall(), steps=5200, batch=256, seeds=8)
     yield _flow(FactRecall(noise=0, length=3), members=8)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """The authors' batches and steps, more seeds, and four times as many facts."""
     yield _sgd("SGD", FactRecall(), steps=1 << 13, batch=1024, seeds=32)
     large = FactRecall(subjects=32, relations=8, per_relation=16, noise=40)

@@ -20,14 +20,14 @@ dimension is four times as large, where too much should be stored.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vitrify.claims._memories import beyond, memories, recalls_everything, recalls_too_little, storing
-from vitrify.claims._nets import Claim, Evidence, Subject, Weights, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.facts import facts, facts_in_heads, sizes, sizes_in_heads
 from vitrify.kit import assemble
 from vitrify.kit.fact_storage import FactCodes, fact_heads, fact_units
@@ -51,8 +51,7 @@ HEADS: tuple[tuple[int, int, int, AttentionKind], ...] = (  # subjects, relation
 )
 
 
-def subjects() -> Iterator[Subject]:
-    """Nets within what they recall, and draws beyond it."""
+def subjects() -> Subjects:
     for many, relations, answers, size, attention in UNITS:
         units = math.ceil(many * relations / (STORED * size))
         net = partial(_net, many, relations, answers, dimension=size, units=units, attention=attention)
@@ -96,7 +95,6 @@ def _net(many: int, relations: int, answers: int, seed: int, **settings: object)
 
 
 def check(subject: Subject) -> Evidence:
-    """Every question of every draw, and sizes; or no perfect draw beyond what is recalled."""
     if subject.weights is None:
         return recalls_too_little(subject)
     size, units, spec = subject.data["dimension"], subject.data["units"], subject.spec

@@ -20,8 +20,6 @@ Saboteur: The circuit is made from a net in which the heads of the last layer ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from math import log2
 
 from vitrify.bounds.activations import read_answer
@@ -30,7 +28,7 @@ from vitrify.bounds.gates import Size, all_words
 from vitrify.bounds.random_nets import random_net
 from vitrify.bounds.tc0 import BLOCK_DEPTH, finite_precision_circuit
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, quantities, witnessed, zeroed
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.net.transformer import Head, Mask
 from vitrify.spec.logic.crasp import majority
@@ -47,7 +45,7 @@ NETS: tuple[tuple[int, Mask, int, bool, Grid], ...] = (
 MAJORITY = Grid(2, 20, 6)
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Random nets of two layers and a net that was built, with the grid on which they compute."""
     for seed, mask, heads, positions, grid in NETS:
         head, name = Head("softmax", mask), f"random {seed}: mask {mask}, heads {heads}, positions {positions}"
@@ -60,7 +58,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """The circuit against the net on all words, its depth and its growth."""
     net, grid = subject.weights.architecture, subject.data["grid"]
     fixed, made_of = FixedNet(subject.weights, grid), FixedNet(subject.data["of"], grid)
     sizes: dict[int, Size] = {}
@@ -90,9 +87,8 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The circuit is made of a net whose last heads output zero."""
     silent = zeroed(subject, f"blocks.{len(subject.weights.architecture.blocks) - 1}.attn.W_O")
-    return replace(subject, data={**subject.data, "of": silent.weights})
+    return subject.with_data(of=silent.weights)
 
 
 CLAIM = Claim(

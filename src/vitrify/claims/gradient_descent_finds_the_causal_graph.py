@@ -27,17 +27,16 @@ Saboteur: Attention, gradient and information are compared with another random t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import causal
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import heat, panel, sheet
 from vitrify.learn.models.disentangled import DisentangledFamily
-from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.causal_graph import CausalGraph
 
 MIN_POSITIONS, MIN_WEIGHT, MIN_TREES = 0.95, 0.9, 0.8  # share of positions; attention; share of the trees
@@ -47,13 +46,12 @@ FULL_MODEL = "full transformer"
 RECIPE = Recipe(warmup=0, clip=None, schedule="cosine", test_examples=256, evals_per_doubling=1)
 
 
-def subjects() -> Iterator[Subject]:
-    """Two attentions on three symbols."""
+def subjects() -> Subjects:
     sandbox, recipe = CausalGraph(states=3, length=16, trees=10), replace(RECIPE, steps=64, batch=64, lr=0.3)
     yield _subject(sandbox, recipe, (16, 24, 32, 48), (0.3, 3.0), 16384)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """Longer rows, and the whole disentangled transformer on ten symbols."""
     sandbox = CausalGraph(states=3, length=16, alpha=0.3, trees=10)
     recipe = replace(RECIPE, steps=512, batch=512, lr=0.1, test_examples=1024)
@@ -82,7 +80,6 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """Compare the first layer's attention with the graph, and errors on other kernels with those of counting."""
     nets, shift, judged = trained(subject), subject.data["shift"], Criterion.judged
     trees = {length: nets[f"{length} tokens, trees"] for length in subject.data["lengths"]}
     box, most = trees[16].trial.sandbox, partial(judged, share=MIN_TREES)

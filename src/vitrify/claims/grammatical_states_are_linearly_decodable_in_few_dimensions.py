@@ -19,14 +19,13 @@ Saboteur: The units that write the labels of level 1 are removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from vitrify.arrays import Arrays, Bools, Ints
 from vitrify.certification.reading.probes import by_layer, held_out, streams
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Weights, timed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_of, encode
 from vitrify.net.spaces import Circle, MultiHot
@@ -37,8 +36,7 @@ SENTENCES = 160
 DIGITS = 9  # to which margins are compared
 
 
-def subjects() -> Iterator[Subject]:
-    """Hierarchies built with labels on circles and on axes, in as many blocks as levels or in two passes."""
+def subjects() -> Subjects:
     five, four = (random_hierarchy(n, n, 2, 2, seed=1, classes=n) for n in (5, 4))
     yield Subject("plane, softmax", five, build(five, "plane"))
     yield Subject("unambiguous, hard", four, build(four, "unambiguous", attention="hard"))
@@ -70,9 +68,7 @@ def phrases(grammar: Grammar, sentences: list[tuple[str, ...]], level: int) -> L
     return LevelPhrases(sentence_of, end, places, tuple(shapes.levels.symbols[level][kind] for kind in kinds.tolist()))
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Margins in the named subspaces, and probes after each half layer, level by level."""
     grammar, weights = subject.spec, subject.weights
     every = grammar.sentences()
     sentences = [every[i] for i in np.random.default_rng(0).permutation(len(every))[:SENTENCES]]

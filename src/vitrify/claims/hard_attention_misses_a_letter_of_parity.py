@@ -19,7 +19,7 @@ the network in which nothing must be found: its last layer is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
 
@@ -30,7 +30,8 @@ from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.cone import Cone, Restriction, blind_spot
 from vitrify.bounds.gates import all_words
 from vitrify.bounds.random_nets import random_net
-from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Subject, quantities, witnessed, zeroed
+from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, witnessed, zeroed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import Head, Ties
@@ -46,8 +47,7 @@ RANDOM: tuple[tuple[int, Ties], ...] = ((3, "left"), (15, "left"), (32, "right")
 COMPLETIONS = 200
 
 
-def subjects() -> Iterator[Subject]:
-    """Random nets, a PARITY net without its last layer, shallow brackets, and a PARITY net as it should be."""
+def subjects() -> Subjects:
     for seed, ties in RANDOM:
         net = random_net(seed, Head("hard", "none", ties=ties), max_length=LENGTH, width=4)
         yield _subject(f"random {seed}", net, LENGTH, "PARITY")
@@ -69,7 +69,6 @@ def _cut(net: Weights) -> Weights:
 
 
 def check(subject: Subject) -> Evidence:
-    """Find an irrelevant position and confirm it; or confirm that there is none."""
     language, length = subject.data["language"], subject.data["length"]
     exact = ExactNet(subject.data["analyzed"])
     if language == "Dyck-1":  # a balanced word must be left; 1 opens and 2 closes
@@ -78,7 +77,6 @@ def check(subject: Subject) -> Evidence:
         spot = blind_spot(exact, length)
     if not language:
         return _nothing(subject, spot)
-    declared = {"an irrelevant position is found": True, "answers that change there": 0}
     if spot is None:
         words_of_length = Domain(CaseKind.WORDS, Method.PROVED, None, length, length)
         return Evidence("fails", 1, (words_of_length,), witness={"actual": "no irrelevant position"})
@@ -87,14 +85,6 @@ def check(subject: Subject) -> Evidence:
     answers = [_answers(subject.weights, _with(words, position, letter)) for letter in (1, 2)]
     changed = np.flatnonzero(np.array(answers[0]) != np.array(answers[1]))
     pair = [_shown(subject.weights, _with(words[:1], position, letter)[0]) for letter in (1, 2)]
-    measured = {
-        "an irrelevant position is found": True,
-        "answers that change there": len(changed),
-        "fixed letters": _shown(subject.weights, [spot.fixed.get(at, 0) for at in range(length)]),
-        "irrelevant positions": len(spot.irrelevant),
-        "two words of which one is in the language": pair,
-        "the answer to both": answers[0][0],
-    }
     witness = None
     if len(changed):
         row = words[changed[:1]]
@@ -105,7 +95,14 @@ def check(subject: Subject) -> Evidence:
         Domain(kind, method, count, length, length, settings=fixed)
         for method, count in ((Method.PROVED, None), (Method.SAMPLED, cases))
     )
-    return witnessed(witness, cases, *domains, seed=0).adding(*quantities(declared, measured))
+    return witnessed(witness, cases, *domains, seed=0).adding(
+        Quantity("an irrelevant position is found", True, True, "="),
+        Quantity("answers that change there", len(changed), 0, "="),
+        Quantity("fixed letters", _shown(subject.weights, [spot.fixed.get(at, 0) for at in range(length)])),
+        Quantity("irrelevant positions", len(spot.irrelevant)),
+        Quantity("two words of which one is in the language", pair),
+        Quantity("the answer to both", answers[0][0]),
+    )
 
 
 def _nothing(subject: Subject, spot: Cone | None) -> Evidence:
@@ -114,10 +111,11 @@ def _nothing(subject: Subject, spot: Cone | None) -> Evidence:
     words = all_words(2, length)
     odd = np.array(_answers(subject.weights, words)) == "1"
     wrong = int((odd != (words == 2).sum(axis=1) % 2).sum())
-    declared = {"irrelevant positions": 0, "words that are not answered by their parity": 0}
-    measured = {"irrelevant positions": len(spot.irrelevant) if spot else 0, **dict.fromkeys([*declared][1:], wrong)}
     evidence = Evidence("holds", len(words), (Domain(CaseKind.WORDS, Method.EXHAUSTIVE, len(words), length, length),))
-    return evidence.adding(*quantities(declared, measured))
+    return evidence.adding(
+        Quantity("irrelevant positions", len(spot.irrelevant) if spot else 0, 0, "="),
+        Quantity("words that are not answered by their parity", wrong, 0, "="),
+    )
 
 
 def _heights(fixed: Restriction, length: int) -> list[set[int]]:
@@ -161,7 +159,6 @@ def _shown(weights: Weights, word: Iterable[int]) -> str:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The net that is run does the language at this length; the one that does is cut."""
     length, language = subject.data["length"], subject.data["language"]
     if not language:
         cut = _cut(subject.weights)

@@ -18,7 +18,6 @@ Saboteur: The circuit is made from a net whose last heads output zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import log2
 
@@ -29,7 +28,7 @@ from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.gates import all_words, input_bits
 from vitrify.bounds.random_nets import random_net
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, Weights, quantities, witnessed, zeroed
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.net.transformer import Head, Ties
 from vitrify.spec.languages.dyck import Dyck
@@ -43,7 +42,7 @@ DOUBLED = (8, 16)  # the lengths between which growth is measured
 DEGREE = 2.0  # gates must grow no faster than this power of the length
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Formulas, brackets, n-grams in two shapes, random nets; each with the net of which the circuit is made."""
     for text in FORMULAS:
         spec = Formula.from_text(f"alphabet: a b c\nlength: {DOUBLED[1]}\n{text}")
@@ -63,7 +62,6 @@ def _subject(name: str, weights: Weights) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """The circuit against the net on all words, its depth and the growth of its gates."""
     weights, exact = subject.weights, ExactNet(subject.data["of"])
     letters, layers = len(weights.architecture.inputs) - 1, len(weights.architecture.blocks)
     longest, cases, table = LONGEST[letters], 0, {}
@@ -98,7 +96,6 @@ def _narrow(exact: ExactNet, letters: int) -> bool:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The circuit is made of a net in which the last heads output zero."""
     block = max(index for index, block in enumerate(subject.weights.architecture.blocks) if block.heads)
     return replace(subject, data={"of": zeroed(subject, f"blocks.{block}.attn.W_O").weights})
 

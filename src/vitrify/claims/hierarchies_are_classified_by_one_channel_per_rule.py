@@ -17,17 +17,14 @@ Saboteur: A rule of the lowest level ignores its first child.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Evidence, Subject, built, check_net, zeroing
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, zeroing
 from vitrify.spec.grammars.families import random_hierarchy
 
 MODELS = ((3, 2, 2, 3, 3), (4, 2, 3, 2, 4), (8, 3, 2, 3, 8), (16, 4, 2, 4, 16), (6, 4, 2, 4, 2))  # v, m, s, L, classes
 WITHIN = "channels of every level within vm"
 
 
-def subjects() -> Iterator[Subject]:
-    """Random Hierarchy Models from 3 to 16 symbols."""
+def subjects() -> Subjects:
     for v, m, s, L, classes in MODELS:
         grammar = random_hierarchy(v, m, s, L, seed=v, classes=classes)
         name = f"v = {v}, m = {m}, s = {s}, L = {L}, {classes} classes"
@@ -35,7 +32,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """The classes of strings, and the number of convolutions and channels."""
     layers = range(len(subject.weights.architecture.convolutions))
     channels = tuple(subject.weights.arrays[f"conv.{layer}.W"].shape[0] for layer in layers)
     measured = {"units_per_layer": channels, WITHIN: max(channels) <= subject.data["width"]}

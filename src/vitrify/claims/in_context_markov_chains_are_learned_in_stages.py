@@ -23,18 +23,17 @@ third stage is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import attention_on, previous_token
-from vitrify.learn.recipe import Recipe
 from vitrify.learn.stages import gap, levels, order, stages
 from vitrify.sandboxes.in_context_markov import InContextMarkov
 from vitrify.sandboxes.kit.contexts import order_name
@@ -52,12 +51,12 @@ FAMILY = TransformerFamily(  # without norms, so that nets begin at the uniform 
 )
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     recipe = Recipe(steps=600, batch=32, lr=3e-3, test_examples=256, evals_per_doubling=8)
     yield _subject("3 states, rows of 64", InContextMarkov(states=3, length=64), recipe, seeds=8)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     recipe = Recipe(steps=2000, batch=64, lr=3e-3, test_examples=1024, evals_per_doubling=8)
     yield _subject("3 states, rows of 100", InContextMarkov(states=3, length=100), recipe, seeds=16)
 

@@ -16,10 +16,9 @@ Saboteur: The second layer matches any earlier occurrence, not the last one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import ceil, log2
 
-from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, built, check_net
+from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, built, check_net
 from vitrify.claims.an_induction_head_takes_two_layers_of_constant_size import sabotage
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.k_hop import KHop
@@ -29,8 +28,7 @@ LONG = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 21, 31, 32, 33, 42, 48, 55, 63, 64)
 WORK = 1e7  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
-    """From 1 to 64 hops."""
+def subjects() -> Subjects:
     for hops, attention in SHORT:
         name = f"{hops} hops, short, {attention}"
         yield built(name, KHop(hops, 2, 12), data={"max_length": 7}, attention=attention)
@@ -39,7 +37,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers and sizes; the number of layers by its own formula."""
     depth = subject.weights.sizes.attention_layers
     layers = Quantity("attention_layers", depth, ceil(log2(subject.spec.hops)) + 2)
     return check_net(subject, work=WORK).adding(layers)

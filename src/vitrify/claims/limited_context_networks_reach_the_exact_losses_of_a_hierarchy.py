@@ -24,13 +24,12 @@ Saboteur: Networks that see one leaf less are presented as those for the second 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import hierarchies
 from vitrify.claims.trials.hierarchies import last_leaf, next_leaf, reader
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
@@ -43,8 +42,7 @@ MIN_SEEDS, BUILT_ROWS = 7 / 8, 16  # share of the grammars; sequences on which t
 STYLES = {"convolution": ("C1", "o", -0.12), "transformer": ("C0", "s", 0.12)}
 
 
-def subjects() -> Iterator[Subject]:
-    """Six symbols, three levels."""
+def subjects() -> Subjects:
     box, transformer = last_leaf(6, 3, 3), TransformerFamily(layers=2, heads=2, d_model=32, units=64)
     recipe = Recipe(steps=1200, batch=128, lr=1e-2, schedule="cosine", test_examples=1024, evals_per_doubling=0)
     slower = replace(recipe, steps=900, batch=64, lr=3e-3, warmup=100)
@@ -56,7 +54,7 @@ def subjects() -> Iterator[Subject]:
     yield Subject("v = 6, m = 3, L = 3", data={"v": 6, "m": 3, "L": 3, "missing": 0}, trials=trials)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """The size of the papers, 16 symbols and four levels; and a smaller one, with prediction of every leaf too."""
     common = Recipe(schedule="cosine", test_examples=4096, evals_per_doubling=0)
     recipe = replace(common, steps=4000, batch=512, lr=1e-2, warmup=200)

@@ -17,13 +17,12 @@ Saboteur: A piece of the transformer's last MLP is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
 from vitrify.certification.reading.regions import net_regions
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Weights, timed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.maxout import convex_difference, maxout
 from vitrify.kit import assemble
 from vitrify.net.inference import outputs
@@ -37,15 +36,11 @@ SEEDS = 2
 CLOSE = 1e-12  # biases of the transformer are rounded, so its function may be that much off
 
 
-def subjects() -> Iterator[Subject]:
-    """Zigzags on the line and in the plane, and random networks of one and two inputs."""
-    for k, depth in FAMILY:
-        spec = zigzag(k, depth)
-        yield Subject(f"{k} pieces, {depth} layers", spec, _built(spec), {"k": k, "depth": depth, "wanted": k**depth})
-    for k, depth in PLANE:
-        spec = zigzag(k, depth, 2)
-        data = {"k": k, "depth": depth, "wanted": k ** (2 * depth)}
-        yield Subject(f"{k} pieces, {depth} layers, plane", spec, _built(spec), data)
+def subjects() -> Subjects:
+    for inputs, pairs in ((1, FAMILY), (2, PLANE)):
+        for k, depth in pairs:
+            spec, data = zigzag(k, depth, inputs), {"k": k, "depth": depth, "wanted": k ** (inputs * depth)}
+            yield Subject(f"{k} pieces, {depth} layers{', plane' * (inputs > 1)}", spec, _built(spec), data)
     for seed in range(SEEDS):
         for name, spec in {
             "one input, rank 3": random_maxout((1, 5, 4, 1), 3, seed),
@@ -59,9 +54,7 @@ def _built(spec: Maxout) -> Weights[Transformer]:
     return assemble(maxout(spec, attention="hard"))
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Regions of the network and of the transformer, counted without rounding, and by the turns of its outputs."""
     spec, weights = subject.spec, subject.weights
     own, built = regions(spec), net_regions(weights, spec.radius)
     wanted = subject.data.get("wanted", own.linear)

@@ -19,7 +19,6 @@ float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -27,7 +26,7 @@ import numpy as np
 
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Verdict, quantities
 from vitrify.certification.oracles.tasks import TaskOracle
-from vitrify.claims._nets import Claim, Subject, Weights, built, check_net, refused, zeroed
+from vitrify.claims._nets import Claim, Subject, Subjects, Weights, built, check_net, refused, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import encode
 from vitrify.net.transformer import AttentionKind
@@ -54,15 +53,13 @@ SINGLE = (11, 101, 1009, 2003, 5003, 10007, 100003)  # moduli that are tried in 
 WRONG, TOO_FAR = "wrong answers where float32 is allowed", "moduli with wrong answers that are not refused"
 
 
-def subjects() -> Iterator[Subject]:
-    """Small tasks, the largest ones, and float32."""
+def subjects() -> Subjects:
     for task, attention in TASKS:
         yield built(f"{task}, {attention}", task, attention=attention)
     yield Subject("Match2 in float32", data={"arithmetic": "float32"})
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers and sizes; or answers in float32 beside what the margins say."""
     if subject.weights is None:
         return _single(subject)
     return check_net(subject, samples=SAMPLES, work=1e8)
@@ -92,7 +89,6 @@ def _wrong(weights: Weights, task: Match2) -> int:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Keys lose their second dimension; the furthest neighbour is not read; float64's margins are used."""
     if subject.weights is None:
         return replace(subject, data={"arithmetic": "float64"})
     if isinstance(subject.spec, Match3Local):

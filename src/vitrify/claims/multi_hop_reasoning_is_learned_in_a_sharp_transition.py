@@ -23,7 +23,7 @@ Saboteur: Networks of two layers are presented as those of three.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.disentangled import DisentangledFamily
@@ -59,11 +59,11 @@ def attention_to_chain(block: int, net: object, arrays: object, row: Example, se
 PROBES = {name: partial(attention_to_chain, block) for name, block in TARGETS.items()}
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     yield _subject(2, Recipe(steps=2000, batch=32, lr=0.02, evals_per_doubling=6, test_examples=512), seeds=8)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """Three chains, whose plateau is longer, with larger batches."""
     yield _subject(3, Recipe(steps=4000, batch=128, lr=0.02, evals_per_doubling=6, test_examples=1024), seeds=12)
 

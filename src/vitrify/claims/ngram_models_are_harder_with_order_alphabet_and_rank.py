@@ -22,13 +22,12 @@ Saboteur: All models of the grid are bigram models, whatever $n$ is stated; the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import ngrams
 from vitrify.claims.trials.ngrams import EFFECTS, SEEDS, design
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
@@ -43,13 +42,12 @@ STRINGS = Recipe(
 )
 
 
-def subjects() -> Iterator[Subject]:
-    """Two values of each factor; strings over 12 symbols."""
+def subjects() -> Subjects:
     yield ngrams.grid_subject({"orders": (2, 5), "alphabets": (4, 12), "ranks": (1, 6)}, 20, GRID, d_model=32, layers=1)
     yield ngrams.counts_subject(12, 32, STRINGS, d_model=32, layers=1)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """24 cells in one program; strings over 16 symbols."""
     factors = {"orders": (2, 4, 6, 8), "alphabets": (8, 16, 64), "ranks": (2, 16)}
     recipe = replace(GRID, steps=1500, batch=32, test_examples=512)
@@ -70,7 +68,6 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """Judge effects over the grid, or both families against counts."""
     return _check_grid(subject) if subject.name == "grid" else _check_counts(subject)
 
 

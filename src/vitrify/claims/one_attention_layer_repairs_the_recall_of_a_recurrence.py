@@ -21,19 +21,18 @@ Saboteur: The attention layer of the hybrid is replaced by a second recurrence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.encoding import JsonObject
 from vitrify.learn.figures import panel, sheet
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.hybrid import HybridFamily
 from vitrify.learn.models.ssm import StateSpaceFamily
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.recall import RecallSandbox
 
 MIN_RECALL = 0.99  # share of the values, by a net with attention
@@ -41,14 +40,14 @@ MAX_RECALL = 0.75  # share of the values, by a recurrence at most pairs
 Steps = tuple[int, int, int]  # of the recurrence, the hybrid and the transformer
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     recipe = Recipe(lr=5e-3, schedule="linear", warmup=50, test_examples=256, evals_per_doubling=0)
     boxes = [RecallSandbox(vocabulary=32, pairs=pairs, length=4 * pairs + 8) for pairs in (3, 6)]
     data = {"pairs": [3, 6], "width": 32, "units": 32, "queries": 192, "share": 0.8}
     yield _subject("3 and 6 pairs", boxes, recipe, (500, 500, 600), range(30, 35), data)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     recipe = Recipe(lr=2e-3, schedule="linear", warmup=100, test_examples=1024, evals_per_doubling=0)
     boxes = [RecallSandbox(vocabulary=512, pairs=pairs, length=4 * pairs + 16) for pairs in (4, 16, 32)]
     data = {"pairs": [4, 16, 32], "width": 64, "units": 128, "queries": 1024, "share": 0.75}

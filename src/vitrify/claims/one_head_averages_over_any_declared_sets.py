@@ -19,7 +19,6 @@ Saboteur: One dimension of the keys is removed; a sufficient code takes the plac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -28,7 +27,8 @@ from math import ceil, log
 import numpy as np
 
 from vitrify.certification.oracles.sparse_averaging import looked_at
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, check_net, refused, zeroed
+from vitrify.claims._nets import Domain, Evidence, Method, Quantity, check_net, refused, zeroed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.sparse_averaging import TOLERANCE, accuracy, sizes, sparse_averaging
 from vitrify.kit import assemble
 from vitrify.kit.set_codes import MAX_OFF_SCORE, CodeOfSets, coherence, max_score_off_any_set, min_gap_of_moments
@@ -46,8 +46,7 @@ OFF_DECLARED, OFF_ANY = "largest score off a declared set", "largest score off a
 GAP = "least gap of any set"
 
 
-def subjects() -> Iterator[Subject]:
-    """Every code at full size, all sets of a small one, and codes that are too narrow."""
+def subjects() -> Subjects:
     tasks = {q: SparseAveraging(LENGTH, q, 1, random_sets(LENGTH, q, 256, seed=q)) for q in (2, 4, 8)}
     for q in tasks:
         for code, count in SETS.items():
@@ -71,7 +70,6 @@ def _subject(name: str, task: SparseAveraging, code: CodeOfSets, seed: int = 0) 
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers, scores without rounding and sizes; what a code promises about every set; refusals of narrow codes."""
     if subject.weights is None:
         return _refusals(subject)
     task, net, code = subject.spec, subject.weights, subject.data["code"]
@@ -108,9 +106,8 @@ def _refusals(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The first dimension of all keys is lost; what is refused is replaced by a code that will do."""
     if subject.weights is None:
-        return replace(subject, data={**subject.data, "code": "coherent", "width": None})
+        return subject.with_data(code="coherent", width=None)
     key = subject.weights.labels.space("position")
     return zeroed(subject, "pos_embed.W_pos", (slice(None), key.dims[0]))
 

@@ -21,7 +21,6 @@ from vitrify.claims._nets import Claim, Subject, check_ngram, ngram_subjects, ze
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The last layer copies nothing."""
     return zeroed(subject, f"blocks.{subject.spec.order - 2}.attn.W_O")
 
 

@@ -36,7 +36,7 @@ from vitrify.bounds.composition import layer_bits, measured
 from vitrify.bounds.protocols import ChainOfThought
 from vitrify.bounds.quantize import quantize
 from vitrify.bounds.quantized import OneLayer, random_layer
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, quantities, witnessed, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, quantities, witnessed, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.architecture import Output
 from vitrify.net.inference import logits
@@ -57,8 +57,7 @@ def contestant(name: str, n: int, bits: int, error: Error, sampled: bool = False
     return Subject(f"{name}, n = {n}", data={"n": n, "bits": bits, "error": error, "sampled": sampled})
 
 
-def subjects() -> Iterator[Subject]:
-    """Layers, readers, strategies, two layers, and a chain of thought."""
+def subjects() -> Subjects:
     for name, n, model in small_layers():
         bits = layer_bits(model, n)
         cases = None if n == 4 else CASES
@@ -159,9 +158,6 @@ def _check_two(subject: Subject) -> Evidence:
 def _check_chain(subject: Subject) -> Evidence:
     chain: ChainOfThought = subject.data["chain"]
     rng = np.random.default_rng(0)
-    layer, steps = chain.layers[0], len(chain.layers)
-    logarithm = int(chain.n - 1).bit_length()
-    formula = steps * (layer.heads * (layer.value_size + 1) * (layer.bits + logarithm) + logarithm)
     witness, sent = None, set[int]()
     for _ in range(64):
         f, g, x = rng.integers(0, chain.n, chain.n), rng.integers(0, chain.n, chain.n), int(rng.integers(chain.n))
@@ -170,8 +166,8 @@ def _check_chain(subject: Subject) -> Evidence:
         sent.add(run.bits)
         if run.output != alone:
             witness = {"f": f.tolist(), "g": g.tolist(), "x": x, "two parties": run.output, "one": alone}
-    drawn = Domain("pointers to chase", Method.SAMPLED, 64, settings={"things": chain.n, "steps": steps})
-    bits = quantities({"bits": formula, "least bits": formula}, {"bits": max(sent), "least bits": min(sent)})
+    drawn = Domain("pointers to chase", Method.SAMPLED, 64, settings={"things": chain.n, "steps": len(chain.layers)})
+    bits = quantities(dict.fromkeys(("bits", "least bits"), chain.bits), {"bits": max(sent), "least bits": min(sent)})
     return witnessed(witness, 64, drawn, seed=0).adding(*bits)
 
 

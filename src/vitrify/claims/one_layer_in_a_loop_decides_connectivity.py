@@ -18,22 +18,19 @@ Saboteur: The layer is applied one time fewer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, in_turn
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, in_turn
 from vitrify.spec.computation.connectivity import Connectivity
 
 NODES = (4, 5, 17, 33, 64)
 
 
-def subjects() -> Iterator[Subject]:
-    """Graphs of 4 to 64 nodes."""
+def subjects() -> Subjects:
     return in_turn({f"{nodes} nodes": Connectivity.of(nodes) for nodes in NODES}, "loop")
 
 
 def check(subject: Subject) -> Evidence:
-    """Which nodes are connected, how many rounds it took, and the sizes of what is stored."""
     loops, most = subject.weights.architecture.loops, (len(subject.spec.nodes) - 1).bit_length()
     stored = {name.split(".")[1] for name in subject.weights.arrays if name.startswith("blocks.")}
     declared = {"blocks stored": 1, "rounds within ⌈log₂ n⌉": True}

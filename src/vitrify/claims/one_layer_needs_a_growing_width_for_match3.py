@@ -18,40 +18,25 @@ message loses the last bit of every number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from vitrify.bounds.by_hand import gathering_layer
 from vitrify.bounds.games import match3_game
-from vitrify.bounds.protocols import PartialSums
-from vitrify.bounds.quantized import random_layer
 from vitrify.certification.evidence import Domain, Evidence, Method
-from vitrify.claims._protocols import check_game, sabotage_game, subject, sums_formula
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims._protocols import check_game, layers, sabotage_game
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 
-SMALL = ((16, 1, 1, 1), (24, 1, 1, 2), (32, 1, 1, 4))  # elements, heads, value size, bits
+SMALL = ((16, 1, 1, 1, 1), (24, 1, 1, 1, 2), (32, 1, 1, 1, 4))  # elements, heads, value size, query size, bits
 RIGHT = (3, 5)  # elements
 
 
-def subjects() -> Iterator[Subject]:
-    """Layers below the bound and layers that are right."""
-    for size, heads, value, p in SMALL:
-        game = match3_game(size)
-        model = random_layer(game.symbols, game.length, bits=p, heads=heads, value_size=value, ask=game.ask, seed=size)
-        right = PartialSums(gathering_layer(game, 20), game)
-        yield subject(f"random, sets of {size}", PartialSums(model, game), sums_formula(model, size), right=right)
-    for size in RIGHT:
-        game = match3_game(size)
-        model = gathering_layer(game, 16)
-        protocol, formula = PartialSums(model, game), sums_formula(model, size)
-        yield subject(f"right, sets of {size}", protocol, formula, lambda out: int(np.argmax(out)))
+def subjects() -> Subjects:
+    return layers(match3_game, SMALL, RIGHT, "sets of {}", lambda out: int(np.argmax(out)), sure=20)
 
 
 def check(subject: Subject) -> Evidence:
-    """The protocol, and that sums vanish exactly for common elements."""
     evidence = check_game(subject)
     game = subject.data["protocol"].game
     if game.size > max(RIGHT) or evidence.verdict != "holds":

@@ -17,47 +17,28 @@ message loses the last bit of every number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from vitrify.bounds.by_hand import gathering_layer
-from vitrify.bounds.games import Game, index_game
+from vitrify.bounds.games import index_game
 from vitrify.bounds.protocols import PartialSums
 from vitrify.bounds.quantize import quantize
-from vitrify.bounds.quantized import random_layer
-from vitrify.claims._protocols import check_game, sabotage_game, subject, sums_formula
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims._protocols import check_game, layers, sabotage_game, subject, summing, sums_formula
+from vitrify.claims.catalogue import Claim, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.spec.ngrams.families import random_ngram
 
-SMALL = ((16, 1, 1, 1), (24, 1, 1, 2), (40, 2, 1, 1), (64, 1, 2, 2))  # pairs, heads, value size, bits
+# pairs, heads, value size, query size, bits
+SMALL = ((16, 1, 1, 2, 1), (24, 1, 1, 2, 2), (40, 2, 1, 2, 1), (64, 1, 2, 2, 2))
 RIGHT = (3, 5)  # pairs
 
 
-def subjects() -> Iterator[Subject]:
-    """Layers below the bound, layers that are right, and a built net."""
-    for pairs, heads, size, p in SMALL:
-        game = index_game(pairs)
-        model = random_layer(
-            game.symbols, game.length, bits=p, heads=heads, value_size=size, query_size=2, ask=game.ask, seed=pairs
-        )
-        yield subject(
-            f"random, {pairs} pairs", PartialSums(model, game), sums_formula(model, pairs), right=_right(game)
-        )
-    for pairs in RIGHT:
-        game = index_game(pairs)
-        model = gathering_layer(game, 16)
-        protocol, formula = PartialSums(model, game), sums_formula(model, pairs)
-        yield subject(f"right, {pairs} pairs", protocol, formula, lambda out: "01"[np.argmax(out)])
+def subjects() -> Subjects:
+    yield from layers(index_game, SMALL, RIGHT, "{} pairs", lambda out: "01"[np.argmax(out)], sure=18)
     net = build(random_ngram(4, 3, seed=43), "heads", attention="softmax", max_length=25)
     game = index_game(12, net.architecture.inputs[1:5])
     model = quantize(net, game.symbols, game.length, 8)
-    yield subject("built 3-gram net, 12 pairs", PartialSums(model, game), sums_formula(model, 12), right=_right(game))
-
-
-def _right(game: Game) -> PartialSums:
-    return PartialSums(gathering_layer(game, 18), game)
+    protocol, right = PartialSums(model, game), summing(game, 18)
+    yield subject("built 3-gram net, 12 pairs", protocol, sums_formula(model, 12), right=right)
 
 
 CLAIM = Claim(subjects, check_game, sabotage_game, id="B4", standing="theorem", uncertified="about what no net can do")

@@ -17,15 +17,15 @@ Saboteur: The bound is computed for a net whose head outputs are divided by 1000
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from math import exp, log, log1p
 
 import numpy as np
 
 from vitrify.bounds.lipschitz import logit_moves, measured
 from vitrify.bounds.random_nets import random_net
-from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Quantity, Subject, divided, witnessed
+from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, divided, witnessed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.parity import margin, parity
 from vitrify.kit import assemble
 from vitrify.net.transformer import Head
@@ -41,8 +41,7 @@ ROUNDING = 1e-9
 C = 1.0
 
 
-def subjects() -> Iterator[Subject]:
-    """Random nets, the same at every length, and the PARITY nets by length."""
+def subjects() -> Subjects:
     for seed in SEEDS:
         net = random_net(seed, Head("softmax", "none"), max_length=LENGTHS[-1], heads=2, positions=False, scale=SCALE)
         yield _subject(f"random {seed}", dict.fromkeys(LENGTHS, net))
@@ -55,7 +54,6 @@ def _subject(name: str, nets: Mapping[int, Weights]) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """The bound against what letters do, and how it falls."""
     rng, cases = np.random.default_rng(0), 0
     bounds: dict[int, float] = {}
     criteria: list[Quantity] = []
@@ -95,9 +93,8 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The bound is that of a net whose heads write next to nothing."""
     quiet = {length: divided(net, "attn.W_O", 1000) for length, net in subject.data["nets"].items()}
-    return replace(subject, data={**subject.data, "bounded": quiet})
+    return subject.with_data(bounded=quiet)
 
 
 CLAIM = Claim(subjects, check, sabotage, id="B7", standing="theorem", uncertified="about what no net can do")

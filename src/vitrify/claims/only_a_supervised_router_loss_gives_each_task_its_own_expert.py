@@ -24,13 +24,12 @@ Saboteur: The router loss is given the key of a query instead of its task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import experts
 from vitrify.claims.trials.experts import CHOICE, COMPARED, LOSSES, ROUTER
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
@@ -48,14 +47,14 @@ ALL_LOSSES = [*LOSSES, CHOICE]
 MEANS = ("information", "agreement", "purity", "load", "trained", "held")
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     sandbox = KnowledgeSandbox(tasks=8, templates=3, keys=8, pooled=True, fraction=2 / 3)
     family = ExpertsFamily(layers=1, heads=1, d_model=32, experts=8, units=16, pads=0)
     recipe = Recipe(steps=600, batch=64, lr=4e-3, schedule="cosine", evals_per_doubling=0, test_examples=32)
     yield experts.subject(sandbox, family, recipe, [(4, 4), (8, 8)], [(4, 4), (8, 8), (4, 8), (8, 4)])
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     sandbox = KnowledgeSandbox(tasks=16, templates=4, keys=32, pooled=True, fraction=0.5)
     family = ExpertsFamily(layers=1, heads=2, d_model=64, experts=16, units=32, pads=0)
     recipe = Recipe(steps=4000, batch=256, lr=3e-3, schedule="cosine", evals_per_doubling=0, test_examples=32)

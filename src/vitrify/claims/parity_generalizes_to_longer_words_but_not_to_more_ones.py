@@ -20,19 +20,19 @@ Saboteur: The two axes are exchanged: numbers of ones are presented as lengths.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.encoding import JsonObject
 from vitrify.learn.elsewhere import elsewhere
 from vitrify.learn.figures import heat, panel, sheet
 from vitrify.learn.models.transformer import Positions, TransformerFamily
-from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.parity import Parity
 
 MIN_FIT = 0.95  # accuracy on the words of training: less is no basis for a judgement
@@ -43,14 +43,13 @@ MIN_SEEDS = 7 / 8
 PER_CELL = 64  # words of a length and number of ones, about
 
 
-def subjects() -> Iterator[Subject]:
-    """Words of up to 16 bits with at most 5 ones."""
+def subjects() -> Subjects:
     family, recipe = TransformerFamily(layers=2, heads=4, d_model=32), Recipe(batch=64, lr=4e-3, warmup=100)
     data = {"longest": 16, "ones": 5, "lengths": (16, 24, 32, 64), "exchanged": False}
     yield _subject(data, family, recipe, {"none": 1000, "learned": 1000}, range(8, 16))
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """Words of up to 40 bits with at most 10 ones."""
     family, recipe = TransformerFamily(layers=3, heads=4, d_model=64), Recipe(batch=128, lr=1e-3, warmup=500)
     data = {"longest": 40, "ones": 10, "lengths": (40, 60, 80, 160), "exchanged": False}
@@ -75,8 +74,7 @@ def _subject(
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Exchange numbers of ones and lengths."""
-    return replace(subject, data={**subject.data, "exchanged": True})
+    return subject.with_data(exchanged=True)
 
 
 def compared_accuracies(data: Mapping[str, Array], right: Array) -> tuple[Array, Array, Array]:

@@ -20,12 +20,11 @@ Saboteur: (a) The eigenvalue is 1 instead of −1. (b) One eigenvalue of the net
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from vitrify.arrays import Array, Arrays
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, check_net, quantities, witnessed
+from vitrify.claims._nets import Domain, Evidence, Method, Quantity, check_net, quantities, witnessed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.diagonal_automaton import diagonal
 from vitrify.net.architecture import Output
 from vitrify.net.cells import Cell
@@ -40,8 +39,7 @@ HIGHEST = 1.2  # eigenvalue of a random net
 WORK = 1e9  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
-    """The parity net; random nets of each size; fitted nets of each state."""
+def subjects() -> Subjects:
     yield Subject("(a) eigenvalue −1", cyclic(2), diagonal(cyclic(2), max_length=LENGTH))
     for units in UNITS:
         nets = [_random(state, units, seed) for state in STATES for seed in range(TRIES)]
@@ -63,7 +61,6 @@ def first_wrong(weights: Weights[Recurrent], longest: int) -> int | None:
 
 
 def check(subject: Subject) -> Evidence:
-    """Parities of all words, or the first word of one letter that goes wrong."""
     if subject.weights is not None:
         numbers = {"numbers in the state": subject.weights.architecture.cell.state}
         return check_net(subject, {"numbers in the state": 1}, numbers, max_length=8, samples=WORDS, work=WORK)

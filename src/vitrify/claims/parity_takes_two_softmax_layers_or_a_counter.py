@@ -27,7 +27,7 @@ from itertools import product
 import numpy as np
 
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, quantities, sized, witnessed, zeroed
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.commutative import commutative
 from vitrify.constructions.parity import margin, parity
 from vitrify.kit import assemble
@@ -43,8 +43,7 @@ QUERIES = 64  # that attend at once: what fits a cache
 COUNTED = 100  # the length for which the counter is built
 
 
-def subjects() -> Iterator[Subject]:
-    """The counter, and the two-layer nets by length."""
+def subjects() -> Subjects:
     counter = assemble(commutative(cyclic(2), max_length=COUNTED))
     yield Subject(f"(b) counter to length {COUNTED}", cyclic(2), counter)
     nets = {length: assemble(parity(cyclic(2), C, max_length=length)) for length in (*range(1, SHORT + 1), *LONG)}
@@ -52,7 +51,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """The margins of either net."""
     return _two_layers(subject) if subject.data else _counter(subject)
 
 
@@ -119,7 +117,6 @@ def _counter(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """One of the two heads prefers no position; the counter has no sink."""
     if not subject.data:
         return zeroed(subject, "pos_embed.W_pos")
     nets = {

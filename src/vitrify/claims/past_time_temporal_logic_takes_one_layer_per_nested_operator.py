@@ -21,12 +21,11 @@ Saboteur: All keys are zero.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import numpy as np
 
 from vitrify.certification.reading.formulas import formula_of
-from vitrify.claims._nets import Claim, Evidence, Subject, built, check_net, combine, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, combine, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.spec.logic.ltl import Formula
 
@@ -49,8 +48,7 @@ TEXTBOOK = {
 RANDOM = 8
 
 
-def subjects() -> Iterator[Subject]:
-    """Textbook formulas, soft and hard, and random ones that are not constant."""
+def subjects() -> Subjects:
     for name, text in TEXTBOOK.items():
         spec = _formula(text)
         yield built(name, spec, attention="hard")
@@ -77,7 +75,6 @@ def _drawn(rng: random.Random, depth: int) -> str:
 
 
 def check(subject: Subject) -> Evidence:
-    """Every truth value at every position, sizes, and the way back where there is one."""
     spec = subject.spec
     there = check_net(subject, max_length=7)
     if "MOD" in str(spec) or "Y" in str(spec) or subject.weights.architecture.soft:
@@ -89,7 +86,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """All keys look alike."""
     for block in {head.block for head in subject.weights.labels.heads}:
         subject = zeroed(subject, f"blocks.{block}.attn.W_K")
     return subject

@@ -18,9 +18,7 @@ Saboteur: The output of the last head is zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, zeroed
 from vitrify.constructions.program import program_net, sizes
 from vitrify.kit import assemble
 from vitrify.spec.programs import families as library
@@ -41,8 +39,7 @@ PROGRAMS: dict[str, tuple[Expr, tuple[str, ...], bool]] = {
 }
 
 
-def subjects() -> Iterator[Subject]:
-    """The usual programs, under soft and hard attention."""
+def subjects() -> Subjects:
     for name, (root, alphabet, causal) in PROGRAMS.items():
         spec = program(root, alphabet, LENGTH, causal=causal, name=name)
         yield Subject(f"{name}, soft", spec, assemble(program_net(spec)))
@@ -55,7 +52,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The last head outputs zero."""
     return zeroed(subject, f"blocks.{max(head.block for head in subject.weights.labels.heads)}.attn.W_O")
 
 

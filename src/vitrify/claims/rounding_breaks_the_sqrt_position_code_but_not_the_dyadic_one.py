@@ -16,8 +16,7 @@ Saboteur: The dyadic code under the name of the square-root code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
@@ -25,7 +24,8 @@ import numpy as np
 from vitrify.certification.margins.net import margins
 from vitrify.certification.precision.arithmetic import agreed_length
 from vitrify.certification.precision.formats import FORMATS
-from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Quantity, Subject, refused, witnessed
+from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, refused, witnessed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.kit.margins import Arithmetic
 from vitrify.kit.positions import CodeName
@@ -40,8 +40,7 @@ WITHIN = 2.0  # the theory has no constant for what "near" means
 WORDS, SEED = 4, 0
 
 
-def subjects() -> Iterator[Subject]:
-    """3-gram nets for any length, with either code; one of their heads attends to the previous position."""
+def subjects() -> Subjects:
     yield Subject("attention to the previous position", data={"sqrt": _maker("sqrt"), "dyadic": _maker("dyadic")})
 
 
@@ -83,7 +82,6 @@ def first(holds: Callable[[int], bool]) -> int | None:
 
 
 def check(subject: Subject) -> Evidence:
-    """Compare what is proved and what is measured for either code with the prediction."""
     sqrt, dyadic = subject.data["sqrt"], subject.data["dyadic"]
     expected = {name: predicted(FORMATS[name].roundoff) for name in ("float32", "float64")}
     unproved = first(lambda T: not proved(sqrt, T, "float32"))
@@ -118,8 +116,7 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The dyadic code under the square-root code's name."""
-    return replace(subject, data={**subject.data, "sqrt": subject.data["dyadic"]})
+    return subject.with_data(sqrt=subject.data["dyadic"])
 
 
 CLAIM = Claim(

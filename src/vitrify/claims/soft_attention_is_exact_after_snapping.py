@@ -17,13 +17,13 @@ Saboteur: The same inverse temperature with units that clip on one side only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Quantity, Subject, Weights, witnessed
+from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, Weights, witnessed
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.ngram import Variant, ngram
 from vitrify.kit import assemble
 from vitrify.net.inference import batch_logits, log_probabilities
@@ -34,7 +34,7 @@ ROUNDING = 1e-14  # a few units in the last place of a probability computed in t
 SHAPES: tuple[Variant, ...] = ("heads", "layers")
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Models of 2 to 3 symbols and orders 3 and 4; the hard net is the reference."""
     for words, order in ((2, 3), (2, 4), (3, 3)):
         model = random_ngram(words, order, seed=words + order)
@@ -46,7 +46,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """The largest difference from the hard net, and the two temperatures."""
     letters = len(subject.weights.architecture.inputs) - 1
     words = np.array(list(product(range(1, letters + 1), repeat=LENGTH)))
     tokens = np.pad(words, ((0, 0), (1, 0)))
@@ -64,7 +63,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The same temperatures in the net whose units clip on one side only."""
     plain: Weights = subject.data["plain"]
     for name in plain.arrays:
         if name.endswith("attn.beta"):

@@ -17,9 +17,7 @@ Saboteur: The values of the first layer are zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Evidence, Subject, check_net, in_turn, refused, zeroing
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, in_turn, refused, zeroing
 from vitrify.constructions.catalogue import build
 from vitrify.constructions.log_depth import layers_for
 from vitrify.spec.automata.automaton import Automaton
@@ -30,8 +28,7 @@ LENGTH, SHORT = 120, 24
 S5 = "S5, refused; in log depth"
 
 
-def subjects() -> Iterator[Subject]:
-    """Groups, a corridor, a regular expression, a random automaton, under each attention in turn; S5 in log depth."""
+def subjects() -> Subjects:
     machines = {
         "S3": symmetric_group(3),
         "S4": symmetric_group(4),
@@ -46,7 +43,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """State sequences; depth at two lengths, or the refusal."""
     if subject.name == S5:
         layers, no = layers_for(LENGTH), "a cascade is refused"
         declared = {"attention_layers": layers, "heads": layers, no: True}

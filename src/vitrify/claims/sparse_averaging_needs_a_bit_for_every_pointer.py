@@ -21,7 +21,6 @@ lose the last bit of every number; the exact network loses one weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -34,7 +33,7 @@ from vitrify.bounds.kernel import averaging_net, refute_averaging
 from vitrify.bounds.protocols import Cut, Query
 from vitrify.bounds.quantized import random_layer
 from vitrify.bounds.quantized_recurrent import random_recurrent
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, quantities, witnessed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, quantities, witnessed
 from vitrify.claims._protocols import Says, check_game, sabotage_game, subject
 from vitrify.spec.geometry.maxout import Layer, Maxout, random_relu
 
@@ -45,8 +44,7 @@ P = 8  # bits of the right layers
 WITHIN = 1e-9  # of the exact net
 
 
-def subjects() -> Iterator[Subject]:
-    """Layers, recurrent nets and fully connected nets, too small and right."""
+def subjects() -> Subjects:
     for pointers, size, p in QUERIES:
         game = averaging_game(pointers)
         small = random_layer(game.symbols, game.length, bits=p, query_size=size, ask=game.ask, seed=pointers)
@@ -88,7 +86,6 @@ def mean_of(pointers: int) -> Says:
 
 
 def check(subject: Subject) -> Evidence:
-    """Protocols, or the rank of a first layer."""
     return check_game(subject) if "protocol" in subject.data else _connected(subject)
 
 
@@ -123,7 +120,6 @@ def _worst(net: Maxout, places: int, width: int, pointers: int) -> float:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Small nets become right ones; right ones lose something."""
     if "protocol" in subject.data:
         return sabotage_game(subject)
     data = subject.data

@@ -18,7 +18,6 @@ bit of every number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +28,7 @@ from vitrify.bounds.protocols import Cut
 from vitrify.bounds.quantized_recurrent import quantize_recurrent, random_recurrent
 from vitrify.certification.evidence import Domain, Evidence, Method, Quantity
 from vitrify.claims._protocols import check_game, sabotage_game, subject
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
 from vitrify.spec.languages.word_patterns import waking_up
 
@@ -43,8 +42,7 @@ def recall(pairs: int, values: int) -> Game:
     return recall_game(LETTERS[:pairs], [str(value) for value in range(values)])
 
 
-def subjects() -> Iterator[Subject]:
-    """Recall and copying, with states that are too small and with registers."""
+def subjects() -> Subjects:
     for pairs, values, size, bits in RECALL:
         game = recall(pairs, values)
         net = random_recurrent(game.symbols, game.symbols[pairs:], size=size, bits=bits, seed=pairs)
@@ -67,7 +65,6 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """The protocol; of small nets that copy, also how many strings they copy."""
     evidence, protocol = check_game(subject), subject.data["protocol"]
     game = protocol.game
     if not game.repeats or subject.data["says"]:

@@ -25,13 +25,12 @@ further back than the comparison assumes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import points
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import panel, sheet
@@ -52,12 +51,12 @@ FAMILY = TransformerFamily(
 PROBES = {f"back {lag}": attention_on(back(lag)) for lag in points.LAGS}
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     yield _chains(64, Recipe(steps=1000, batch=16, lr=3e-3, test_examples=256, evals_per_doubling=8), seeds=8)
     yield points.subject(((8, 3.0), (32, 6.0), (64, 8.0), (128, 10.0)), batch=1024)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     yield _chains(128, Recipe(steps=750, batch=32, lr=2e-3, test_examples=1024, evals_per_doubling=6), seeds=16)
     yield points.subject(((8, 3.0), (32, 6.0), (64, 8.0), (128, 10.0), (256, 12.0)), batch=2048)
 
@@ -69,7 +68,7 @@ def _chains(length: int, recipe: Recipe, seeds: int) -> Subject:
 
 def sabotage(subject: Subject) -> Subject:
     if not subject.trials:
-        return replace(subject, data={**subject.data, "back": 2})
+        return subject.with_data(back=2)
     trial = subject.trials["chains"]
     recipe = replace(trial.recipe, steps=trial.recipe.steps // 4)  # there is no third stage at any time
     short = replace(trial, sandbox=replace(trial.sandbox, order=1), recipe=recipe)

@@ -22,14 +22,13 @@ Saboteur: Programs may divide, so that parity has a short program as well and is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import lengths
 from vitrify.claims.trials.lengths import TIMES, between, length, shortest_program, thirds
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, evidence, trained
@@ -47,7 +46,7 @@ MIN_RECURRENT = 0.99  # accuracy of an LSTM at twice the length
 MIN_SEEDS = 7 / 8
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     counts = Recipe(steps=500, batch=64, lr=4e-3, schedule="linear", warmup=50)
     shallow, deep = TransformerFamily(layers=1, heads=2, d_model=32), TransformerFamily(layers=2, heads=4, d_model=64)
     majority: lengths.Words = ("majority", 8, shallow, counts)
@@ -60,7 +59,7 @@ def subjects() -> Iterator[Subject]:
     yield lengths.subject("short words", judged, lengths.other_positions(majority, 300, "none", "rotary"))
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     counts = Recipe(steps=3000, batch=128, lr=2e-3, schedule="linear", warmup=200)
     written, listed = replace(counts, steps=5000, lr=3e-3), replace(counts, steps=8000, lr=5e-4)
     shallow, middle = (TransformerFamily(layers=layers, heads=4, d_model=64) for layers in (1, 2))
@@ -83,7 +82,7 @@ def paper() -> Iterator[Subject]:
 
 
 def sabotage(subject: Subject) -> Subject:
-    return replace(subject, data={**subject.data, "free": True})
+    return subject.with_data(free=True)
 
 
 def check(subject: Subject) -> Evidence:

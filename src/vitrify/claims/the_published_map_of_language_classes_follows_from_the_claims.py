@@ -19,33 +19,27 @@ Saboteur: Softmax is put inside AC⁰, which its counting languages contradict; 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
-from vitrify.bounds.classes import Map, Verdict, contradictions, published_map
+from vitrify.bounds.classes import Built, Contained, Map, Verdict, contradictions, published_map
 from vitrify.certification.evidence import Domain, Evidence, Method, quantities
-from vitrify.claims.catalogue import Claim, Subject, listing
+from vitrify.claims.catalogue import Claim, Subject, Subjects, listing
 
 CELLS: dict[Verdict, int] = {"yes": 17, "no": 8, "no, if": 1, "not known here": 4}
 
 
-def subjects() -> Iterator[Subject]:
-    """The facts, examined for contradictions and for what they point to."""
+def subjects() -> Subjects:
     yield Subject("cells", data={"facts": Map()})
     yield Subject("pointers", data={"facts": Map()})
 
 
 def check(subject: Subject) -> Evidence:
-    """The map follows, nothing contradicts it, and every fact points to a claim."""
     facts: Map = subject.data["facts"]
     table = published_map(facts)
     clash = contradictions(facts)
     known = {(headline.fields["id"], headline.name) for headline in listing()}
-    pointed = [
-        *((fact.claim_id, fact.claim) for fact in facts.contained),
-        *((fact.claim_id, fact.claim) for fact in facts.built),
-    ]
-    lost = [pointer for pointer in pointed if pointer not in known]
+    stated: list[Contained | Built] = [*facts.contained, *facts.built]
+    lost = [fact for fact in stated if (fact.claim_id, fact.claim) not in known]
     count = Counter(cell.verdict for cell in table)
     declared: dict[str, object] = {**dict(CELLS.items()), "contradictions": 0, "facts without a claim": 0}
     measured: dict[str, object] = {verdict: count[verdict] for verdict in CELLS}
@@ -57,7 +51,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """Softmax inside AC⁰; or a claim that is not there."""
     facts: Map = subject.data["facts"]
     if subject.name == "pointers":
         renamed = tuple(replace(fact, claim=fact.claim + "_not") for fact in facts.built[:1])

@@ -18,13 +18,10 @@ Saboteur: One of the first words counts twice: all sets of next words stay right
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from vitrify.arrays import Floats
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity
-from vitrify.claims._nets import ATTENTIONS, Claim, Subject, built, edited, sized, timed, witnessed
+from vitrify.claims._nets import ATTENTIONS, Claim, Subject, Subjects, built, edited, sized, witnessed
 from vitrify.net.inference import encode, log_probabilities, logits
 from vitrify.spec.grammars.families import random_hierarchy
 
@@ -33,8 +30,7 @@ TOLERANCE = 1e-12
 MODELS = ((2, 2, 2, 2, 1), (8, 4, 2, 2, 1), (4, 3, 2, 2, 3), (3, 2, 3, 2, 1), (4, 2, 2, 3, 2), (8, 2, 2, 3, 1))
 
 
-def subjects() -> Iterator[Subject]:
-    """Models of several sizes; the kinds of attention take turns."""
+def subjects() -> Subjects:
     for number, (v, m, s, levels, classes) in enumerate(MODELS):
         grammar = random_hierarchy(v, m, s, levels, seed=number, classes=classes)
         attention = ATTENTIONS[number % 3]
@@ -43,9 +39,7 @@ def subjects() -> Iterator[Subject]:
         yield built(name, grammar, "unambiguous", {"blocks": blocks}, attention=attention)
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Largest difference of two probabilities over all beginnings, and sizes."""
     grammar, weights = subject.spec, subject.weights
     net = weights.architecture
     sentences = list(grammar.sentences())
@@ -55,28 +49,17 @@ def check(subject: Subject) -> Evidence:
         for position, chances in enumerate(grammar.next_word_probs_along(sentence)):
             seen.add(sentence[:position])
             expected = np.array([float(chances.get(word, 0)) for word in net.output.symbols])
-            error = float(np.abs(probabilities[position] - expected).max())
-            if not error <= worst:
-                worst, said = error, probabilities[position]
-                witness = _witness(net.output.symbols, sentence[:position], expected, said)
+            errors = np.abs(probabilities[position] - expected)
+            if not errors.max() <= worst:
+                worst, symbol = float(errors.max()), int(errors.argmax())
+                both = {"expected": float(expected[symbol]), "actual": float(probabilities[position, symbol])}
+                witness = {"history": list(sentence[:position]), "next": net.output.symbols[symbol], **both}
     prefixes = Domain(CaseKind.PREFIXES, Method.EXHAUSTIVE, len(seen), settings={"sentences": len(sentences)})
     return witnessed(None if worst <= TOLERANCE else witness, len(seen), prefixes).adding(
         Quantity("largest error", worst, TOLERANCE, "<="),
         *sized(subject),
         Quantity("one block per level", len(net.units_per_layer), subject.data["blocks"], "="),
     )
-
-
-def _witness(
-    symbols: tuple[str, ...], history: tuple[str, ...], expected: Floats, probabilities: Floats
-) -> dict[str, object]:
-    symbol = int(np.abs(probabilities - expected).argmax())
-    return {
-        "history": list(history),
-        "next": symbols[symbol],
-        "expected": float(expected[symbol]),
-        "actual": float(probabilities[symbol]),
-    }
 
 
 def sabotage(subject: Subject) -> Subject:

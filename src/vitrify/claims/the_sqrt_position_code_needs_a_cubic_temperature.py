@@ -15,13 +15,11 @@ Saboteur: The dyadic code under the name of the square-root code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Weights, refused
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, refused
 from vitrify.constructions.ngram import ngram
 from vitrify.kit import assemble
 from vitrify.kit.margins import Arithmetic
@@ -36,8 +34,7 @@ FLOAT32 = (32, 128)  # the assembler's bound on rounding is safe, not tight: it 
 LONGEST = 256  # how far the first wrong choice in float32 is looked for
 
 
-def subjects() -> Iterator[Subject]:
-    """3-gram nets at growing lengths, with either code; one of their heads attends to the previous position."""
+def subjects() -> Subjects:
     model = random_ngram(2, 3, seed=1)
     nets = {code: {T: _net(code, T, arithmetic="float64") for T in (*LENGTHS, LONGEST)} for code in CODES}
     no_net = {code: {T: refused(partial(_net, code, T, "float32")) for T in FLOAT32} for code in CODES}
@@ -49,35 +46,30 @@ def _net(code: CodeName, length: int, arithmetic: Arithmetic) -> Weights:
     return assemble(network, arithmetic=arithmetic)
 
 
-def _scores(weights: Weights, precision: type) -> np.ndarray:
-    """Scores of the head that attends to the previous position, [query, key], in the net's own parameters."""
+def _margins(weights: Weights, precision: type) -> np.ndarray:
+    """Return by how much the head's score of the previous position exceeds all others, from the second token on."""
     positions = weights.arrays["pos_embed.W_pos"].astype(precision)
     query, key = (
         positions @ weights.arrays[f"blocks.0.attn.W_{x}"][1].astype(precision)
         + weights.arrays[f"blocks.0.attn.b_{x}"][1].astype(precision)
         for x in "QK"
     )
-    return np.asarray(query @ key.T)
+    scores = np.asarray(query @ key.T)  # [query, key]
+    return np.array([row[t - 1] - np.delete(row[1 : t + 1], t - 2).max() for t, row in enumerate(scores) if t > 1])
 
 
 def first_wrong_choice(weights: Weights) -> int | None:
     """The first token for which float32 does not score the previous one strictly best."""
-    scores = _scores(weights, np.float32)
-    for t in range(2, len(scores)):
-        if scores[t, t - 1] <= np.delete(scores[t, 1 : t + 1], t - 2).max():
-            return t
-    return None
+    wrong = np.flatnonzero(_margins(weights, np.float32) <= 0)
+    return int(wrong[0]) + 2 if wrong.size else None
 
 
 def gap(weights: Weights) -> float:
     """Return the smallest gap between the score of the previous position and that of any other token."""
-    scores = _scores(weights, np.float64)
-    rows = [np.delete(scores[t, 1 : t + 1], t - 2) for t in range(2, len(scores))]
-    return float(min(scores[t, t - 1] - row.max() for t, row in enumerate(rows, start=2)))
+    return float(_margins(weights, np.float64).min())
 
 
 def check(subject: Subject) -> Evidence:
-    """Fit the exponent and the constant of the gap of either code."""
     nets = subject.data["nets"]
     gaps = {code: np.array([gap(nets[code][T]) for T in LENGTHS]) for code in nets}
     slope = -float(np.polyfit(np.log(LENGTHS), np.log(gaps["sqrt"]), 1)[0])
@@ -101,9 +93,8 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The dyadic code under the square-root code's name."""
     nets = subject.data["nets"]
-    return replace(subject, data={**subject.data, "nets": {**nets, "sqrt": nets["dyadic"]}})
+    return subject.with_data(nets={**nets, "sqrt": nets["dyadic"]})
 
 
 CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", uncertified="about a code of positions")

@@ -20,7 +20,7 @@ Saboteur: Networks of one layer are presented as those of three.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -28,11 +28,11 @@ import jax
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import band, panel, reference_line, sheet
 from vitrify.learn.measure import divergence, log_probabilities
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.learn.recipe import Recipe
 from vitrify.net.transformer import Transformer
 from vitrify.sandboxes.catalogue import Example, examples
 from vitrify.sandboxes.interleaved import Interleaved
@@ -44,12 +44,12 @@ MAX_GAIN = 0.01  # nats by which the KL of one layer may decrease in its last th
 LABELS = {"lags": "uniform average over lags", "unigram": "symbol frequencies"}
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     recipe = Recipe(steps=800, batch=32, lr=4e-3, test_examples=256, evals_per_doubling=8)
     yield _subject(32, 32, recipe, patience=5)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     yield _subject(64, 64, Recipe(steps=8000, batch=64, lr=1e-3, test_examples=256, evals_per_doubling=8), patience=1)
 
 

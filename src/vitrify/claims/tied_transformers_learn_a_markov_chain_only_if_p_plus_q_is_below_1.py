@@ -22,7 +22,7 @@ Saboteur: Networks with untied weights are presented as tied ones, and tied ones
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import jax
@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.intervals import rate_interval
 from vitrify.learn.figures import panel, sheet
@@ -50,11 +50,11 @@ RECIPE = Recipe(steps=400, batch=16, lr=2e-3, weight_decay=1e-3, beta2=0.95, sch
 RECIPE = replace(RECIPE, test_examples=128, evals_per_doubling=1)
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     yield _subject(64, RECIPE, POINTS, ())
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     values = [round((0.5 + at) / 12.5, 4) for at in range(12)]  # no p + q is 1
     yield _subject(128, replace(RECIPE, test_examples=256), POINTS, tuple((p, q) for p in values for q in values))
 

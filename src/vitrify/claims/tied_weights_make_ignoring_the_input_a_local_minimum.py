@@ -26,14 +26,13 @@ Saboteur: The network with untied weights is presented as the tied one, and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import minima
-from vitrify.claims.trials.trial import Claim, Criterion, Domain, Evidence, Figure, Figures, Method, Subject, evidence
+from vitrify.claims.trials.trial import Criterion, Domain, Evidence, Method, evidence
 from vitrify.learn.figures import reference_line, sheet
 
 MAX_ERROR, MAX_HESSIAN_ERROR = 1e-12, 1e-10  # of losses and gradients; of the Hessian
@@ -41,15 +40,15 @@ MIN_CURVE = 1e-3  # how far below zero an eigenvalue must be to be called negati
 OFF_GRID = ((0.05, 0.05), (0.2, 0.3), (0.5, 0.8), (0.95, 0.95))  # further points (p, q)
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     yield from _subjects(3, 4, (0.1, 0.3, 0.5, 0.7, 0.9))
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     yield from _subjects(4, 6, tuple(number / 10 for number in range(1, 10)))
 
 
-def _subjects(d: int, tokens: int, values: tuple[float, ...]) -> Iterator[Subject]:
+def _subjects(d: int, tokens: int, values: tuple[float, ...]) -> Subjects:
     """With and without tying, over all (p, q) off the line p + q = 1, those with p + q < 1 first."""
     grid = {(p, q) for p in values for q in values if abs(p + q - 1) > 1e-9} | set(OFF_GRID)
     points = sorted(grid, key=lambda point: (sum(point) > 1, point))
@@ -62,7 +61,7 @@ def _subjects(d: int, tokens: int, values: tuple[float, ...]) -> Iterator[Subjec
 
 
 def sabotage(subject: Subject) -> Subject:
-    return replace(subject, data={**subject.data, "tied": not subject.data["tied"]})
+    return subject.with_data(tied=not subject.data["tied"])
 
 
 def check(subject: Subject) -> Evidence:

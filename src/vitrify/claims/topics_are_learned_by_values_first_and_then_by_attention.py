@@ -22,13 +22,11 @@ Saboteur: The same networks, judged with words assigned to topics at random, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import topics
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, evidence, trained
 from vitrify.encoding import JsonObject
@@ -46,14 +44,14 @@ MIN_RANKED = 0.75  # probability that a pair of one topic has the larger value, 
 KINDS = {"same word": "C2", "same topic": "C0", "other topics": "C3"}  # of pairs, with their colors
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     trainings = (250, 16, 6.0), (300, 16, 3.0), (300, 16, 150.0), (700, 16, 10.0)
     parts = dict(zip(topics.HEADS, trainings, strict=True))
     yield _subject("topics", Topics(topics=6, words=5, tau=2, length=100), parts)
     yield _subject("corpus", Corpus(topics=8, words=4, length=16), {"values": (1000, 32, 3.0), "all": (600, 32, 5.0)})
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     trainings = (2000, 64, 15.0), (3000, 64, 8.0), (2000, 64, 200.0), (2000, 64, 20.0)
     parts = dict(zip(topics.HEADS, trainings, strict=True))
     yield _subject("topics", Topics(topics=10, words=10, tau=4, length=100), parts, seeds=16)
@@ -71,7 +69,7 @@ def _subject(name: str, sandbox: topics.Documents, parts: dict[str, tuple[int, i
 
 
 def sabotage(subject: Subject) -> Subject:
-    return replace(subject, data={**subject.data, "shuffled": True})
+    return subject.with_data(shuffled=True)
 
 
 def check(subject: Subject) -> Evidence:

@@ -22,12 +22,12 @@ Saboteur: Training stops after a hundredth of its steps, before the facts are st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.ladders import ANSWERS, MIN_ACCURACY, TEST_ROWS, bits_of, crossing, facts_of
 from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
 from vitrify.intervals import mean_interval
@@ -41,15 +41,14 @@ MIN_SLOPE, MAX_SLOPE = 0.8, 1.2
 RELATIONS, D_HEAD = 4, 4
 
 
-def subjects() -> Iterator[Subject]:
-    """Widths up to 16."""
+def subjects() -> Subjects:
     yield _subject("matrix", (6, 8, 11, 16), (0.8, 1.0, 1.25, 1.6, 2.2), steps=400, batch=128, lr=3.0)
     yield _subject("units", (6, 8, 11, 14), (0.8, 1.1, 1.5, 2.1), steps=1000, batch=64, lr=0.1)
     yield _subject("heads", (14, 20, 28), (0.2, 0.36, 0.65), steps=1200, batch=64, lr=0.06)
     yield _subject("heads and units", (8, 12, 16), (0.15, 0.25, 0.4, 0.65), steps=800, batch=64, lr=0.03)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """About two decades of parameters."""
     yield _subject("matrix", (8, 14, 25, 45, 80), (0.7, 0.95, 1.25, 1.65, 2.2), steps=1500, batch=512, lr=3.0)
     yield _subject("units", (5, 9, 16, 28, 50), (0.6, 0.9, 1.3, 1.8, 2.5), steps=3000, batch=256, lr=0.1)
@@ -79,14 +78,12 @@ def _subject(kind: str, widths: Sequence[int], loads: Sequence[float], *, steps:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """A hundredth of the steps."""
     ((kind, trial),) = subject.trials.items()
     short = replace(trial.recipe, steps=trial.recipe.steps // 100)
     return replace(subject, trials={kind: replace(trial, recipe=short)})
 
 
 def check(subject: Subject) -> Evidence:
-    """Train the whole ladder, find what each seed stores at each size, and fit slopes."""
     (nets,) = trained(subject).values()
     counts, sizes = subject.data["counts"], np.array(subject.data["parameters"])
     accuracy = nets.final("accuracy").reshape(len(sizes), len(counts[0]), -1)  # [size, rung, seed]

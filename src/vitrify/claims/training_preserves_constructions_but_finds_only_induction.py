@@ -23,12 +23,11 @@ Saboteur: The network for the hierarchy with two answers exchanged is presented 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import starts
 from vitrify.claims.trials.problems import LARGE, SMALL, exchanged
 from vitrify.claims.trials.starts import MAX_DISTANCE, MAX_EXCESS, MIN_LEFT, MIN_SEEDS, StartSettings
@@ -48,12 +47,11 @@ LABELS = (
 )
 
 
-def subjects() -> Iterator[Subject]:
-    """Small problems, a few hundred steps."""
+def subjects() -> Subjects:
     yield Subject("five constructions", data={"settings": QUICK, "problems": SMALL, "starts": list(QUICK.starts)})
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     """Larger ones, more rates and more sizes of noise."""
     yield Subject("five constructions", data={"settings": PAPER, "problems": LARGE, "starts": list(PAPER.starts)})
 
@@ -67,7 +65,6 @@ def sabotage(subject: Subject) -> Subject:
 
 
 def check(subject: Subject) -> Evidence:
-    """Train every start of every problem, and judge what is kept, repaired and found."""
     settings: StartSettings = subject.data["settings"]
     subject = replace(subject, trials={name: settings.trial(make()) for name, make in subject.data["problems"].items()})
     judged, most = Criterion.judged, partial(Criterion.judged, share=MIN_SEEDS)

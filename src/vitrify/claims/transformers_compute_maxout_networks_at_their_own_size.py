@@ -20,14 +20,13 @@ Saboteur: One piece is moved by 0.01; where the bound must be attained, $\beta$ 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from vitrify.certification.checking import certify
-from vitrify.claims._nets import Domain, Evidence, Method, Quantity, built, divided, edited, sized, timed
-from vitrify.claims.catalogue import Claim, Subject
+from vitrify.claims._nets import Domain, Evidence, Method, Quantity, built, divided, edited, sized
+from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import Attention
 from vitrify.constructions.maxout import count_positions, maxout, temperature
 from vitrify.kit import assemble
@@ -40,8 +39,7 @@ TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 REACHED = 0.999  # how much of the bound the worst case must reach
 
 
-def subjects() -> Iterator[Subject]:
-    """Networks under hard attention, some under soft attention, and chains that are the worst case for softmax."""
+def subjects() -> Subjects:
     rng = np.random.default_rng(5)
     points = list(zip(np.sort(rng.uniform(-1, 1, size=12)).tolist(), rng.normal(size=12).tolist(), strict=True))
     specs = {
@@ -66,9 +64,7 @@ def subjects() -> Iterator[Subject]:
         yield Subject(f"worst case, rank {rank}, depth {depth}", data={"nets": nets})
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Errors and sizes, or how near the worst case comes to the bound."""
     return _worst_case(subject) if subject.spec is None else _network(subject)
 
 
@@ -107,7 +103,6 @@ def _worst_case(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """One piece is moved by 1 %; where the bound must be reached, all heads are twice as hot."""
     if subject.spec is None:
         nets = subject.data["nets"].items()
         hotter = {tolerance: (spec, divided(weights, ".beta", 2)) for tolerance, (spec, weights) in nets}

@@ -21,9 +21,7 @@ Saboteur: The norms are removed where there are any; otherwise the output of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Evidence, Subject, built, check_net, without_norms, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, without_norms, zeroed
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.tasks.estimate import Estimate
 
@@ -32,8 +30,7 @@ TASKS = (Estimate(1, 3, 40), Estimate(2, 3, 60), Estimate(3, 2, 60), Estimate(5,
 KINDS: tuple[AttentionKind, ...] = ("softmax", "sparsemax")
 
 
-def subjects() -> Iterator[Subject]:
-    """Every shape for every order, under softmax and sparsemax in turn; heads under hard attention too."""
+def subjects() -> Subjects:
     for number, task in enumerate(TASKS):
         for offset, shape in enumerate(SHAPES):
             kind = KINDS[(number + offset) % 2]
@@ -43,12 +40,10 @@ def subjects() -> Iterator[Subject]:
 
 
 def check(subject: Subject) -> Evidence:
-    """Shares, and sizes."""
     return check_net(subject, max_length=8 if subject.spec.symbols < 3 else 7)
 
 
 def sabotage(subject: Subject) -> Subject:
-    """No norms, or nothing to compare."""
     normed = subject.weights.architecture.norm
     return without_norms(subject) if normed else zeroed(subject, "blocks.0.attn.W_O")
 

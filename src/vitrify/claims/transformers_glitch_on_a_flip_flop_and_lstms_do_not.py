@@ -24,14 +24,14 @@ Saboteur: Transformers trained with sequences of the tails are presented as ordi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials import flip_flop
 from vitrify.claims.trials.flip_flop import DENSE_TAIL, SPARSE_TAIL, TAILS, TRAINING, Net, counted, flip_flop_subject
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Recipe, Subject, evidence, trained
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, evidence, trained
 from vitrify.learn.figures import interval, reference_line, sheet
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.ssm import StateSpaceFamily
@@ -44,7 +44,7 @@ MAX_RATE_RATIO = 0.5  # error rate with tail sequences in training, over that wi
 MIN_READS = 1e5  # of each tail, by the LSTMs of all seeds
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     by_distance = TransformerFamily(layers=2, heads=2, d_model=32, positions="relative", gain=10.0)
     recipe = Recipe(steps=600, batch=16, lr=3e-3, schedule="linear", warmup=50, test_examples=64, evals_per_doubling=0)
     lstm, linear = RecurrentFamily(kind="lstm", state=32, d_embed=8), StateSpaceFamily(layers=2, d_model=16, state=16)
@@ -57,7 +57,7 @@ def subjects() -> Iterator[Subject]:
     yield flip_flop_subject("sequences of 64 tokens", nets, 64, thresholds)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     brief = Recipe(steps=1000, batch=16, lr=3e-3, schedule="linear", warmup=50, test_examples=64, evals_per_doubling=0)
     recipe = replace(brief, steps=6000, lr=1e-3, weight_decay=0.1, beta2=0.999, precision="bfloat16")
     lstm, linear = RecurrentFamily(kind="lstm", state=128, d_embed=64), StateSpaceFamily(layers=2, d_model=64, state=64)
@@ -71,7 +71,7 @@ def paper() -> Iterator[Subject]:
 
 
 def sabotage(subject: Subject) -> Subject:
-    return replace(subject, data={**subject.data, "misnamed": True})
+    return subject.with_data(misnamed=True)
 
 
 def check(subject: Subject) -> Evidence:

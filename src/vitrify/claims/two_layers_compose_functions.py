@@ -18,13 +18,12 @@ Saboteur: The keys of the second layer do not distinguish entries of $f$ from th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from vitrify.certification.checks.words import WordCheck
-from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, built, sized, zeroed
+from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, built, sized, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.composition import Composition
 
@@ -40,15 +39,13 @@ WRONG = f"wrong answers of {WORDS} in float16"
 WORK = 1e8  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
-    """Functions of 3 to 200 values."""
+def subjects() -> Subjects:
     for size, attention, samples, every in CASES:
         data = {"samples": samples, "every": every}
         yield built(f"{size} values, {attention}", Composition(size), data=data, attention=attention)
 
 
 def check(subject: Subject) -> Evidence:
-    """Answers, sizes, and answers in 16-bit numbers."""
     task, weights, net = subject.spec, subject.weights, subject.weights.architecture
     longest = task.length if subject.data["every"] else None
     questions = WordCheck(net, task, max_length=longest, samples=subject.data["samples"], work=WORK)
@@ -65,7 +62,6 @@ def check(subject: Subject) -> Evidence:
 
 
 def sabotage(subject: Subject) -> Subject:
-    """The key of the second head forgets the role."""
     return zeroed(subject, "blocks.1.attn.W_K", (0, list(subject.weights.labels.space("role").dims)))
 
 

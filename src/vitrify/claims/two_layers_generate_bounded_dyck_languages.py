@@ -21,9 +21,7 @@ In the first round right neighbours are not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import Claim, Subject, built, checking, zeroed
+from vitrify.claims._nets import Claim, Subject, Subjects, built, checking, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.languages.dyck import Dyck
 
@@ -36,8 +34,7 @@ GENERATORS: tuple[tuple[int, int, int, Attention], ...] = (
 WORK = 1e9  # multiplications spent on words beyond those listed
 
 
-def subjects() -> Iterator[Subject]:
-    """Generators of 2 to 64 kinds, and recognizers of depth 1 to 3."""
+def subjects() -> Subjects:
     for kinds, depth, length, attention in GENERATORS:
         spec, data = Dyck.of_kinds(kinds, depth, length), {"max_length": 5 if kinds < 8 else 2}
         yield built(f"generator, {kinds} kinds to depth {depth}, {attention}", spec, "dyck", data, attention=attention)

@@ -19,15 +19,14 @@ Saboteur: Networks of one layer are presented as those of two and three.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.learn.figures import dots, panel, reference_line, sheet
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.learn.recipe import Recipe
 from vitrify.learn.stages import OPTIMAL, levels
 from vitrify.sandboxes.in_context_markov import InContextMarkov
 from vitrify.sandboxes.kit.contexts import order_name
@@ -36,7 +35,7 @@ MAX_DEEP, MIN_SHALLOW = 0.02, 0.03  # nats above the optimum
 MIN_SEEDS = 7 / 8  # share of the seeds of two and three layers
 
 
-def subjects() -> Iterator[Subject]:
+def subjects() -> Subjects:
     """Order one needs no MLP and no LayerNorm."""
     family = TransformerFamily(
         heads=1, d_model=16, units=0, positions="relative", norm=False, biases=False, scale=0.75, gain=10.0
@@ -45,7 +44,7 @@ def subjects() -> Iterator[Subject]:
     yield _subject(InContextMarkov(states=2, length=48), family, recipe)
 
 
-def paper() -> Iterator[Subject]:
+def paper() -> Subjects:
     family = TransformerFamily(heads=1, d_model=32, units=128, positions="relative", gain=10.0)
     recipe = Recipe(
         steps=6000, batch=32, lr=2e-3, weight_decay=1e-3, schedule="cosine", test_examples=512, evals_per_doubling=4

@@ -20,22 +20,17 @@ Saboteur: One context is removed, so legal next words are lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, timed, zeroing
+from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, Subjects, zeroing
 from vitrify.claims._words import check_words, word_subjects
 from vitrify.constructions.word_classes import sizes, word_classes
 from vitrify.kit import assemble
 
 
-def subjects() -> Iterator[Subject]:
-    """Transformers, with the kinds of attention in turn."""
+def subjects() -> Subjects:
     return word_subjects(lambda spec, n, turn: assemble(word_classes(spec, window=n, attention=ATTENTIONS[turn % 3])))
 
 
-@timed
 def check(subject: Subject) -> Evidence:
-    """Missing and superfluous words, sizes, and what the embedding keeps of a word."""
     promised = sizes(subject.spec, window=subject.data["window"]).exact
     counts = {name: promised[name] for name in ("heads", "units")}
     return check_words(subject, 1, {**counts, "embedding": len(subject.spec.members) + 1})

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import vitrify
-from vitrify.cli import (
-    bounds,
-    building,
-    certifying,
-    circuits,
-    claims,
-    data,
-    diagnosing,
-    exchange,
-    running,
-    serving,
-    training,
-)
+from vitrify.cli import circuits
 from vitrify.cli.options import Command, Commands, WithChoices, WithNumbers, opt
 
 HELPS = ("-h", "--help", "--install-completion", "--show-completion")
-PANELS = {
-    "Networks": (building, running, certifying, exchange),
-    "Claims and bounds": (claims, bounds, serving),
-    "Training": (data, training, diagnosing),
+PANELS = {  # files of this folder, each with a tuple COMMANDS
+    "Networks": ("building", "running", "certifying", "exchange"),
+    "Claims and bounds": ("claims", "bounds", "serving"),
+    "Training": ("data", "training", "diagnosing"),
 }
 # Completion imports much that `vitrify list` does without: it is offered where it is used, and in the help.
 COMPLETES = "_VITRIFY_COMPLETE" in os.environ or any(word in HELPS for word in sys.argv) or len(sys.argv) == 1
@@ -58,7 +47,8 @@ def options(
     """Take the options before a command."""
 
 
-for panel, command in ((panel, each) for panel, some in PANELS.items() for module in some for each in module.COMMANDS):
-    name = command.__name__.removesuffix("_entries")
-    app.command(name=name, cls=KINDS.get(name, Command), rich_help_panel=panel)(command)
+for panel, file in ((panel, file) for panel, files in PANELS.items() for file in files):
+    for command in import_module(f"vitrify.cli.{file}").COMMANDS:
+        name = command.__name__.removesuffix("_entries")
+        app.command(name=name, cls=KINDS.get(name, Command), rich_help_panel=panel)(command)
 app.add_typer(circuits.app, rich_help_panel="Training")

@@ -31,11 +31,11 @@ from vitrify.cli.render import (
     TextTable,
     console,
     json_line,
+    progress,
     reflowed,
     show,
     status,
     styled,
-    work,
 )
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
@@ -78,13 +78,13 @@ def list_entries(
     as_json: AsJson = False,
 ) -> None:
     """List claims with standing and latest verdict, and constructions with how their networks are certified."""
-    from vitrify.claims import matches
+    from vitrify.claims import matches, position
     from vitrify.constructions.catalogue import constructions
     from vitrify.registry import headlines
 
     wanted = (PARTS[part] if part else None, standing, verdict)
     claims, verdicts = [], _verdicts()
-    for each in sorted(headlines("vitrify.claims", "CLAIM"), key=_order):
+    for each in sorted(headlines("vitrify.claims", "CLAIM"), key=position):
         recorded = verdicts.get(each.name)
         fields = (each.fields["id"][0], each.fields["standing"], recorded or "none")
         if matches(each, words or ()) and all(w in (None, field) for w, field in zip(wanted, fields, strict=True)):
@@ -102,12 +102,6 @@ def list_entries(
     rows = [("", f"{a:<15} {b:<12} {name:<18} {spec:<22}", "", text) for a, b, name, spec, text in cells]
     lines += ["", *_lines(rows[0], rows[1:])] if built else []
     sys.stdout.write("\n".join(lines or ["nothing matches: `vitrify list` shows all"]).lstrip("\n") + "\n")
-
-
-def _order(claim: Headline) -> tuple[int, int, str]:
-    """Return the position of a claim in the atlas: R1, R2 …, then B, L and G."""
-    claim_id = claim.fields["id"]
-    return [*PARTS.values()].index(claim_id[0]), int(claim_id[1:]), claim.name
 
 
 def _verdicts() -> dict[str, str]:
@@ -332,14 +326,14 @@ def atlas(
     page = (out / "index.html").resolve()
     if not as_json:
         console(stderr=True).print(f"writing {page}, which can be opened while it fills in", soft_wrap=True)
-    with work("checking") as tick:
+    with progress("checking") as tick:
 
-        def progress(done: float, total: float, what: str) -> None:
+        def show_progress(done: float, total: float, what: str) -> None:
             if opens and not done:  # the first call: the index has been written
                 browse(page.as_uri())
             tick(done, total, what)
 
-        rows = build(out, scale, only or (), every, folder or evidence_folder(), progress)
+        rows = build(out, scale, only or (), every, folder or evidence_folder(), show_progress)
     if as_json:
         about = [{"name": row.name, "id": row.id, "verdict": row.verdict, "origin": row.origin} for row in rows]
         json_line({"open": str(page), "claims": about})

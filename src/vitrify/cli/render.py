@@ -168,15 +168,8 @@ def status(first: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar, and yield a function that takes the amount done and the total."""
-    with work(title) as tick:
-        yield lambda done, total: tick(done, total, title)
-
-
-@contextmanager
-def work(title: str) -> Iterator[Callable[[float, float, str], None]]:
-    """Like `progress`, but every update also sets the description."""
+def progress(title: str) -> Iterator[Callable[..., None]]:
+    """Show a progress bar, and yield a function that takes the amount done, the total and, if it is new, the title."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
@@ -189,7 +182,11 @@ def work(title: str) -> Iterator[Callable[[float, float, str], None]]:
     err = console(stderr=True)
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal, speed_estimate_period=120) as bar:
         task = bar.add_task(title, total=None)
-        yield lambda done, total, description: bar.update(task, completed=done, total=total, description=description)
+
+        def tick(done: float, total: float, description: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=description)
+
+        yield tick
 
 
 def parameters(kinds: Mapping[str, Callable[..., object]], as_json: bool) -> None:

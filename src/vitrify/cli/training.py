@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from vitrify.learn.plan import MemberGroup
     from vitrify.learn.records import Record
     from vitrify.learn.store import RunStore
-    from vitrify.learn.sweep import Report, WorkerPool
+    from vitrify.learn.sweep import Report
     from vitrify.learn.trainer import TrainEvent
 
+Show: TypeAlias = Callable[[str], None]
 Retry = Annotated[bool, opt("Train failed runs again.", "--retry")]
 FAMILY_NAMES = complete(lambda: entries("vitrify.learn.models"))
 MAX_COMBINATIONS = 24  # of a table
@@ -88,8 +89,13 @@ def _train_here(groups: Sequence[MemberGroup], store: RunStore, retry: bool, as_
     from vitrify.learn.train import train_groups
 
     remember_programs()
-    with _training_progress(groups, as_json) as callback:
-        records = train_groups(groups, store, callback=callback, retry=retry, devices=devices)
+    with _progress(groups, as_json) as (replace, add):
+
+        def show(event: TrainEvent) -> None:
+            if replace or event.point is not None:
+                (replace or add)(_event_line(event))
+
+        records = train_groups(groups, store, callback=show, retry=retry, devices=devices)
     _show_records(records, store, as_json)
 
 
@@ -102,8 +108,11 @@ def _train_on_workers(
 
     stay_off_gpus()  # this process only writes to the store
     try:
-        with worker_pool(on, workers) as pool, _sweep_progress(groups, pool, as_json) as callback:
-            records = train_on_workers(groups, store, pool, callback=callback, retry=retry)
+        with worker_pool(on, workers) as pool:
+            count = pool.size()
+            each = f"{count} worker{'s' * (count != 1)} with {pool.device} each"
+            with _progress(groups, as_json, each) as (replace, add):
+                records = train_on_workers(groups, store, pool, callback=_sweep_lines(replace, add), retry=retry)
     except KeyboardInterrupt:
         err = console(stderr=True)
         err.print(f"interrupted; the same command resumes from the last checkpoints in {store.path}")
@@ -128,75 +137,47 @@ def _plan(
 
 
 @contextmanager
-def _training_progress(groups: Sequence[MemberGroup], silent: bool) -> Iterator[Callable[[TrainEvent], None]]:
-    """Print the cost of training, and yield a callback that shows its events.
-
-    On a terminal it is one line that changes: step, loss and floor, speed, time left; elsewhere a line per measurement.
-    """
-    from vitrify.learn.cost import estimate
-
-    err = console(stderr=True)
-    if silent:
-        yield lambda _event: None
-        return
-    err.print(estimate(groups), markup=False)
-    if err.is_terminal:
-        with err.status("compiling …") as spinner:
-            yield lambda event: spinner.update(_event_line(event))
-        return
-
-    def print_points(event: TrainEvent) -> None:
-        if event.point is not None:
-            err.print(_event_line(event), markup=False)
-
-    yield print_points
-
-
-@contextmanager
-def _sweep_progress(
-    groups: Sequence[MemberGroup], pool: WorkerPool, silent: bool
-) -> Iterator[Callable[[Report], None]]:
-    """Print the cost of a sweep, and yield a callback that shows its reports.
-
-    On a terminal there is a line for each shard that changes; elsewhere a new line for each measurement.
-    """
-    from rich.live import Live
+def _progress(
+    groups: Sequence[MemberGroup], silent: bool, workers: str | None = None
+) -> Iterator[tuple[Show | None, Show]]:
+    """Print the cost of training; yield how to replace the last lines of a terminal (else None), and to add a line."""
     from rich.text import Text
 
     from vitrify.learn.cost import estimate
 
-    err, count = console(stderr=True), pool.size()
+    err = console(stderr=True)
     if silent:
-        yield lambda _report: None
+        yield None, lambda _line: None
         return
-    err.print(estimate(groups, f"{count} worker{'s' * (count != 1)} with {pool.device} each"), markup=False)
-    if err.is_terminal:
-        with Live(Text("workers are starting …"), console=err, refresh_per_second=4, transient=True) as live:
-
-            def update(report: Report) -> None:
-                if report.event:
-                    live.console.print(report.event, markup=False)
-                lines = [
-                    f"shard {task.piece.number} on {task.worker.name}: "
-                    + (_event_line(task.event) if task.event else "compiling …")
-                    for task in report.tasks
-                ]
-                live.update(Text("\n".join([*lines, _all_shards(report)])))
-
-            yield update
+    err.print(estimate(groups, workers), markup=False)
+    if not err.is_terminal:
+        yield None, lambda line: err.print(line, markup=False, soft_wrap=True)
         return
+    with err.status("workers are starting …" if workers else "compiling …") as spinner:
+        yield lambda lines: spinner.update(Text(lines)), lambda line: spinner.console.print(line, markup=False)
+
+
+def _sweep_lines(replace: Show | None, add: Show) -> Callable[[Report], None]:
+    """Return a callback that shows reports: on a terminal a line for each shard, elsewhere one for each measurement."""
     seen: set[tuple[int, int]] = set()
 
-    def print_points(report: Report) -> None:
+    def show(report: Report) -> None:
         if report.event:
-            err.print(report.event, markup=False, soft_wrap=True)
-        for task in report.tasks:
-            event, number = task.event, task.piece.number
+            add(report.event)
+        if replace:
+            lines = [
+                f"shard {task.piece.number} on {task.worker.name}: "
+                + (_event_line(task.event) if task.event else "compiling …")
+                for task in report.tasks
+            ]
+            replace("\n".join([*lines, _all_shards(report)]))
+            return
+        for number, event in ((task.piece.number, task.event) for task in report.tasks):
             if event and event.measured and (number, event.measured["step"]) not in seen:
                 seen.add((number, event.measured["step"]))
-                err.print(f"shard {number}: {_event_line(event)}; {_all_shards(report)}", markup=False, soft_wrap=True)
+                add(f"shard {number}: {_event_line(event)}; {_all_shards(report)}")
 
-    yield print_points
+    return show
 
 
 def _event_line(event: TrainEvent) -> str:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from vitrify.claims import position
 from vitrify.claims.catalogue import Outcome, Scale, find, listing
 from vitrify.errors import InputError
 from vitrify.files import Lock
 from vitrify.registry import Headline
-from vitrify.report.evidence import AtlasEntry, EvidenceStore, in_order, recorded
+from vitrify.report.evidence import AtlasEntry, EvidenceStore, recorded
 from vitrify.report.figures import Drawings
 from vitrify.report.site import Site
 from vitrify.workers import Lost, WorkerProcess, ready
@@ -46,7 +47,7 @@ def build(
     `every`, those too.
     """
     named = {headline.name: headline for headline in map(find, only)}
-    chosen = in_order(named.values() if only else listing())
+    chosen = sorted(named.values() if only else listing(), key=position)
     out.mkdir(parents=True, exist_ok=True)
     store, drawings = EvidenceStore(out / "store"), Drawings(out / "store" / "figures")
     with ExitStack() as held:
@@ -57,11 +58,8 @@ def build(
         rows = [_known(headline, store, scale, every, evidence) for headline in chosen]
         site = Site(out, rows, drawings)
         site.write()
-        undone = [
-            row
-            for row in rows
-            if row.origin == "waiting" or (row.outcome and not drawings.find(row.headline, row.outcome))
-        ]
+        undone = [row for row in rows if row.outcome is None or not drawings.find(row.headline, row.outcome)]
+        undone = [row for row in undone if row.outcome or row.origin == "waiting"]
         checks = {row.name: store.seconds(row.headline, scale) or GUESS for row in undone if row.origin == "waiting"}
         costs = {row.name: DRAWING + checks.get(row.name, 0.0) for row in undone}  # seconds, about
         jobs = [
@@ -91,12 +89,9 @@ def _known(headline: Headline, store: EvidenceStore, scale: Scale, every: bool, 
     """Return the stored or recorded result of a claim, before anything is checked."""
     outcome = recorded(headline, evidence)
     if lives(headline, outcome, every):
-        stored = store.find(headline, scale)
-        return (
-            AtlasEntry(headline, "live", stored)
-            if stored
-            else AtlasEntry(headline, "waiting", why="It is being checked.")
-        )
+        if stored := store.find(headline, scale):
+            return AtlasEntry(headline, "live", stored)
+        return AtlasEntry(headline, "waiting", why="It is being checked.")
     if outcome:
         return AtlasEntry(headline, "recorded", outcome)
     why = f"This claim trains networks, and its evidence is not in {evidence}; the command below measures it."
@@ -107,8 +102,7 @@ def _after(row: AtlasEntry, error: str | None, store: EvidenceStore, scale: Scal
     """Return the result of a claim after its job."""
     if row.origin != "waiting":
         return row
-    stored = store.find(row.headline, scale)
-    if stored:
+    if stored := store.find(row.headline, scale):
         return replace(row, origin="live", outcome=stored, why="")
     return replace(row, origin="broken", why=f"The check did not come to an end: {error}.")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from shutil import rmtree
 from typing import Literal
 
 import vitrify
-from vitrify.claims.catalogue import ClaimPage, Outcome, Scale, claim_of, read_outcome, run_claim
+from vitrify.claims.catalogue import Outcome, Scale, claim_of, read_outcome, run_claim
 from vitrify.errors import InputError
 from vitrify.files import put
 from vitrify.registry import Headline, names
@@ -63,16 +63,6 @@ class AtlasEntry:
             missing = {"waiting": "being checked", "broken": "could not be checked"}
             return missing.get(self.origin, "not recorded here")
         return self.outcome.verdict
-
-
-def in_order(headlines: Iterable[ClaimPage]) -> list[ClaimPage]:
-    """Return claims in the order of their ids: R1, R2 …, then B, L and G; those of one id by name."""
-    return sorted(headlines, key=_place)
-
-
-def _place(headline: Headline) -> tuple[int, int, str]:
-    claim_id = str(headline.fields["id"])
-    return list(PARTS).index(claim_id[0]), int(claim_id[1:]), headline.name
 
 
 def recorded(headline: Headline, folder: Path | None) -> Outcome | None:
@@ -157,14 +147,7 @@ def _needed(name: str) -> set[str]:
 
 @cache
 def _imported(claim: str) -> frozenset[str]:
-    """The last parts of all names that a claim's file imports."""
-
-    def walk() -> Iterator[str]:
-        tree = ast.parse((SOURCES / "claims" / f"{claim}.py").read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom):
-                yield (node.module or "").rpartition(".")[2]
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                yield from (alias.name.rpartition(".")[2] for alias in node.names)
-
-    return frozenset(walk())
+    """All names in the imports of a claim's file."""
+    tree = ast.parse((SOURCES / "claims" / f"{claim}.py").read_text(encoding="utf-8"))
+    imports = (ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return frozenset(re.findall(r"\w+", " ".join(imports)))

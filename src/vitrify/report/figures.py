@@ -36,6 +36,7 @@ Entry: TypeAlias = tuple[Artist, Artist, Artist]  # of a legend: its axes, the t
 MAX_PLANES, MAX_SUBJECTS, MAX_LETTERS = 4, 30, 44  # the last of the name of a subject
 WIDE = 50.0  # times the least that the largest is, from which on an axis is logarithmic
 RING, DOT = "#0b6470", "#c2570c"
+CASES = "cases tried"  # what is drawn where no numbers were declared
 
 
 @dataclass(frozen=True)
@@ -237,23 +238,39 @@ def _fewer_colors(png: bytes) -> bytes:
 
 def promises(evidence: Evidence) -> Artist:
     """Declared and measured numbers of the subjects side by side, or the numbers of cases."""
-    shown = numbers(evidence)
-    if not shown:
-        return _cases(evidence)
-    names = [name for name in evidence.parts if any(name in pairs for pairs in shown.values())]
+    declared = numbers(evidence)
+    shown = declared or {CASES: _tried(evidence)}
+    names = [name for name in evidence.parts or shown[CASES] if any(name in pairs for pairs in shown.values())]
     some = names[:MAX_SUBJECTS]
     figure, planes = sheet(1, len(shown), _title(len(names)), height=1.3 + 0.24 * max(len(some), 4))
-    figure.set_figwidth(2.8 * len(shown) + 0.075 * min(MAX_LETTERS, max(map(len, some))))
+    letters = min(MAX_LETTERS, max(map(len, some)))
+    figure.set_figwidth(2.8 * len(shown) + 0.075 * letters if declared else 6.5)
     for plane, (quantity, pairs) in zip(planes[0], shown.items(), strict=True):
         rows = [at for at, name in enumerate(some) if name in pairs]
-        declared, measured = ([pairs[some[at]][side] for at in rows] for side in (0, 1))
-        plane.scatter(declared, rows, s=70, facecolors="none", edgecolors=RING, linewidths=1.6, label="declared")
-        plane.scatter(measured, rows, s=16, color=DOT, label="measured")
-        _frame(plane, some, quantity, [*declared, *measured], first=plane is planes[0, 0])
-    figure.legend(
-        *planes[0, 0].get_legend_handles_labels(), loc="outside lower left", ncols=2, fontsize=8, frameon=False
-    )
+        values = _marks(plane, rows, [pairs[some[at]] for at in rows], quantity, (70, 1.6, 16 if declared else 30))
+        _frame(plane, some, quantity, values, first=plane is planes[0, 0])
+    if declared:
+        entries = planes[0, 0].get_legend_handles_labels()
+        figure.legend(*entries, loc="outside lower left", ncols=2, fontsize=8, frameon=False)
     return figure
+
+
+def _marks(
+    plane: Artist, rows: Sequence[int], pairs: Sequence[tuple[float, float]], quantity: str, sizes: tuple[float, ...]
+) -> list[float]:
+    """Draw a ring for each declared and a dot for each measured number, or a line for each number of cases.
+
+    `sizes` are of the ring, its line, and the dot. Return all numbers.
+    """
+    declared, measured = ([pair[side] for pair in pairs] for side in (0, 1))
+    ring, line, dot = sizes
+    if quantity == CASES:
+        plane.hlines(rows, 0, measured, color=RING, linewidth=1)
+        plane.scatter(measured, rows, s=dot, color=RING, label="cases")
+    else:
+        plane.scatter(declared, rows, s=ring, facecolors="none", edgecolors=RING, linewidths=line, label="declared")
+        plane.scatter(measured, rows, s=dot, color=DOT, label="measured")
+    return [*declared, *measured]
 
 
 def numbers(evidence: Evidence) -> dict[str, dict[str, tuple[float, float]]]:
@@ -274,37 +291,21 @@ def numbers(evidence: Evidence) -> dict[str, dict[str, tuple[float, float]]]:
 
 def glance(evidence: Evidence) -> Artist:
     """The same at a glance, for a small picture: the most telling quantity, without the names of the subjects."""
-    shown = dict(list(numbers(evidence).items())[:1])
-    quantity, pairs = next(iter(shown.items()), ("cases tried", {name: (n, n) for name, n in _tried(evidence).items()}))
+    quantity, pairs = next(iter(numbers(evidence).items()), (CASES, _tried(evidence)))
     some = list(pairs.values())[:MAX_SUBJECTS]
     figure, planes = sheet(1, 1, width=3.6, height=2.0)
-    plane, rows = planes[0, 0], range(len(some))
-    if shown:
-        plane.scatter([declared for declared, _ in some], rows, s=90, facecolors="none", edgecolors=RING, linewidths=2)
-    else:
-        plane.hlines(rows, 0, [count for count, _ in some], color=RING, linewidth=1)
-    plane.scatter([measured for _, measured in some], rows, s=24, color=DOT if shown else RING)
-    _frame(plane, [""] * len(some), quantity, [each for pair in some for each in pair], first=False)
+    plane = planes[0, 0]
+    _frame(plane, [""] * len(some), quantity, _marks(plane, range(len(some)), some, quantity, (90, 2, 24)), first=False)
     plane.set_xlabel(plane.get_xlabel(), fontsize=15)
     plane.tick_params(axis="x", labelsize=12)
     plane.tick_params(axis="y", length=0)
     return figure
 
 
-def _tried(evidence: Evidence) -> dict[str, int]:
-    return {name: part.cases for name, part in evidence.parts.items()} or {"all subjects": evidence.cases}
-
-
-def _cases(evidence: Evidence) -> Artist:
-    """Draw the number of cases of each subject."""
-    known = _tried(evidence)
-    some = list(known)[:MAX_SUBJECTS]
-    figure, planes = sheet(1, 1, _title(len(known)), width=6.5, height=1.3 + 0.24 * max(len(some), 4))
-    plane, counts = planes[0, 0], [known[name] for name in some]
-    plane.hlines(range(len(some)), 0, counts, color=RING, linewidth=1)
-    plane.scatter(counts, range(len(some)), s=30, color=RING, label="cases")
-    _frame(plane, some, "cases tried", counts, first=True)
-    return figure
+def _tried(evidence: Evidence) -> dict[str, tuple[float, float]]:
+    """Return the number of cases of each subject, as numbers that are declared and measured alike."""
+    counts = {name: part.cases for name, part in evidence.parts.items()} or {"all subjects": evidence.cases}
+    return {name: (count, count) for name, count in counts.items()}
 
 
 def _frame(plane: Artist, names: Sequence[str], quantity: str, values: Sequence[float], *, first: bool) -> None:

@@ -24,16 +24,11 @@ def items(evidence: Evidence) -> list[Item]:
 def line(item: Item, *, brief: bool = False) -> JsonObject:
     """Return a quantity or criterion in words; with `brief`, a criterion by its mean and interval alone."""
     if isinstance(item, Criterion):
-        declared, measured = wording.criterion(item)
-        return {
-            "name": item.name,
-            "declared": declared,
-            "measured": wording.mean(item) if brief else measured,
-            "met": item.met,
-            "same": False,
-        }
-    declared, measured = wording.quantity(item)
-    same = item.relation is not None and bool(item.declared == item.measured)
+        (declared, measured), same = wording.criterion(item), False
+        measured = wording.mean(item) if brief else measured
+    else:
+        declared, measured = wording.quantity(item)
+        same = item.relation is not None and bool(item.declared == item.measured)
     return {"name": item.name, "declared": declared, "measured": measured, "met": item.met, "same": same}
 
 

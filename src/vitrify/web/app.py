@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from vitrify.errors import InputError
+from vitrify.errors import InputError, VitrifyError
 from vitrify.optional import need
 from vitrify.report.frame import STATIC
 from vitrify.web.guard import Guard
@@ -40,7 +40,8 @@ def application(settings: ServerSettings | None = None) -> FastAPI:
     app = FastAPI(title="vitrify", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.state.site = site
     app.add_middleware(Guard, settings=site.settings)
-    app.add_exception_handler(HTTPException, _refused)
+    for kind in (HTTPException, VitrifyError):
+        app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _misread)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.mount("/app", StaticFiles(directory=HERE / "static"), name="app")
@@ -59,7 +60,7 @@ async def _misread(request: Request, error: Exception) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     """A refusal as a page for people and as JSON for programs."""
-    assert isinstance(error, HTTPException)
+    error = error if isinstance(error, HTTPException) else HTTPException(422, str(error))
     if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
     site: WebApp = request.app.state.site

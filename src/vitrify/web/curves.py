@@ -36,13 +36,7 @@ def router(site: WebApp) -> APIRouter:
     def found(query: str, sweep: str, quantity: str, before: Told | None = None) -> Told:
         """Return the curves of the store, read again if it has changed."""
         stamp = follower.stamp()
-        if before and before[0] == stamp:
-            return before
-        try:
-            curves = look(follower, query, sweep, quantity)
-        except VitrifyError as error:
-            raise HTTPException(422, str(error)) from None
-        return stamp, line(curves)
+        return before if before and before[0] == stamp else (stamp, line(look(follower, query, sweep, quantity)))
 
     @made.get("/api/curves")
     def once(query: str = Query("", max_length=500), sweep: str = "", quantity: str = "loss") -> Response:
@@ -65,8 +59,8 @@ def router(site: WebApp) -> APIRouter:
                     event = now[1]
                     try:
                         now = await asyncio.to_thread(found, query, sweep, quantity, now)
-                    except HTTPException as error:
-                        now = (None, json.dumps({"message": error.detail, "sweeps": [], "chosen": None}))
+                    except VitrifyError as error:
+                        now = (None, json.dumps({"message": str(error), "sweeps": [], "chosen": None}))
                     if now[1] != event:
                         spoken = time.monotonic()
                         yield _event(now[1])

@@ -20,7 +20,7 @@ from vitrify.encoding import JsonObject
 from vitrify.spec import unknown_suffix
 from vitrify.spec.kinds import suffix_of, suffixes
 from vitrify.web.examples import examples, kind_of
-from vitrify.web.pool import Full, Job, Jobs, Pool, Progress, Refused, Work
+from vitrify.web.pool import Job, Jobs, Progress
 from vitrify.web.site import WebApp
 from vitrify.web.worker import WebQuestion
 
@@ -104,21 +104,12 @@ class Desk:
         self.nets: Shelf[Net] = Shelf(limits.own, limits.kept)
         site.closing.append(self.jobs.close)
 
-    async def ask(self, pool: Pool, question: WebQuestion, seconds: float | None = None) -> JsonObject:
-        """Return a worker's answer, or raise what the visitor is told instead."""
-        try:
-            return await pool.ask(question, seconds=seconds)
-        except Full as full:
-            raise too_many(full) from None
-        except Refused as refused:
-            raise HTTPException(refused.status, str(refused)) from None
-
     async def of_net(self, owner: str, key: str, do: str, **arguments: object) -> JsonObject:
         """Return an answer about a visitor's net as it is now."""
         net = self.net(owner, key)
         about = {"folder": str(net.folder), "changes": net.changes} | arguments
         tracer = self.site.tracers[zlib.crc32(key.encode()) % len(self.site.tracers)]  # it keeps the net loaded
-        return await self.ask(tracer, WebQuestion(do, about))
+        return await tracer.ask(WebQuestion(do, about))
 
     def net(self, owner: str, key: str) -> Net:
         """Return a visitor's net."""
@@ -139,7 +130,7 @@ class Desk:
         try:
             await receive(request, made.path, self.site.settings.upload)
             question = WebQuestion("read", {"path": str(made.path), "file_name": name})
-            facts = await self.ask(self.site.builders, question, self.site.settings.seconds / 4)
+            facts = await self.site.builders.ask(question, seconds=self.site.settings.seconds / 4)
         except BaseException:
             self.specs.drop(made.key)
             raise
@@ -157,18 +148,12 @@ class Desk:
             net = self.nets.put(Net(owner, folder))
             return {"net": net.key, "file_name": spec.name} | facts
 
-        return self._started(owner, work)
+        return self.jobs.start(owner, work)
 
     def check(self, owner: str, net: Net) -> Job:
         """Begin to check a net as it is now."""
         question = WebQuestion("check", {"folder": str(net.folder), "changes": list(net.changes)})
-        return self._started(owner, lambda progress: self.site.builders.answer(question, progress))
-
-    def _started(self, owner: str, work: Work) -> Job:
-        try:
-            return self.jobs.start(owner, work)
-        except Full as full:
-            raise too_many(full) from None
+        return self.jobs.start(owner, lambda progress: self.site.builders.answer(question, progress))
 
 
 def there(thing: T | None, refusal: str) -> T:
@@ -176,11 +161,6 @@ def there(thing: T | None, refusal: str) -> T:
     if thing is None:
         raise HTTPException(404, refusal)
     return thing
-
-
-def too_many(full: Full) -> HTTPException:
-    """Return the answer to a request that finds the queue full."""
-    return HTTPException(429, str(full), {"retry-after": str(full.seconds)})
 
 
 async def receive(request: Request, path: Path, most: int) -> None:

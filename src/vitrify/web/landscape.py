@@ -6,12 +6,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 from starlette.background import BackgroundTask
 
 from vitrify.encoding import JsonObject, line
-from vitrify.errors import InputError
 from vitrify.report import landscape
 from vitrify.report.landscape import nearest
 from vitrify.web.site import WebApp
@@ -56,7 +55,4 @@ def _json(compute: Callable[..., JsonObject], form: str, *numbers: float | None)
 
 def _answer(compute: Callable[..., JsonObject], form: str, *numbers: float | None) -> Response:
     rounded = (None if number is None else round(number, DIGITS) for number in numbers)
-    try:
-        return Response(_json(compute, form, *rounded), media_type="application/json")
-    except InputError as error:
-        raise HTTPException(422, str(error)) from None
+    return Response(_json(compute, form, *rounded), media_type="application/json")

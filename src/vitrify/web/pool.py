@@ -9,8 +9,10 @@ import asyncio
 import json
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+
+from starlette.exceptions import HTTPException
 
 from vitrify.encoding import JsonObject
 from vitrify.web.worker import WebQuestion
@@ -20,26 +22,28 @@ Progress = Callable[[tuple[object, ...]], None]
 NICENESS = 10  # of the processes that build: what a visitor waits for at every key goes first
 GROWN = 4  # a worker that has used this part of its memory does not go on
 THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+RETRY_SECONDS = 5  # after which a visitor asks again who found the queue full
 MAX_JOBS = 256  # whose answers are remembered
 HEARTBEAT_SECONDS = 10.0  # after which a silent stream shows that it is alive
 Work = Callable[[Progress], Awaitable[JsonObject]]
 
 
-class Full(Exception):
-    """All workers are busy and the queue is full; `seconds` is when to ask again."""
+class Refused(HTTPException):
+    """A request that a worker can't fulfil; the message is for the user."""
 
-    seconds = 5
+    def __init__(self, message: str, status: int = 422, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, message, headers)
 
     def __str__(self) -> str:
-        return f"all workers are busy and the queue is full: try again in {self.seconds} seconds"
+        return self.detail
 
 
-class Refused(Exception):
-    """A request that a worker can't fulfil; the message is for the user, `status` is the HTTP status."""
+class Full(Refused):
+    """All workers are busy and the queue is full."""
 
-    def __init__(self, message: str, status: int = 422) -> None:
-        super().__init__(message)
-        self.status = status
+    def __init__(self) -> None:
+        later = f"all workers are busy and the queue is full: try again in {RETRY_SECONDS} seconds"
+        super().__init__(later, 429, {"retry-after": str(RETRY_SECONDS)})
 
 
 class Pool:

@@ -1,14 +1,15 @@
 """Tasks of worker processes, by name: thin calls of the other layers, plain JSON in and out.
 
-A net is a model folder of the app's own. The process that traces keeps the nets of the latest questions loaded, with
-the last run of each, so that a keystroke costs one run and a look at another layer costs none.
+A net is a model folder of the app's own. The process that traces keeps the nets and the runs of the latest questions,
+so that a keystroke costs one run and a look at another layer costs none.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
+from functools import lru_cache
+from json import dumps, loads
 from pathlib import Path
 
 from vitrify.encoding import JsonObject
@@ -20,23 +21,10 @@ from vitrify.web.answers import AnswerJudge
 from vitrify.web.entries import arrays, broken, entries
 from vitrify.web.story import stops, story_at
 
-LOADED = 12  # nets in one process
+LOADED = 12  # nets in one process; changed nets; runs
 VOCABULARY = 20_000  # symbols that are offered while typing
 QUANTITIES = 6  # of a certificate that are shown
 MAX_GENERATED = 64  # symbols that a net writes at once, at most
-
-
-@dataclass(eq=False)
-class Loaded:
-    """A net, its spec's judge, the changes that were made to it, and its last run."""
-
-    weights: Weights[SequenceArchitecture]
-    judge: AnswerJudge
-    variants: dict[str, Weights[SequenceArchitecture]] = field(default_factory=dict)
-    last: tuple[str, tuple[str, ...], Trace] | None = None
-
-
-_loaded: OrderedDict[str, Loaded] = OrderedDict()
 
 
 def read(path: str) -> JsonObject:
@@ -131,67 +119,59 @@ def check(folder: str, changes: list[JsonObject], progress: Callable[..., None])
 
 def trace(folder: str, changes: list[JsonObject], words: list[str], stop: int, position: int | None) -> JsonObject:
     """One stop of a run and its answers."""
-    loaded = _load(folder)
-    key = repr(changes)
-    run = loaded.last
-    if run is None or run[:2] != (key, tuple(words)):
-        from vitrify.net.inference import trace as traced
-
-        run = (key, tuple(words), traced(_variant(loaded, changes), words))
-        loaded.last = run
-    seen = run[2]
+    seen = _run(folder, dumps(changes), tuple(words))
     at = len(seen.tokens) - 1 if position is None else position
-    stop = min(max(stop, 0), len(stops(loaded.weights)) - 1)
-    return story_at(seen, stop, at) | {"answer": loaded.judge.beside(seen, words, at)}
+    stop = min(max(stop, 0), len(stops(seen.weights)) - 1)
+    return story_at(seen, stop, at) | {"answer": _load(folder)[1].beside(seen, words, at)}
 
 
 def changed(folder: str, changes: list[JsonObject]) -> JsonObject:
     """Return the effect of some changes on a network."""
-    return {"changes": broken(_load(folder).weights, changes)[1]}
+    return {"changes": broken(_load(folder)[0], changes)[1]}
 
 
 def listed(folder: str, changes: list[JsonObject], array: str, search: str) -> JsonObject:
     """Entries of an array, by name."""
-    return entries(_variant(_load(folder), changes), array, search)
+    return entries(_changed(folder, dumps(changes)), array, search)
 
 
 def suggest(folder: str, seed: int) -> JsonObject:
     """An input that the spec has something to say about."""
-    return {"words": _load(folder).judge.suggestion(seed)}
+    return {"words": _load(folder)[1].suggestion(seed)}
 
 
 def write(folder: str, changes: list[JsonObject], words: list[str], steps: int) -> JsonObject:
     """Return what a network generates after a prompt."""
     from vitrify.net.generate import generate
 
-    weights = _variant(_load(folder), changes)
+    weights = _changed(folder, dumps(changes))
     room = weights.architecture.max_length - len(words)
     (generation,) = generate(weights, [words], max(0, min(steps, MAX_GENERATED, room)))
     return {"words": [*words, *(symbol for symbol in generation.symbols if symbol in weights.architecture.input_ids)]}
 
 
-def _load(folder: str) -> Loaded:
-    if folder not in _loaded:
-        from vitrify.net.folder import load, spec_path
-        from vitrify.spec import read_spec
+@lru_cache(maxsize=LOADED)
+def _load(folder: str) -> tuple[Weights[SequenceArchitecture], AnswerJudge]:
+    """Return a net as it was built, and the judge of its spec."""
+    from vitrify.net.folder import load, spec_path
+    from vitrify.spec import read_spec
 
-        weights = load(Path(folder))
-        judge = AnswerJudge(weights.architecture, read_spec(spec_path(Path(folder))))
-        _loaded[folder] = Loaded(weights, judge)
-    _loaded.move_to_end(folder)
-    while len(_loaded) > LOADED:
-        _loaded.popitem(last=False)
-    return _loaded[folder]
+    weights = load(Path(folder))
+    return weights, AnswerJudge(weights.architecture, read_spec(spec_path(Path(folder))))
 
 
-def _variant(loaded: Loaded, changes: list[JsonObject]) -> Weights[SequenceArchitecture]:
-    """The net as it is now; of changed ones the latest is kept."""
-    if not changes:
-        return loaded.weights
-    key = repr(changes)
-    if key not in loaded.variants:
-        loaded.variants = {key: broken(loaded.weights, changes)[0]}
-    return loaded.variants[key]
+@lru_cache(maxsize=LOADED)
+def _changed(folder: str, changes: str) -> Weights[SequenceArchitecture]:
+    """Return a net as it is now; `changes` is a JSON text."""
+    return broken(_load(folder)[0], loads(changes))[0]
+
+
+@lru_cache(maxsize=LOADED)
+def _run(folder: str, changes: str, words: tuple[str, ...]) -> Trace:
+    """Return a run of a net as it is now."""
+    from vitrify.net.inference import trace as traced
+
+    return traced(_changed(folder, changes), words)
 
 
 FUNCTIONS: tuple[Callable[..., JsonObject], ...] = (read, build, check, trace, changed, listed, suggest, write)

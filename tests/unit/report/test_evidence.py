@@ -11,10 +11,10 @@ import pytest
 
 from atlas_rows import AUTOMATA, DEPTH, HEADLINES, MAP, RECORDED
 from vitrify import files
-from vitrify.claims import evidence_folder
+from vitrify.claims import evidence_folder, position
 from vitrify.files import keep_only, put
 from vitrify.report import evidence
-from vitrify.report.evidence import SOURCES, EvidenceStore, digest, in_order, recorded
+from vitrify.report.evidence import SOURCES, EvidenceStore, digest, recorded
 from vitrify.report.recorded import written
 
 QUICKEST = "the_sqrt_position_code_needs_a_cubic_temperature"
@@ -110,7 +110,7 @@ def test_recorded_evidence_comes_with_a_checkout_and_with_an_installed_package(
 
 
 def test_claims_are_in_the_order_of_parts_and_numbers() -> None:
-    rows = [str(headline.fields["id"]) for headline in in_order(HEADLINES.values())]
+    rows = [str(headline.fields["id"]) for headline in sorted(HEADLINES.values(), key=position)]
     assert [key for at, key in enumerate(row[0] for row in rows) if at == 0 or rows[at - 1][0] != key] == list("RBLG")
     numbers = [int(row[1:]) for row in rows if row[0] == "R"]
     assert numbers == sorted(numbers)

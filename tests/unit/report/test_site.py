@@ -11,7 +11,7 @@ import html5lib
 import pytest
 
 from atlas_rows import AUTOMATA, DEPTH, HEADLINES, MAP, SWAP, TABLE, live, of_every_kind, part
-from vitrify.report.evidence import in_order
+from vitrify.claims import position
 from vitrify.report.figures import Drawings
 from vitrify.report.frame import LIVE, STATIC, page
 from vitrify.report.site import Site, architectures, survey
@@ -146,7 +146,7 @@ def test_pages_do_not_depend_on_when_they_are_written(site: Path) -> None:
 
 def test_an_index_of_all_claims_is_light() -> None:
     """Everything that it loads: half of a megabyte of text and styles; pictures are 15 kB at most, see the figures."""
-    rows = [live(headline.name) for headline in in_order(HEADLINES.values())]
+    rows = [live(headline.name) for headline in sorted(HEADLINES.values(), key=position)]
     out = Site(Path(), rows, Drawings(Path()))
     cards = [out._card(row) for row in rows]
     part = {"key": "R", "title": "Represent", "about": "", "cards": cards}

@@ -84,7 +84,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused_and_its_worker_ends(tmp_path
         pool = Pool(size=1, waiting=0, seconds=60, memory=5 << 27)
         with pytest.raises(Refused, match="the system refused") as refusal:
             await pool.ask(WebQuestion("read", {"path": str(bomb), "file_name": "bomb.arpa.gz"}))
-        assert refusal.value.status == 413
+        assert refusal.value.status_code == 413
         assert not pool._idle
         await pool.close()
 

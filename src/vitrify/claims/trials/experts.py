@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -90,17 +90,12 @@ def subject(
 def routings(subject: Subject, nets: Mapping[str, Trained]) -> dict[Cell, Routing]:
     """Return the routing of the members of every size and loss, over all queries."""
     by_cell: dict[Cell, Routing] = {}
-    for name, own in subject.data["cells"].items():
-        by_cell |= dict(zip(own, _routings(nets[name], [size for size, _ in own]), strict=True))
+    for name, cells in subject.data["cells"].items():
+        trial, net = nets[name].trial, nets[name].runs[0].weights.architecture
+        seen = _surveyed(trial.family, trial.sandbox, net, nets[name].arrays)
+        each = seen.reshape(*trial.shape, *seen.shape[1:])  # [cell, seed, …]
+        by_cell |= {cell: _routing(trial.sandbox, own, cell[0]) for cell, own in zip(cells, each, strict=True)}
     return by_cell
-
-
-def _routings(nets: Trained, sizes: Iterable[Size]) -> list[Routing]:
-    """Return the routing at every axis point over all queries, one size for each point."""
-    trial, runs = nets.trial, nets.runs
-    seen = _surveyed(trial.family, trial.sandbox, runs[0].weights.architecture, nets.arrays)
-    each = seen.reshape(*trial.shape, *seen.shape[1:])
-    return [_routing(trial.sandbox, own, size) for own, size in zip(each, sizes, strict=True)]
 
 
 def built(sandbox: KnowledgeSandbox) -> Routing:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import permutations
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,9 +43,8 @@ def measured(subject: Subject) -> dict[str, dict[str, Array]]:
     chosen = {name: subject.data[name] for name in ("states", "batch", "back")}
     by_order = {}
     for order in (0, 1):
-        each = [slopes_at(order, *pair, **chosen) for pair in subject.data["pairs"]]
-        names = {"norms": np.array([one.norms for one in each]), "gaps": np.array([one.gaps for one in each])}
-        by_order[order_name(order)] = names
+        norms, gaps = zip(*(slopes_at(order, *pair, **chosen) for pair in subject.data["pairs"]), strict=True)
+        by_order[order_name(order)] = {"norms": np.array(norms), "gaps": np.array(gaps)}
     return by_order
 
 
@@ -63,15 +61,10 @@ def draw_slopes(axes: Array, name: str, data: Mapping[str, Array]) -> None:
     axes.legend(fontsize=8)
 
 
-class Slopes(NamedTuple):
-    """Norms of the gradient, one for each batch left out, and the loss above that of counting in each batch."""
-
-    norms: list[float]
-    gaps: list[float]
-
-
-def slopes_at(order: int, length: int, sharp: float, *, states: int, batch: int, back: int) -> Slopes:
-    r"""Return the gradient norm at the point of an order, over batches of sequences of a length.
+def slopes_at(
+    order: int, length: int, sharp: float, *, states: int, batch: int, back: int
+) -> tuple[list[float], list[float]]:
+    r"""Return gradient norms at the point of an order, each without one batch, and losses above counting by batch.
 
     With the gradients $g_b$ of $n$ independent batches, $(|\sum g_b|^2 - \sum |g_b|^2) / (n(n-1))$ has the mean
     $|\mathrm{E}\,g|^2$: sampling noise cancels.
@@ -82,7 +75,7 @@ def slopes_at(order: int, length: int, sharp: float, *, states: int, batch: int,
     for left in range(BATCHES):
         others, n = np.delete(slopes, left, axis=0), BATCHES - 1
         norms.append(float(np.sqrt(max((others.sum(axis=0) ** 2).sum() - (others**2).sum(), 0.0) / (n * (n - 1)))))
-    return Slopes(norms, (losses - counted[:, order]).tolist())
+    return norms, (losses - counted[:, order]).tolist()
 
 
 def point_of(order: int, length: int, sharp: float, states: int, back: int = 1) -> Parameters:

@@ -20,7 +20,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.certification.evidence import Criterion, Domain, Evidence, Method, Quantity, judged
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject
+from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.encoding import encoded
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.plan import together
@@ -32,7 +32,7 @@ from vitrify.learn.train import train
 
 # A file of a claim that trains imports these from here.
 __all__ = ["Claim", "Criterion", "Domain", "Evidence", "Figure", "Figures", "Method", "Quantity", "Recipe", "Subject"]
-__all__ += ["Trained", "Trial", "domain", "evidence", "run_trial", "trained"]
+__all__ += ["Subjects", "Trained", "Trial", "domain", "evidence", "run_trial", "trained"]
 
 MAX_TRIALS = 16  # results in memory: saboteurs share trials with subjects
 FIGURE_DIGITS = 5
