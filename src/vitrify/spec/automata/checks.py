@@ -7,10 +7,20 @@ checks the table of indices.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 Triple = tuple[str, str, str]
 """(state, letter, next state)"""
+
+Transitions = Mapping[str, Mapping[str, str]] | Iterable[Triple]
+"""The next state by state and letter, or triples."""
+
+
+def triples_of(transitions: Transitions) -> tuple[Triple, ...]:
+    """Return transitions as triples."""
+    if isinstance(transitions, Mapping):
+        return tuple((state, letter, target) for state, row in transitions.items() for letter, target in row.items())
+    return tuple(transitions)
 
 
 def named_problems(

@@ -28,6 +28,7 @@ from vitrify.spec.formats.text import Problem, refuse_any
 MAX_COUNT = 1000  # of repetitions, and of letters in a range: more is a typing error, and would take too long
 INFIX = "|&^"
 POSTFIX = "*+?"
+KINDS = dict.fromkeys(INFIX, "infix") | dict.fromkeys(POSTFIX, "postfix") | {"(": "(", ")": ")", ".": "any"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,6 @@ def _minimal_automaton(tokens: Sequence[Token], letters: tuple[str, ...]) -> Aut
 
 def _expression(tokens: Sequence[Token], number: dict[str, int], expressions: Expressions) -> int:
     """Return the expression of valid tokens; the stack has one (operator, operands, open sequence) per open bracket."""
-    combine = {"|": expressions.union, "&": expressions.intersection, "^": expressions.shuffle}
     levels: list[tuple[str, list[int], list[int]]] = [("|", [], [])]
     for token in tokens:
         operator, operands, parts = levels[-1]
@@ -99,16 +99,16 @@ def _expression(tokens: Sequence[Token], number: dict[str, int], expressions: Ex
             levels.append(("|", [], []))
         elif token.kind == ")":
             levels.pop()
-            levels[-1][2].append(combine[operator]([*operands, expressions.concatenation(parts)]))
+            levels[-1][2].append(expressions.combined(operator, [*operands, expressions.combined(".", parts)]))
         elif token.kind == "infix":
-            levels[-1] = (token.text, [*operands, expressions.concatenation(parts)], [])
+            levels[-1] = (token.text, [*operands, expressions.combined(".", parts)], [])
         elif token.kind == "postfix":
             parts.append(expressions.repetition(parts.pop(), *_bounds(token.text)))
         else:
             outside = token.kind != "letters"  # [^…], or a dot, which names no letters
             parts.append(expressions.letters({n for a, n in number.items() if (a in token.letters) != outside}))
     operator, operands, parts = levels.pop()
-    return combine[operator]([*operands, expressions.concatenation(parts)])
+    return expressions.combined(operator, [*operands, expressions.combined(".", parts)])
 
 
 def _bounds(text: str) -> tuple[int, int | None]:
@@ -138,14 +138,8 @@ def _scan(expression: str) -> tuple[list[Token], list[Mistake]]:
 
 def _token_at(expression: str, column: int) -> tuple[Token, list[str]]:
     character = expression[column]
-    if character in "()":
-        return Token(character, character, column), []
-    if character in INFIX:
-        return Token("infix", character, column), []
-    if character in POSTFIX:
-        return Token("postfix", character, column), []
-    if character == ".":
-        return Token("any", character, column), []
+    if character in KINDS:
+        return Token(KINDS[character], character, column), []
     if character == "{":
         return _repetition(expression, column)
     if character == "[":
