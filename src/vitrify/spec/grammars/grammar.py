@@ -238,12 +238,7 @@ class Grammar(Spec):
     @cached_property
     def longest(self) -> int | None:
         """Number of words of the longest sentence; None for a recursive grammar."""
-        order, cycle = self._order
-        words: dict[str, int] = {}
-        for symbol in () if cycle else order:
-            sides = (rule.rhs for rule in self._rules_of[symbol])
-            words[symbol] = max(sum(1 if part.terminal else words[part.name] for part in side) for side in sides)
-        return words.get(self.start)
+        return None if self.cycle() else max(self.lengths())
 
     def parses(self, limit: int = MAX_SENTENCES) -> dict[tuple[str, ...], int]:
         """Return each sentence with its number of derivations, short ones first; refused above `limit` or if recursive.
@@ -280,14 +275,17 @@ class Grammar(Spec):
 
     def next_words_along(self, sentence: Sequence[str]) -> tuple[frozenset[str], ...]:
         """Return the words that can follow each prefix, from the empty one to the full sentence."""
-        return chart.next_words_along(self.start, self._rules_of, self._checked(sentence))
+        return tuple(self._charts().next_words_along(self._checked(sentence)))
+
+    def _charts(self) -> chart.EarleyStates:
+        return chart.EarleyStates(self.start, self._rules_of)
 
     # The language as certification queries it
 
     def meanings(self) -> dict[str, Meaning]:
         """Return the two tasks: the set of next words, and their probabilities (by default equal per rule)."""
-        charts = chart.EarleyStates(self.start, self._rules_of)
-        states, outputs = PrefixStates(charts.START, charts.step), (*self.vocabulary, END)
+        states = PrefixStates(chart.EarleyStates.START, self._charts().step)
+        outputs = (*self.vocabulary, END)
         words = Meaning("set", self.vocabulary, outputs, self.next_words_along, self, (), states, self.longest)
         chances = replace(words, answer="distribution", after=lambda s: self._weighted.next_word_probs_along(s))
         prefixes = PrefixStates((), self._prefix_after)
