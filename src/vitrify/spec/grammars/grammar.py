@@ -238,7 +238,12 @@ class Grammar(Spec):
     @cached_property
     def longest(self) -> int | None:
         """Number of words of the longest sentence; None for a recursive grammar."""
-        return None if self.cycle() else max(self.lengths())
+        order, cycle = self._order
+        words: dict[str, int] = {}
+        for symbol in () if cycle else order:
+            sides = (rule.rhs for rule in self._rules_of[symbol])
+            words[symbol] = max(sum(1 if part.terminal else words[part.name] for part in side) for side in sides)
+        return words.get(self.start)
 
     def parses(self, limit: int = MAX_SENTENCES) -> dict[tuple[str, ...], int]:
         """Return each sentence with its number of derivations, short ones first; refused above `limit` or if recursive.
