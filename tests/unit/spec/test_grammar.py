@@ -136,7 +136,9 @@ def test_levels_are_checked() -> None:
     with pytest.raises(SpecError, match="already"):
         Grammar.from_text("S -> 'a'").leveled().with_end().with_end()
     levels = Grammar.from_text("S -> NP 'x' NP\nNP -> 'a' | 'b' N\nN -> 'c' | 'd' | 'e'").leveled()
-    assert (levels.depth, levels.size, levels.arity, levels.alternatives) == (3, 10, 3, 3)
+    assert (levels.depth, levels.size) == (3, 10)
+    assert max(len(rule.rhs) for level in levels.rules for rule in level) == 3
+    assert max(len(rules) for level in levels.rules_of for rules in level) == 3
 
 
 def test_what_nobody_builds_is_refused_by_its_type() -> None:

@@ -78,11 +78,6 @@ class Leveled:
         """Number $M$ of rules, padding included."""
         return sum(map(len, self.rules))
 
-    @property
-    def arity(self) -> int:
-        """Largest number $K$ of symbols on a right side."""
-        return max(len(rule.rhs) for level in self.rules for rule in level)
-
     @cached_property
     def rules_of(self) -> tuple[tuple[tuple[LevelRule, ...], ...], ...]:
         """Rules by level and left side: `rules_of[h][lhs]`, empty for words."""
@@ -91,11 +86,6 @@ class Leveled:
             for rule in rules:
                 by_level[h][rule.lhs].append(rule)
         return tuple(tuple(map(tuple, level)) for level in by_level)
-
-    @property
-    def alternatives(self) -> int:
-        """Largest number $R_A$ of rules with one left side."""
-        return max(len(rules) for level in self.rules_of for rules in level)
 
     def __repr__(self) -> str:
         sizes = f"symbols {tuple(map(len, self.symbols))}, rules {tuple(map(len, self.rules))}"

@@ -363,38 +363,20 @@ class NGramModel(Spec):
         """Return $S$ of the empty context, then of all n-grams of each level below the highest, taken as contexts."""
         unigram = 10.0 ** self.levels[0].log10_prob
         sums = [unigram[np.arange(len(unigram)) != self._ids[BEGIN]].sum(keepdims=True)]
-        suffix = np.zeros(len(unigram), dtype=np.int64)  # index of each n-gram without its first word
         for k in range(1, self.order):
             level, below = self.levels[k], self.levels[k - 1]
-            shorter = self._suffix_sums(k - 1, suffix, sums)
-            suffix = level.word if k == 1 else self._child(k - 1, suffix[level.parent], level.word)
-            lower = self._suffix_log10_probs(k, suffix)
+            context = self.words_of(k - 1, np.arange(len(below)))
+            shorter = np.full(len(below), sums[0][0])  # S(h') of every context h: that of its longest listed suffix
+            for size in range(1, k):
+                index = self.find(context[:, -size:])
+                shorter = np.where(index >= 0, sums[size][index], shorter)
+            gram = self.words_of(k, np.arange(len(level))).astype(np.int64)
+            suffix = np.pad(gram[:, 1:-1], ((0, 0), (self.order - k, 0)), constant_values=-1)
+            lower = self.log10_probs(suffix, gram[:, -1])
             listed = np.bincount(level.parent, 10.0**level.log10_prob, minlength=len(below))
             shadowed = np.bincount(level.parent, 10.0**lower, minlength=len(below))
             sums.append(listed + 10.0**below.log10_backoff * (shorter - shadowed))
         return sums
-
-    def _suffix_sums(
-        self, level: int, suffix: Int[np.ndarray, " ngrams"], sums: Sequence[Float64[np.ndarray, " some"]]
-    ) -> Float64[np.ndarray, " ngrams"]:
-        """Return $S(h')$ for every n-gram $h$ of a level, which is $S$ of the longest listed suffix of $h'$."""
-        suffix_sums: Float64[np.ndarray, " ngrams"] = np.where(suffix >= 0, sums[level][suffix], sums[0][0])
-        unlisted = np.flatnonzero(suffix < 0)
-        words = self.words_of(level, unlisted)
-        for k in range(1, level):
-            index = self.find(words[:, -k:])
-            suffix_sums[unlisted] = np.where(index >= 0, sums[k][index], suffix_sums[unlisted])
-        return suffix_sums
-
-    def _suffix_log10_probs(self, level: int, suffix: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " ngrams"]:
-        """Return $\\log_{10} p(w \\mid h')$ for every n-gram $hw$ of a level."""
-        log10_probs: Float64[np.ndarray, " ngrams"] = self.levels[level - 1].log10_prob[suffix]
-        unlisted = np.flatnonzero(suffix < 0)
-        words = self.words_of(level, unlisted).astype(np.int64)
-        contexts = np.full((len(unlisted), self.order - 1), -1)
-        contexts[:, self.order - level :] = words[:, 1:-1]
-        log10_probs[unlisted] = self.log10_probs(contexts, words[:, -1])
-        return log10_probs
 
 
 KIND = Kind(NGramModel, {".arpa": "n-gram language model", ".arpa.gz": "n-gram language model, compressed"})
