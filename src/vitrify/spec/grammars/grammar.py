@@ -183,7 +183,7 @@ class Grammar(Spec):
 
     @cached_property
     def _order(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-        return order(self.start, self.rules)
+        return order(self.start, self._rules_of)
 
     def children_first(self) -> tuple[str, ...]:
         """Return the nonterminals below the start symbol, children before parents; a recursive grammar is refused."""
