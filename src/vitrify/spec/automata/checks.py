@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from vitrify.spec.formats.text import is_half
+
 Triple = tuple[str, str, str]
 """(state, letter, next state)"""
 
@@ -103,7 +105,7 @@ def _token_faults(token: object) -> Iterator[str]:
         yield "is empty; give it a name"
     elif any(character.isspace() for character in token):
         yield f"contains a blank; write for example {'_'.join(token.split()) or '_'!r}"
-    elif any("\ud800" <= character <= "\udfff" for character in token):
+    elif is_half(token):
         yield "contains half of a surrogate pair, which UTF-8 can't encode"
 
 

@@ -215,15 +215,13 @@ class Maxout(Spec):
         z = [Fraction(number) for number in x]
         for layer in self.layers:
             z = [
-                max(sum((Fraction(a) * y for a, y in zip(row, z, strict=True)), Fraction(bias)) for row, bias in unit)
-                for unit in _rows(layer)
+                max(
+                    sum((Fraction(a) * y for a, y in zip(row, z, strict=True)), Fraction(bias))
+                    for row, bias in zip(weights.tolist(), biases.tolist(), strict=True)
+                )
+                for weights, biases in layer.pieces
             ]
         return tuple(z)
-
-
-def _rows(layer: Layer) -> list[list[tuple[list[float], float]]]:
-    """Return pieces (weights, bias) by unit, as plain numbers."""
-    return [list(zip(weights.tolist(), biases.tolist(), strict=True)) for weights, biases in layer.pieces]
 
 
 def rectified(weights: Floats, biases: Floats) -> tuple[Floats, Floats]:

@@ -293,12 +293,8 @@ class Grammar(Spec):
         outputs = (*self.vocabulary, END)
         words = Meaning("set", self.vocabulary, outputs, self.next_words_along, self, (), states, self.longest)
         chances = replace(words, answer="distribution", after=lambda s: self._weighted.next_word_probs_along(s))
-        prefixes = PrefixStates((), self._prefix_after)
+        prefixes = PrefixStates((), lambda prefix, word: (*prefix, word) if word in self.next_words(prefix) else None)
         return {"next": words, "lm": replace(chances, states=prefixes)}
-
-    def _prefix_after(self, prefix: tuple[str, ...], word: str) -> tuple[str, ...] | None:
-        """Return a prefix of a sentence with one more word; None if it is no prefix then."""
-        return (*prefix, word) if word in self.next_words(prefix) else None
 
     @cached_property
     def _weighted(self) -> Grammar:

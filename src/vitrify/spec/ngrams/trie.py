@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.errors import Problem
+from vitrify.spec.formats.text import is_half
 from vitrify.spec.ngrams.arpa import Listing, NGramTable
 
 if TYPE_CHECKING:
@@ -198,13 +199,10 @@ def _with_prefixes(listing: Listing) -> Listing:
                 problems.append(listing.problem(f"{_text(listing, k, i)} needs {need}; list it", k, i))
         zeros = np.zeros(len(added))
         placeholders = NGramTable(table.words[added, :-1], zeros, zeros, table.line[added])
-        tables = [*listing.tables[: k - 1], _sorted(_concatenated(below, placeholders)), *listing.tables[k:]]
+        joined = NGramTable(*(np.concatenate([vars(below)[name], each]) for name, each in vars(placeholders).items()))
+        tables = [*listing.tables[: k - 1], _sorted(joined), *listing.tables[k:]]
         listing = replace(listing, tables=tuple(tables), problems=tuple(problems))
     return listing
-
-
-def _concatenated(one: NGramTable, two: NGramTable) -> NGramTable:
-    return NGramTable(*(np.concatenate([getattr(one, name), getattr(two, name)]) for name in one.__dataclass_fields__))
 
 
 def _text(listing: Listing, level: int, index: int) -> str:
@@ -223,7 +221,7 @@ def level_problems(vocabulary: Sequence[str], levels: Sequence[Level]) -> Iterat
     if len(set(vocabulary)) < len(vocabulary):
         yield "the vocabulary must list each word once"
     for word in vocabulary:
-        if not isinstance(word, str) or not word or any(blank in word for blank in BLANKS) or not _encodes(word):
+        if not isinstance(word, str) or not word or any(blank in word for blank in BLANKS) or is_half(word):
             yield f"a word is text without blanks that UTF-8 can encode, got {word!r}"
     below = 1
     for k, level in enumerate(levels, start=1):
@@ -240,14 +238,6 @@ def level_problems(vocabulary: Sequence[str], levels: Sequence[Level]) -> Iterat
         elif k == 1 and len(level) != len(vocabulary):
             yield f"the vocabulary has {len(vocabulary)} words, but {len(level)} unigrams are listed"
         below = len(level)
-
-
-def _encodes(word: str) -> bool:
-    try:
-        word.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def rule_problems(vocabulary: Sequence[str], levels: Sequence[Level], source: Listing) -> Iterator[Problem]:
