@@ -12,19 +12,17 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from vitrify.arrays import Int
 from vitrify.errors import InputError
 from vitrify.spec.automata.checks import Transitions, named_problems, table_problems, triples_of
 from vitrify.spec.automata.groups import commute
 from vitrify.spec.formats.text import refuse_any, refuse_suffix
 from vitrify.spec.graphs import reached
 from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec
-
-if TYPE_CHECKING:
-    from jaxtyping import Int
 
 S = TypeVar("S", bound=Hashable)
 

@@ -1,12 +1,4 @@
-r"""Families of automata for tests, examples and claims.
-
-cyclic(n)             count modulo n                        flip_flop()              one bit of memory
-divisibility(k)       numbers divisible by k                gridworld(n)             a corridor with walls
-symmetric_group(n)    all permutations of n points          product(a, b)            two automata side by side
-alternating_group(n)  the even permutations                 random_automaton(…)      random transitions
-permutation_group(…)  the group of some generators          corridor(a)              recognize a gridworld
-swaps(n)              all swaps of two of n points          named("cyclic:5")        one of these by its name
-"""
+"""Families of automata for tests, examples and claims; `named("cyclic:5")` returns one of most of them by its name."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from vitrify.spec.formats.text import Problem, refuse_any
 MAX_COUNT = 1000  # of repetitions, and of letters in a range: more is a typing error, and would take too long
 INFIX = "|&^"
 POSTFIX = "*+?"
+RIGHT_MISSING = "an operator needs something on its right; write () for the empty word"
 KINDS = dict.fromkeys(INFIX, "infix") | dict.fromkeys(POSTFIX, "postfix") | {"(": "(", ")": ")", ".": "any"}
 
 
@@ -66,13 +67,8 @@ def compile_regex(
         problems.append(
             Problem("no letter occurs, so the alphabet is unknown; declare it, as in: alphabet: a b", file, line)
         )
-    problems += [
-        Problem(
-            f"the letters of a regular expression are single characters, got {letter!r} in the alphabet", file, line
-        )
-        for letter in letters
-        if len(letter) != 1
-    ]
+    message = "the letters of a regular expression are single characters, got {!r} in the alphabet"
+    problems += [Problem(message.format(letter), file, line) for letter in letters if len(letter) != 1]
     refuse_any(problems)
     return _minimal_automaton(tokens, letters)
 
@@ -170,9 +166,8 @@ def _repetition(expression: str, column: int) -> tuple[Token, list[str]]:
     match = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}").match(expression, column)
     if match is None or not (match[1] or match[3]):
         text = match[0] if match else "{"
-        return Token("postfix", text, column), [
-            "a repetition looks like {2}, {2,4}, {2,} or {,4}; write \\{ for the letter"
-        ]
+        message = "a repetition looks like {2}, {2,4}, {2,} or {,4}; write \\{ for the letter"
+        return Token("postfix", text, column), [message]
     token = Token("postfix", match[0], column)
     if max(len(match[1]), len(match[3])) > 9:  # too long for a number of repetitions, and perhaps for int()
         return token, [f"at most {MAX_COUNT} repetitions"]
@@ -190,9 +185,8 @@ def _repetition(expression: str, column: int) -> tuple[Token, list[str]]:
 def _class(expression: str, column: int) -> tuple[Token, list[str]]:
     match = re.compile(r"\[(\^?)((?:\\.|[^\\\]])*)\]", re.DOTALL).match(expression, column)
     if match is None:
-        return Token("letters", expression[column:], column), [
-            "this [ is never closed; add a ], or write \\[ for the letter"
-        ]
+        message = "this [ is never closed; add a ], or write \\[ for the letter"
+        return Token("letters", expression[column:], column), [message]
     letters: dict[str, None] = {}
     faults: list[str] = [] if match[2] else ["a class needs at least one letter"]
     for first, last in re.findall(r"(\\.|.)(?:-(\\.|[^\\]))?", match[2], re.DOTALL):
@@ -228,9 +222,8 @@ def _misplaced(tokens: Sequence[Token]) -> list[Mistake]:
             open_at.append((column, level))
             level = ""
         elif kind == ")":
-            mistakes += [(column, "an operator needs something on its right; write () for the empty word")] * (
-                before == "infix"
-            )
+            if before == "infix":
+                mistakes.append((column, RIGHT_MISSING))
             if open_at:
                 level = open_at.pop()[1]
             else:
@@ -238,7 +231,7 @@ def _misplaced(tokens: Sequence[Token]) -> list[Mistake]:
         before = kind
     mistakes += [(column, "this ( is never closed; add a ), or write \\( for the letter") for column, _ in open_at]
     if tokens and before == "infix":
-        mistakes.append((tokens[-1].column, "an operator needs something on its right; write () for the empty word"))
+        mistakes.append((tokens[-1].column, RIGHT_MISSING))
     return mistakes
 
 
