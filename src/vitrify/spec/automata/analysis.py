@@ -126,9 +126,8 @@ def _decompose(spec: Automaton, notes: list[str]) -> tuple[tuple[LevelReport, ..
             levels.append(LevelReport(number, *sizes, layers.get(number, 0) if group.is_solvable else None))
         hard = plan.unsolvable
         if hard:
-            return tuple(levels), Depth(
-                "cascade", None, f"level {hard.number} has the group {hard.group.name}, not solvable"
-            )
+            why = f"level {hard.number} has the group {hard.group.name}, not solvable"
+            return tuple(levels), Depth("cascade", None, why)
         return tuple(levels), Depth("cascade", plan.attention_layers, crossover=2**plan.attention_layers)
     except BuildRefused as refusal:
         notes.append(str(refusal))

@@ -32,7 +32,7 @@ class Connectivity(Spec):
     """Graphs over some nodes, and the pairs of nodes that a path connects.
 
     >>> towns = Connectivity(("a", "b", "c", "d"))
-    >>> towns.connected(towns.rows([("a", "c"), ("c", "d")])).astype(int).tolist()
+    >>> towns.connected(adjacency(towns.nodes, [("a", "c"), ("c", "d")])).astype(int).tolist()
     [[1, 0, 1, 1], [0, 1, 0, 0], [1, 0, 1, 1], [1, 0, 1, 1]]
     """
 
@@ -67,10 +67,6 @@ class Connectivity(Spec):
         return {"two": cls.of(2), "five": cls(("a", "b", "c", "d", "e"))}
 
     # Meaning
-
-    def rows(self, edges: Iterable[tuple[str, str]]) -> Floats:
-        """Return the adjacency matrix of a graph, with self-loops."""
-        return adjacency(self.nodes, edges)
 
     def connected(self, rows: Floats) -> Bools:
         """Return the pairs of nodes that a path connects [node, node], by search from each node."""

@@ -263,14 +263,14 @@ def _problems(machine: TuringMachine) -> Iterator[Fault]:
     if machine.start not in working:
         what = "is one in which it stops" if machine.start in machine.halt else "has no rules"
         yield ("start",), f"the start state {machine.start!r} {what}: it must be one of {' '.join(working)}"
-    for key in ("alphabet", "marks"):
-        for symbol in getattr(machine, key):
+    tape = (("blank", (machine.blank,)), ("alphabet", machine.alphabet), ("marks", machine.marks))
+    for key, names in tape[1:]:
+        for symbol in names:
             if symbols.count(symbol) > 1:
                 yield (key,), f"the symbol {symbol!r} has several meanings: the blank, letters and marks must differ"
-    for key, names in (("blank", [machine.blank]), ("alphabet", machine.alphabet), ("marks", machine.marks)):
-        yield from (((key,), message) for message in _odd(names, "a symbol"))
-    for key, names in (("halt", machine.halt), ("accept", machine.accept)):
-        yield from (((key,), message) for message in _odd(names, "a state"))
+    for key, names in (*tape, ("halt", machine.halt), ("accept", machine.accept)):
+        what = "a state" if key in ("halt", "accept") else "a symbol"
+        yield from (((key,), message) for message in _odd(names, what))
     yield from ((("halt",), f"{s!r} stops, so it has no rules") for s in machine.halt if s in working)
     yield from (
         (("accept",), f"{s!r} accepts, so it must be one of halt") for s in machine.accept if s not in machine.halt
@@ -282,17 +282,14 @@ def _problems(machine: TuringMachine) -> Iterator[Fault]:
         if missing:
             yield ("states", state), f"the state {state!r} has no rule for {', '.join(map(repr, missing))}"
     for rule in machine.rules:
-        yield from ((("states", rule.state, rule.read), message) for message in _odd_rule(rule, symbols, known))
-
-
-def _odd_rule(rule: MachineRule, symbols: Sequence[str], known: set[str]) -> Iterator[str]:
-    for what, symbol in (("reads", rule.read), ("writes", rule.write)):
-        if symbol not in symbols:
-            yield f"a rule of {rule.state!r} {what} {symbol!r}, which is not on the tape: add it to marks"
-    if rule.move not in MOVES:
-        yield f"a rule of {rule.state!r} moves {rule.move!r}: it must be L, R or S"
-    if rule.to not in known:
-        yield f"a rule of {rule.state!r} goes to {rule.to!r}, which has no rules and is not one of halt"
+        keys = ("states", rule.state, rule.read)
+        for what, symbol in (("reads", rule.read), ("writes", rule.write)):
+            if symbol not in symbols:
+                yield keys, f"a rule of {rule.state!r} {what} {symbol!r}, which is not on the tape: add it to marks"
+        if rule.move not in MOVES:
+            yield keys, f"a rule of {rule.state!r} moves {rule.move!r}: it must be L, R or S"
+        if rule.to not in known:
+            yield keys, f"a rule of {rule.state!r} goes to {rule.to!r}, which has no rules and is not one of halt"
 
 
 def _odd(names: Sequence[str], what: str) -> Iterator[str]:

@@ -30,14 +30,11 @@ import zlib
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vitrify.arrays import Float, Int
 from vitrify.errors import Problem, SpecError
-
-if TYPE_CHECKING:
-    from jaxtyping import Float64, Int
 
 COUNT = re.compile(rb"ngram\s+(\d{1,2})\s*=\s*(\d{1,18})")
 SECTION = re.compile(rb"\\([1-9]\d?)-grams:")
@@ -50,8 +47,8 @@ class NGramTable:
     """The listed n-grams of one length, unsorted, each as a row of word ids."""
 
     words: Int[np.ndarray, "ngrams order"]
-    log10_prob: Float64[np.ndarray, " ngrams"]
-    log10_backoff: Float64[np.ndarray, " ngrams"]
+    log10_prob: Float[np.ndarray, " ngrams"]
+    log10_backoff: Float[np.ndarray, " ngrams"]
     line: Int[np.ndarray, " ngrams"]  # 0 if the n-gram does not come from a file
 
 
@@ -238,7 +235,7 @@ def _name_words(rows: list[tuple[int, list[bytes]]], ids: dict[bytes, int], note
             notes.add(at, f"words must be UTF-8, got the bytes {fields[1]!r}; convert the file")
 
 
-def _numbers(fields: list[tuple[int, bytes]], what: str, notes: _Notes) -> Float64[np.ndarray, " ngrams"]:
+def _numbers(fields: list[tuple[int, bytes]], what: str, notes: _Notes) -> Float[np.ndarray, " ngrams"]:
     """Parse one column; a malformed number is a problem and becomes 0, so that later checks can run."""
     values = np.zeros(len(fields))
     for n, (at, text) in enumerate(fields):

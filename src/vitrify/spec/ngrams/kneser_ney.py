@@ -17,15 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vitrify.arrays import Float, Int
 from vitrify.errors import SpecError
 from vitrify.spec.ngrams.trie import BEGIN, END, LOG10_ZERO, Level
-
-if TYPE_CHECKING:
-    from jaxtyping import Float64, Int64
 
 
 def fit_levels(
@@ -54,10 +51,10 @@ def fit_levels(
 class _Counts:
     """The distinct n-grams of one order, sorted by (parent, word) as in the trie, with their counts $c$."""
 
-    parent: Int64[np.ndarray, " ngrams"]
-    word: Int64[np.ndarray, " ngrams"]
-    suffix: Int64[np.ndarray, " ngrams"]  # index of the n-gram without its first word, one order below
-    count: Int64[np.ndarray, " ngrams"]
+    parent: Int[np.ndarray, " ngrams"]
+    word: Int[np.ndarray, " ngrams"]
+    suffix: Int[np.ndarray, " ngrams"]  # index of the n-gram without its first word, one order below
+    count: Int[np.ndarray, " ngrams"]
 
 
 def _kneser_ney_counts(texts: Sequence[Sequence[str]], vocabulary: Sequence[str], order: int) -> list[_Counts]:
@@ -105,5 +102,5 @@ def _smoothed_levels(orders: Sequence[_Counts], discount: float) -> tuple[Level,
     return (*levels, Level(top.parent, top.word, log10_prob, np.zeros(len(top.word))))
 
 
-def _log10(prob: Float64[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " ngrams"]:
+def _log10(prob: Float[np.ndarray, " ngrams"]) -> Float[np.ndarray, " ngrams"]:
     return np.asarray(np.minimum(np.log10(prob), 0.0))  # rounding may make prob exceed 1
