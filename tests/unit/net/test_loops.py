@@ -17,7 +17,7 @@ from vitrify.kit import assemble
 from vitrify.net.folder import load, save
 from vitrify.net.inference import outputs, trace
 from vitrify.net.weights import Weights
-from vitrify.spec.computation.connectivity import Connectivity
+from vitrify.spec.computation.connectivity import Connectivity, adjacency
 
 
 def unrolled(weights: Weights) -> Weights:
@@ -59,7 +59,7 @@ def test_impossible_loops_are_refused(changes: dict[str, object]) -> None:
 
 def test_rows_and_loops_run_on_jax_too() -> None:
     weights = assemble(connectivity(Connectivity.of(6)))
-    rows = Connectivity.of(6).rows([("1", "2"), ("2", "5"), ("5", "6"), ("3", "4")])
+    rows = adjacency(Connectivity.of(6).nodes, [("1", "2"), ("2", "5"), ("5", "6"), ("3", "4")])
     with jax.enable_x64(True):
         arrays = {name: jnp.asarray(array) for name, array in weights.arrays.items()}
         found = jax.jit(weights.architecture.forward)(arrays, jnp.asarray(rows[None]))

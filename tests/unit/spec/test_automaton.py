@@ -127,7 +127,7 @@ def test_all_broken_rules_are_told_at_once(make: Callable[[], Automaton], fragme
 def test_two_targets_are_refused_as_not_deterministic() -> None:
     triples = [("p", "a", "p"), ("p", "a", "q"), ("q", "a", "q"), ("q", "a", "q")]
     with pytest.raises(SpecError) as caught:
-        Automaton.from_triples(states="pq", alphabet="a", triples=triples, initial="p", accepting="")
+        Automaton.from_dict(states="pq", alphabet="a", transitions=triples, initial="p", accepting="")
     assert [str(problem) for problem in caught.value.problems] == [
         "the automaton is not deterministic: state 'p' on letter 'a' leads to 'p' and 'q'; keep one of them",
         "the transition of state 'q' on letter 'a' is given 2 times",

@@ -14,7 +14,6 @@ from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused, InputError, SpecError
 from vitrify.spec.grammars.families import english, random_grammar, random_hierarchy, random_pcfg
 from vitrify.spec.grammars.grammar import END, Grammar, Rule, Symbol
-from vitrify.spec.grammars.levels import Leveled, LevelRule
 
 BRACKETS = Grammar.from_text("S -> '(' S ')' | '(' ')' | S S")
 HALVES = Grammar.from_text("S -> 'a' S [1/2] | 'a' [1/2]")
@@ -130,13 +129,13 @@ def test_deep_chains_do_not_run_out_of_stack() -> None:
     assert grammar.leveled().depth == deep + 1
 
 
-def test_levels_are_checked() -> None:
-    with pytest.raises(SpecError, match="must lead from a symbol of level 1"):
-        Leveled((("a",), ("S",)), ((), (LevelRule(0, (1,)),)))
+def test_levels_lead_down_one_by_one() -> None:
     with pytest.raises(SpecError, match="already"):
         Grammar.from_text("S -> 'a'").leveled().with_end().with_end()
     levels = Grammar.from_text("S -> NP 'x' NP\nNP -> 'a' | 'b' N\nN -> 'c' | 'd' | 'e'").leveled()
-    assert (levels.depth, levels.size, levels.arity, levels.alternatives) == (3, 10, 3, 3)
+    assert (levels.depth, levels.size) == (3, 10)
+    assert max(len(rule.rhs) for level in levels.rules for rule in level) == 3
+    assert max(len(rules) for level in levels.rules_of for rules in level) == 3
 
 
 def test_what_nobody_builds_is_refused_by_its_type() -> None:

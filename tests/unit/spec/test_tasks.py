@@ -15,6 +15,7 @@ import pytest
 import vitrify as v
 from cases import each
 from retrieval import TASKS, copied, hopped, right
+from runs import repeats
 from vitrify.errors import SpecError
 from vitrify.parameters import Within
 from vitrify.registry import names
@@ -80,12 +81,12 @@ def test_texts_without_repeats() -> None:
     binary = ["".join(word[:4]) for word in task.words(10)]
     wanted = [f"{n:04b}".replace("0", "a").replace("1", "b") for n in range(16)]
     assert binary == [text for text in wanted if len({text[i : i + 2] for i in range(3)}) == 3]
-    assert task.repeats("ababb")
-    assert not task.repeats("aabba")
+    assert repeats(task, "ababb")
+    assert not repeats(task, "aabba")
     rng = np.random.default_rng(0)
     for full in (Copying(symbols=2, size=36, gram=5), Copying(4, 4, 1), Copying(1, 3, 3), Copying(3, 10, 3)):
         texts = {full.draw(rng, full.length)[: full.size] for _ in range(20)}  # some as long as they can be
-        assert all(len(text) == full.size and not full.repeats(text) for text in texts)
+        assert all(len(text) == full.size and not repeats(full, text) for text in texts)
         assert len(texts) > 5 or full.symbols == 1
     assert copied("ab||ab", 2) == [None, None, None, "a", "b", "|"]
 

@@ -120,22 +120,15 @@ def _decompose(spec: Automaton, notes: list[str]) -> tuple[tuple[LevelReport, ..
     try:
         plan = cascade(spec)
         layers: dict[int, int] = {level.number: level.attention_layers for level in plan.levels}
-        levels = tuple(
-            LevelReport(
-                number,
-                len(level.maps),
-                group.degree,
-                group.name,
-                group.order,
-                group.is_solvable,
-                layers.get(number, 0) if group.is_solvable else None,
-            )
-            for number, (level, group) in enumerate(plan.holonomy.groups(), start=1)
-        )
+        levels = []
+        for number, (level, group) in enumerate(plan.holonomy.groups(), start=1):
+            sizes = len(level.maps), group.degree, group.name, group.order, group.is_solvable
+            levels.append(LevelReport(number, *sizes, layers.get(number, 0) if group.is_solvable else None))
         hard = plan.unsolvable
         if hard:
-            return levels, Depth("cascade", None, f"level {hard.number} has the group {hard.group.name}, not solvable")
-        return levels, Depth("cascade", plan.attention_layers, crossover=2**plan.attention_layers)
+            why = f"level {hard.number} has the group {hard.group.name}, not solvable"
+            return tuple(levels), Depth("cascade", None, why)
+        return tuple(levels), Depth("cascade", plan.attention_layers, crossover=2**plan.attention_layers)
     except BuildRefused as refusal:
         notes.append(str(refusal))
         return None, Depth("cascade", None, "too many sets or chains to decompose")

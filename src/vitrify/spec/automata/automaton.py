@@ -8,22 +8,21 @@ $q_t = \delta(q_{t-1}, w_t)$, and accepts when $q_T \in F$.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from vitrify.arrays import Int
 from vitrify.errors import InputError
-from vitrify.spec.automata.checks import Triple, named_problems, table_problems
+from vitrify.spec.automata.checks import Transitions, named_problems, table_problems, triples_of
+from vitrify.spec.automata.groups import commute
 from vitrify.spec.formats.text import refuse_any, refuse_suffix
 from vitrify.spec.graphs import reached
 from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec
-
-if TYPE_CHECKING:
-    from jaxtyping import Int
 
 S = TypeVar("S", bound=Hashable)
 
@@ -76,26 +75,15 @@ class Automaton(Spec):
         *,
         states: Iterable[str],
         alphabet: Iterable[str],
-        transitions: Mapping[str, Mapping[str, str]],
+        transitions: Transitions,
         initial: str,
         accepting: Iterable[str],
     ) -> Automaton:
-        """Return the automaton with these names; `transitions[state][letter]` is the name of the next state."""
-        triples = [(state, letter, target) for state, row in transitions.items() for letter, target in row.items()]
-        return cls.from_triples(states=states, alphabet=alphabet, triples=triples, initial=initial, accepting=accepting)
+        """Return the automaton with these names; `transitions[state][letter]` is the name of the next state.
 
-    @classmethod
-    def from_triples(
-        cls,
-        *,
-        states: Iterable[str],
-        alphabet: Iterable[str],
-        triples: Iterable[Triple],
-        initial: str,
-        accepting: Iterable[str],
-    ) -> Automaton:
-        """Return the automaton with these (state, letter, next state) triples, one for each state and letter."""
-        names, letters, edges, final = tuple(states), tuple(alphabet), tuple(triples), tuple(accepting)
+        They may also be given as (state, letter, next state) triples, one for each state and letter.
+        """
+        names, letters, edges, final = tuple(states), tuple(alphabet), triples_of(transitions), tuple(accepting)
         refuse_any(named_problems(names, letters, edges, initial, final))
         number = {name: index for index, name in enumerate(names)}
         target = {(source, letter): number[end] for source, letter, end in edges}
@@ -148,7 +136,7 @@ class Automaton(Spec):
 
         path = Path(path)
         if path.name.endswith(cls.suffix):
-            return cls.from_triples(**read_json(path))
+            return cls.from_dict(**read_json(path))
         if path.suffix == ".regex":
             return read_regex(path)
         raise refuse_suffix(path, cls.suffix, ".regex")
@@ -254,13 +242,7 @@ class Automaton(Spec):
 
     def is_commutative(self) -> bool:
         """Return True if the actions of all letters commute: the order of the letters never matters."""
-        actions = list(self.maps().values())
-        return all(
-            first[second[state]] == second[first[state]]
-            for k, first in enumerate(actions)
-            for second in actions[:k]
-            for state in range(len(self.states))
-        )
+        return commute(self.maps().values())
 
     # Equivalent automata
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from vitrify.errors import BuildRefused
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.groups import PermutationGroup
 from vitrify.spec.automata.holonomy import Chain, Holonomy, Move
@@ -51,9 +50,7 @@ class CascadeLevel:
     def group(self) -> PermutationGroup:
         """The group that the permutations generate."""
         permutations = dict.fromkeys(move.permutation for move in self.moves)
-        return PermutationGroup(
-            self.size, tuple(permutation for permutation in permutations if permutation is not None)
-        )
+        return PermutationGroup(self.size, tuple(each for each in permutations if each is not None))
 
     @property
     def resets(self) -> tuple[int, ...]:
@@ -154,29 +151,24 @@ Paths = dict[tuple[Chain, int], _Path]
 
 def _paths(holonomy: Holonomy) -> tuple[Paths, tuple[tuple[int, ...], ...]]:
     """Return the path of every letter in every chain that words reach, and the graph of these chains."""
-    begin = holonomy.chain(holonomy.automaton.initial)
-    numbers: dict[Chain, int] = {begin: 0}
-    queue, paths, next_chains, steps = [begin], Paths(), [], 0
-    for chain in queue:  # grows during the loop
-        row = []
-        for letter in range(len(holonomy.letters)):
+    letters = range(len(holonomy.letters))
+    most = MAX_STEPS // max(1, len(letters) * len(holonomy.levels))
+    graph = reached(
+        [holonomy.chain(holonomy.automaton.initial)],
+        lambda chain: [holonomy.read(chain, letter) for letter in letters],
+        most if holonomy.levels else None,
+        f"the cascade of this automaton has {len(holonomy.levels)} levels and more than {most} chains of coordinates: "
+        "its tables would be too large; use --construction log-depth",
+    )
+    paths = Paths()
+    for chain, targets in graph.items():
+        for letter, to in enumerate(targets):
             walk = list(holonomy.walk(chain, letter))
-            to = holonomy.read(chain, letter)
             last = (1 << holonomy.state(chain), 1 << holonomy.state(to), letter)
             keys = (*((step.old, step.new, letter) for step in walk), last)
             paths[chain, letter] = _Path(keys, tuple(step.move for step in walk))
-            if to not in numbers:
-                numbers[to] = len(queue)
-                queue.append(to)
-            row.append(numbers[to])
-        next_chains.append(tuple(row))
-        steps += len(holonomy.letters) * len(chain)
-        if steps > MAX_STEPS:
-            raise BuildRefused(
-                f"the cascade of this automaton has {len(holonomy.levels)} levels and more than {len(queue)} chains of "
-                "coordinates: its tables would be too large; use --construction log-depth"
-            )
-    return paths, tuple(next_chains)
+    numbers = {chain: number for number, chain in enumerate(graph)}
+    return paths, tuple(tuple(numbers[to] for to in targets) for targets in graph.values())
 
 
 def _level(

@@ -7,10 +7,22 @@ checks the table of indices.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from vitrify.spec.formats.text import is_half
 
 Triple = tuple[str, str, str]
 """(state, letter, next state)"""
+
+Transitions = Mapping[str, Mapping[str, str]] | Iterable[Triple]
+"""The next state by state and letter, or triples."""
+
+
+def triples_of(transitions: Transitions) -> tuple[Triple, ...]:
+    """Return transitions as triples."""
+    if isinstance(transitions, Mapping):
+        return tuple((state, letter, target) for state, row in transitions.items() for letter, target in row.items())
+    return tuple(transitions)
 
 
 def named_problems(
@@ -93,7 +105,7 @@ def _token_faults(token: object) -> Iterator[str]:
         yield "is empty; give it a name"
     elif any(character.isspace() for character in token):
         yield f"contains a blank; write for example {'_'.join(token.split()) or '_'!r}"
-    elif any("\ud800" <= character <= "\udfff" for character in token):
+    elif is_half(token):
         yield "contains half of a surrogate pair, which UTF-8 can't encode"
 
 

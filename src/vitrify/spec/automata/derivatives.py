@@ -23,7 +23,7 @@ class Expressions:
     """A pool of expressions, each stored once and identified by its number; letters are numbers, too.
 
     >>> pool = Expressions()
-    >>> ab = pool.concatenation([pool.letters({0}), pool.letters({1})])
+    >>> ab = pool.combined(".", [pool.letters({0}), pool.letters({1})])
     >>> pool.derivative(ab, 0) == pool.letters({1}), pool.derivative(ab, 1) == NONE
     (True, True)
     """
@@ -55,42 +55,25 @@ class Expressions:
         options = tuple(sorted(chosen))
         return self._number(("letters", *options), nullable=False) if options else NONE
 
-    def union(self, numbers: Iterable[int]) -> int:
-        """Return `r|s|…`."""
-        parts = {part for number in numbers for part in self._parts(number, "|")} - {NONE}
-        if len(parts) < 2:
-            return next(iter(parts), NONE)
-        return self._number(("|", *sorted(parts)), any(map(self.nullable, parts)))
+    def combined(self, operator: str, numbers: Iterable[int]) -> int:
+        """Return `rs…` (.), `r|s|…`, `r&s&…` or `r^s^…`; a union in front of a sequence is distributed.
 
-    def concatenation(self, numbers: Sequence[int]) -> int:
-        """Return `rs…`; a union in front is distributed, so that equal alternatives become one."""
-        parts = [part for number in numbers for part in self._parts(number, ".") if part != EMPTY]
+        So equal alternatives become one.
+        """
+        neutral = {"|": NONE, "&": -1, "^": EMPTY, ".": EMPTY}[operator]
+        parts = [part for number in numbers for part in self._parts(number, operator) if part != neutral]
+        if operator in "|&":
+            parts = list(dict.fromkeys(parts))
         if NONE in parts:
             return NONE
         if len(parts) < 2:
-            return parts[0] if parts else EMPTY
-        front = self._parts(parts[0], "|")
-        if len(front) > 1:
-            return self.union(self.concatenation([part, *parts[1:]]) for part in front)
-        return self._number((".", *parts), all(map(self.nullable, parts)))
-
-    def intersection(self, numbers: Iterable[int]) -> int:
-        """Return `r&s&…`."""
-        parts = {part for number in numbers for part in self._parts(number, "&")}
-        if NONE in parts:
-            return NONE
-        if len(parts) < 2:
-            return next(iter(parts))
-        return self._number(("&", *sorted(parts)), all(map(self.nullable, parts)))
-
-    def shuffle(self, numbers: Iterable[int]) -> int:
-        """Return `r^s^…`."""
-        parts = sorted(part for number in numbers for part in self._parts(number, "^") if part != EMPTY)
-        if NONE in parts:
-            return NONE
-        if len(parts) < 2:
-            return parts[0] if parts else EMPTY
-        return self._number(("^", *parts), all(map(self.nullable, parts)))
+            return parts[0] if parts else neutral
+        if operator != ".":
+            parts.sort()
+        elif len(front := self._parts(parts[0], "|")) > 1:
+            return self.combined("|", [self.combined(".", [part, *parts[1:]]) for part in front])
+        nullable = map(self.nullable, parts)
+        return self._number((operator, *parts), any(nullable) if operator == "|" else all(nullable))
 
     def repetition(self, number: int, low: int, high: int | None) -> int:
         """Return `r{low,high}`; without an upper bound if `high` is None."""
@@ -120,17 +103,16 @@ class Expressions:
         if operator == "{}":
             inner, low, high = parts
             rest = self.repetition(inner, max(low - 1, 0), None if high is None else high - 1)  # type: ignore[arg-type,operator]
-            return self.concatenation([self._derivatives[inner, letter], rest])  # type: ignore[index]
+            return self.combined(".", [self._derivatives[inner, letter], rest])  # type: ignore[index]
         known = [self._derivatives[part, letter] for part in parts]  # type: ignore[index]
         operands: list[int] = parts  # type: ignore[assignment]
-        if operator == "|":
-            return self.union(known)
-        if operator == "&":
-            return self.intersection(known)
+        if operator in ("|", "&"):
+            return self.combined(str(operator), known)
         if operator == "^":
-            return self.union(self.shuffle([*operands[:i], d, *operands[i + 1 :]]) for i, d in enumerate(known))
+            turns = [[*operands[:i], d, *operands[i + 1 :]] for i, d in enumerate(known)]
+            return self.combined("|", [self.combined("^", turn) for turn in turns])
         ends = next((i for i, part in enumerate(operands) if not self.nullable(part)), len(operands) - 1)
-        return self.union(self.concatenation([known[i], *operands[i + 1 :]]) for i in range(ends + 1))
+        return self.combined("|", [self.combined(".", [known[i], *operands[i + 1 :]]) for i in range(ends + 1)])
 
 
 def equivalence(table: Sequence[Sequence[int]], accepting: Iterable[int]) -> list[int]:

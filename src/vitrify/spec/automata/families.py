@@ -1,12 +1,4 @@
-r"""Families of automata for tests, examples and claims.
-
-cyclic(n)             count modulo n                        flip_flop()              one bit of memory
-divisibility(k)       numbers divisible by k                gridworld(n)             a corridor with walls
-symmetric_group(n)    all permutations of n points          product(a, b)            two automata side by side
-alternating_group(n)  the even permutations                 random_automaton(…)      random transitions
-permutation_group(…)  the group of some generators          corridor(a)              recognize a gridworld
-swaps(n)              all swaps of two of n points          named("cyclic:5")        one of these by its name
-"""
+"""Families of automata for tests, examples and claims; `named("cyclic:5")` returns one of most of them by its name."""
 
 from __future__ import annotations
 
@@ -210,14 +202,19 @@ def random_automaton(states: int, letters: int, seed: int) -> Automaton:
     generator = np.random.default_rng(seed)
     table = generator.integers(states, size=(states, letters))
     accepting = np.flatnonzero(generator.integers(2, size=states))
-    names = [chr(ord("a") + k) if letters <= 26 else f"a{k}" for k in range(letters)]
     return Automaton(
         states=tuple(f"q{state}" for state in range(states)),
-        alphabet=tuple(names),
+        alphabet=tuple(chr(ord("a") + k) if letters <= 26 else f"a{k}" for k in range(letters)),
         transitions=tuple(map(tuple, table.tolist())),
         initial=0,
         accepting=frozenset(accepting.tolist()),
     )
+
+
+GROUPS = (alternating_group, swaps, symmetric_group)
+FAMILIES: dict[str, Callable[..., Automaton]] = {
+    family.__name__: family for family in (cyclic, divisibility, flip_flop, gridworld, random_automaton, *GROUPS)
+}
 
 
 def named(text: str) -> Automaton | None:
@@ -226,24 +223,14 @@ def named(text: str) -> Automaton | None:
     >>> named("cyclic:3") == cyclic(3), len(named("symmetric_group:5:regular").states), named("parity.regex")
     (True, 120, None)
     """
-    families: dict[str, Callable[..., Automaton]] = {
-        "alternating_group": alternating_group,
-        "cyclic": cyclic,
-        "divisibility": divisibility,
-        "flip_flop": flip_flop,
-        "gridworld": gridworld,
-        "random_automaton": random_automaton,
-        "swaps": swaps,
-        "symmetric_group": symmetric_group,
-    }
     name, *sizes = text.split(":")
-    if name not in families:
+    if name not in FAMILIES:
         return None
     flags = {"regular": True} if sizes[-1:] == ["regular"] else {}
     try:
-        return families[name](*(int(size) for size in sizes[: len(sizes) - len(flags)]), **flags)
+        return FAMILIES[name](*(int(size) for size in sizes[: len(sizes) - len(flags)]), **flags)
     except (TypeError, ValueError):
-        form = ":".join([name, *signature(families[name]).parameters])
+        form = ":".join([name, *signature(FAMILIES[name]).parameters])
         raise SpecError([f"{text} must be of the form {form}, with whole numbers (and the word regular)"]) from None
 
 

@@ -31,7 +31,7 @@ from typing import Annotated
 from vitrify.encoding import JsonObject
 from vitrify.parameters import Help
 from vitrify.spec.automata.automaton import Automaton
-from vitrify.spec.automata.checks import Triple, named_problems, token_problems
+from vitrify.spec.automata.checks import Triple, named_problems, token_problems, triples_of
 from vitrify.spec.automata.regex import compile_regex
 from vitrify.spec.formats.data import read_data
 from vitrify.spec.formats.headed import Header
@@ -53,14 +53,11 @@ class AutomatonFile:
 
 
 def read_json(path: Path) -> JsonObject:
-    """Return the checked arguments of `Automaton.from_triples` from a `.automaton.json` file."""
+    """Return the checked arguments of `Automaton.from_dict` from a `.automaton.json` file."""
     file = read_data(path)
     parts, problems = file.parts(AutomatonFile)
-    edges = parts.pop("transitions", None)
-    if isinstance(edges, dict):
-        edges = tuple((state, letter, target) for state, row in edges.items() for letter, target in row.items())
-    parts["triples"] = edges
-    named = [parts.get(key) for key in ("states", "alphabet", "triples", "initial", "accepting")]
+    parts["transitions"] = triples_of(parts["transitions"]) if "transitions" in parts else None
+    named = [parts.get(key) for key in ("states", "alphabet", "transitions", "initial", "accepting")]
     problems += [Problem(message, str(path)) for message in named_problems(*named)]
     refuse_any(problems)
     return parts

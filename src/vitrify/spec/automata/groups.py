@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import combinations
 from math import factorial
 from typing import TypeVar
 
@@ -27,12 +28,14 @@ def then(first: Permutation, second: Permutation) -> Permutation:
     return tuple(second[point] for point in first)
 
 
+def commute(maps: Iterable[Permutation]) -> bool:
+    """Return True if the order of two maps never matters."""
+    return all(then(a, b) == then(b, a) for a, b in combinations(maps, 2))
+
+
 def inverse(permutation: Permutation) -> Permutation:
     """Return the inverse of a permutation."""
-    images = [0] * len(permutation)
-    for point, image in enumerate(permutation):
-        images[image] = point
-    return tuple(images)
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
 def cycles(permutation: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -83,7 +86,7 @@ class PermutationGroup:
 
     @property
     def is_abelian(self) -> bool:
-        return all(then(a, b) == then(b, a) for a in self.generators for b in self.generators)
+        return commute(self.generators)
 
     @cached_property
     def derived(self) -> PermutationGroup:
@@ -196,11 +199,8 @@ class Factor:
 
     def element(self, exponents: Iterable[int]) -> Permutation:
         """Return the product of powers of the lifts."""
-        product: Permutation | None = None
-        for lift, exponent in zip(self.lifts, exponents, strict=True):
-            for _ in range(exponent):
-                product = lift if product is None else then(product, lift)
-        return tuple(range(len(self.lifts[0]))) if product is None else product
+        powers = (lift for lift, exponent in zip(self.lifts, exponents, strict=True) for _ in range(exponent))
+        return reduce(then, powers, tuple(range(len(self.lifts[0]))))
 
 
 def basis(elements: Sequence[E], times: Callable[[E, E], E]) -> tuple[list[tuple[E, int]], dict[E, tuple[int, ...]]]:

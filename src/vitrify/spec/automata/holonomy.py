@@ -200,7 +200,9 @@ def _levels(images: Sequence[StateSet], letters: Sequence[Permutation]) -> tuple
         lower = {class_of[tile] for tile in level.tiles if tile in class_of}
         lower |= {class_of[image] for m in members for a in letters if (image := _image(m, a)) in class_of}
         below.append(lower - {index})
-    heights = _heights(below)
+    heights = [0] * len(below)  # the length of the longest path down from every class
+    for index in children_first(dict(enumerate(below)), range(len(below)))[0]:
+        heights[index] = max((heights[other] + 1 for other in below[index]), default=0)
     order = sorted(range(len(levels)), key=lambda index: (-heights[index], index))
     return tuple(levels[index] for index in order)
 
@@ -246,11 +248,3 @@ def _tiles(subset: StateSet, images: Sequence[StateSet]) -> tuple[StateSet, ...]
         if not any(not part & ~tile for tile in tiles):
             tiles.append(part)
     return tuple(tiles)
-
-
-def _heights(below: Sequence[set[int]]) -> list[int]:
-    """Return the length of the longest path down from every class."""
-    heights = [0] * len(below)
-    for index in children_first(dict(enumerate(below)), range(len(below)))[0]:
-        heights[index] = max((heights[other] + 1 for other in below[index]), default=0)
-    return heights

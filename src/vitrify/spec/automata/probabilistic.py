@@ -141,12 +141,10 @@ class ProbabilisticAutomaton(Spec):
         states = dict(zip(self.states, np.eye(len(self.states)), strict=True))
         contexts = {BEGIN: begin} | {token: states[token.partition("/")[2]] for token in self.tokens}
         for context, belief in contexts.items():
-            after = {
-                token: float(
-                    belief @ moves[self.alphabet.index(token.partition("/")[0])] @ states[token.partition("/")[2]]
-                )
-                for token in self.tokens
-            }
+            after = {}
+            for token in self.tokens:
+                letter, _, state = token.partition("/")
+                after[token] = float(belief @ moves[self.alphabet.index(letter)] @ states[state])
             after[END] = float(belief @ end)
             grams.update({(context, word): (float(np.log10(p)), 0.0) for word, p in after.items() if p > 0})
         return NGramModel.from_ngrams(grams)

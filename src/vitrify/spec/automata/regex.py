@@ -28,6 +28,8 @@ from vitrify.spec.formats.text import Problem, refuse_any
 MAX_COUNT = 1000  # of repetitions, and of letters in a range: more is a typing error, and would take too long
 INFIX = "|&^"
 POSTFIX = "*+?"
+RIGHT_MISSING = "an operator needs something on its right; write () for the empty word"
+KINDS = dict.fromkeys(INFIX, "infix") | dict.fromkeys(POSTFIX, "postfix") | {"(": "(", ")": ")", ".": "any"}
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,8 @@ def compile_regex(
         problems.append(
             Problem("no letter occurs, so the alphabet is unknown; declare it, as in: alphabet: a b", file, line)
         )
-    problems += [
-        Problem(
-            f"the letters of a regular expression are single characters, got {letter!r} in the alphabet", file, line
-        )
-        for letter in letters
-        if len(letter) != 1
-    ]
+    message = "the letters of a regular expression are single characters, got {!r} in the alphabet"
+    problems += [Problem(message.format(letter), file, line) for letter in letters if len(letter) != 1]
     refuse_any(problems)
     return _minimal_automaton(tokens, letters)
 
@@ -91,7 +88,6 @@ def _minimal_automaton(tokens: Sequence[Token], letters: tuple[str, ...]) -> Aut
 
 def _expression(tokens: Sequence[Token], number: dict[str, int], expressions: Expressions) -> int:
     """Return the expression of valid tokens; the stack has one (operator, operands, open sequence) per open bracket."""
-    combine = {"|": expressions.union, "&": expressions.intersection, "^": expressions.shuffle}
     levels: list[tuple[str, list[int], list[int]]] = [("|", [], [])]
     for token in tokens:
         operator, operands, parts = levels[-1]
@@ -99,16 +95,16 @@ def _expression(tokens: Sequence[Token], number: dict[str, int], expressions: Ex
             levels.append(("|", [], []))
         elif token.kind == ")":
             levels.pop()
-            levels[-1][2].append(combine[operator]([*operands, expressions.concatenation(parts)]))
+            levels[-1][2].append(expressions.combined(operator, [*operands, expressions.combined(".", parts)]))
         elif token.kind == "infix":
-            levels[-1] = (token.text, [*operands, expressions.concatenation(parts)], [])
+            levels[-1] = (token.text, [*operands, expressions.combined(".", parts)], [])
         elif token.kind == "postfix":
             parts.append(expressions.repetition(parts.pop(), *_bounds(token.text)))
         else:
             outside = token.kind != "letters"  # [^…], or a dot, which names no letters
             parts.append(expressions.letters({n for a, n in number.items() if (a in token.letters) != outside}))
     operator, operands, parts = levels.pop()
-    return combine[operator]([*operands, expressions.concatenation(parts)])
+    return expressions.combined(operator, [*operands, expressions.combined(".", parts)])
 
 
 def _bounds(text: str) -> tuple[int, int | None]:
@@ -138,14 +134,8 @@ def _scan(expression: str) -> tuple[list[Token], list[Mistake]]:
 
 def _token_at(expression: str, column: int) -> tuple[Token, list[str]]:
     character = expression[column]
-    if character in "()":
-        return Token(character, character, column), []
-    if character in INFIX:
-        return Token("infix", character, column), []
-    if character in POSTFIX:
-        return Token("postfix", character, column), []
-    if character == ".":
-        return Token("any", character, column), []
+    if character in KINDS:
+        return Token(KINDS[character], character, column), []
     if character == "{":
         return _repetition(expression, column)
     if character == "[":
@@ -176,9 +166,8 @@ def _repetition(expression: str, column: int) -> tuple[Token, list[str]]:
     match = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}").match(expression, column)
     if match is None or not (match[1] or match[3]):
         text = match[0] if match else "{"
-        return Token("postfix", text, column), [
-            "a repetition looks like {2}, {2,4}, {2,} or {,4}; write \\{ for the letter"
-        ]
+        message = "a repetition looks like {2}, {2,4}, {2,} or {,4}; write \\{ for the letter"
+        return Token("postfix", text, column), [message]
     token = Token("postfix", match[0], column)
     if max(len(match[1]), len(match[3])) > 9:  # too long for a number of repetitions, and perhaps for int()
         return token, [f"at most {MAX_COUNT} repetitions"]
@@ -196,9 +185,8 @@ def _repetition(expression: str, column: int) -> tuple[Token, list[str]]:
 def _class(expression: str, column: int) -> tuple[Token, list[str]]:
     match = re.compile(r"\[(\^?)((?:\\.|[^\\\]])*)\]", re.DOTALL).match(expression, column)
     if match is None:
-        return Token("letters", expression[column:], column), [
-            "this [ is never closed; add a ], or write \\[ for the letter"
-        ]
+        message = "this [ is never closed; add a ], or write \\[ for the letter"
+        return Token("letters", expression[column:], column), [message]
     letters: dict[str, None] = {}
     faults: list[str] = [] if match[2] else ["a class needs at least one letter"]
     for first, last in re.findall(r"(\\.|.)(?:-(\\.|[^\\]))?", match[2], re.DOTALL):
@@ -234,9 +222,8 @@ def _misplaced(tokens: Sequence[Token]) -> list[Mistake]:
             open_at.append((column, level))
             level = ""
         elif kind == ")":
-            mistakes += [(column, "an operator needs something on its right; write () for the empty word")] * (
-                before == "infix"
-            )
+            if before == "infix":
+                mistakes.append((column, RIGHT_MISSING))
             if open_at:
                 level = open_at.pop()[1]
             else:
@@ -244,7 +231,7 @@ def _misplaced(tokens: Sequence[Token]) -> list[Mistake]:
         before = kind
     mistakes += [(column, "this ( is never closed; add a ), or write \\( for the letter") for column, _ in open_at]
     if tokens and before == "infix":
-        mistakes.append((tokens[-1].column, "an operator needs something on its right; write () for the empty word"))
+        mistakes.append((tokens[-1].column, RIGHT_MISSING))
     return mistakes
 
 

@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike
 
 from vitrify.arrays import Bools
 from vitrify.errors import InputError
-from vitrify.spec.computation.thought import thoughts
+from vitrify.spec.computation.thought import Thinking
 from vitrify.spec.formats.text import refuse_any
-from vitrify.spec.kinds import Kind, Meaning, Spec
+from vitrify.spec.kinds import Kind
 
 
 @dataclass(frozen=True)
-class Circuit(Spec):
+class Circuit(Thinking):
     """Inputs by name, gates as pairs of literals, outputs as names with literals.
 
     >>> xor = Circuit(("a", "b"), ((3, 5), (2, 4), (7, 9)), (("a⊕b", 10),))
@@ -69,10 +69,6 @@ class Circuit(Spec):
 
     # Meaning
 
-    def meanings(self) -> dict[str, Meaning]:
-        """Return the task: the value of the next gate."""
-        return thoughts(self)
-
     def values(self, inputs: ArrayLike) -> Bools:
         """Return the value of every variable, [..., variable], for input bits [..., input]; variable 0 is false."""
         bits = np.asarray(inputs)
@@ -82,9 +78,8 @@ class Circuit(Spec):
         by_variable = np.zeros((first + len(self.gates), *bits.shape[:-1]), dtype=bool)  # [variable, ...]
         by_variable[1:first] = np.moveaxis(bits.astype(bool), -1, 0)
         for variable, (left, right) in enumerate(self.gates, start=first):
-            by_variable[variable] = (by_variable[left >> 1] ^ bool(left & 1)) & (
-                by_variable[right >> 1] ^ bool(right & 1)
-            )
+            a, b = (by_variable[literal >> 1] ^ bool(literal & 1) for literal in (left, right))
+            by_variable[variable] = a & b
         return np.moveaxis(by_variable, 0, -1)
 
     def evaluate(self, inputs: ArrayLike) -> Bools:
@@ -155,15 +150,11 @@ def _problems(circuit: Circuit) -> Iterator[str]:
         if not 0 <= literal < 2 * (first + len(circuit.gates)):
             yield f"the output {name} is the literal {literal}, which is not defined"
     for what, names in (("input", circuit.inputs), ("output", [name for name, _ in circuit.outputs])):
-        yield from _odd_names(what, names)
-
-
-def _odd_names(what: str, names: Sequence[str]) -> Iterator[str]:
-    for name, times in Counter(names).items():
-        if times > 1:
-            yield f"{times} {what}s are called {name!r}: give each its own name"
-        if not name or "\n" in name:
-            yield f"the name of an {what} is a line of text, not {name!r}"
+        for name, times in Counter(names).items():
+            if times > 1:
+                yield f"{times} {what}s are called {name!r}: give each its own name"
+            if not name or "\n" in name:
+                yield f"the name of an {what} is a line of text, not {name!r}"
 
 
 class Gates:

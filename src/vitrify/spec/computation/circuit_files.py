@@ -104,10 +104,8 @@ class AigerFile:
     def _read_name(self, number: int, line: str) -> None:
         match = SYMBOL.fullmatch(line)
         if not match or not match[3]:
-            self.odd(
-                number,
-                f"a line holds numbers, or a name such as 'i0 carry', or 'c' before a comment, not {line[:60]!r}",
-            )
+            message = "a line holds numbers, or a name such as 'i0 carry', or 'c' before a comment"
+            self.odd(number, f"{message}, not {line[:60]!r}")
             return
         kind, index, name = match[1], int(match[2]), match[3]
         word = {"i": "inputs", "o": "outputs"}.get(kind)
@@ -124,16 +122,13 @@ class AigerFile:
 
     def _check_counts(self) -> bool:
         """Return True if there are as many lines as the header says; report it where there are not."""
-        wanted = self.counts["inputs"] + self.counts["outputs"]
-        if len(self.singles) != wanted:
-            inputs, outputs = self.counts["inputs"], self.counts["outputs"]
+        inputs, outputs, gates = (self.counts[what] for what in ("inputs", "outputs", "gates"))
+        if len(self.singles) != inputs + outputs:
             said = f"the header says {inputs} inputs and {outputs} outputs"
             self.odd(1, f"{said}, but {len(self.singles)} lines have one number")
-        if len(self.triples) != self.counts["gates"]:
-            self.odd(
-                1, f"the header says {self.counts['gates']} gates, but {len(self.triples)} lines have three numbers"
-            )
-        return len(self.singles) == wanted and len(self.triples) == self.counts["gates"]
+        if len(self.triples) != gates:
+            self.odd(1, f"the header says {gates} gates, but {len(self.triples)} lines have three numbers")
+        return len(self.singles) == inputs + outputs and len(self.triples) == gates
 
     def _check_literals(self) -> tuple[dict[int, Numbered], bool]:
         """Return the gates by variable, and whether all literals are valid: even, defined once, and known."""

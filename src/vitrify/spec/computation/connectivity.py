@@ -9,6 +9,7 @@ not mentioned have no edges. Edges have no direction, and every node is connecte
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ class Connectivity(Spec):
     """Graphs over some nodes, and the pairs of nodes that a path connects.
 
     >>> towns = Connectivity(("a", "b", "c", "d"))
-    >>> towns.connected(towns.rows([("a", "c"), ("c", "d")])).astype(int).tolist()
+    >>> towns.connected(adjacency(towns.nodes, [("a", "c"), ("c", "d")])).astype(int).tolist()
     [[1, 0, 1, 1], [0, 1, 0, 0], [1, 0, 1, 1], [1, 0, 1, 1]]
     """
 
@@ -67,10 +68,6 @@ class Connectivity(Spec):
 
     # Meaning
 
-    def rows(self, edges: Iterable[tuple[str, str]]) -> Floats:
-        """Return the adjacency matrix of a graph, with self-loops."""
-        return adjacency(self.nodes, edges)
-
     def connected(self, rows: Floats) -> Bools:
         """Return the pairs of nodes that a path connects [node, node], by search from each node."""
         neighbors = [np.flatnonzero(row).tolist() for row in rows]
@@ -87,11 +84,15 @@ def _counted(nodes: int) -> tuple[str, ...]:
 def _problems(nodes: Sequence[str]) -> Iterator[str]:
     if len(nodes) < 2:
         yield f"there must be at least 2 nodes, there are {len(nodes)}"
-    for node in dict.fromkeys(nodes):
-        if nodes.count(node) > 1:
-            yield f"the node {node!r} is listed {nodes.count(node)} times: list it once"
+    for node, times in Counter(nodes).items():
+        if times > 1:
+            yield f"the node {node!r} is listed {times} times: list it once"
         if BETWEEN in node or node.split() != [node]:
             yield f"the name of a node is a word without blanks and {BETWEEN!r}, not {node!r}"
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    return " ".join(nodes[:20]) + (" …" if len(nodes) > 20 else "")
 
 
 def adjacency(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> Floats:
@@ -100,8 +101,7 @@ def adjacency(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> Floats:
     listed = list(edges)
     strange = sorted({node for edge in listed for node in edge if node not in index})
     if strange:
-        known = " ".join(nodes[:20]) + (" …" if len(nodes) > 20 else "")
-        raise InputError(f"there is no node {', '.join(map(repr, strange))}; the nodes are {known}")
+        raise InputError(f"there is no node {', '.join(map(repr, strange))}; the nodes are {_listed(nodes)}")
     rows = np.eye(len(nodes))
     for a, b in listed:
         rows[index[a], index[b]] = rows[index[b], index[a]] = 1.0
@@ -128,8 +128,7 @@ def read_graph(path: Path, nodes: Sequence[str]) -> list[tuple[str, str]]:
             continue
         strange = [word for word in dict.fromkeys(words) if word not in known]
         if strange:
-            shown = " ".join(nodes[:20]) + (" …" if len(nodes) > 20 else "")
-            message = f"there is no node {' or '.join(map(repr, strange))}; the nodes are {shown}"
+            message = f"there is no node {' or '.join(map(repr, strange))}; the nodes are {_listed(nodes)}"
             problems.append(Problem(message, str(path), number))
         edges.append((words[0], words[1]))
     refuse_any(problems)

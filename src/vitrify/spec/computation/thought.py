@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -9,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from vitrify.spec.kinds import Answer, Meaning
+from vitrify.spec.kinds import Answer, Meaning, Spec
 
 MAX_PROMPTS = 1 << 10  # all are listed if there are no more; else this many random ones
 
@@ -22,50 +23,49 @@ class Concluding(Protocol):
         """Return the conclusion, in words a person understands."""
 
 
-@runtime_checkable
-class Thinking(Concluding, Protocol):
+class Thinking(Spec):
     """A spec with a chain of thought: each next symbol is determined by the prompt and the symbols written so far."""
 
     @property
+    @abstractmethod
     def vocabulary(self) -> tuple[str, ...]:
         """Symbols that are read: those of prompts, and those of thoughts that do not end them."""
 
     @property
+    @abstractmethod
     def written(self) -> tuple[str, ...]:
         """Symbols of thoughts, including those that end one."""
 
+    @property
+    def covering_prompts(self) -> tuple[tuple[str, ...], ...]:
+        """Prompts whose thoughts together use every listed part of the spec, as far as they are known."""
+        return ()
+
+    @abstractmethod
     def prompt_length(self, words: Sequence[str]) -> int:
         """Return the number of words that are the prompt; all others are thought."""
 
+    @abstractmethod
     def thought(self, prompt: Sequence[str], most: int) -> tuple[str, ...]:
         """Return the first `most` symbols of the thought after a prompt; none after an incomplete prompt."""
 
+    @abstractmethod
     def prompts(self) -> Iterator[tuple[str, ...]]:
         """Return every prompt and prefix of one, short ones first."""
 
+    @abstractmethod
     def draw_prompt(self, rng: np.random.Generator) -> tuple[str, ...]:
         """Return a random prompt."""
 
+    def meanings(self) -> dict[str, Meaning]:
+        """Return the task: the next symbol of a thought; None in an incomplete prompt and after the end."""
+        return {"class": Meaning("symbol", self.vocabulary, self.written, self._after, Thoughts(self))}
 
-@runtime_checkable
-class Covering(Protocol):
-    """A spec that knows prompts whose thoughts together use every listed part of it."""
-
-    @property
-    def covering_prompts(self) -> tuple[tuple[str, ...], ...]:
-        """The prompts."""
-
-
-def thoughts(spec: Thinking) -> dict[str, Meaning]:
-    """Return the meaning: the next symbol of a thought; None in an incomplete prompt and after the end."""
-
-    def after(words: Sequence[str]) -> list[Answer]:
-        start = spec.prompt_length(words)
-        symbols: list[Answer] = [next(iter(spec.thought(words[:end], 1)), None) for end in range(start)]
-        symbols += spec.thought(words[:start], len(words) - start + 1)
+    def _after(self, words: Sequence[str]) -> list[Answer]:
+        start = self.prompt_length(words)
+        symbols: list[Answer] = [next(iter(self.thought(words[:end], 1)), None) for end in range(start)]
+        symbols += self.thought(words[:start], len(words) - start + 1)
         return symbols + [None] * (len(words) + 1 - len(symbols))
-
-    return {"class": Meaning("symbol", spec.vocabulary, spec.written, after, Thoughts(spec))}
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,9 @@ class Thoughts:
         prompts = list(islice(self.spec.prompts(), MAX_PROMPTS + 1))
         if len(prompts) > MAX_PROMPTS:
             rng = np.random.default_rng(0)
-            covering = self.spec.covering_prompts if isinstance(self.spec, Covering) else ()
-            prompts = list(dict.fromkeys([*covering, *(self.spec.draw_prompt(rng) for _ in range(MAX_PROMPTS))]))
+            prompts = list(
+                dict.fromkeys([*self.spec.covering_prompts, *(self.spec.draw_prompt(rng) for _ in range(MAX_PROMPTS))])
+            )
         return map(self.stream, prompts)
 
     def draw(self, rng: np.random.Generator) -> Iterator[str]:

@@ -31,10 +31,10 @@ import numpy as np
 
 from vitrify.errors import BuildRefused, InputError, Problem
 from vitrify.parameters import Fault, Help, Within
-from vitrify.spec.computation.thought import thoughts
+from vitrify.spec.computation.thought import Thinking
 from vitrify.spec.formats.data import DataFile, json_text, read_data
 from vitrify.spec.formats.text import refuse_any
-from vitrify.spec.kinds import Kind, Meaning, Spec
+from vitrify.spec.kinds import Kind
 from vitrify.spec.ngrams.model import BEGIN, END
 
 MOVES = {"L": -1, "S": 0, "R": 1}
@@ -76,7 +76,7 @@ class MachineRule(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TuringMachine(Spec):
+class TuringMachine(Thinking):
     """A deterministic machine; as a chain of thought it writes its steps.
 
     >>> flip = TuringMachine.of(
@@ -113,31 +113,25 @@ class TuringMachine(Spec):
     def read(cls, path: str | Path) -> TuringMachine:
         file = read_data(Path(path), cls.suffix)
         parts, problems = file.parts(MachineFile)
-        states = file.data.get("states")
-        tables = states.items() if isinstance(states, dict) else ()
-        rows = {state: row for state, row in tables if isinstance(row, dict)}
-        rules = [(state, read, str(text).split()) for state, row in rows.items() for read, text in row.items()]
+        tables = file.data.get("states")
+        rows = tables.items() if isinstance(tables, dict) else ()
+        texts = [(s, read, str(text).split()) for s, row in rows if isinstance(row, dict) for read, text in row.items()]
         problems += [
             file.problem(("states", state, read), f'a rule is a text "write move next", not {" ".join(words)!r}')
-            for state, read, words in rules
+            for state, read, words in texts
             if len(words) != 3
         ]
         refuse_any(problems)
-        parts["rules"] = tuple(MachineRule(state, read, *words) for state, read, words in rules)
-        return cls(source=file, **{key: part for key, part in parts.items() if key != "states"})
+        del parts["states"]
+        return cls(source=file, rules=tuple(MachineRule(state, read, *words) for state, read, words in texts), **parts)
 
     def to_text(self) -> str:
         values = {key: getattr(self, key) for key in ORDER}
-        lines = [
-            f"{key} = {json_text(value)}" for key, value in values.items() if key == "halt" or value not in ((), None)
-        ]
+        shown = {key: value for key, value in values.items() if key == "halt" or value not in ((), None)}
+        lines = [f"{key} = {json_text(value)}" for key, value in shown.items()]
         for state in self.working:
-            lines += ["", f"[states.{_key(state)}]"]
-            lines += [
-                f"{_key(rule.read)} = {json_text(f'{rule.write} {rule.move} {rule.to}')}"
-                for rule in self.rules
-                if rule.state == state
-            ]
+            rows = [(rule.read, f"{rule.write} {rule.move} {rule.to}") for rule in self.rules if rule.state == state]
+            lines += ["", f"[states.{_key(state)}]", *(f"{_key(read)} = {json_text(text)}" for read, text in rows)]
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
@@ -145,10 +139,6 @@ class TuringMachine(Spec):
         return {"increment": increment(3), "random": random_machine(0, 3, 3, length=4, steps=9)}
 
     # Meaning
-
-    def meanings(self) -> dict[str, Meaning]:
-        """Return the task: the next step."""
-        return thoughts(self)
 
     @cached_property
     def working(self) -> tuple[str, ...]:
@@ -266,22 +256,21 @@ def _problems(machine: TuringMachine) -> Iterator[Fault]:
     """Yield every problem of a machine, with its key."""
     symbols, working = machine.symbols, machine.working
     known = {*working, *machine.halt}
-    for key in ("length", "steps"):
+    for key, least in (("length", 0), ("steps", 1)):
         value = getattr(machine, key)
-        least = 0 if key == "length" else 1
         if value is not None and value < least:
             yield (key,), f"{key} must be a whole number from {least}, is {value}"
     if machine.start not in working:
         what = "is one in which it stops" if machine.start in machine.halt else "has no rules"
         yield ("start",), f"the start state {machine.start!r} {what}: it must be one of {' '.join(working)}"
-    for key in ("alphabet", "marks"):
-        for symbol in getattr(machine, key):
+    tape = (("blank", (machine.blank,)), ("alphabet", machine.alphabet), ("marks", machine.marks))
+    for key, names in tape[1:]:
+        for symbol in names:
             if symbols.count(symbol) > 1:
                 yield (key,), f"the symbol {symbol!r} has several meanings: the blank, letters and marks must differ"
-    for key, names in (("blank", [machine.blank]), ("alphabet", machine.alphabet), ("marks", machine.marks)):
-        yield from (((key,), message) for message in _odd(names, "a symbol"))
-    for key, names in (("halt", machine.halt), ("accept", machine.accept)):
-        yield from (((key,), message) for message in _odd(names, "a state"))
+    for key, names in (*tape, ("halt", machine.halt), ("accept", machine.accept)):
+        what = "a state" if key in ("halt", "accept") else "a symbol"
+        yield from (((key,), message) for message in _odd(names, what))
     yield from ((("halt",), f"{s!r} stops, so it has no rules") for s in machine.halt if s in working)
     yield from (
         (("accept",), f"{s!r} accepts, so it must be one of halt") for s in machine.accept if s not in machine.halt
@@ -293,17 +282,14 @@ def _problems(machine: TuringMachine) -> Iterator[Fault]:
         if missing:
             yield ("states", state), f"the state {state!r} has no rule for {', '.join(map(repr, missing))}"
     for rule in machine.rules:
-        yield from ((("states", rule.state, rule.read), message) for message in _odd_rule(rule, symbols, known))
-
-
-def _odd_rule(rule: MachineRule, symbols: Sequence[str], known: set[str]) -> Iterator[str]:
-    for what, symbol in (("reads", rule.read), ("writes", rule.write)):
-        if symbol not in symbols:
-            yield f"a rule of {rule.state!r} {what} {symbol!r}, which is not on the tape: add it to marks"
-    if rule.move not in MOVES:
-        yield f"a rule of {rule.state!r} moves {rule.move!r}: it must be L, R or S"
-    if rule.to not in known:
-        yield f"a rule of {rule.state!r} goes to {rule.to!r}, which has no rules and is not one of halt"
+        keys = ("states", rule.state, rule.read)
+        for what, symbol in (("reads", rule.read), ("writes", rule.write)):
+            if symbol not in symbols:
+                yield keys, f"a rule of {rule.state!r} {what} {symbol!r}, which is not on the tape: add it to marks"
+        if rule.move not in MOVES:
+            yield keys, f"a rule of {rule.state!r} moves {rule.move!r}: it must be L, R or S"
+        if rule.to not in known:
+            yield keys, f"a rule of {rule.state!r} goes to {rule.to!r}, which has no rules and is not one of halt"
 
 
 def _odd(names: Sequence[str], what: str) -> Iterator[str]:
@@ -357,11 +343,8 @@ def random_machine(
     for state in names:
         for read in tape:
             to = "halt" if rng.random() < halting else str(rng.choice(names))
-            rules.append(
-                MachineRule(
-                    state, read, str(rng.choice(tape)), str(rng.choice(["L", "S", "R"], p=[0.45, 0.1, 0.45])), to
-                )
-            )
+            write, move = str(rng.choice(tape)), str(rng.choice(["L", "S", "R"], p=[0.45, 0.1, 0.45]))
+            rules.append(MachineRule(state, read, write, move, to))
     letters = max(1, symbols // 2)
     alphabet, others = tuple(tape[1 : 1 + letters]), tuple(tape[1 + letters :])
     return TuringMachine(names[0], tuple(rules), ("halt",), alphabet, tape[0], others, length=length, steps=steps)

@@ -43,6 +43,11 @@ def lines_in(text: str, comment: str = "#") -> list[tuple[int, str]]:
     return [(number, line) for number, line in lines if line and not line.startswith(comment)]
 
 
+def is_half(text: str) -> bool:
+    """Return True if a text contains half of a surrogate pair, which UTF-8 can't encode."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 @contextmanager
 def in_file(file: str | None) -> Iterator[None]:
     """Add the file name to the problems of every SpecError that is raised inside."""

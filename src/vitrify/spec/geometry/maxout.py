@@ -127,9 +127,8 @@ class Maxout(Spec):
         >>> Maxout.from_relu([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]])(np.array([[-0.5]])).tolist()
         [[0.5]]
         """
-        last = len(weights) - 1
-        pairs = [(np.asarray(w, dtype=float), np.asarray(b, dtype=float)) for w, b in zip(weights, biases, strict=True)]
-        return cls(tuple(Layer(*(pair if at == last else rectified(*pair))) for at, pair in enumerate(pairs)), radius)
+        pairs = zip(weights, biases, strict=True)
+        return cls(_layers([(np.asarray(w, dtype=float), np.asarray(b, dtype=float)) for w, b in pairs]), radius)
 
     @classmethod
     def from_points(cls, points: Sequence[tuple[Number, Number]], radius: float | None = None) -> Maxout:
@@ -153,11 +152,7 @@ class Maxout(Spec):
         file_layers, points, radius = read_maxout(Path(path))
         if points is not None:
             return cls.from_points(points, radius)
-        last = len(file_layers) - 1
-        layers = [
-            Layer(*(rectified(w, b) if w.ndim == 2 and at < last else (w, b))) for at, (w, b) in enumerate(file_layers)
-        ]
-        return cls(tuple(layers), 1.0 if radius is None else radius)
+        return cls(_layers(file_layers), 1.0 if radius is None else radius)
 
     def to_text(self) -> str:
         """Return the `.maxout.json` text, one line for each layer."""
@@ -215,20 +210,24 @@ class Maxout(Spec):
         z = [Fraction(number) for number in x]
         for layer in self.layers:
             z = [
-                max(sum((Fraction(a) * y for a, y in zip(row, z, strict=True)), Fraction(bias)) for row, bias in unit)
-                for unit in _rows(layer)
+                max(
+                    sum((Fraction(a) * y for a, y in zip(row, z, strict=True)), Fraction(bias))
+                    for row, bias in zip(weights.tolist(), biases.tolist(), strict=True)
+                )
+                for weights, biases in layer.pieces
             ]
         return tuple(z)
 
 
-def _rows(layer: Layer) -> list[list[tuple[list[float], float]]]:
-    """Return pieces (weights, bias) by unit, as plain numbers."""
-    return [list(zip(weights.tolist(), biases.tolist(), strict=True)) for weights, biases in layer.pieces]
-
-
-def rectified(weights: Floats, biases: Floats) -> tuple[Floats, Floats]:
-    """Return a ReLU layer as a maxout layer: the second piece of every unit is 0."""
-    return np.stack([weights, np.zeros_like(weights)], axis=1), np.stack([biases, np.zeros_like(biases)], axis=1)
+def _layers(arrays: Sequence[tuple[Floats, Floats]]) -> tuple[Layer, ...]:
+    """Return the layers of weights and biases; matrices before the last are ReLU layers, whose second piece is 0."""
+    layers = []
+    for at, (weights, biases) in enumerate(arrays, start=1):
+        if weights.ndim == 2 and at < len(arrays):
+            weights = np.stack([weights, np.zeros_like(weights)], axis=1)
+            biases = np.stack([biases, np.zeros_like(biases)], axis=1)
+        layers.append(Layer(weights, biases))
+    return tuple(layers)
 
 
 def convex_parts(points: Sequence[tuple[Number, Number]]) -> list[tuple[int, list[Line]]]:

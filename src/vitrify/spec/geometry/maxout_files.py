@@ -118,11 +118,10 @@ def _read_json(path: Path) -> Parts:
     layers: list[Arrays] = []
     faults: list[Fault] = []
     for index, layer in enumerate(parts.get("layers") or ()):
-        weights, biases = _array(layer.weights), _array(layer.biases)
-        for key, array in (("weights", weights), ("biases", biases)):
-            if array is None:
-                message = f"layer {index + 1}: {key} must be lists of numbers, those side by side equally long"
-                faults.append((("layers", f"{index}", key), message))
+        arrays = {key: _array(getattr(layer, key)) for key in ("weights", "biases")}
+        message = f"layer {index + 1}: {{}} must be lists of numbers, those side by side equally long"
+        faults += [(("layers", f"{index}", key), message.format(key)) for key, each in arrays.items() if each is None]
+        weights, biases = arrays.values()
         if weights is not None and biases is not None:
             layers.append((weights, biases))
     if "layers" in parts and not faults:

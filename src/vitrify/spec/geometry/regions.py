@@ -183,7 +183,7 @@ def counted(cells: Sequence[AffinePiece]) -> Regions:
 
 def _parts(group: Sequence[tuple[Point, ...]]) -> int:
     """Return the number of connected components of some cells."""
-    meet = _share_an_end if len(group[0]) == 2 and len(group[0][0]) == 1 else _share_an_edge
+    segments = len(group[0]) == 2 and len(group[0][0]) == 1
     root = list(range(len(group)))
 
     def find(index: int) -> int:
@@ -192,13 +192,9 @@ def _parts(group: Sequence[tuple[Point, ...]]) -> int:
         return index
 
     for a, b in combinations(range(len(group)), 2):
-        if find(a) != find(b) and meet(group[a], group[b]):
+        if find(a) != find(b) and (set(group[a]) & set(group[b]) if segments else _share_an_edge(group[a], group[b])):
             root[find(a)] = find(b)
     return sum(index == origin for index, origin in enumerate(root))
-
-
-def _share_an_end(a: tuple[Point, ...], b: tuple[Point, ...]) -> bool:
-    return bool(set(a) & set(b))
 
 
 def _share_an_edge(a: tuple[Point, ...], b: tuple[Point, ...]) -> bool:

@@ -32,23 +32,6 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Violation:
-    """A patch that violates the gap condition: neither a variant of a feature nor clearly different."""
-
-    feature: str
-    variant: int
-    place: Place
-    excess: float
-
-    def __str__(self) -> str:
-        row, column = self.place
-        return (
-            f"the patch at row {row}, column {column} is neither variant {self.variant + 1} of {self.feature!r} nor "
-            f"different enough: its excess over eps is {self.excess:.6g}, less than gamma"
-        )
-
-
-@dataclass(frozen=True)
 class Reading:
     """Class of an image, or the reason why it has none, and the locations of each feature and composite."""
 
@@ -195,18 +178,24 @@ class Scene(Spec):
         """Return the excess over eps of each patch, summed over its pixels [template, row, column]."""
         return self._compared(image)[1]
 
-    def violation(self, image: ArrayLike) -> Violation | None:
-        """Return the first violation of the gap condition, or None."""
+    def violation(self, image: ArrayLike) -> str | None:
+        """Return where and how the gap condition is first violated, or None.
+
+        There, a patch is neither a variant of a feature nor clearly different.
+        """
         return self._violation(*self._compared(image))
 
-    def _violation(self, present: Bools, excess: Floats) -> Violation | None:
+    def _violation(self, present: Bools, excess: Floats) -> str | None:
         between = np.argwhere(~present & ~(excess >= self.gamma))
         if not len(between):
             return None
         template, row, column = between[0].tolist()
         name = self.templates[template][0]
-        first = next(i for i, (other, _) in enumerate(self.templates) if other == name)
-        return Violation(name, template - first, (row, column), float(excess[template, row, column]))
+        variant = 1 + [owner for owner, _ in self.templates[:template]].count(name)
+        return (
+            f"the patch at row {row}, column {column} is neither variant {variant} of {name!r} nor different enough: "
+            f"its excess over eps is {float(excess[template, row, column]):.6g}, less than gamma"
+        )
 
     def places(self, image: ArrayLike) -> dict[str, tuple[Place, ...]]:
         """Return the locations of every feature and composite, top left corners in reading order."""
@@ -230,12 +219,11 @@ class Scene(Spec):
         places, violation = self._places(present), self._violation(present, excess)
         matching = [name for name, members in self.classes if all(places[member] for member in members)]
         if violation:
-            return Reading(None, str(violation), places)
-        if len(matching) != 1:
-            why = "no class has all its features here"
-            if matching:
-                why = f"it is of {len(matching)} classes: {', '.join(matching)}"
-            return Reading(None, why, places)
+            return Reading(None, violation, places)
+        if not matching:
+            return Reading(None, "no class has all its features here", places)
+        if len(matching) > 1:
+            return Reading(None, f"it is of {len(matching)} classes: {', '.join(matching)}", places)
         return Reading(matching[0], "all features of the class are here", places)
 
 

@@ -174,7 +174,5 @@ def _stacked(scene: Scene, images: list[Floats]) -> Floats:
 
 def _class_with(scene: Scene, rng: np.random.Generator, base: str) -> str:
     """A class whose features need a base feature."""
-    fitting = [
-        label for label, members in scene.classes if any(base == b for m in members for b, _, _ in scene.parts(m))
-    ]
-    return str(rng.choice(fitting))
+    needed = {label: {b for m in members for b, _, _ in scene.parts(m)} for label, members in scene.classes}
+    return str(rng.choice([label for label, bases in needed.items() if base in bases]))

@@ -5,7 +5,7 @@ The two share no code, so each is a check of the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,64 +13,22 @@ from vitrify.spec.grammars.rules import Rule, Symbol
 from vitrify.spec.ngrams.trie import END
 
 RulesOf = Mapping[str, Sequence[Rule]]
-Item = tuple[Rule, int, int]
-"""A rule, the number of its symbols already matched, and the position where it began."""
-
-
-# Sets of words
-
-
-def next_words_along(start: str, rules_of: RulesOf, words: Sequence[str]) -> tuple[frozenset[str], ...]:
-    r"""Return the words that can follow each prefix, with `</s>` where it is a sentence, by Earley's algorithm.
-
-    The chart at $t$ holds the items $(A \to \alpha \bullet \beta, i)$ such that some sentence begins with
-    $w_1 \dots w_i$ and then an $A$ of which $\alpha$ derives $w_{i+1} \dots w_t$. As every nonterminal derives
-    something, and never nothing, the words behind the dots are exactly those that can follow.
-    """
-    waiting: list[dict[str, list[Item]]] = []  # per position, the items whose next symbol is a nonterminal
-    scans: dict[str, list[Item]] = {}
-    next_words: list[frozenset[str]] = []
-    for t in range(len(words) + 1):
-        items = [(rule, done + 1, begun) for rule, done, begun in scans.get(words[t - 1], [])] if t else []
-        waiting.append({})
-        scans = {}
-        ends = False
-        predicted, completed, seen = set[str](), set[tuple[str, int]](), set[tuple[int, int, int]]()
-        if t == 0:
-            predicted.add(start)
-            items += [(rule, 0, 0) for rule in rules_of[start]]
-        for rule, done, begun in items:  # the list grows during this loop
-            if (id(rule), done, begun) in seen:
-                continue
-            seen.add((id(rule), done, begun))
-            if done == len(rule.rhs):
-                if (rule.lhs, begun) not in completed:
-                    completed.add((rule.lhs, begun))
-                    ends = ends or (rule.lhs == start and begun == 0)
-                    items += [(r, d + 1, b) for r, d, b in waiting[begun].get(rule.lhs, ())]
-                continue
-            symbol = rule.rhs[done]
-            if symbol.terminal:
-                scans.setdefault(symbol.name, []).append((rule, done, begun))
-                continue
-            waiting[t].setdefault(symbol.name, []).append((rule, done, begun))
-            if symbol.name not in predicted:
-                predicted.add(symbol.name)
-                items += [(r, 0, t) for r in rules_of[symbol.name]]
-        next_words.append(frozenset([*scans, END] if ends else scans))
-    return tuple(next_words)
-
-
 State = frozenset[tuple[int, int, Any]]
 """The items of a chart whose dot is not at the beginning: the index of a rule, the number of its symbols already
 matched, and the state where it began. The rule -1 derives a sentence."""
 
+SENTENCE = (-1, 1, None)
+"""The item of a complete sentence."""
+
 
 class EarleyStates:
-    """States after the prefixes of sentences that determine the words that may follow, now and later on.
+    r"""Earley's algorithm: the states after the prefixes of sentences, and the words that may follow, now and later on.
 
-    The items with the dot at the beginning follow from the others. A state of a chart refers to the states where its
-    items began instead of their positions: then what may follow is a matter of the state alone.
+    The chart at $t$ holds the items $(A \to \alpha \bullet \beta, i)$ such that some sentence begins with
+    $w_1 \dots w_i$ and then an $A$ of which $\alpha$ derives $w_{i+1} \dots w_t$. As every nonterminal derives
+    something, and never nothing, the words behind the dots are exactly those that can follow. The items with the dot at
+    the beginning follow from the others. A state refers to the states where its items began instead of their positions
+    $i$: then what may follow is a matter of the state alone.
     """
 
     START: State = frozenset({(-1, 0, None)})
@@ -81,7 +39,17 @@ class EarleyStates:
         for index, rule in enumerate(self._rules):
             self._starting.setdefault(rule.lhs, []).append(index)
         self._sides = [*(rule.rhs for rule in self._rules), (Symbol(start),)]  # rule -1 is the last one
+        self._states: dict[State, State] = {}  # equal states are one object, so that they are compared quickly
         self._behind_dots: dict[State, dict[Symbol, list[tuple[int, int, Any]]]] = {}
+
+    def next_words_along(self, words: Sequence[str]) -> Iterator[frozenset[str]]:
+        """Yield the words that can follow each prefix, with `</s>` where it is a sentence; none where it is illegal."""
+        state: State | None = self.START
+        for word in (None, *words):
+            if word is not None and state is not None:
+                state = self.step(state, word)
+            following = {symbol.name for symbol in self._waiting(state) if symbol.terminal} if state else set()
+            yield frozenset({*following, END} if state and SENTENCE in state else following)
 
     def step(self, state: State, word: str) -> State | None:
         """Return the state after one more word; None if no sentence goes on with it."""
@@ -94,7 +62,8 @@ class EarleyStates:
                 if done == len(self._sides[rule]) and rule >= 0:
                     parents = self._waiting(begun).get(Symbol(self._rules[rule].lhs), ())
                     items += [(parent, at + 1, origin) for parent, at, origin in parents]
-        return frozenset(item for item in after if item[0] < 0 or item[1] < len(self._sides[item[0]])) or None
+        reached = frozenset(item for item in after if item[0] < 0 or item[1] < len(self._sides[item[0]]))
+        return self._states.setdefault(reached, reached) or None
 
     def _waiting(self, state: State) -> dict[Symbol, list[tuple[int, int, Any]]]:
         """Return the items at a state, by the symbol behind the dot."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from vitrify.errors import Problem
+from vitrify.spec.formats.text import is_half
 from vitrify.spec.grammars.depth import derivation_heights
 from vitrify.spec.grammars.rules import Rule, Symbol, descendants, drawn, grouped
 from vitrify.spec.graphs import children_first
@@ -82,7 +83,7 @@ def _word_faults(word: str) -> Iterator[str]:
         yield f"holds a blank; write two words, or for example {'_'.join(word.split()) or '_'!r}"
     if "'" in word and '"' in word:
         yield "holds both kinds of quotes, so it can't be quoted; leave one kind out"
-    if any("\ud800" <= character <= "\udfff" for character in word):
+    if is_half(word):
         yield "holds half of a surrogate pair, which no text file can carry"
     if word in (BEGIN, END):
         yield "is reserved for sentence boundaries; choose another name"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from vitrify.errors import SpecError
-from vitrify.spec.grammars.rules import Rule, Symbol, child_edges, descendants, drawn, grouped
+from vitrify.spec.grammars.rules import Rule, Symbol, descendants, drawn, grouped
 from vitrify.spec.graphs import children_first
 
 RulesOf = Mapping[str, Sequence[Rule]]
@@ -14,9 +14,11 @@ RulesOf = Mapping[str, Sequence[Rule]]
 MAX_BITS, ROUNDED_BITS = 256, 192  # fractions of more bits than the first are rounded to the second
 
 
-def order(start: str, rules: Iterable[Rule]) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+def order(start: str, rules_of: RulesOf) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """Return the nonterminals below the start symbol, children first, and a cycle among them or None."""
-    return children_first(child_edges(rules), [start])
+    return children_first(
+        {lhs: [c for rule in rules for c in rule.children] for lhs, rules in rules_of.items()}, [start]
+    )
 
 
 def refusal(cycle: Sequence[str]) -> str:
@@ -78,7 +80,8 @@ def cut(start: str, rules_of: RulesOf, depth: int) -> tuple[str, tuple[Rule, ...
             ]
     reachable = [rule for symbol in descendants(name[start], cut_rules) for rule in cut_rules[symbol]]
     if reachable[0].probability is not None:
-        reachable = proper(order(name[start], reachable)[0], grouped(reachable))
+        groups = grouped(reachable)
+        reachable = proper(order(name[start], groups)[0], groups)
     return name[start], tuple(reachable)
 
 

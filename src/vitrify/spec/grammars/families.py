@@ -1,25 +1,16 @@
-r"""Small families of grammars, for tests, examples and claims.
-
-random_grammar(seed, …)          ambiguous, short right sides, sentences of unequal lengths
-random_pcfg(seed, grammar)       a grammar with random rational probabilities
-random_hierarchy(v, m, s, L, …)  the Random Hierarchy Model: no right side is shared, so parsing is unambiguous
-english(depth)                   noun and verb phrases with relative clauses, cut at a depth
-"""
+"""Small families of grammars, for tests, examples and claims."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vitrify.arrays import Int
 from vitrify.spec.formats.text import SpecError, at_least
 from vitrify.spec.grammars.grammar import Grammar, Rule, Symbol
 from vitrify.spec.grammars.language import derivations
 from vitrify.spec.grammars.rules import descendants, grouped
-
-if TYPE_CHECKING:
-    from jaxtyping import Int64
 
 MAX_DRAWS = 10_000  # after these, no random grammar with the required properties is expected
 
@@ -133,7 +124,7 @@ def random_hierarchy(v: int, m: int, s: int, L: int, seed: int, *, classes: int 
 
 def hierarchy_tables(
     v: int, m: int, s: int, L: int, seed: int, *, classes: int = 1
-) -> list[Int64[np.ndarray, "symbol production position"]]:
+) -> list[Int[np.ndarray, "symbol production position"]]:
     """Return the right sides of a `random_hierarchy`: per level, lowest first, [symbol, production, position].
 
     Symbols that no sentence uses are included.

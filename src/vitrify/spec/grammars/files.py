@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from vitrify.spec.formats.text import Problem, text_of
+from vitrify.errors import Problem, SpecError
+from vitrify.spec.formats.text import text_of
 from vitrify.spec.grammars.checks import MAX_DIGITS, NAME, GrammarSource
 from vitrify.spec.grammars.rules import Rule, Symbol
 
@@ -40,15 +42,21 @@ class GrammarReading(GrammarSource):
     start: str | None = None
     rules: list[Rule] = field(default_factory=list)
 
-    def complain(self, message: str, line: int) -> None:
-        self.problems.append(Problem(message, self.file, line))
+    @contextmanager
+    def at_line(self, number: int) -> Iterator[None]:
+        """Record the problems that are raised inside, with the number of the line."""
+        try:
+            yield
+        except SpecError as error:
+            self.problems += [Problem(problem.message, self.file, number) for problem in error.problems]
 
 
 def read_text(text: str, file: str | None = None) -> tuple[str, tuple[Rule, ...], GrammarSource]:
     """Return the start symbol and the rules of a text in NLTK's notation, and where each rule stands."""
     reading = GrammarReading(file)
     for number, line in _joined_lines(text):
-        (_directive if line.startswith("%") else _rules)(line, number, reading)
+        with reading.at_line(number):
+            (_directive if line.startswith("%") else _rules)(line, number, reading)
     start = reading.start or (reading.rules[0].lhs if reading.rules else "S")
     return start, tuple(reading.rules), reading
 
@@ -84,63 +92,50 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 def _directive(line: str, number: int, reading: GrammarReading) -> None:
     words = line.partition("#")[0].split()
     if words[0] != "%start":
-        reading.complain(f"the only directive is %start, got {words[0]}", number)
-    elif len(words) != 2 or not NAME.fullmatch(words[1]):
-        reading.complain(f"%start must name one nonterminal, as in %start S, got {line!r}", number)
-    elif reading.start is not None:
-        reading.complain(f"a second %start; the first is on line {reading.start_line}", number)
-    else:
-        reading.start, reading.start_line = words[1], number
+        raise SpecError([f"the only directive is %start, got {words[0]}"])
+    if len(words) != 2 or not NAME.fullmatch(words[1]):
+        raise SpecError([f"%start must name one nonterminal, as in %start S, got {line!r}"])
+    if reading.start is not None:
+        raise SpecError([f"a second %start; the first is on line {reading.start_line}"])
+    reading.start, reading.start_line = words[1], number
 
 
 def _rules(line: str, number: int, reading: GrammarReading) -> None:
-    tokens = _tokens(line, number, reading)
-    if tokens and tokens[0][0] == "name":
-        reading.claimed.add(tokens[0][1])
-    if tokens is None or not tokens:
-        return
+    if left := NAME.match(line):
+        reading.claimed.add(left[0])
+    tokens = _tokens(line)
     kinds = [kind for kind, _ in tokens]
+    if "arrow" not in kinds:
+        raise SpecError([f"a rule needs an arrow, as in S -> NP VP, got {line!r}"])
     if kinds[:2] != ["name", "arrow"]:
-        if "arrow" in kinds:
-            left = " ".join(text for _, text in tokens[: kinds.index("arrow")])
-            reading.complain(f"one nonterminal must stand before the arrow, as in S -> NP VP, got {left!r}", number)
-        else:
-            reading.complain(f"a rule needs an arrow, as in S -> NP VP, got {line!r}", number)
-        return
+        before = " ".join(text for _, text in tokens[: kinds.index("arrow")])
+        raise SpecError([f"one nonterminal must stand before the arrow, as in S -> NP VP, got {before!r}"])
     if "arrow" in kinds[2:]:
-        reading.complain("a second arrow; write one rule to a line, or a word in quotes: '->'", number)
-        return
-    lhs, alternative = tokens[0][1], list[Token]()
+        raise SpecError(["a second arrow; write one rule to a line, or a word in quotes: '->'"])
+    alternative: list[Token] = []
     for kind, text in [*tokens[2:], ("bar", "|")]:
         if kind != "bar":
             alternative.append((kind, text))
             continue
-        rule = _rule(lhs, alternative, number, reading)
-        if rule is not None:
-            reading.rules.append(rule)
+        with reading.at_line(number):
+            reading.rules.append(_rule(tokens[0][1], alternative))
             reading.lines.append(number)
         alternative = []
 
 
-def _rule(lhs: str, tokens: Sequence[Token], number: int, reading: GrammarReading) -> Rule | None:
+def _rule(lhs: str, tokens: Sequence[Token]) -> Rule:
     kinds = [kind for kind, _ in tokens]
     if "chance" in kinds[:-1]:
-        reading.complain("a probability stands once, after its right side; separate alternatives by |", number)
-        return None
+        raise SpecError(["a probability stands once, after its right side; separate alternatives by |"])
     chance = None
     if kinds[-1:] == ["chance"]:
-        chance = _number(tokens[-1][1][1:-1].strip())
+        *tokens, (_, text) = tokens
+        chance = _number(text[1:-1].strip())
         if chance is None:
-            text = tokens[-1][1]
             shown = text if len(text) <= 40 else f"{text[:40]}… ({len(text)} characters)"
-            message = f"a probability must be a number such as [0.25] or [1/4], got {shown}"
-            reading.complain(message, number)
-            return None
-        tokens = tokens[:-1]
+            raise SpecError([f"a probability must be a number such as [0.25] or [1/4], got {shown}"])
     if not tokens:
-        message = f"a right side of {lhs} is empty; every rule must give at least one symbol"
-        reading.complain(message, number)
-        return None
+        raise SpecError([f"a right side of {lhs} is empty; every rule must give at least one symbol"])
     symbols = (Symbol(text[1:-1], True) if kind == "word" else Symbol(text) for kind, text in tokens)
     return Rule(lhs, tuple(symbols), chance)
 
@@ -154,16 +149,13 @@ def _number(text: str) -> Fraction | None:
         return None
 
 
-def _tokens(line: str, number: int, reading: GrammarReading) -> list[Token] | None:
+def _tokens(line: str) -> list[Token]:
     tokens: list[Token] = []
     column = 0
     while column < len(line):
         match = TOKEN.match(line, column)
         if match is None:
-            if tokens and tokens[0][0] == "name":
-                reading.claimed.add(tokens[0][1])
-            reading.complain(_strange(line, column), number)
-            return None
+            raise SpecError([_strange(line, column)])
         if match.lastgroup not in ("blank", "comment"):
             tokens.append((str(match.lastgroup), match.group()))
         column = match.end()

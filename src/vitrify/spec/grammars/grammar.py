@@ -183,7 +183,7 @@ class Grammar(Spec):
 
     @cached_property
     def _order(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-        return order(self.start, self.rules)
+        return order(self.start, self._rules_of)
 
     def children_first(self) -> tuple[str, ...]:
         """Return the nonterminals below the start symbol, children before parents; a recursive grammar is refused."""
@@ -280,22 +280,21 @@ class Grammar(Spec):
 
     def next_words_along(self, sentence: Sequence[str]) -> tuple[frozenset[str], ...]:
         """Return the words that can follow each prefix, from the empty one to the full sentence."""
-        return chart.next_words_along(self.start, self._rules_of, self._checked(sentence))
+        return tuple(self._charts().next_words_along(self._checked(sentence)))
+
+    def _charts(self) -> chart.EarleyStates:
+        return chart.EarleyStates(self.start, self._rules_of)
 
     # The language as certification queries it
 
     def meanings(self) -> dict[str, Meaning]:
         """Return the two tasks: the set of next words, and their probabilities (by default equal per rule)."""
-        charts = chart.EarleyStates(self.start, self._rules_of)
-        states, outputs = PrefixStates(charts.START, charts.step), (*self.vocabulary, END)
+        states = PrefixStates(chart.EarleyStates.START, self._charts().step)
+        outputs = (*self.vocabulary, END)
         words = Meaning("set", self.vocabulary, outputs, self.next_words_along, self, (), states, self.longest)
         chances = replace(words, answer="distribution", after=lambda s: self._weighted.next_word_probs_along(s))
-        prefixes = PrefixStates((), self._prefix_after)
+        prefixes = PrefixStates((), lambda prefix, word: (*prefix, word) if word in self.next_words(prefix) else None)
         return {"next": words, "lm": replace(chances, states=prefixes)}
-
-    def _prefix_after(self, prefix: tuple[str, ...], word: str) -> tuple[str, ...] | None:
-        """Return a prefix of a sentence with one more word; None if it is no prefix then."""
-        return (*prefix, word) if word in self.next_words(prefix) else None
 
     @cached_property
     def _weighted(self) -> Grammar:

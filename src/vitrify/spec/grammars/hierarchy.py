@@ -103,13 +103,11 @@ class Hierarchy:
 
     def _expand(self, rng: np.random.Generator, level: int, rule: Rule, forced: dict[int, Rule]) -> tuple[str, ...]:
         """The words of a rule whose children are expanded by the forced rules, or at random."""
-        words: list[str] = []
-        for place, child in enumerate(rule.rhs):
-            if place in forced:
-                words += self._expand(rng, level - 1, forced[place], {})
-            else:
-                words += self._down(rng, level, child.name)
-        return tuple(words)
+        parts = (
+            self._expand(rng, level - 1, forced[place], {}) if place in forced else self._down(rng, level, child.name)
+            for place, child in enumerate(rule.rhs)
+        )
+        return tuple(word for part in parts for word in part)
 
     def _upwards(self, rng: np.random.Generator, level: int, rule: Rule, words: tuple[str, ...]) -> tuple[str, ...]:
         """A sentence that has these words of a rule in it."""

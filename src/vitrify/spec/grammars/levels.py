@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from vitrify.spec.formats.text import SpecError, refuse_any
+from vitrify.spec.formats.text import SpecError
 from vitrify.spec.grammars.grammar import Grammar
 from vitrify.spec.grammars.rules import Symbol, number_text
 from vitrify.spec.ngrams.trie import END
@@ -53,9 +53,6 @@ class Leveled:
     symbols: tuple[tuple[str, ...], ...]
     rules: tuple[tuple[LevelRule, ...], ...]
 
-    def __post_init__(self) -> None:
-        refuse_any(_problems(self))
-
     # Sizes
 
     @property
@@ -78,11 +75,6 @@ class Leveled:
         """Number $M$ of rules, padding included."""
         return sum(map(len, self.rules))
 
-    @property
-    def arity(self) -> int:
-        """Largest number $K$ of symbols on a right side."""
-        return max(len(rule.rhs) for level in self.rules for rule in level)
-
     @cached_property
     def rules_of(self) -> tuple[tuple[tuple[LevelRule, ...], ...], ...]:
         """Rules by level and left side: `rules_of[h][lhs]`, empty for words."""
@@ -91,11 +83,6 @@ class Leveled:
             for rule in rules:
                 by_level[h][rule.lhs].append(rule)
         return tuple(tuple(map(tuple, level)) for level in by_level)
-
-    @property
-    def alternatives(self) -> int:
-        """Largest number $R_A$ of rules with one left side."""
-        return max(len(rules) for level in self.rules_of for rules in level)
 
     def __repr__(self) -> str:
         sizes = f"symbols {tuple(map(len, self.symbols))}, rules {tuple(map(len, self.rules))}"
@@ -176,20 +163,3 @@ def leveled(grammar: Grammar) -> Leveled:
         unpadded = [not s.terminal and heights[s.name] == h for s in placed[h]]
         names.append(tuple(s.name if bare else padded(s, h) for s, bare in zip(placed[h], unpadded, strict=True)))
     return Leveled(tuple(names), ((), *reversed(rules)))
-
-
-def _problems(levels: Leveled) -> list[str]:
-    """Return the problems of the indices in a table of levels."""
-    if len(levels.symbols) < 2 or len(levels.symbols) != len(levels.rules) or levels.rules[0]:
-        return ["levels need symbols from level 0 to the start symbol's, and as many tables of rules, none at level 0"]
-    problems = [] if len(levels.symbols[-1]) == 1 else ["the highest level must hold the start symbol alone"]
-    for h in range(1, len(levels.symbols)):
-        tops, bottoms = range(len(levels.symbols[h])), range(len(levels.symbols[h - 1]))
-        if len(set(levels.symbols[h])) != len(tops):
-            problems.append(f"the symbols of level {h} must differ")
-        for rule in levels.rules[h]:
-            if rule.lhs not in tops or not rule.rhs or any(child not in bottoms for child in rule.rhs):
-                problems.append(f"{rule} must lead from a symbol of level {h} to symbols of level {h - 1}")
-        bare = set(tops) - {rule.lhs for rule in levels.rules[h]}
-        problems += [f"{levels.symbols[h][symbol]} has no rule at level {h}" for symbol in sorted(bare)]
-    return problems

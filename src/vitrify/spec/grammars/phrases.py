@@ -11,7 +11,7 @@ other `A` gets a second phrase for the end of a sentence: the same sequences, ea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from vitrify.spec.grammars.grammar import END, Grammar, Symbol
@@ -173,9 +173,7 @@ def _phrases(grammar: Grammar) -> Iterator[Phrase]:
 def _with_end(phrases: _Collected, start: int) -> list[Phrase]:
     end = phrases.put(END, frozenset({END}))
     plain = list(_reachable(phrases.listed, start))
-    followed = set(
-        _followed([phrases.listed[number] if number in plain else phrases.listed[end] for number in range(end)])
-    )
+    followed = _followed([phrases.listed[number if number in plain else end] for number in range(end)])
     ended: dict[int, int] = {}
     for number in sorted(plain):
         phrase = phrases.listed[number]
@@ -200,8 +198,8 @@ def _reachable(listed: list[Phrase], start: int) -> Iterator[int]:
 
 def _used(listed: list[Phrase]) -> Iterator[Phrase]:
     """Yield the phrases below the last one, with new indices."""
-    used = sorted(_reachable(listed, len(listed) - 1))
-    number = {old: new for new, old in enumerate(used)}
-    for old in used:
-        phrase = listed[old]
-        yield Phrase(phrase.name, phrase.words, tuple(tuple(number[part] for part in side) for side in phrase.sides))
+    number: dict[int, int] = {}
+    for old in sorted(_reachable(listed, len(listed) - 1)):
+        number[old] = len(number)
+        sides = tuple(tuple(number[part] for part in side) for side in listed[old].sides)
+        yield replace(listed[old], sides=sides)

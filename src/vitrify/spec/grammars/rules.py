@@ -94,14 +94,6 @@ def descendants(start: str, rules_of: Mapping[str, Sequence[Rule]]) -> tuple[str
     return tuple(reached([start], lambda symbol: [c for rule in rules_of.get(symbol, ()) for c in rule.children]))
 
 
-def child_edges(rules: Iterable[Rule]) -> dict[str, list[str]]:
-    """Return each nonterminal with those on its right sides."""
-    edges: dict[str, list[str]] = {}
-    for rule in rules:
-        edges.setdefault(rule.lhs, []).extend(rule.children)
-    return edges
-
-
 def drawn(cycle: Sequence[str]) -> str:
     """Return a cycle as text."""
     return " → ".join(cycle)

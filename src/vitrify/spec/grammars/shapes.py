@@ -145,7 +145,7 @@ class Shapes:
         """
         for h in range(1, len(self.trees)):
             for number in range(len(self.trees[h])):
-                for rule, other, words in self._meetings(h, number):
+                for rule, other, words in self._meetings(h, number, self.common[h - 1]):
                     if rule is not other and rule.lhs == other.lhs:
                         return Ambiguity(h, self.levels.symbols[h][rule.lhs], number, words)
         return None
@@ -157,28 +157,24 @@ class Shapes:
         for h in range(1, len(self.trees)):
             here: list[Shared] = [{} for _ in self.trees[h]]
             for number, pairs in enumerate(here):
-                for rule, other, words in _meetings(self, h, number, levels[-1]):
+                for rule, other, words in self._meetings(h, number, levels[-1]):
                     pairs.setdefault((rule.lhs, other.lhs), words)
                     pairs.setdefault((other.lhs, rule.lhs), words)
             levels.append(tuple(here))
         return tuple(levels)
 
-    def _meetings(self, level: int, shape: int) -> Iterator[tuple[LevelRule, LevelRule, tuple[str, ...]]]:
-        return _meetings(self, level, shape, self.common[level - 1])
-
-
-def _meetings(
-    shapes: Shapes, level: int, shape: int, below: Sequence[Shared]
-) -> Iterator[tuple[LevelRule, LevelRule, tuple[str, ...]]]:
-    """Yield pairs of rules that derive a common string in a shape, with that string; a rule pairs with itself too."""
-    tree = shapes.trees[level][shape]
-    fitting = [rule for rule in shapes.levels.rules[level] if shapes.usable(level, rule, shape)]
-    for index, rule in enumerate(fitting):
-        for other in fitting[: index + 1]:
-            pairs = zip(tree, zip(rule.rhs, other.rhs, strict=True), strict=True)
-            parts = [below[child].get(pair) for child, pair in pairs]
-            if None not in parts:
-                yield rule, other, tuple(word for part in parts if part for word in part)
+    def _meetings(
+        self, level: int, shape: int, below: Sequence[Shared]
+    ) -> Iterator[tuple[LevelRule, LevelRule, tuple[str, ...]]]:
+        """Yield pairs of rules that derive a common string in a shape, with that string; also a rule and itself."""
+        tree = self.trees[level][shape]
+        fitting = [rule for rule in self.levels.rules[level] if self.usable(level, rule, shape)]
+        for index, rule in enumerate(fitting):
+            for other in fitting[: index + 1]:
+                pairs = zip(tree, zip(rule.rhs, other.rhs, strict=True), strict=True)
+                parts = [below[child].get(pair) for child, pair in pairs]
+                if None not in parts:
+                    yield rule, other, tuple(word for part in parts if part for word in part)
 
 
 def shapes(levels: Leveled, limit: int) -> Shapes:
@@ -213,21 +209,18 @@ def count_shapes(levels: Leveled) -> int:
     """
     kinds: dict[frozenset[int], int] = {frozenset(range(len(levels.words))): 1}
     for h in range(1, levels.depth + 1):
-        tries = _prefix_tree(levels.rules[h])
+        steps, heads = _prefix_tree(levels.rules[h])
         above: defaultdict[frozenset[int], int] = defaultdict(int)
         open_ones: dict[frozenset[int], int] = {frozenset({0}): 1}  # by the nodes of the tree that fit so far
         while open_ones:
             further: defaultdict[frozenset[int], int] = defaultdict(int)
             for fitting, count in open_ones.items():
                 for kind, many in kinds.items():
-                    steps = {after for at in fitting for child, after in tries.steps[at].items() if child in kind}
-                    if not steps:
-                        continue
-                    further[frozenset(steps)] += count * many
+                    if longer := {after for at in fitting for child, after in steps[at].items() if child in kind}:
+                        further[frozenset(longer)] += count * many
             for fitting, count in further.items():
-                heads = frozenset(lhs for at in fitting for lhs in tries.heads[at])
-                if heads:
-                    above[heads] += count
+                if ended := frozenset(lhs for at in fitting for lhs in heads[at]):
+                    above[ended] += count
             open_ones = dict(further)
             if max(len(above), len(open_ones)) > MAX_SYMBOL_SETS:
                 raise BuildRefused(f"counting shapes at level {h} needs more than {MAX_SYMBOL_SETS} sets of symbols")
@@ -235,23 +228,17 @@ def count_shapes(levels: Leveled) -> int:
     return sum(kinds.values())
 
 
-@dataclass(frozen=True)
-class _PrefixTree:
-    """Prefix tree of right sides: the next node for each child, and the left sides that end at each node."""
-
-    steps: list[dict[int, int]]
-    heads: list[list[int]]
-
-
-def _prefix_tree(rules: tuple[LevelRule, ...]) -> _PrefixTree:
-    tree = _PrefixTree([{}], [[]])
+def _prefix_tree(rules: Sequence[LevelRule]) -> tuple[list[dict[int, int]], list[list[int]]]:
+    """Return the prefix tree of right sides: by node, the next node for each child, and the left sides that end."""
+    steps: list[dict[int, int]] = [{}]
+    heads: list[list[int]] = [[]]
     for rule in rules:
         at = 0
         for child in rule.rhs:
-            if child not in tree.steps[at]:
-                tree.steps[at][child] = len(tree.steps)
-                tree.steps.append({})
-                tree.heads.append([])
-            at = tree.steps[at][child]
-        tree.heads[at].append(rule.lhs)
-    return tree
+            if child not in steps[at]:
+                steps[at][child] = len(steps)
+                steps.append({})
+                heads.append([])
+            at = steps[at][child]
+        heads[at].append(rule.lhs)
+    return steps, heads

@@ -172,17 +172,12 @@ class _Tables:
         }
         for name in grammar.children_first():
             for rule in grammar.rules_of(name):
-                self._add_letters(name, rule)
+                for weights in self.letters.values() if len(rule.rhs) == 1 else ():
+                    if rule.rhs[0] in weights:  # a rule with one child adds to the weight for each last word
+                        more = _chance(rule) * weights[rule.rhs[0]]
+                        weights[Symbol(name)] = weights.get(Symbol(name), Fraction(0)) + more
         self.products: dict[Weight, list[Product]] = {}
         self.count = 0
-
-    def _add_letters(self, name: str, rule: Rule) -> None:
-        """Add a rule with one child to the weight of its left side for each last word."""
-        if len(rule.rhs) == 1:
-            for weights in self.letters.values():
-                if rule.rhs[0] in weights:
-                    more = _chance(rule) * weights[rule.rhs[0]]
-                    weights[Symbol(name)] = weights.get(Symbol(name), Fraction(0)) + more
 
     def _shares(self, symbols: Sequence[Symbol], total: int | None) -> Iterator[tuple[int, ...]]:
         """Yield the ways to split `total` words (any number if None) among symbols, in order."""
@@ -265,10 +260,8 @@ def _parts(weight: Weight, products: list[Product]) -> Iterator[tuple[Weight, li
 
 
 def _product(known: Mapping[Weight, Sequence[Fraction]], product: Product, position: int) -> Fraction:
-    factors = [
-        known[term.weight][position - term.back] if term.back <= position else Fraction(0) for term in product.terms
-    ]
-    return Fraction(0) if 0 in factors else math.prod(factors, start=Fraction(1))
+    factors = (known[weight][position - back] if back <= position else Fraction(0) for weight, back in product.terms)
+    return math.prod(factors, start=Fraction(1))
 
 
 def log(number: Fraction) -> float:

@@ -149,7 +149,7 @@ class Dyck(Spec):
                 for height in dict.fromkeys((min(1, self.depth - depth), self.depth - depth)):
                     tower = [self.brackets[(number + 1 + d) % kinds] for d in range(height)]
                     turns = max(remaining, 0) // (2 * height) if height else 0
-                    yield (*_opened(chain), *((*_opened(tower), *_closed(tower)) * turns), *_closed(chain))
+                    yield _around(chain, _around(tower, ()) * turns)
 
     def draw(self, rng: np.random.Generator) -> tuple[str, ...]:
         """Return a random word, with its own random probability of opening.
@@ -174,12 +174,8 @@ class Dyck(Spec):
         return (*words, *reversed(waiting))
 
 
-def _opened(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    return [opening for opening, _ in pairs]
-
-
-def _closed(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    return [closing for _, closing in reversed(pairs)]
+def _around(pairs: Sequence[tuple[str, str]], words: Sequence[str]) -> tuple[str, ...]:
+    return (*(opening for opening, _ in pairs), *words, *(closing for _, closing in reversed(pairs)))
 
 
 def _problems(brackets: Sequence[str]) -> Iterator[str]:

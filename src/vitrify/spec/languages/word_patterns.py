@@ -105,24 +105,26 @@ class WordPatterns(Spec):
     @cached_property
     def members(self) -> dict[str, frozenset[str]]:
         """Words of every class: named classes in order, then words in quotes."""
-        literals = dict.fromkeys(part for pattern in self.patterns for part in pattern if part.startswith('"'))
-        singletons = {literal: frozenset([literal[1:-1]]) for literal in literals}
+        singletons = {literal: frozenset([literal[1:-1]]) for literal in self._literals}
         return {name: frozenset(words) for name, words in self.classes} | singletons
+
+    @cached_property
+    def _literals(self) -> dict[str, None]:
+        return dict.fromkeys(part for pattern in self.patterns for part in pattern if part.startswith('"'))
 
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
         """All words, in the order of first mention."""
         listed = [word for _, words in self.classes for word in words]
-        literals = [part[1:-1] for pattern in self.patterns for part in pattern if part.startswith('"')]
-        return tuple(dict.fromkeys([*listed, *literals]))
+        return tuple(dict.fromkeys([*listed, *(literal[1:-1] for literal in self._literals)]))
 
     @cached_property
     def classes_of(self) -> dict[str, frozenset[str]]:
         """Classes of every word: its type."""
-        inside: dict[str, set[str]] = {word: set() for word in self.vocabulary}
+        inside: dict[str, list[str]] = {word: [] for word in self.vocabulary}
         for name, words in self.members.items():
             for word in words:
-                inside[word].add(name)
+                inside[word].append(name)
         return {word: frozenset(names) for word, names in inside.items()}
 
     @property
@@ -175,8 +177,7 @@ class WordPatterns(Spec):
     def draw(self, rng: np.random.Generator) -> tuple[str, ...]:
         """Return a random sentence: a pattern, then a word of each of its classes."""
         pattern = self.patterns[int(rng.integers(len(self.patterns)))]
-        lists = [self._listed[part] for part in pattern]
-        return tuple(words[int(rng.integers(len(words)))] for words in lists)
+        return tuple(words[int(rng.integers(len(words)))] for words in map(self._listed.__getitem__, pattern))
 
     def examples(self) -> Iterator[tuple[str, ...]]:
         """Yield sentences in which every word occurs at every position where it may."""
@@ -326,10 +327,8 @@ def _class_problems(classes: Classes) -> Iterator[tuple[Location, str]]:
         if names[name] == 2:
             yield ("class", index), f"the class {name!r} is defined twice: keep one definition"
         if not NAME.fullmatch(name) or not name.isprintable():
-            yield (
-                ("class", index),
-                f'a class name has no blanks, quotes or "=", and does not begin with #, got {name!r}',
-            )
+            rule = 'a class name has no blanks, quotes or "=", and does not begin with #'
+            yield ("class", index), f"{rule}, got {name!r}"
         if not words:
             yield ("class", index), f"the class {name!r} must have at least one word: write them after the ="
         for word, times in Counter(words).items():
@@ -384,14 +383,11 @@ def random_patterns(seed: int, *, words: int = 5, classes: int = 3, patterns: in
     vocabulary = [f"w{number}" for number in range(words)]
     inside = rng.random((classes, words)) < 0.4
     inside[np.arange(classes), rng.integers(words, size=classes)] = True
-    members = {
-        f"C{c}": tuple(w for w, held in zip(vocabulary, row, strict=True) if held) for c, row in enumerate(inside)
-    }
+    rows = [tuple(w for w, held in zip(vocabulary, row, strict=True) if held) for row in inside]
+    members = {f"C{c}": row for c, row in enumerate(rows)}
     parts = [*members, *members, quoted(vocabulary[0]), quoted("x")]
-    distinct = dict.fromkeys(
-        tuple(parts[index] for index in rng.integers(len(parts), size=rng.integers(1, length + 1)))
-        for _ in range(patterns)
-    )
+    draws = (rng.integers(len(parts), size=rng.integers(1, length + 1)) for _ in range(patterns))
+    distinct = dict.fromkeys(tuple(parts[index] for index in draw) for draw in draws)
     used = {part for pattern in distinct for part in pattern}
     return WordPatterns(tuple((name, held) for name, held in members.items() if name in used), tuple(distinct))
 

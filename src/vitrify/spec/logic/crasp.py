@@ -73,19 +73,9 @@ class Crasp(Headed):
         """Return the state after one more letter: the next position's residue for all `MOD`, the counts, the result."""
         residue, counts, _ = state
         period = math.lcm(*(int(step[2]) for step in self.steps if step[0] == "MOD"))
-        words, before = np.array([[self.alphabet.index(letter)]]), iter(counts)
-        values, after = list[Array](), list[int]()
-        for step in self.steps:
-            inner = [values[i] for i in references(step)]
-            if step[0] == "MOD":
-                value: Array = np.full((1, 1), residue % int(step[2]) == int(step[1]))
-            else:
-                value = self._value(str(step[0]), step[1:], inner, words)
-            if step[0] == "#":
-                value = value + next(before, 0)
-                after.append(int(value[0, 0]))
-            values.append(value)
-        return (residue + 1) % period, tuple(after), bool(values[-1][0, 0])
+        values = self._values(np.array([[self.alphabet.index(letter)]]), residue, counts)
+        after = tuple(int(value[0, 0]) for step, value in zip(self.steps, values, strict=True) if step[0] == "#")
+        return (residue + 1) % period, after, bool(values[-1][0, 0])
 
     @cached_property
     def depth(self) -> int:
@@ -102,18 +92,22 @@ class Crasp(Headed):
 
     def holds(self, words: Ints) -> Bools:
         """Return where the result is true [word, position], by definition: counts are running sums."""
-        values: list[Array] = []
-        for step in self.steps:
-            values.append(self._value(str(step[0]), step[1:], [values[i] for i in references(step)], words))
-        return np.asarray(values[-1], dtype=bool)
+        return np.asarray(self._values(words, 0, ())[-1], dtype=bool)
 
-    def _value(self, operator: str, data: tuple[str | int, ...], inner: list[Array], words: Ints) -> Array:
-        if operator == "number":
-            return np.full(words.shape, int(data[0]), dtype=np.int64)
-        if operator == "#":
-            return np.cumsum(inner[0], axis=1, dtype=np.int64)
-        leaf = leaf_holds(operator, data, words, self.alphabet)
-        return np.asarray(MEANINGS[operator](*inner)) if leaf is None else leaf
+    def _values(self, words: Ints, start: int, counts: Sequence[int]) -> list[Array]:
+        """Return the value of every step [word, position]; the first position is `start`, after some counts."""
+        values: list[Array] = []
+        before = iter(counts)
+        for operator, *data in self.steps:
+            value: Array = leaf_holds(str(operator), data, words, self.alphabet, start)
+            if operator == "number":
+                value = np.full(words.shape, int(data[0]), dtype=np.int64)
+            elif operator == "#":
+                value = np.cumsum(values[int(data[0])], axis=1, dtype=np.int64) + next(before, 0)
+            elif value is None:
+                value = np.asarray(MEANINGS[str(operator)](*(values[int(part)] for part in data)))
+            values.append(value)
+        return values
 
     @cached_property
     def program(self) -> Program:

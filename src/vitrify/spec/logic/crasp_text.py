@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -280,10 +281,7 @@ MAX_HEIGHT = 20  # nested operators of an expression without names
 
 def text_of(steps: Steps, alphabet: tuple[str, ...]) -> str:
     """Return the lines of a program: expressions used twice, or nested too deep, get a name."""
-    uses = [0] * len(steps)
-    for step in steps:
-        for i in references(step):
-            uses[i] += 1
+    uses = Counter(i for step in steps for i in references(step))
     texts: list[str] = []
     heights: list[int] = []
     lines: list[str] = []

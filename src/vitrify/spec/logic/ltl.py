@@ -101,10 +101,10 @@ class Formula(Headed):
         `O`, `H` and `S` remember their own truth value, `Y` that of its operand.
         """
         residue, remembered, _ = state
-        before, now = dict(zip(self._temporal, remembered, strict=False)), dict[Node, bool]()
-        result = _now(self.node, self.alphabet.index(letter), residue, self.alphabet, before, now)
-        bits = tuple(now[part[1] if part[0] == "Y" else part] for part in self._temporal)
-        return (residue + 1) % self._period, bits, result
+        before, now = dict(zip(self._temporal, remembered, strict=False)), dict[Node, Bools]()
+        result = _holds(self.node, np.array([[self.alphabet.index(letter)]]), self.alphabet, now, residue, before)
+        bits = tuple(bool(now[part[1] if part[0] == "Y" else part][0, 0]) for part in self._temporal)
+        return (residue + 1) % self._period, bits, bool(result[0, 0])
 
     @cached_property
     def _temporal(self) -> tuple[Node, ...]:
@@ -128,7 +128,7 @@ class Formula(Headed):
 
     def holds(self, words: Ints) -> Bools:
         """Return where the formula is true [word, position], by definition."""
-        return _holds(self.node, words, self.alphabet)
+        return _holds(self.node, words, self.alphabet, {}, 0, {})
 
     @cached_property
     def program(self) -> Program:
@@ -179,50 +179,32 @@ class _FormulaParser(LineParser[Node]):
         return self.names.get(token) or ("false",)  # its own line has a problem that is already reported
 
 
-def _holds(node: Node, words: Ints, alphabet: tuple[str, ...]) -> Bools:
-    operator, *data = node
-    leaf = leaf_holds(operator, data, words, alphabet)
-    if leaf is not None:
-        return leaf
-    inner = [_holds(part, words, alphabet) for part in data]
-    if operator in CONNECTIVES:
-        return np.asarray(CONNECTIVES[operator](*inner))
-    if operator == "Y":
-        return np.pad(inner[0], ((0, 0), (1, 0)))[:, :-1]
-    if operator in ("O", "H"):
-        return (np.logical_or if operator == "O" else np.logical_and).accumulate(inner[0], axis=1)
-    result, state = np.zeros(words.shape, dtype=bool), np.zeros(len(words), dtype=bool)
-    for t in range(words.shape[1]):
-        state = inner[1][:, t] | (inner[0][:, t] & state)
-        result[:, t] = state
-    return result
+def _holds(
+    node: Node, words: Ints, alphabet: tuple[str, ...], now: dict[Node, Bools], start: int, before: dict[Node, bool]
+) -> Bools:
+    """Return where a formula is true [word, position]; `now` collects this for all its parts.
 
-
-def _now(
-    node: Node, letter: int, residue: int, alphabet: tuple[str, ...], before: dict[Node, bool], now: dict[Node, bool]
-) -> bool:
-    """Return the truth value of a formula at a position, from what operators remember of the one before (no key: none).
-
-    `now` collects the truth values of all parts.
+    The first position is `start`, and `before` is what temporal operators remember of those before it (no key: none).
     """
     if node in now:
         return now[node]
     operator, *data = node
-    inner = [_now(part, letter, residue, alphabet, before, now) for part in data if isinstance(part, tuple)]
-    if operator == "letter":
-        value = alphabet.index(data[0]) == letter
-    elif operator == "MOD":
-        value = residue % int(data[1]) == int(data[0])
-    elif operator in ("true", "false"):
-        value = operator == "true"
-    elif operator in CONNECTIVES:
-        value = bool(CONNECTIVES[operator](*map(np.bool_, inner)))
-    elif operator == "Y":
-        value = before.get(node, False)
-    elif operator == "S":
-        value = inner[1] or (inner[0] and before.get(node, False))
-    else:
-        value = inner[0] or before.get(node, False) if operator == "O" else inner[0] and before.get(node, True)
+    value = leaf_holds(operator, data, words, alphabet, start)
+    if value is None:
+        inner = [_holds(part, words, alphabet, now, start, before) for part in data]
+        past = before.get(node, operator == "H")
+        if operator in CONNECTIVES:
+            value = np.asarray(CONNECTIVES[operator](*inner))
+        elif operator == "Y":
+            value = np.pad(inner[0], ((0, 0), (1, 0)), constant_values=past)[:, :-1]
+        elif operator == "O":
+            value = np.logical_or.accumulate(inner[0], axis=1) | past
+        elif operator == "H":
+            value = np.logical_and.accumulate(inner[0], axis=1) & past
+        else:
+            value, state = np.zeros(words.shape, dtype=bool), np.full(len(words), past)
+            for t in range(words.shape[1]):
+                value[:, t] = state = inner[1][:, t] | (inner[0][:, t] & state)
     now[node] = value
     return value
 

@@ -29,12 +29,17 @@ def truths(
     return {"transducer": Meaning("symbol", alphabet, ("False", "True"), after, states=states)}
 
 
-def leaf_holds(operator: str, data: Sequence[str | int], words: Ints, alphabet: tuple[str, ...]) -> Bools | None:
-    """Return where a letter, a constant or MOD(r, m) is true [word, position]; None for any other operator."""
+def leaf_holds(
+    operator: str, data: Sequence[str | int], words: Ints, alphabet: tuple[str, ...], start: int
+) -> Bools | None:
+    """Return where a letter, a constant or MOD(r, m) is true [word, position]; None for any other operator.
+
+    The first position is `start`.
+    """
     if operator == "letter":
         return np.asarray(words == alphabet.index(str(data[0])))
     if operator == "MOD":
-        return np.broadcast_to(np.arange(words.shape[1]) % int(data[1]) == int(data[0]), words.shape)
+        return np.broadcast_to((np.arange(words.shape[1]) + start) % int(data[1]) == int(data[0]), words.shape)
     return np.full(words.shape, operator == "true") if operator in ("true", "false") else None
 
 

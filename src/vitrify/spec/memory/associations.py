@@ -9,7 +9,7 @@ Every line pairs a word with its answer. A word has one answer; several words ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -112,19 +112,17 @@ def word_problem(word: str) -> str | None:
     return None
 
 
-def _problems(rows: Iterable[Located]) -> Iterator[Problem]:
+def _problems(rows: Sequence[Located]) -> Iterator[Problem]:
     """Yield every problem of lines that should be a word and its answer."""
     seen: set[str] = set()
-    empty = True
     for line, row in rows:
-        empty = False
         yield from (Problem(message, line=line) for message in map(word_problem, row) if message)
         if len(row) != 2:
             yield Problem(f"a line pairs one word with one answer; there are {len(row)} words", line=line)
         elif row[0] in seen:
             yield Problem(f"the word {row[0]!r} has an answer already: keep one", line=line)
         seen.add(row[0])
-    if empty:
+    if not rows:
         yield Problem("there must be at least one word with an answer")
 
 

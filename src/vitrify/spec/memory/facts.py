@@ -29,6 +29,7 @@ from vitrify.spec.kinds import Kind, Meaning, Spec, at_every_prefix, prefixes_by
 from vitrify.spec.memory.associations import Located, word_problem
 
 HEADER = ("fillers", "length")
+SETTINGS = [f"{key}:" for key in HEADER]
 MAX_LENGTH = 10**9  # words of a sentence
 DEFAULT_LENGTH = 8  # words of a sentence with fillers
 Fact = tuple[str, str, str]
@@ -147,7 +148,10 @@ def _problems(rows: Sequence[Located], fillers: Located) -> Iterator[Problem]:
     """Yield every problem of lines that should be facts, and of the fillers."""
     role: dict[str, str] = {}
     for line, row in [*rows, fillers]:
-        yield from (Problem(message, line=line) for message in map(_word_problem, row) if message)
+        for word in row:
+            settings = f"{word!r} begins a line of settings: choose another name"
+            if message := settings if word in SETTINGS else word_problem(word):
+                yield Problem(message, line=line)
     for word in fillers[1]:
         if word in role:
             yield Problem(f"the filler {word!r} is listed more than once", line=fillers[0])
@@ -166,11 +170,6 @@ def _problems(rows: Sequence[Located], fillers: Located) -> Iterator[Problem]:
         known.add((row[0], row[1]))
     if not rows:
         yield Problem("there must be at least one fact")
-
-
-def _word_problem(word: str) -> str | None:
-    settings = word in [f"{key}:" for key in HEADER]
-    return f"{word!r} begins a line of settings: choose another name" if settings else word_problem(word)
 
 
 def random_facts(subjects: int, relations: int, answers: int, seed: int, *, fillers: int = 0, length: int = 0) -> Facts:

@@ -212,9 +212,7 @@ def _template_problems(task: str, templates: Sequence[Words]) -> Iterator[Fault]
             yield here, f"a template must have one slot {SLOT}, {text!r} has {slots}{glued}"
         if first.setdefault(template, number) != number:
             yield here, f"the template {text!r} is there twice: keep one"
-        for word in dict.fromkeys(template):
-            if message := _word_problem(word):
-                yield here, message
+        yield from ((here, message) for message in map(_word_problem, dict.fromkeys(template)) if message)
 
 
 def _fact_problems(task: str, facts: Sequence[tuple[Words, str]]) -> Iterator[Fault]:
@@ -227,9 +225,7 @@ def _fact_problems(task: str, facts: Sequence[tuple[Words, str]]) -> Iterator[Fa
             yield here, f"the key {text!r} has the word {SLOT}, which is the slot of templates: write it differently"
         if first.setdefault(key, number) != number:
             yield here, f"the key {text!r} is there twice: keep one"
-        for word in dict.fromkeys(key):
-            if message := _word_problem(word):
-                yield here, message
+        yield from ((here, message) for message in map(_word_problem, dict.fromkeys(key)) if message)
         if not value.strip() or not value.isprintable():
             yield here, f"the value of {text!r} must be printable and not empty, got {value!r}"
         if value == NONE:

@@ -30,14 +30,11 @@ import zlib
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vitrify.arrays import Float, Int
 from vitrify.errors import Problem, SpecError
-
-if TYPE_CHECKING:
-    from jaxtyping import Float64, Int
 
 COUNT = re.compile(rb"ngram\s+(\d{1,2})\s*=\s*(\d{1,18})")
 SECTION = re.compile(rb"\\([1-9]\d?)-grams:")
@@ -50,8 +47,8 @@ class NGramTable:
     """The listed n-grams of one length, unsorted, each as a row of word ids."""
 
     words: Int[np.ndarray, "ngrams order"]
-    log10_prob: Float64[np.ndarray, " ngrams"]
-    log10_backoff: Float64[np.ndarray, " ngrams"]
+    log10_prob: Float[np.ndarray, " ngrams"]
+    log10_backoff: Float[np.ndarray, " ngrams"]
     line: Int[np.ndarray, " ngrams"]  # 0 if the n-gram does not come from a file
 
 
@@ -203,21 +200,21 @@ def _table(order: int, lines: list[bytes], section: Section | None, ids: dict[by
     start, stop = (section.at + 1, section.stop) if section else (0, 0)
     rows = [(at, fields) for at, line in enumerate(lines[start:stop], start) if (fields := line.split())]
     notes.listed[order] = len(rows)
-    well_formed = [row for row in rows if order + 1 <= len(row[1]) <= order + 2]
-    if len(well_formed) < len(rows):
-        for at, fields in rows:
-            if not order + 1 <= len(fields) <= order + 2:
-                notes.add(at, f"a {order}-gram line has {order + 1} or {order + 2} fields, got {len(fields)}")
+    well_formed = []
+    for at, fields in rows:
+        if order + 1 <= len(fields) <= order + 2:
+            well_formed.append((at, fields))
+        else:
+            notes.add(at, f"a {order}-gram line has {order + 1} or {order + 2} fields, got {len(fields)}")
     if order == 1:
         _name_words(well_formed, ids, notes)
     flat = (ids.get(word, -1) for _, fields in well_formed for word in fields[1 : order + 1])
     words = np.fromiter(flat, np.int32, len(well_formed) * order).reshape(-1, order)
     known = (words >= 0).all(axis=1)
-    if not known.all():
-        for n in np.flatnonzero(~known).tolist():
-            at, fields = well_formed[n]
-            missing = [_shown(word) for word in fields[1 : order + 1] if word not in ids]
-            notes.add(at, f"every word must be among the unigrams, missing: {', '.join(missing)}")
+    for n in np.flatnonzero(~known).tolist():
+        at, fields = well_formed[n]
+        missing = [_shown(word) for word in fields[1 : order + 1] if word not in ids]
+        notes.add(at, f"every word must be among the unigrams, missing: {', '.join(missing)}")
     at_prob = [(at, fields[0]) for at, fields in well_formed]
     at_backoff = [(at, fields[order + 1] if len(fields) > order + 1 else b"0") for at, fields in well_formed]
     return NGramTable(
@@ -238,18 +235,12 @@ def _name_words(rows: list[tuple[int, list[bytes]]], ids: dict[bytes, int], note
             notes.add(at, f"words must be UTF-8, got the bytes {fields[1]!r}; convert the file")
 
 
-def _numbers(fields: list[tuple[int, bytes]], what: str, notes: _Notes) -> Float64[np.ndarray, " ngrams"]:
+def _numbers(fields: list[tuple[int, bytes]], what: str, notes: _Notes) -> Float[np.ndarray, " ngrams"]:
     """Parse one column; a malformed number is a problem and becomes 0, so that later checks can run."""
-    texts = [text for _, text in fields]
-    try:
-        if not any(b"_" in text for text in texts):  # Python reads 1_0 as ten; ARPA does not
-            return np.fromiter(map(float, texts), np.float64, len(texts))
-    except ValueError:
-        pass
     values = np.zeros(len(fields))
     for n, (at, text) in enumerate(fields):
         try:
-            values[n] = float(text if b"_" not in text else b"malformed")
+            values[n] = float(text if b"_" not in text else b"malformed")  # Python reads 1_0 as ten; ARPA does not
         except ValueError:
             notes.add(at, f"the {what} must be a number, got {_shown(text)}")
     return values

@@ -29,7 +29,7 @@ def random_ngram(words: int, order: int, seed: int, *, listed: float = 0.7) -> N
     for _ in range(order - 1):
         longer: list[tuple[str, ...]] = []
         for context in contexts:
-            shorter = _longest(below, context[1:])
+            shorter = next(below[context[at:]] for at in range(1, len(context) + 1) if context[at:] in below)
             chosen = [word for word in names if rng.random() < 0.7] or [names[int(rng.integers(len(names)))]]
             if context is contexts[0]:  # always listed, with a context of the next order, so that the order is reached
                 chosen = sorted({*chosen, names[0]}, key=names.index)
@@ -45,13 +45,6 @@ def random_ngram(words: int, order: int, seed: int, *, listed: float = 0.7) -> N
             longer += [(*context, word) for word in chosen if word != END]
         contexts = longer
     return NGramModel.from_ngrams(ngrams)
-
-
-def _longest(below: dict[tuple[str, ...], dict[str, float]], context: tuple[str, ...]) -> dict[str, float]:
-    """Return the distribution after a context: that of its longest listed suffix."""
-    while context not in below:
-        context = context[1:]
-    return below[context]
 
 
 def pydoc_sentences(limit: int | None = None) -> list[list[str]]:

@@ -17,78 +17,59 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vitrify.arrays import Float, Int
 from vitrify.errors import SpecError
 from vitrify.spec.ngrams.trie import BEGIN, END, LOG10_ZERO, Level
-
-if TYPE_CHECKING:
-    from jaxtyping import Float64, Int64
 
 
 def fit_levels(
     sentences: Iterable[Sequence[str]], order: int, discount: float, unk: bool
 ) -> tuple[tuple[str, ...], tuple[Level, ...]]:
     """Return the vocabulary and the trie levels of the smoothed model, with one discount for all orders."""
-    corpus = _Corpus.of(sentences, unk)
+    texts = [tuple(sentence) for sentence in sentences]
+    words = frozenset(word for sentence in texts for word in sentence)
+    markers = (BEGIN, END, "<unk>") if unk else (BEGIN, END)
+    vocabulary = (*markers, *sorted(words.difference(markers)))
     problems = []
     if order < 1:
         problems.append(f"the order must be at least 1, got {order}")
     if not 0 < discount < 1:
         problems.append(f"the discount must lie between 0 and 1, got {discount}")
-    if not len(corpus.ids):
+    if not texts:
         problems.append("there are no sentences to fit the model to")
-    if markers := sorted({BEGIN, END} & corpus.words):
-        problems.append(f"sentences must not contain {' and '.join(markers)}; these markers are added around each")
+    if reserved := sorted({BEGIN, END} & words):
+        problems.append(f"sentences must not contain {' and '.join(reserved)}; these markers are added around each")
     if problems:
         raise SpecError(problems)
-    return corpus.vocabulary, _smoothed_levels(_kneser_ney_counts(corpus, order), discount)
-
-
-@dataclass(frozen=True, eq=False)
-class _Corpus:
-    """Concatenated sentences as word ids, with the number of words from each position to the end of its sentence."""
-
-    vocabulary: tuple[str, ...]
-    words: frozenset[str]
-    ids: Int64[np.ndarray, " pos"]
-    remaining: Int64[np.ndarray, " pos"]
-
-    @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]], unk: bool) -> _Corpus:
-        texts = [tuple(sentence) for sentence in sentences]
-        words = frozenset(word for sentence in texts for word in sentence)
-        markers = (BEGIN, END, "<unk>") if unk else (BEGIN, END)
-        vocabulary = (*markers, *sorted(words.difference(markers)))
-        id_of = {word: i for i, word in enumerate(vocabulary)}
-        ids = [id_of[word] for sentence in texts for word in (BEGIN, *sentence, END)]
-        remaining = [i for sentence in texts for i in range(len(sentence) + 2, 0, -1)]
-        return cls(vocabulary, words, np.array(ids, dtype=np.int64), np.array(remaining, dtype=np.int64))
+    return vocabulary, _smoothed_levels(_kneser_ney_counts(texts, vocabulary, order), discount)
 
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
     """The distinct n-grams of one order, sorted by (parent, word) as in the trie, with their counts $c$."""
 
-    parent: Int64[np.ndarray, " ngrams"]
-    word: Int64[np.ndarray, " ngrams"]
-    suffix: Int64[np.ndarray, " ngrams"]  # index of the n-gram without its first word, one order below
-    count: Int64[np.ndarray, " ngrams"]
+    parent: Int[np.ndarray, " ngrams"]
+    word: Int[np.ndarray, " ngrams"]
+    suffix: Int[np.ndarray, " ngrams"]  # index of the n-gram without its first word, one order below
+    count: Int[np.ndarray, " ngrams"]
 
 
-def _kneser_ney_counts(corpus: _Corpus, order: int) -> list[_Counts]:
+def _kneser_ney_counts(texts: Sequence[Sequence[str]], vocabulary: Sequence[str], order: int) -> list[_Counts]:
     """Return the n-grams of each order with their counts $c$; all positions of the corpus are processed at once."""
-    size = len(corpus.vocabulary)
-    gram, zeros = corpus.ids, np.zeros(size, dtype=np.int64)  # gram: index of the n-gram that starts at each position
+    size, number = len(vocabulary), {word: i for i, word in enumerate(vocabulary)}
+    ids = np.array([number[word] for text in texts for word in (BEGIN, *text, END)], dtype=np.int64)
+    remaining = np.array([i for text in texts for i in range(len(text) + 2, 0, -1)])  # words to the end of the sentence
+    gram, zeros = ids, np.zeros(size, dtype=np.int64)  # gram: index of the n-gram that starts at each position
     orders = [_Counts(zeros, np.arange(size), zeros, np.bincount(gram, minlength=size))]
     for k in range(1, order):
-        start = np.flatnonzero(corpus.remaining > k)
+        start = np.flatnonzero(remaining > k)
         if not len(start):
             break
         keys, first, index, count = np.unique(
-            gram[start] * size + corpus.ids[start + k], return_index=True, return_inverse=True, return_counts=True
+            gram[start] * size + ids[start + k], return_index=True, return_inverse=True, return_counts=True
         )
         orders.append(_Counts(keys // size, keys % size, gram[start[first] + 1], count))
         gram = np.full(len(gram), -1)
@@ -121,5 +102,5 @@ def _smoothed_levels(orders: Sequence[_Counts], discount: float) -> tuple[Level,
     return (*levels, Level(top.parent, top.word, log10_prob, np.zeros(len(top.word))))
 
 
-def _log10(prob: Float64[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " ngrams"]:
+def _log10(prob: Float[np.ndarray, " ngrams"]) -> Float[np.ndarray, " ngrams"]:
     return np.asarray(np.minimum(np.log10(prob), 0.0))  # rounding may make prob exceed 1

@@ -17,10 +17,11 @@ from dataclasses import InitVar, dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from vitrify.arrays import Float, Int
 from vitrify.errors import InputError, Problem, SpecError, SpecWarning
 from vitrify.files import write_bytes
 from vitrify.spec.formats.text import refuse_any
@@ -29,9 +30,6 @@ from vitrify.spec.ngrams import trie
 from vitrify.spec.ngrams.arpa import Listing, read_arpa
 from vitrify.spec.ngrams.kneser_ney import fit_levels
 from vitrify.spec.ngrams.trie import BEGIN, END, Level
-
-if TYPE_CHECKING:
-    from jaxtyping import Float64, Int, Int32, Int64
 
 __all__ = ["BEGIN", "END", "Level", "NGramModel"]
 
@@ -180,7 +178,7 @@ class NGramModel(Spec):
     def _ids(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.vocabulary)}
 
-    def ids(self, words: Iterable[str]) -> Int64[np.ndarray, " words"]:
+    def ids(self, words: Iterable[str]) -> Int[np.ndarray, " words"]:
         """Return the vocabulary indices of words; unknown ones count as `<unk>` if the model lists it."""
         words = tuple(words)
         unknown = self._ids[self.unk] if self.unk else -1
@@ -193,31 +191,26 @@ class NGramModel(Spec):
     # The trie
 
     @cached_property
-    def _keys(self) -> tuple[Int64[np.ndarray, " ngrams"], ...]:
+    def _keys(self) -> tuple[Int[np.ndarray, " ngrams"], ...]:
         return tuple(level.keys(len(self.vocabulary)) for level in self.levels)
 
     @cached_property
-    def _first_child(self) -> tuple[Int64[np.ndarray, " ngrams+1"], ...]:
+    def _first_child(self) -> tuple[Int[np.ndarray, " ngrams+1"], ...]:
         """Per level below the highest: the index in the next level at which the extensions of each n-gram begin."""
         return tuple(np.searchsorted(b.parent, np.arange(len(a) + 1)) for a, b in pairwise(self.levels))
 
-    def _child(
-        self, level: int, parent: Int[np.ndarray, " queries"], word: Int[np.ndarray, " queries"]
-    ) -> Int64[np.ndarray, " queries"]:
-        return trie.child(self._keys[level], len(self.vocabulary), parent, word)
-
-    def find(self, grams: Int[np.ndarray, "queries order"]) -> Int64[np.ndarray, " queries"]:
+    def find(self, grams: Int[np.ndarray, "queries order"]) -> Int[np.ndarray, " queries"]:
         """Return the indices of n-grams in their level; -1 where one is not listed, or begins with padding (-1)."""
         index = grams[:, 0].astype(np.int64)
         for k in range(1, grams.shape[1]):
-            index = self._child(k, index, grams[:, k])
+            index = trie.child(self._keys[k], len(self.vocabulary), index, grams[:, k])
         return index
 
-    def words_of(self, level: int, indices: Int[np.ndarray, " picked"]) -> Int32[np.ndarray, "picked order"]:
+    def words_of(self, level: int, indices: Int[np.ndarray, " picked"]) -> Int[np.ndarray, "picked order"]:
         """Return the word ids of n-grams of one level."""
         return trie.words_of(self.levels, level, indices)
 
-    def contexts(self) -> tuple[Int64[np.ndarray, " contexts"], ...]:
+    def contexts(self) -> tuple[Int[np.ndarray, " contexts"], ...]:
         """Return the contexts per level: n-grams with a listed extension or a back-off weight, not ending in `</s>`."""
         contexts = []
         for level, first in zip(self.levels, self._first_child, strict=False):
@@ -247,7 +240,7 @@ class NGramModel(Spec):
         """Return the natural log-probability of a sentence, with its `</s>` unless `end` is false."""
         return float(self.log_probs_along([*sentence, END] if end else list(sentence)).sum())
 
-    def log_probs_along(self, words: list[str]) -> Float64[np.ndarray, " pos"]:
+    def log_probs_along(self, words: list[str]) -> Float[np.ndarray, " pos"]:
         """Return the natural log-probability of each word after `<s>` and those before it; the last may be `</s>`."""
         ids = self.ids(words)
         if BEGIN in words:
@@ -261,19 +254,19 @@ class NGramModel(Spec):
 
     def log10_probs(
         self, contexts: Int[np.ndarray, "batch order-1"], words: Int[np.ndarray, " batch"]
-    ) -> Float64[np.ndarray, " batch"]:
+    ) -> Float[np.ndarray, " batch"]:
         """Return $\\log_{10} p(w \\mid h)$ of each context $h$ (word ids, padded with -1 on the left) and word $w$."""
-        total: Float64[np.ndarray, " batch"] = self.levels[0].log10_prob[words]
+        total: Float[np.ndarray, " batch"] = self.levels[0].log10_prob[words]
         for k in range(1, self.order):
             context = self.find(contexts[:, -k:])
             total = total + np.where(context >= 0, self.levels[k - 1].log10_backoff[context], 0.0)
-            gram = self._child(k, context, words)
+            gram = trie.child(self._keys[k], len(self.vocabulary), context, words)
             total = np.where(gram >= 0, self.levels[k].log10_prob[gram], total)
         return total
 
     def next_log_probs(
         self, histories: Sequence[Sequence[str]] | Int[np.ndarray, "batch words"]
-    ) -> Float64[np.ndarray, "batch predicted"]:
+    ) -> Float[np.ndarray, "batch predicted"]:
         """Return the natural log-probabilities of all predicted words after each history.
 
         Histories are words, or their ids with -1 as padding on the left; `<s>` is put before each of them.
@@ -294,7 +287,7 @@ class NGramModel(Spec):
 
     def next_log_probs_of_contexts(
         self, contexts: Int[np.ndarray, "batch order-1"]
-    ) -> Float64[np.ndarray, "batch predicted"]:
+    ) -> Float[np.ndarray, "batch predicted"]:
         """Return the natural log-probabilities of all predicted words after contexts of word ids.
 
         Shorter contexts are padded with -1 on the left; one at the beginning of a sentence starts with the id of `<s>`.
@@ -308,7 +301,7 @@ class NGramModel(Spec):
             log_probs[start : start + step] = LN10 * self._next_log10_probs(contexts[start : start + step])
         return log_probs
 
-    def _next_log10_probs(self, contexts: Int[np.ndarray, "batch order-1"]) -> Float64[np.ndarray, "batch predicted"]:
+    def _next_log10_probs(self, contexts: Int[np.ndarray, "batch order-1"]) -> Float[np.ndarray, "batch predicted"]:
         """Start from the unigrams; for each longer suffix, add its back-off weight, then overwrite listed n-grams."""
         predicted = np.flatnonzero(np.arange(len(self.vocabulary)) != self._ids[BEGIN])
         column = np.zeros(len(self.vocabulary), dtype=np.int64)
@@ -359,42 +352,24 @@ class NGramModel(Spec):
                 worst_context = tuple(self.vocabulary[word] for word in gram)
         return float(worst), worst_context
 
-    def _sums(self) -> list[Float64[np.ndarray, " ngrams"]]:
+    def _sums(self) -> list[Float[np.ndarray, " ngrams"]]:
         """Return $S$ of the empty context, then of all n-grams of each level below the highest, taken as contexts."""
         unigram = 10.0 ** self.levels[0].log10_prob
         sums = [unigram[np.arange(len(unigram)) != self._ids[BEGIN]].sum(keepdims=True)]
-        suffix = np.zeros(len(unigram), dtype=np.int64)  # index of each n-gram without its first word
         for k in range(1, self.order):
             level, below = self.levels[k], self.levels[k - 1]
-            shorter = self._suffix_sums(k - 1, suffix, sums)
-            suffix = level.word if k == 1 else self._child(k - 1, suffix[level.parent], level.word)
-            lower = self._suffix_log10_probs(k, suffix)
+            context = self.words_of(k - 1, np.arange(len(below)))
+            shorter = np.full(len(below), sums[0][0])  # S(h') of every context h: that of its longest listed suffix
+            for size in range(1, k):
+                index = self.find(context[:, -size:])
+                shorter = np.where(index >= 0, sums[size][index], shorter)
+            gram = self.words_of(k, np.arange(len(level))).astype(np.int64)
+            suffix = np.pad(gram[:, 1:-1], ((0, 0), (self.order - k, 0)), constant_values=-1)
+            lower = self.log10_probs(suffix, gram[:, -1])
             listed = np.bincount(level.parent, 10.0**level.log10_prob, minlength=len(below))
             shadowed = np.bincount(level.parent, 10.0**lower, minlength=len(below))
             sums.append(listed + 10.0**below.log10_backoff * (shorter - shadowed))
         return sums
-
-    def _suffix_sums(
-        self, level: int, suffix: Int[np.ndarray, " ngrams"], sums: Sequence[Float64[np.ndarray, " some"]]
-    ) -> Float64[np.ndarray, " ngrams"]:
-        """Return $S(h')$ for every n-gram $h$ of a level, which is $S$ of the longest listed suffix of $h'$."""
-        suffix_sums: Float64[np.ndarray, " ngrams"] = np.where(suffix >= 0, sums[level][suffix], sums[0][0])
-        unlisted = np.flatnonzero(suffix < 0)
-        words = self.words_of(level, unlisted)
-        for k in range(1, level):
-            index = self.find(words[:, -k:])
-            suffix_sums[unlisted] = np.where(index >= 0, sums[k][index], suffix_sums[unlisted])
-        return suffix_sums
-
-    def _suffix_log10_probs(self, level: int, suffix: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " ngrams"]:
-        """Return $\\log_{10} p(w \\mid h')$ for every n-gram $hw$ of a level."""
-        log10_probs: Float64[np.ndarray, " ngrams"] = self.levels[level - 1].log10_prob[suffix]
-        unlisted = np.flatnonzero(suffix < 0)
-        words = self.words_of(level, unlisted).astype(np.int64)
-        contexts = np.full((len(unlisted), self.order - 1), -1)
-        contexts[:, self.order - level :] = words[:, 1:-1]
-        log10_probs[unlisted] = self.log10_probs(contexts, words[:, -1])
-        return log10_probs
 
 
 KIND = Kind(NGramModel, {".arpa": "n-gram language model", ".arpa.gz": "n-gram language model, compressed"})

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vitrify.arrays import Float, Int
 from vitrify.errors import Problem
+from vitrify.spec.formats.text import is_half
 from vitrify.spec.ngrams.arpa import Listing, NGramTable
-
-if TYPE_CHECKING:
-    from jaxtyping import Float64, Int, Int32, Int64
 
 BEGIN, END = "<s>", "</s>"
 LOG10_ZERO = -99.0  # the log10 of probability 0 in ARPA files
@@ -29,10 +27,10 @@ BLANKS = " \t\n\r\v\f"
 class Level:
     """All n-grams of one order, sorted by (parent, word); the arrays are read-only copies."""
 
-    parent: Int32[np.ndarray, " ngrams"]  # index of the prefix in the level below, 0 for unigrams
-    word: Int32[np.ndarray, " ngrams"]
-    log10_prob: Float64[np.ndarray, " ngrams"]
-    log10_backoff: Float64[np.ndarray, " ngrams"]  # 0 where none is listed
+    parent: Int[np.ndarray, " ngrams"]  # index of the prefix in the level below, 0 for unigrams
+    word: Int[np.ndarray, " ngrams"]
+    log10_prob: Float[np.ndarray, " ngrams"]
+    log10_backoff: Float[np.ndarray, " ngrams"]  # 0 where none is listed
 
     def __post_init__(self) -> None:
         for name in ("parent", "word"):
@@ -58,17 +56,17 @@ class Level:
     def __hash__(self) -> int:
         return hash(tuple(array.tobytes() for array in self._arrays()))
 
-    def keys(self, words: int) -> Int64[np.ndarray, " ngrams"]:
+    def keys(self, words: int) -> Int[np.ndarray, " ngrams"]:
         """Return the sort keys `parent * words + word` of the n-grams."""
         return np.asarray(self.parent.astype(np.int64) * words + self.word)
 
 
 def child(
-    keys: Int64[np.ndarray, " ngrams"],
+    keys: Int[np.ndarray, " ngrams"],
     words: int,
     parent: Int[np.ndarray, " queries"],
     word: Int[np.ndarray, " queries"],
-) -> Int64[np.ndarray, " queries"]:
+) -> Int[np.ndarray, " queries"]:
     """Return the indices of the n-grams (parent, word) in the level with these keys; -1 if not listed.
 
     >>> child(np.array([1, 2, 5]), 3, parent=np.array([0, 0, 1, -1]), word=np.array([2, 0, 2, 2]))
@@ -83,7 +81,7 @@ def child(
 
 def words_of(
     levels: Sequence[Level], level: int, indices: Int[np.ndarray, " picked"]
-) -> Int32[np.ndarray, "picked order"]:
+) -> Int[np.ndarray, "picked order"]:
     """Return the word ids of some n-grams of one level, by following the parents to the root."""
     words = np.empty((len(indices), level + 1), dtype=np.int32)
     index = np.asarray(indices)
@@ -93,7 +91,7 @@ def words_of(
     return words
 
 
-def right_aligned(rows: Sequence[Int64[np.ndarray, " words"]], width: int) -> Int64[np.ndarray, "rows width"]:
+def right_aligned(rows: Sequence[Int[np.ndarray, " words"]], width: int) -> Int[np.ndarray, "rows width"]:
     """Return the last `width` entries of each row as one table, with -1 on the left of the shorter rows."""
     aligned = np.full((len(rows), width), -1, dtype=np.int64)
     for to, row in zip(aligned, rows, strict=True):
@@ -171,10 +169,10 @@ def _select(table: NGramTable, rows: NDArray[np.int64] | NDArray[np.bool_]) -> N
     return NGramTable(table.words[rows], table.log10_prob[rows], table.log10_backoff[rows], table.line[rows])
 
 
-def _parents(tables: Sequence[NGramTable], words: int) -> list[Int64[np.ndarray, " ngrams"]]:
+def _parents(tables: Sequence[NGramTable], words: int) -> list[Int[np.ndarray, " ngrams"]]:
     """Return the index of each n-gram's prefix in the level below, repeats not counted; -1 if it is not listed."""
     parents = [np.zeros(len(tables[0].words), dtype=np.int64)]
-    keys: list[Int64[np.ndarray, " ngrams"]] = [np.arange(words)]
+    keys: list[Int[np.ndarray, " ngrams"]] = [np.arange(words)]
     for table in tables[1:]:
         index = table.words[:, 0].astype(np.int64)
         for column, level in enumerate(keys[1:], start=1):
@@ -198,13 +196,10 @@ def _with_prefixes(listing: Listing) -> Listing:
                 problems.append(listing.problem(f"{_text(listing, k, i)} needs {need}; list it", k, i))
         zeros = np.zeros(len(added))
         placeholders = NGramTable(table.words[added, :-1], zeros, zeros, table.line[added])
-        tables = [*listing.tables[: k - 1], _sorted(_concatenated(below, placeholders)), *listing.tables[k:]]
+        joined = NGramTable(*(np.concatenate([vars(below)[name], each]) for name, each in vars(placeholders).items()))
+        tables = [*listing.tables[: k - 1], _sorted(joined), *listing.tables[k:]]
         listing = replace(listing, tables=tuple(tables), problems=tuple(problems))
     return listing
-
-
-def _concatenated(one: NGramTable, two: NGramTable) -> NGramTable:
-    return NGramTable(*(np.concatenate([getattr(one, name), getattr(two, name)]) for name in one.__dataclass_fields__))
 
 
 def _text(listing: Listing, level: int, index: int) -> str:
@@ -223,7 +218,7 @@ def level_problems(vocabulary: Sequence[str], levels: Sequence[Level]) -> Iterat
     if len(set(vocabulary)) < len(vocabulary):
         yield "the vocabulary must list each word once"
     for word in vocabulary:
-        if not isinstance(word, str) or not word or any(blank in word for blank in BLANKS) or not _encodes(word):
+        if not isinstance(word, str) or not word or any(blank in word for blank in BLANKS) or is_half(word):
             yield f"a word is text without blanks that UTF-8 can encode, got {word!r}"
     below = 1
     for k, level in enumerate(levels, start=1):
@@ -240,14 +235,6 @@ def level_problems(vocabulary: Sequence[str], levels: Sequence[Level]) -> Iterat
         elif k == 1 and len(level) != len(vocabulary):
             yield f"the vocabulary has {len(vocabulary)} words, but {len(level)} unigrams are listed"
         below = len(level)
-
-
-def _encodes(word: str) -> bool:
-    try:
-        word.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def rule_problems(vocabulary: Sequence[str], levels: Sequence[Level], source: Listing) -> Iterator[Problem]:

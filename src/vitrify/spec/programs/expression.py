@@ -171,17 +171,13 @@ def apply(function: Function, *args: Operand) -> Expr:
         raise SpecError([f"there is no operation {function!r}; there are {', '.join(OPERATIONS)}"])
     inner = list(map(expression, args))
     if isinstance(function, str) and function in ("and", "or"):  # one conjunction of many, not a chain of two each
-        inner = [part for arg in inner for part in (arg.args if _is(arg, function) else (arg,))]
-        inner = list(
-            {id(part): part for part in inner if not (part.op == "const" and part.data == (function == "and"))}.values()
-        )
+        same = [isinstance(arg.data, str) and (arg.op, arg.data) == ("apply", function) for arg in inner]
+        flat = [part for arg, nested in zip(inner, same, strict=True) for part in (arg.args if nested else (arg,))]
+        neutral = function == "and"
+        inner = list({id(part): part for part in flat if part.op != "const" or part.data != neutral}.values())
         if len(inner) < 2:
-            return inner[0] if inner else expression(function == "and")
+            return inner[0] if inner else expression(neutral)
     return Expr("apply", tuple(inner), function)
-
-
-def _is(node: Expr, function: str) -> bool:
-    return node.op == "apply" and isinstance(node.data, str) and node.data == function
 
 
 def choose(condition: Operand, yes: Operand, no: Operand) -> Expr:

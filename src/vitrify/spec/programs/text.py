@@ -19,6 +19,7 @@ or, with a relation, `select(keys, queries, {(key, query), …})`; `&`, `|` and 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
@@ -261,16 +262,13 @@ def _value(expr: Expr) -> Any:
 
 def program_text(root: Expr, alphabet: tuple[str, ...], length: int, causal: bool) -> str:
     """Return the file of a program; parts that are used twice, or are long, get a name."""
-    uses: dict[int, int] = {}
-    for node in parts(root):
-        for arg in node.args:
-            uses[id(arg)] = uses.get(id(arg), 0) + 1
+    uses = Counter(id(arg) for node in parts(root) for arg in node.args)
     texts: dict[int, str] = {}
     lines = [f"alphabet: {' '.join(alphabet)}", f"length: {length}", f"sees: {'left' if causal else 'everything'}", ""]
     known = {id(node): name for name, node in NAMES.items()}
     for node in parts(root):
         text = known.get(id(node)) or _written(node, [texts[id(arg)] for arg in node.args])
-        shared = uses.get(id(node), 0) > 1 or len(text) > MAX_INLINE
+        shared = uses[id(node)] > 1 or len(text) > MAX_INLINE
         if id(node) not in known and node.args and shared and node is not root:
             name = f"x{len(lines) - 3}"
             lines.append(f"{name} = {text}")

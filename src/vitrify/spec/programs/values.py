@@ -72,23 +72,24 @@ class Values:
     def _rebuilt(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         data = node.data
         if node.op in ("apply", "select") and not isinstance(data, str):
-            rows = self._tabulated(data, [self[arg] for arg in args], node.op)
+            name = str(getattr(data, "name", getattr(data, "__name__", "function")))
+            rows = self._tabulated(data, [self[arg] for arg in args], name)
             if node.op == "select":
                 return Selector("select", args, Pairs((key, query) for (key, query), holds in rows.items() if holds))
-            data = Table(rows, getattr(data, "name", getattr(data, "__name__", "function")))
+            data = Table(rows, name)
         return type(node)(node.op, args, data)
 
     def _tabulated(
-        self, function: Callable[..., Value], domains: list[Domain], what: str
+        self, function: Callable[..., Value], domains: list[Domain], name: str
     ) -> dict[tuple[Value, ...], Value]:
-        if self._too_many(domains, getattr(function, "__name__", what)):
+        if self._too_many(domains, name):
             return {}
         rows: dict[Domain, Value] = {}
         for args in product(*domains):
             try:
                 rows[args] = exact(function(*args))
             except Exception as error:
-                self._report(f"{_name(function)} fails on {', '.join(map(repr, args))}: {error}")
+                self._report(f"{name} fails on {', '.join(map(repr, args))}: {error}")
                 return {}
         return rows
 
@@ -198,10 +199,6 @@ def _sums(first: Domain, second: Domain, sign: int) -> list[int] | None:
     for number in fewer:
         reached[number - least : number - least + span] |= held
     return [start + at for at in np.flatnonzero(reached).tolist()]
-
-
-def _name(function: object) -> str:
-    return str(getattr(function, "name", getattr(function, "__name__", function)))
 
 
 def symbols_of(domain: Domain) -> tuple[str, ...]:

@@ -66,11 +66,6 @@ class Copying(Task):
         silent = len(text) + self.gram - 1
         return ([None] * silent + text + [SEPARATOR])[: len(word)]
 
-    def repeats(self, text: Sequence[str]) -> bool:
-        """Return True if an n-gram of `gram` symbols occurs twice in a text."""
-        runs = [tuple(text[at : at + self.gram]) for at in range(len(text) - self.gram + 1)]
-        return len(set(runs)) < len(runs)
-
     def word(self, text: Sequence[str]) -> tuple[str, ...]:
         """Return the text, the separators, and its copy."""
         return (*text, *[SEPARATOR] * self.gram, *text)
