@@ -29,7 +29,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Claim, Criterion, Evidence, Figure, Figures, Subject, Trial, evidence, trained
 from vitrify.encoding import JsonObject
-from vitrify.learn.elsewhere import elsewhere
+from vitrify.learn.evaluation import accuracy_on
 from vitrify.learn.figures import heat, panel, sheet
 from vitrify.learn.models.transformer import Positions, TransformerFamily
 from vitrify.learn.recipe import Recipe
@@ -67,7 +67,7 @@ def _subject(
         own = replace(family, positions=code, max_positions=max(data["lengths"]) + 1)
         longer = replace(recipe, steps=steps, schedule="linear", random_offset=True, evals_per_doubling=0)
         probes = {
-            str(length): elsewhere(own, Parity(length, length, 0, cells - 1), PER_CELL * cells, by="ones", bins=cells)
+            str(length): accuracy_on(own, Parity(length, length, 0, cells - 1), PER_CELL * cells, by="ones", bins=cells)
             for length in data["lengths"]
         }
         trials[code] = Trial(Parity(1, data["longest"], 0, data["ones"]), own, longer, seeds, probes=probes)

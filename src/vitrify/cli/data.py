@@ -63,9 +63,9 @@ def data(
             f"at most {MAX_EXAMPLES:,} sequences of the training split are shown: --out DIR writes any number"
         )
     else:
-        from vitrify.learn.glimpse import glimpse
+        from vitrify.learn.preview import preview
 
-        seen = glimpse(sandbox, words or [], rows, seed)
+        seen = preview(sandbox, words or [], rows, seed)
         show(as_json, seen, *_rows(seen))
 
 
