@@ -329,9 +329,7 @@ def mechanism_probe(reference: Weights[Net], family: Family, sandbox: Sandbox, o
     return measured
 
 
-def _costs(
-    net: Net, ours: Arrays, theirs: Arrays, batch: Example
-) -> list[tuple[Array, Array]]:
+def _costs(net: Net, ours: Arrays, theirs: Arrays, batch: Example) -> list[tuple[Array, Array]]:
     """For each part how far each of ours is from each of theirs [theirs, ours], and how much each counts."""
     counted = _counted(net, batch)
     costs = []

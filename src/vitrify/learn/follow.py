@@ -68,10 +68,6 @@ class Follower:
         except FileNotFoundError:
             return []
 
-    def records(self, query: str = "") -> list[Record]:
-        """The runs that a query asks for."""
-        return self.store.runs(query)
-
     def curves(self, records: Sequence[Record]) -> list[list[JsonObject]]:
         """The logs of runs as far as they are written out.
 

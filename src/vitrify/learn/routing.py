@@ -75,7 +75,7 @@ def _entropy(p: Array) -> Array:
 
 
 def survey(family: Family, sandbox: Sandbox, queries: Example) -> Probe:
-    """A probe of the first layer: for each of some sequences who works where it is answered, and whether it is answered rightly.
+    """A probe of the first layer: who works where each of some sequences is answered, and whether rightly.
 
     [example, 2 expert + 1]: for every expert 1 where it works, else 0; then 1 for a right answer, else 0; and the same
     of answers without each of the experts, whose output is then missing.

@@ -62,11 +62,7 @@ class Stage:
 
 
 def plateaus(
-    steps: Numbers,
-    losses: Numbers,
-    floor: float = 0.0,
-    resolution: float = RESOLUTION,
-    window: float = WINDOW,
+    steps: Numbers, losses: Numbers, floor: float = 0.0, resolution: float = RESOLUTION, window: float = WINDOW
 ) -> list[Plateau]:
     """The plateaus of a curve of losses whose optimum is `floor`, in order."""
     step, loss = np.asarray(steps, dtype=float), np.asarray(losses, dtype=float)

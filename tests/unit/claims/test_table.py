@@ -15,9 +15,9 @@ from vitrify.claims import each_architecture_learns_what_its_theorems_allow as t
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials import benchmark
 from vitrify.claims.trials.trial import Trained, Trial
-from vitrify.learn.evaluation import stretched
 from vitrify.learn.agreement import agreement
 from vitrify.learn.cost import parameters
+from vitrify.learn.evaluation import stretched
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe

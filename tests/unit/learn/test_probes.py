@@ -106,7 +106,8 @@ def test_random_nets_score_low_and_probes_compile() -> None:
     family = TransformerFamily(layers=2, heads=2, d_model=16, units=0)
     net, row = family.architecture(box), jax.tree.map(jnp.asarray, random_row())
     arrays = family.arrays(net, first(family, net, 0))
-    probes = {"previous": attention_on(previous_token), "induction": attention_on(induction), "sink": attention_on(sink)}
+    targets = {"previous": previous_token, "induction": induction, "sink": sink}
+    probes = {name: attention_on(target) for name, target in targets.items()}
     probes |= {"token": decodes(lambda row: row.tokens, SYMBOLS)}
 
     @jax.jit
