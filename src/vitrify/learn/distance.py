@@ -72,26 +72,26 @@ def distance(weights: Weights[Net], reference: Weights[Net], *, turned: bool = F
 def probe(reference: Weights[Net], *, turned: bool = False) -> Probe:
     """A probe that measures the distance to a reference along a curve."""
 
-    def measured(net: Net, arrays: Mapping[str, Array], row: Example, seen: Mapping[str, Array]) -> Array:
+    def measured(net: Net, arrays: Arrays, row: Example, seen: Arrays) -> Array:
         del row, seen
-
-        def outside(arrays: Mapping[str, Array]) -> Array:
-            return each(lambda one: distance(Weights(net, one), reference, turned=turned), arrays, dimensions)
-
-        dimensions = {name: array.ndim for name, array in arrays.items()}
-        return jax.pure_callback(outside, np.float32(0.0), dict(arrays), vmap_method="broadcast_all")
+        return _by_numpy(lambda one: distance(Weights(net, one), reference, turned=turned), dict(arrays))
 
     return measured
 
 
-def each(measure: Callable[[Tree], float], batch: Tree, dimensions: Tree) -> Array:
-    """A number for every member of a batch, whose arrays have more dimensions in front than a member's, or none."""
-    leaves, rank = jax.tree.leaves(batch)[0], jax.tree.leaves(dimensions)[0]
-    front = np.shape(leaves)[: np.ndim(leaves) - rank]
-    count = int(np.prod(front))
-    flat = jax.tree.map(lambda array: np.asarray(array).reshape(count, *np.shape(array)[len(front) :]), batch)
-    values = [measure(jax.tree.map(lambda array, at=at: array[at], flat)) for at in range(count)]
-    return np.array(values, np.float32).reshape(front)
+def _by_numpy(measure: Callable[[Tree], float], member: Tree) -> Array:
+    """Within a compiled program a number that NumPy measures of a tree of arrays; members of a batch one by one."""
+    rank = jnp.ndim(jax.tree.leaves(member)[0])
+
+    def each(batch: Tree) -> Array:
+        first = jax.tree.leaves(batch)[0]
+        front = np.shape(first)[: np.ndim(first) - rank]
+        count = int(np.prod(front))
+        flat = jax.tree.map(lambda array: np.asarray(array).reshape(count, *np.shape(array)[len(front) :]), batch)
+        values = [measure(jax.tree.map(lambda array, at=at: array[at], flat)) for at in range(count)]
+        return np.array(values, np.float32).reshape(front)
+
+    return jax.pure_callback(each, np.float32(0.0), member, vmap_method="broadcast_all")
 
 
 def distances(net: Net, arrays: Arrays, reference: Arrays, *, turned: bool = False) -> dict[str, float]:
@@ -321,10 +321,7 @@ def mechanism_probe(reference: Weights[Net], family: Family, sandbox: Sandbox, o
         theirs: dict[str, Array] = {}
         family.logits(net, sandbox, reference_arrays, batch, theirs.__setitem__)
         costs = _costs(net, seen, {n: x for n, x in theirs.items() if only is None or n.endswith(HOOKS[only])}, batch)
-        ranks = jax.tree.map(jnp.ndim, costs)
-        return jax.pure_callback(
-            lambda batch: each(_matched, batch, ranks), np.float32(0.0), costs, vmap_method="broadcast_all"
-        )
+        return _by_numpy(_matched, costs)
 
     return measured
 
