@@ -91,7 +91,7 @@ def plan(sandbox: Sandbox, family: Family, recipe: Recipe, axes: Axes, members: 
         ]
         missing = tuple(name for name, value in member.items() if value is None)
         groups.setdefault((*shapes, missing), []).append(member)
-    return [MemberGroup(*shape[:3], members=tuple(members_of_shape)) for shape, members_of_shape in groups.items()]
+    return [MemberGroup(source, model, training, tuple(own)) for (source, model, training, _), own in groups.items()]
 
 
 def place_of(axis: str, kinds: Mapping[str, Parameterized | type[Parameterized]]) -> tuple[str, str]:

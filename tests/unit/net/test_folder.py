@@ -42,6 +42,10 @@ class Note(Spec):
     def read(cls, path: str | Path) -> Note:
         raise NotImplementedError
 
+    @classmethod
+    def samples(cls) -> dict[str, Spec]:
+        return {"note": cls()}
+
     def to_text(self) -> str:
         return "a spec\n"
 
