@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +113,7 @@ class Index:
         cached = self._cached()
         records: list[Record] = []
         learnt: list[tuple[str, int, str]] = []
-        lines: dict[Path, JsonObject | None] = {}
-
-        def last(path: Path) -> JsonObject | None:
-            if path not in lines:
-                lines[path] = disk.last_line(path)
-            return lines[path]
-
+        last = cache(disk.last_line)  # runs of a group share a log
         for place in self.store.iterdir():
             if not RUN.fullmatch(place.name):
                 continue
