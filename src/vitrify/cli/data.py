@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from vitrify import encoding
 from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
 from vitrify.cli.render import Part, TextTable, parameters, progress, show, styled, tell
 from vitrify.encoding import JsonObject
@@ -128,7 +129,7 @@ def runs(
         exports.write_tensorboard(opened, records, tensorboard)
     written = [path for path in (export, curves, tensorboard) if path]
     if as_json:
-        sys.stdout.write(exports.to_json(records) + "\n")
+        sys.stdout.write(encoding.line(records) + "\n")
     elif written:
         sys.stdout.write("".join(f"{len(records)} runs → {path}\n" for path in written))
     else:
