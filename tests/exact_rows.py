@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
+from vitrify.learn.landscape import float64
+from vitrify.learn.measure import means, sums
 from vitrify.sandboxes.catalogue import Example, Sandbox, Split, examples
 
 
@@ -20,6 +23,13 @@ def drawn(sandbox: Sandbox, count: int, split: Split = "test") -> Example:
 def foretold(sandbox: Sandbox, found: Example) -> Any:
     """The optimal log-probabilities for rows."""
     return np.asarray(jax.jit(jax.vmap(sandbox.optimal))(found))
+
+
+def exact_means(sandbox: Sandbox, logits: Any, listed: Example) -> dict[str, float]:
+    """Population values, over listed strings, of all that is measured in training: `loss`, `floor`, `kl`, …"""
+    with float64():
+        measured = jax.jit(lambda logits, listed: means(sums(replace(sandbox), logits, listed)))
+        return {name: float(value) for name, value in measured(jax.numpy.asarray(logits), listed).items()}
 
 
 def asked(sandbox: Sandbox, found: Example) -> list[tuple[list[str], dict[int, str]]]:

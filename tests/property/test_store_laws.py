@@ -82,7 +82,6 @@ class Training:
     def kill(self) -> None:
         """End without the log being written out, as `kill -9` does."""
         for group in self.groups:
-            group._lines.clear()
             group._pending.clear()
             group.close()
 

@@ -13,7 +13,7 @@ from vitrify.certification.margins.values import ValueFactor
 from vitrify.certification.reals.nets import Balls
 from vitrify.kit.gadgets.features import features
 from vitrify.kit.set_codes import products
-from vitrify.learn.elsewhere import all_right
+from vitrify.learn.evaluation import all_right
 from vitrify.learn.flow import Flow
 from vitrify.learn.landscape import Point
 from vitrify.learn.measure import divergence, losses, mean_loss
@@ -49,8 +49,8 @@ WRONG: dict[str, Callable[[], object]] = {
     "learn: right answers of an example without a batch": lambda: all_right(np.zeros((8, 2)), EXAMPLE),
     "learn: a count for each expert, of no task": lambda: purity(np.ones(4)),
     "learn: attention to other keys": lambda: _mean(np.ones((2, 1, 4, 4)), np.ones((2, 4, 3), dtype=bool), np.sum),
-    "learn: eigenvectors of another point": lambda: Point(0.0, 0.0, 1.0, np.zeros(3), np.zeros((3, 2)), 0.0, ("a",)),
-    "learn: a trajectory without a loss": lambda: Flow(np.zeros((2, 5)), {}, np.zeros((2, 4)), {}, np.zeros(2), 0.0),
+    "learn: eigenvectors of another point": lambda: Point(0.0, 0.0, np.zeros(3), np.zeros((3, 2))),
+    "learn: a trajectory without a loss": lambda: Flow(np.zeros((2, 5)), {}, np.zeros((2, 4)), {}, np.zeros(2)),
     "certify: more bounds than dimensions": lambda: ValueFactor("x", np.arange(2), np.zeros(3), np.ones(3)),
 }
 

@@ -30,7 +30,7 @@ from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
 from vitrify.encoding import JsonObject
-from vitrify.learn.elsewhere import elsewhere
+from vitrify.learn.evaluation import accuracy_on
 from vitrify.learn.figures import heat, panel, sheet
 from vitrify.learn.models.transformer import Positions, TransformerFamily
 from vitrify.sandboxes.parity import Parity
@@ -66,7 +66,7 @@ def _subject(
         own = replace(family, positions=code, max_positions=max(data["lengths"]) + 1)
         longer = replace(recipe, steps=steps, schedule="linear", random_offset=True, evals_per_doubling=0)
         probes = {
-            str(length): elsewhere(own, Parity(length, length, 0, cells - 1), PER_CELL * cells, by="ones", bins=cells)
+            str(length): accuracy_on(own, Parity(length, length, 0, cells - 1), PER_CELL * cells, by="ones", bins=cells)
             for length in data["lengths"]
         }
         trials[code] = Trial(Parity(1, data["longest"], 0, data["ones"]), own, longer, seeds, probes=probes)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from vitrify import encoding
 from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
 from vitrify.cli.render import Part, TextTable, parameters, progress, show, styled, tell
 from vitrify.encoding import JsonObject
@@ -63,9 +64,9 @@ def data(
             f"at most {MAX_EXAMPLES:,} sequences of the training split are shown: --out DIR writes any number"
         )
     else:
-        from vitrify.learn.glimpse import glimpse
+        from vitrify.learn.preview import preview
 
-        seen = glimpse(sandbox, words or [], rows, seed)
+        seen = preview(sandbox, words or [], rows, seed)
         show(as_json, seen, *_rows(seen))
 
 
@@ -128,7 +129,7 @@ def runs(
         exports.write_tensorboard(opened, records, tensorboard)
     written = [path for path in (export, curves, tensorboard) if path]
     if as_json:
-        sys.stdout.write(exports.to_json(records) + "\n")
+        sys.stdout.write(encoding.line(records) + "\n")
     elif written:
         sys.stdout.write("".join(f"{len(records)} runs → {path}\n" for path in written))
     else:

@@ -1,11 +1,12 @@
-r"""Distance between weights of one architecture, modulo the symmetries that leave its function unchanged.
+r"""Distances of two nets of one architecture: of their weights, modulo symmetries, and of their mechanisms.
 
+The distance of weights (`distance`, `probe`) leaves out the symmetries that keep the function of a net unchanged.
 Heads of one kind may be permuted, and of a head only $W_Q W_K^\top$ and $W_V W_O$ matter (with biases as a further row;
 of rotary heads, one such product for each pair of numbers that turns). ReLU units may be permuted, and what a unit
 reads multiplied by any $\alpha > 0$ if what it writes is divided by it; so may the channels of a convolutional net.
 Softmaxes do not see what is added to all scores. A norm's scale and shift are the business of those who read behind it.
 The basis of the residual stream is taken as it is, and so are the places of experts: in a construction its dimensions
-have names, and experts read and write dimensions of their own. `alike` compares what these are not to hide.
+have names, and experts read and write dimensions of their own.
 
 Both nets are brought into a form that these symmetries leave alone, heads and units are matched by linear assignment
 (channels by several, layer after layer, until none changes any more: what is found is then no less than the distance),
@@ -15,30 +16,48 @@ $\|A - B\|_F / \|B\|_F$, with $B$ the reference. The distance of the nets is the
 A net that gets surer of its answers only grows. With `turned`, a part may also be made larger or smaller as a whole:
 its distance is the least of $\|sA - B\|_F / \|B\|_F$ over $s \ge 0$, the sine of the angle between the two, or 1 where
 that is beyond a right angle. So 0 is the same direction, and random nets are near 1.
+
+The distance of mechanisms (`mechanism_probe`) needs no basis. A net that was trained from random weights has no reason
+to use the same one; but whatever the basis, a head that does what another does attends to the same positions, and a
+unit that does what another does is active on the same inputs. On the same sequences, with heads, units and experts of a
+layer matched by linear assignment:
+
+| part | how far one is from the other |
+| --- | --- |
+| a head | the total variation distance of its attention, averaged over positions |
+| a unit, a channel | $1 - \rho$, $\rho \ge 0$ the correlation of activations; 1 where one never changes |
+| a router | the share of positions whose expert is not the one that is matched with the reference's |
+
+Every part is in [0, 1]; a layer has the mean over what the reference has there, and the nets the mean over layers.
+Positions behind the last question of a sequence do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from vitrify.arrays import Array, Arrays, Floats, Ints, Matrix, Tree
 from vitrify.errors import InputError
+from vitrify.learn.models.catalogue import Family
 from vitrify.learn.program import Probe
 from vitrify.learn.runs import Net
 from vitrify.net.conv import Convolutional
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
-from vitrify.sandboxes.catalogue import Example
+from vitrify.sandboxes.catalogue import Example, Sandbox
 
 FREE = ("lm", "class", "recognizer", "transducer")  # answers that do not see what is added to all logits
-
-
+STILL = 1e-6  # what changes less than this part of the largest activation does not change
 SWEEPS = 20  # over the layers of a convolutional net, at most, to match its channels
+Part = Literal["heads", "units", "experts"]
+HOOKS: dict[Part, str] = {"heads": "attn.hook_pattern", "units": "hook_post", "experts": "moe.hook_expert"}
 Pairs = dict[str, tuple[Floats, Floats]]  # what is compared of each part: ours, theirs
 
 
@@ -53,26 +72,26 @@ def distance(weights: Weights[Net], reference: Weights[Net], *, turned: bool = F
 def probe(reference: Weights[Net], *, turned: bool = False) -> Probe:
     """A probe that measures the distance to a reference along a curve."""
 
-    def measured(net: Net, arrays: Mapping[str, Array], row: Example, seen: Mapping[str, Array]) -> Array:
+    def measured(net: Net, arrays: Arrays, row: Example, seen: Arrays) -> Array:
         del row, seen
-
-        def outside(arrays: Mapping[str, Array]) -> Array:
-            return each(lambda one: distance(Weights(net, one), reference, turned=turned), arrays, dimensions)
-
-        dimensions = {name: array.ndim for name, array in arrays.items()}
-        return jax.pure_callback(outside, np.float32(0.0), dict(arrays), vmap_method="broadcast_all")
+        return _by_numpy(lambda one: distance(Weights(net, one), reference, turned=turned), dict(arrays))
 
     return measured
 
 
-def each(measure: Callable[[Tree], float], batch: Tree, dimensions: Tree) -> Array:
-    """A number for every member of a batch, whose arrays have more dimensions in front than a member's, or none."""
-    leaves, rank = jax.tree.leaves(batch)[0], jax.tree.leaves(dimensions)[0]
-    front = np.shape(leaves)[: np.ndim(leaves) - rank]
-    count = int(np.prod(front))
-    flat = jax.tree.map(lambda array: np.asarray(array).reshape(count, *np.shape(array)[len(front) :]), batch)
-    values = [measure(jax.tree.map(lambda array, at=at: array[at], flat)) for at in range(count)]
-    return np.array(values, np.float32).reshape(front)
+def _by_numpy(measure: Callable[[Tree], float], member: Tree) -> Array:
+    """Within a compiled program a number that NumPy measures of a tree of arrays; members of a batch one by one."""
+    rank = jnp.ndim(jax.tree.leaves(member)[0])
+
+    def each(batch: Tree) -> Array:
+        first = jax.tree.leaves(batch)[0]
+        front = np.shape(first)[: np.ndim(first) - rank]
+        count = int(np.prod(front))
+        flat = jax.tree.map(lambda array: np.asarray(array).reshape(count, *np.shape(array)[len(front) :]), batch)
+        values = [measure(jax.tree.map(lambda array, at=at: array[at], flat)) for at in range(count)]
+        return np.array(values, np.float32).reshape(front)
+
+    return jax.pure_callback(each, np.float32(0.0), member, vmap_method="broadcast_all")
 
 
 def distances(net: Net, arrays: Arrays, reference: Arrays, *, turned: bool = False) -> dict[str, float]:
@@ -288,3 +307,71 @@ def _sized(layers: list[Floats]) -> list[Floats]:
 def _read(layer: Floats, order: Ints | None) -> Floats:
     """A layer that reads channels in another order."""
     return layer if order is None else layer[:, np.append(order, len(order))]
+
+
+def mechanism_probe(reference: Weights[Net], family: Family, sandbox: Sandbox, only: Part | None = None) -> Probe:
+    """A probe that measures how differently a member works from the reference, or its heads, units or experts alone.
+
+    It is between 0 and 1, and 0 where the reference has no such part.
+    """
+
+    def measured(net: Net, arrays: Arrays, batch: Example, seen: Arrays) -> Array:
+        del arrays
+        reference_arrays = {name: jnp.asarray(dense(array), jnp.float32) for name, array in reference.arrays.items()}
+        theirs: dict[str, Array] = {}
+        family.logits(net, sandbox, reference_arrays, batch, theirs.__setitem__)
+        costs = _costs(net, seen, {n: x for n, x in theirs.items() if only is None or n.endswith(HOOKS[only])}, batch)
+        return _by_numpy(_matched, costs)
+
+    return measured
+
+
+def _costs(net: Net, ours: Arrays, theirs: Arrays, batch: Example) -> list[tuple[Array, Array]]:
+    """For each part how far each of ours is from each of theirs [theirs, ours], and how much each counts."""
+    counted = _counted(net, batch)
+    costs = []
+    for name, there in theirs.items():
+        here = ours[name]
+        if name.endswith(HOOKS["heads"]):
+            each = jnp.abs(there[:, :, None] - here[:, None]).sum(axis=-1) / 2  # [batch, theirs, ours, query]
+            cost = (each * counted[:, None, None]).sum(axis=(0, 3)) / counted.sum()
+            costs.append((cost, jnp.ones(cost.shape[0])))
+        elif name.endswith(HOOKS["experts"]):
+            experts = len(net.turns[int(name.split(".")[1])][1].experts)
+            one, two = (jax.nn.one_hot(x[..., 0], experts) * counted[..., None] for x in (there, here))
+            met = jnp.einsum("btx,bty->xy", one, two) / counted.sum()
+            share = met.sum(axis=1)
+            costs.append((1 - met / jnp.maximum(share, 1e-9)[:, None], share))
+        elif name.endswith(HOOKS["units"]):
+            one, two = (_samples(x, counted) for x in (there, here))
+            costs.append((1 - jnp.maximum(one.T @ two, 0.0), (one != 0).any(axis=0).astype(jnp.float32)))
+    return costs
+
+
+def _counted(net: Net, batch: Example) -> Array:
+    """Return 1 for positions up to the last target with a weight, else 0: [batch, position]."""
+    counted = jnp.cumsum(batch.weight[:, ::-1], axis=1)[:, ::-1] > 0
+    pads = getattr(net, "pads", 0)
+    counted = jnp.pad(counted, ((0, 0), (pads - 1, 0))) if pads else counted[:, 1:]
+    return counted.astype(jnp.float32)
+
+
+def _samples(fired: Array, counted: Array) -> Array:
+    """Activations as columns of mean 0 and length 1, one for each unit; zeros for what does not change."""
+    if fired.ndim == 4:  # maps of a convolution: [batch, channel, row, column]
+        fired = jnp.moveaxis(fired, 1, -1)
+    columns = fired.reshape(-1, fired.shape[-1])
+    share = counted.reshape(-1, 1) if fired.ndim == 3 else jnp.ones((len(columns), 1))
+    centered = share * (columns - (share * columns).sum(axis=0) / share.sum())
+    size = jnp.sqrt((centered**2).sum(axis=0))
+    return jnp.where(size > STILL * jnp.abs(columns).max(), centered / jnp.where(size > 0, size, 1.0), 0.0)
+
+
+def _matched(costs: Sequence[tuple[Floats, Floats]]) -> float:
+    """The mean over parts of the matched distances."""
+    means = []
+    for cost, share in costs:
+        if share.sum() > 0:
+            theirs, ours = linear_sum_assignment(cost * share[:, None])
+            means.append(float((cost[theirs, ours] * share[theirs]).sum() / share.sum()))
+    return float(np.mean(means)) if means else 0.0

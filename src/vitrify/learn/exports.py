@@ -17,11 +17,6 @@ from vitrify.optional import need
 DataFrame: TypeAlias = Any  # of pandas, which is imported only where it is used
 
 
-def to_json(records: Sequence[Record]) -> str:
-    """Records as a JSON list."""
-    return encoding.line([record.to_json() for record in records])
-
-
 def table(records: Sequence[Record]) -> DataFrame:
     """A data frame with a row for every run: what it is, and what came of it."""
     more = ("message", "started", "ended")

@@ -40,7 +40,6 @@ class Flow:
     losses: Float[np.ndarray, "start time"]
     conserved: Mapping[str, Array]  # [start, time, …]
     slopes: Float[np.ndarray, " start"]  # the norm of the gradient at the end
-    rest: float
 
     @property
     def ends(self) -> Tree:
@@ -49,8 +48,8 @@ class Flow:
 
     @property
     def resting(self) -> Bool[np.ndarray, " start"]:
-        """True for trajectories whose gradient norm fell to `rest` [start]."""
-        return self.slopes <= self.rest
+        """True for trajectories whose gradient norm fell to `REST` [start]."""
+        return self.slopes <= REST
 
     @property
     def drift(self) -> dict[str, float]:
@@ -65,13 +64,12 @@ def flow(
     *,
     until: float = 1e4,
     conserved: Mapping[str, Quantity] = NOTHING,
-    rest: float = REST,
     saves: int = 100,
 ) -> Flow:
     """Follow the gradient flow of `loss(parameters, data)` from starts along the first axis of every array.
 
     If data is given its arrays too have the starts along their first axis. A trajectory ends when the norm of its
-    gradient is at most `rest`, and in any case at the time `until`. It is kept at 0 and at `saves` later times, evenly
+    gradient is at most `REST`, and in any case at the time `until`. It is kept at 0 and at `saves` later times, evenly
     spaced on a logarithmic scale from `until`/10⁶, and at its end.
     """
     diffrax = need("diffrax", "flow")
@@ -86,7 +84,7 @@ def flow(
             return jnp.linalg.norm(ravel_pytree(fall(moments[0], point, data))[0])
 
         def resting(_: Array, point: Tree, data: Tree, **__: object) -> Array:
-            return steep(point, data) <= rest
+            return steep(point, data) <= REST
 
         def one(start: Tree, data: Tree) -> tuple[Tree, ...]:
             solution = diffrax.diffeqsolve(
@@ -117,7 +115,7 @@ def flow(
     if not finished.all():
         lost = ", ".join(map(str, np.flatnonzero(~finished)[:5]))
         raise InputError(f"the flow from start {lost} takes more than {MAX_STEPS} steps: follow it to an earlier time")
-    return Flow(times, points, losses, quantities, slopes, rest)
+    return Flow(times, points, losses, quantities, slopes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 
@@ -47,7 +47,7 @@ class Follower:
 
     def __init__(self, store: RunStore) -> None:
         self.store = store
-        self._tails: OrderedDict[Path, Tail] = OrderedDict()
+        self._tail = lru_cache(MAX_LOGS)(Tail)
         self._lock = Lock()
 
     def stamp(self) -> Hashable:
@@ -68,21 +68,10 @@ class Follower:
         except FileNotFoundError:
             return []
 
-    def records(self, query: str = "") -> list[Record]:
-        """The runs that a query asks for."""
-        return self.store.runs(query)
-
     def curves(self, records: Sequence[Record]) -> list[list[JsonObject]]:
         """The logs of runs as far as they are written out.
 
         One that ended since its record was read has none, and is read at the next look.
         """
         with self._lock:
-            return [lines for _, lines in self.store.curves(records, self._read)]
-
-    def _read(self, path: Path) -> list[JsonObject]:
-        tail = self._tails.setdefault(path, Tail(path))
-        self._tails.move_to_end(path)
-        if len(self._tails) > MAX_LOGS:
-            self._tails.popitem(last=False)
-        return tail.look()
+            return [lines for _, lines in self.store.curves(records, lambda path: self._tail(path).look())]

@@ -66,9 +66,8 @@ class RunGroup(Closing):
             self._file = os.open(folder / "log.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             os.ftruncate(self._file, length)
             undo.pop_all()
-        self._lines: list[str] = []
-        self._pending = bytearray()
-        self._size, self._flushed = 0, time.monotonic()
+        self._pending = bytearray()  # lines of the log that are not written out
+        self._flushed = time.monotonic()
         self._open: set[int] = set(range(len(self.runs)))
         self._parsed: list[JsonObject] = []
         self._parsed_to = 0
@@ -104,14 +103,12 @@ class RunGroup(Closing):
     def add(self, line: JsonObject) -> None:
         """Add a line to the log as it is: a value for all, or under "each" a list with one for each run."""
         self._working()
-        text = encoding.line(line)
-        self._lines.append(text)
-        self._size += len(text)
+        self._pending += f"{encoding.line(line)}\n".encode()
         self.flush_if_due()
 
     def flush_if_due(self) -> None:
         """Write the log out if it is large or old: called at every event, so that others see how far the runs are."""
-        if self._lines and (self._size > LARGEST or time.monotonic() - self._flushed > SECONDS):
+        if self._pending and (len(self._pending) > LARGEST or time.monotonic() - self._flushed > SECONDS):
             self.flush()
 
     def lines(self) -> list[JsonObject]:
@@ -123,10 +120,7 @@ class RunGroup(Closing):
     def flush(self) -> None:
         """Write the log out, so that others can read it (`save` also forces it to the disk)."""
         self._working()
-        if self._lines:
-            self._pending += "\n".join([*self._lines, ""]).encode()
-            self._lines.clear()
-        self._size, self._flushed = 0, time.monotonic()
+        self._flushed = time.monotonic()
         with disk.guarded(self.store, "writing a log"):
             files.append(self._file, self._pending)
 

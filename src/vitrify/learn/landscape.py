@@ -20,7 +20,7 @@ from jax.flatten_util import ravel_pytree
 
 from vitrify.arrays import Array, Float, Floats, Tree
 from vitrify.errors import InputError
-from vitrify.learn.measure import mean_loss, means, sums
+from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.catalogue import Family
 from vitrify.sandboxes.catalogue import Example, Sandbox, examples
 
@@ -86,13 +86,6 @@ def strings(sandbox: Sandbox) -> Example:
     return listed
 
 
-def exact_means(sandbox: Sandbox, logits: Array, listed: Example) -> dict[str, float]:
-    """Population values, over listed strings, of all that is measured in training: `loss`, `floor`, `kl`, …"""
-    with float64():
-        measured = jax.jit(lambda logits, listed: means(sums(replace(sandbox), logits, listed)))
-        return {name: float(value) for name, value in measured(jnp.asarray(logits), listed).items()}
-
-
 def population_loss(family: Family, sandbox: Sandbox) -> Loss:
     """The mean loss of a family of networks over listed strings, as a function of parameters and strings.
 
@@ -155,11 +148,6 @@ class Landscape:
             raise InputError(f"a point has {len(self.names)} numbers, not {flat.size}")
         return flat
 
-    def parameters(self, point: Tree) -> Tree:
-        """A point as the tree of parameters that the loss takes, in NumPy arrays."""
-        with float64():
-            return jax.tree.map(np.asarray, self.tree(jnp.asarray(self.vector(point))))
-
     def _of(self, which: int, point: Tree) -> Float[np.ndarray, "*number"]:
         vector = self.vector(point)
         with float64():
@@ -178,44 +166,32 @@ class Landscape:
         hessian: Floats = self._of(2, point)
         return (hessian + hessian.T) / 2
 
-    def stationary(self, point: Tree, tol: float = STATIONARY) -> bool:
-        """True if no coordinate of the gradient is larger than `tol`."""
-        return bool(np.abs(self.gradient(point)).max() <= tol)
-
-    def look(self, point: Tree, *, tol: float = STATIONARY, flat: float = FLAT) -> Point:
+    def look(self, point: Tree) -> Point:
         """All that first and second derivatives say about a point."""
-        values, vectors = np.linalg.eigh(self.hessian(point))
         slope = float(np.abs(self.gradient(point)).max())
-        return Point(self.loss(point), slope, tol, values, vectors, flat, self.names)
+        return Point(self.loss(point), slope, *np.linalg.eigh(self.hessian(point)))
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A point of a landscape: its loss, its largest slope, and the spectrum of its Hessian, from below.
-
-    A coordinate whose slope is at most `tol` is flat to first order, an eigenvalue of at most `flat` parts of the
-    largest is zero.
-    """
+    """A point of a landscape: its loss, its largest slope, and the spectrum of its Hessian, from below."""
 
     loss: float
     slope: float
-    tol: float
     values: Float[np.ndarray, " number"]
     vectors: Float[np.ndarray, "coordinate number"]
-    flat: float
-    names: tuple[str, ...]
 
     @cached_property
     def counts(self) -> tuple[int, int, int]:
         """The numbers of negative, zero and positive eigenvalues."""
-        least = self.flat * float(np.abs(self.values).max(initial=0.0))
+        least = FLAT * float(np.abs(self.values).max(initial=0.0))
         negative, positive = int((self.values < -least).sum()), int((self.values > least).sum())
         return negative, len(self.values) - negative - positive, positive
 
     @property
     def stationary(self) -> bool:
-        """True if no coordinate of the gradient is larger than `tol`."""
-        return self.slope <= self.tol
+        """True if no coordinate of the gradient is larger than `STATIONARY`."""
+        return self.slope <= STATIONARY
 
     @property
     def kind(self) -> Kind:
@@ -235,12 +211,6 @@ class Point:
     def downhill(self) -> Float[np.ndarray, " coordinate"] | None:
         """The direction along which the loss curves down most, as a vector; None where it does not."""
         return self.vectors[:, 0] if self.counts[0] else None
-
-    def weights(self, direction: Float[np.ndarray, " coordinate"], least: float = 0.1) -> dict[str, float]:
-        """The coordinates with the greatest part in a direction, by name, those above `least` of its length."""
-        order = np.argsort(-np.abs(direction), kind="stable")
-        bound = least * np.linalg.norm(direction)
-        return {self.names[at]: float(direction[at]) for at in order if abs(direction[at]) > bound}
 
 
 def _names(like: Tree) -> list[str]:

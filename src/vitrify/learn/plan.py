@@ -74,7 +74,7 @@ def plan(sandbox: Sandbox, family: Family, recipe: Recipe, axes: Axes, members: 
     empty = [axis for axis, grid in zip(axes, grids, strict=True) if not grid]
     if empty:
         raise InputError(f"an axis needs at least one value, {', '.join(empty)} has none")
-    groups: dict[object, tuple[dict[str, Any], list[dict[str, Array]]]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Array]]] = {}
     for values in product(*grids):
         fixed: dict[str, dict[str, Array]] = {name: {} for name in ("", *parts)}
         for part, name, value in chain.from_iterable(values):
@@ -85,16 +85,13 @@ def plan(sandbox: Sandbox, family: Family, recipe: Recipe, axes: Axes, members: 
         member = {name: getattr(part, name) for part in settings.values() for name in part.TRACED}
         member["seed"] = seeds["seed"]
         member["data_seed"] = seeds.get("data_seed", seeds["seed"])
-        shapes = {
-            name: replace(part, **{field: getattr(parts[name], field) for field in part.TRACED})
+        shapes = [
+            replace(part, **{field: getattr(parts[name], field) for field in part.TRACED})
             for name, part in settings.items()
-        }
+        ]
         missing = tuple(name for name, value in member.items() if value is None)
-        groups.setdefault((*shapes.values(), missing), (shapes, []))[1].append(member)
-    return [
-        MemberGroup(shared["sandbox"], shared["model"], shared["recipe"], tuple(values_of_members))
-        for shared, values_of_members in groups.values()
-    ]
+        groups.setdefault((*shapes, missing), []).append(member)
+    return [MemberGroup(source, model, training, tuple(own)) for (source, model, training, _), own in groups.items()]
 
 
 def place_of(axis: str, kinds: Mapping[str, Parameterized | type[Parameterized]]) -> tuple[str, str]:

@@ -41,22 +41,6 @@ def attention_on(target: Target) -> Probe:
     return probe
 
 
-def argmax_on(target: Target) -> Probe:
-    """In which part of the queries the key that each head looks at most is in the target: [head]."""
-
-    def probe(net: Transformer, arrays: Arrays, batch: Example, seen: Arrays) -> Array:
-        del arrays
-        wanted = jnp.asarray(target(net, batch))
-
-        def hit(pattern: Array) -> Array:
-            best = pattern.argmax(axis=-1)[..., None]
-            return jnp.take_along_axis(jnp.broadcast_to(wanted[:, None], pattern.shape), best, axis=-1)[..., 0]
-
-        return _mean(_patterns(net, seen), wanted, hit)
-
-    return probe
-
-
 def between_symbols(net: Transformer, arrays: Arrays, batch: Example, seen: Arrays) -> Array:
     """Return the mean attention between positions by their symbols: [2, head, query symbol, key symbol].
 

@@ -12,8 +12,9 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,24 +47,21 @@ class Record:
     ended: float | None = None
     message: str | None = None
     seconds: float = 0.0  # its share of the training of those it stepped with
-    flat: JsonObject = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "flat", self._flat())
 
     @property
     def done(self) -> bool:
         """True if it has finished or failed."""
         return self.ended is not None
 
-    def _flat(self) -> JsonObject:
+    @cached_property
+    def flat(self) -> JsonObject:
         """Everything by one name: `{"sandbox": {"name": "markov", "p": 0.2}}` gives `sandbox` and `sandbox.p`."""
         known = {"id": self.id, "state": self.state, "step": self.step, **_flattened(self.identity)}
         return known | {key: value for key, value in _flattened(self.values).items() if key not in known}
 
     def to_json(self) -> JsonObject:
         """Its fields as JSON data."""
-        return {key: value for key, value in asdict(self).items() if key != "flat"}
+        return asdict(self)
 
     @classmethod
     def read(cls, store: Path, run: str, last: Callable[[Path], JsonObject | None] = disk.last_line) -> Record | None:
@@ -115,13 +113,7 @@ class Index:
         cached = self._cached()
         records: list[Record] = []
         learnt: list[tuple[str, int, str]] = []
-        lines: dict[Path, JsonObject | None] = {}
-
-        def last(path: Path) -> JsonObject | None:
-            if path not in lines:
-                lines[path] = disk.last_line(path)
-            return lines[path]
-
+        last = cache(disk.last_line)  # runs of a group share a log
         for place in self.store.iterdir():
             if not RUN.fullmatch(place.name):
                 continue

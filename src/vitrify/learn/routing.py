@@ -22,11 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array, Float, Num
-from vitrify.learn.elsewhere import all_right
+from vitrify.learn.evaluation import all_right
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.program import Probe
 from vitrify.learn.runs import Net
-from vitrify.net.architecture import Record
 from vitrify.sandboxes.catalogue import Example, Sandbox
 
 Counts: TypeAlias = Num[Array, "*member task expert"]
@@ -75,8 +74,8 @@ def _entropy(p: Array) -> Array:
     return -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=-1)
 
 
-def survey(family: Family, sandbox: Sandbox, queries: Example, layer: int = 0) -> Probe:
-    """A probe: for each of some sequences who works where it is answered, and whether it is answered rightly.
+def survey(family: Family, sandbox: Sandbox, queries: Example) -> Probe:
+    """A probe of the first layer: who works where each of some sequences is answered, and whether rightly.
 
     [example, 2 expert + 1]: for every expert 1 where it works, else 0; then 1 for a right answer, else 0; and the same
     of answers without each of the experts, whose output is then missing.
@@ -85,11 +84,11 @@ def survey(family: Family, sandbox: Sandbox, queries: Example, layer: int = 0) -
 
     def measured(net: Net, arrays: Mapping[str, Array], batch: Example, seen: Mapping[str, Array]) -> Array:
         del batch, seen
-        experts = len(net.blocks[layer].experts)
+        experts = len(net.blocks[0].experts)
         heard: dict[str, Array] = {}
-        right = _answered(family, net, sandbox, arrays, queries, heard.__setitem__)
-        part = f"blocks.{layer}.moe."
-        if net.blocks[layer].gate:
+        right = all_right(family.logits(net, sandbox, arrays, queries, heard.__setitem__), queries)
+        part = "blocks.0.moe."
+        if net.blocks[0].gate:
             working = heard[f"{part}hook_gates"] > 0
         else:
             working = jax.nn.one_hot(heard[f"{part}hook_expert"][..., 0], experts)
@@ -102,21 +101,9 @@ def survey(family: Family, sandbox: Sandbox, queries: Example, layer: int = 0) -
             changed_arrays = {
                 name: array * changed[name] if name in changed else array for name, array in arrays.items()
             }
-            return _answered(family, net, sandbox, changed_arrays, queries)
+            return all_right(family.logits(net, sandbox, changed_arrays, queries), queries)
 
         removed = jax.vmap(without, out_axes=1)(1 - jnp.eye(experts))
         return jnp.concatenate([working, right[:, None], removed], axis=1)
 
     return measured
-
-
-def _answered(
-    family: Family,
-    net: Net,
-    sandbox: Sandbox,
-    arrays: Mapping[str, Array],
-    batch: Example,
-    record: Record | None = None,
-) -> Array:
-    """Return 1 for each example whose targets are predicted, else 0: [example]."""
-    return all_right(family.logits(net, sandbox, arrays, batch, record), batch)

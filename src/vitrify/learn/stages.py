@@ -4,20 +4,20 @@ A curve is looked at on a logarithmic scale of steps, $\tau = \ln(1 + \text{step
 fit it best over a window around $\tau$. It is still where one of two things holds:
 
 - the logarithm of its excess over the optimum, cut off at a resolution below which it counts as arrived, has a slope
-  of at most `flat`: it stays where it is;
-- the loss falls at most `calm` times as fast as it will at some later $\tau$: members that are on a plateau may well
+  of at most `FLAT`: it stays where it is;
+- the loss falls at most `CALM` times as fast as it will at some later $\tau$: members that are on a plateau may well
   get better, slowly, before they get better fast.
 
-A plateau is where it is still for at least `least` in $\tau$. A power law has none however far it goes, as its excess
-has a slope, its exponent, and its loss falls ever more slowly; unless the exponent is at most `flat`. The window blurs
+A plateau is where it is still for at least `LEAST` in $\tau$. A power law has none however far it goes, as its excess
+has a slope, its exponent, and its loss falls ever more slowly; unless the exponent is at most `FLAT`. The window blurs
 the ends of a plateau by half its width, so that short ones are overlooked: a curve with many points can do with a
 smaller one. A plateau before a drop that is many times smaller than a later one is overlooked too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -34,6 +34,7 @@ WINDOW = 1.0  # in ln(1 + step), over which slopes are fitted
 RESOLUTION = 0.003  # nats of excess below which a curve has arrived
 PART = 0.25  # the same, of the gap between the optimum and the best of the other predictors
 TOLERANCE = 0.05  # nats of KL within which a plateau has a predictor's name
+DRAWS, INTERVAL = 2000, ((1 - 0.95) / 2, (1 + 0.95) / 2)  # of members, for the interval of their median
 MOMENTS = 20_001  # evenly spaced, at which a plateau and the transition after it are measured
 
 Numbers = Sequence[float] | Floats
@@ -61,15 +62,7 @@ class Stage:
 
 
 def plateaus(
-    steps: Numbers,
-    losses: Numbers,
-    floor: float = 0.0,
-    *,
-    flat: float = FLAT,
-    calm: float = CALM,
-    least: float = LEAST,
-    resolution: float = RESOLUTION,
-    window: float = WINDOW,
+    steps: Numbers, losses: Numbers, floor: float = 0.0, resolution: float = RESOLUTION, window: float = WINDOW
 ) -> list[Plateau]:
     """The plateaus of a curve of losses whose optimum is `floor`, in order."""
     step, loss = np.asarray(steps, dtype=float), np.asarray(losses, dtype=float)
@@ -80,12 +73,12 @@ def plateaus(
     at, height = np.log1p(step), np.log(np.maximum(loss - floor, resolution))
     falls = -_slopes(at, loss, window)
     to_come = np.maximum.accumulate(falls[::-1])[::-1]
-    still = (np.abs(_slopes(at, height, window)) <= flat) | (np.abs(falls) <= calm * to_come)
+    still = (np.abs(_slopes(at, height, window)) <= FLAT) | (np.abs(falls) <= CALM * to_come)
     plateaus_so_far = []
     for is_still, run in groupby(range(len(at)), key=still.__getitem__):
         places = list(run)
         first, last = places[0], places[-1]
-        if is_still and len(places) >= POINTS and at[last] - at[first] >= least:
+        if is_still and len(places) >= POINTS and at[last] - at[first] >= LEAST:
             level = float(np.median(loss[first : last + 1]))
             plateaus_so_far.append(Plateau(first, last, float(step[first]), float(step[last]), level))
     return plateaus_so_far
@@ -103,30 +96,19 @@ def _slopes(at: Floats, height: Floats, window: float) -> Floats:
     return np.array(slopes)
 
 
-def stages(
-    curve: Curve,
-    *,
-    flat: float = FLAT,
-    calm: float = CALM,
-    least: float = LEAST,
-    resolution: float | None = None,
-    window: float = WINDOW,
-    tolerance: float = TOLERANCE,
-    optimal: str = OPTIMAL,
-) -> list[Stage]:
+def stages(curve: Curve, *, window: float = WINDOW, optimal: str = OPTIMAL) -> list[Stage]:
     """The plateaus of a trained member's curve, named by the predictor with the least KL to the member.
 
     `curve` has `step`, `loss`, `floor`, `kl` (to the optimal predictor), and `floor.NAME` and `kl.NAME` (of others) at
-    every point. A predictor further than `tolerance` away gives no name; `optimal` is that of the optimal one. If no
-    resolution is given, a member has arrived when its excess is a quarter of that of the best predictor but that one.
+    every point. A predictor further than `TOLERANCE` away gives no name; `optimal` is that of the optimal one. A member
+    has arrived when its excess is a quarter of that of the best predictor but that one.
     """
-    if resolution is None:
-        gaps = [value - curve[-1]["floor"] for key, value in curve[-1].items() if key.startswith("floor.")]
-        resolution = max(PART * min(gaps, default=0.0), RESOLUTION)
+    gaps = [value - curve[-1]["floor"] for key, value in curve[-1].items() if key.startswith("floor.")]
+    resolution = max(PART * min(gaps, default=0.0), RESOLUTION)
     steps, excess = [point["step"] for point in curve], [point["loss"] - point["floor"] for point in curve]
-    flat_parts = plateaus(steps, excess, flat=flat, calm=calm, least=least, resolution=resolution, window=window)
     names = distances(curve, optimal)
-    return [_named(curve, plateau, names, tolerance) for plateau in flat_parts]
+    flat_parts = plateaus(steps, excess, resolution=resolution, window=window)
+    return [_named(curve, plateau, names) for plateau in flat_parts]
 
 
 def distances(curve: Curve, optimal: str = OPTIMAL) -> dict[str, str]:
@@ -166,13 +148,12 @@ def nearest(curve: Curve, least: float, optimal: str = OPTIMAL) -> list[Stage]:
     return runs
 
 
-def _named(curve: Curve, plateau: Plateau, names: Mapping[str, str], tolerance: float) -> Stage:
+def _named(curve: Curve, plateau: Plateau, names: Mapping[str, str]) -> Stage:
     part = curve[plateau.first : plateau.last + 1]
     far = {name: float(np.median([point[key] for point in part])) for name, key in names.items()}
     name = min(far, key=far.__getitem__)
     level = float(np.median([point["loss"] for point in part]))
-    plateau = Plateau(plateau.first, plateau.last, plateau.start, plateau.end, level)
-    return Stage(name if far[name] <= tolerance else None, plateau, far[name])
+    return Stage(name if far[name] <= TOLERANCE else None, replace(plateau, level=level), far[name])
 
 
 def order(stages_of_run: Sequence[Stage]) -> tuple[str, ...]:
@@ -211,24 +192,15 @@ class Spread:
     missing: int
 
 
-def breakpoints(
-    curves: Sequence[Curve],
-    before: str,
-    after: str,
-    *,
-    find: Callable[[Curve], Sequence[Stage]] = stages,
-    confidence: float = 0.95,
-    draws: int = 2000,
-    seed: int = 0,
-) -> Spread:
-    """When members leave one stage for another: the median step, and its interval under drawing members again."""
-    each = [breakpoint_of(curve, find(curve), before, after) for curve in curves]
+def breakpoints(curves: Sequence[Curve], before: str, after: str) -> Spread:
+    """When members leave one stage for another: the median step, and its 95% interval by drawing members again."""
+    each = [breakpoint_of(curve, stages(curve), before, after) for curve in curves]
     known = np.array([step for step in each if step is not None])
     missing = len(each) - len(known)
     if not len(known):
         return Spread(np.nan, np.nan, np.nan, len(each), missing)
-    again = np.random.default_rng(seed).integers(len(known), size=(draws, len(known)))
-    low, high = np.quantile(np.median(known[again], axis=1), [(1 - confidence) / 2, (1 + confidence) / 2])
+    again = np.random.default_rng(0).integers(len(known), size=(DRAWS, len(known)))
+    low, high = np.quantile(np.median(known[again], axis=1), INTERVAL)
     return Spread(float(np.median(known)), float(low), float(high), len(each), missing)
 
 

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -298,15 +299,12 @@ class RunStore:
         self, records: Iterable[Record], read: Callable[[Path], list[JsonObject]] = disk.read_lines
     ) -> Iterator[tuple[Record, list[JsonObject]]]:
         """The logs of runs, as far as they are written out; `read` reads one, whole lines only."""
-        shared: dict[str, tuple[tuple[str, ...], list[JsonObject]]] = {}
+        shared = cache(lambda folder: (groups.runs_of(folder), read(folder / "log.jsonl")))
         for record in records:
             if record.done:
                 yield record, read(self.path / record.id / "log.jsonl")
                 continue
-            if record.group not in shared:
-                folder = self._group(record.group)
-                shared[record.group] = groups.runs_of(folder), read(folder / "log.jsonl")
-            runs, lines = shared[record.group]
+            runs, lines = shared(self._group(record.group))
             yield record, [groups.line_of(line, runs.index(record.id)) for line in lines if record.id in runs]
 
     def run(self, record: Record, architecture: Architecture) -> Run:

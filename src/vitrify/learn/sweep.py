@@ -190,12 +190,12 @@ class _Sweep:
         self.ready: list[tuple[Piece, RunGroup]] = []  # opened, and not given to anybody yet
         self.tasks: dict[Worker, ShardTask] = {}
         self.idle: list[Worker] = []
+        self.waiting: list[Piece] = []
         self.problems: list[str] = []
-        self.done = self.total = self.steps_done = self.steps = 0
+        self.done = self.steps_done = 0
 
     def run(self, waiting: list[Piece]) -> None:
         """Work until nothing is left; whatever happens, no run stays with us."""
-        self.total, self.steps = len(waiting), sum(piece.steps for piece in waiting)
         self.waiting = waiting
         try:
             while self.waiting or self.ready or self.tasks:
@@ -226,14 +226,9 @@ class _Sweep:
         """Take the runs of waiting pieces from the store until there is something to do."""
         while self.waiting and not self.ready:
             piece = self.waiting.pop(0)
-            self.total -= 1
-            self.steps -= piece.steps
             for held in self.store.open_many(piece.group.identities(), retry=piece.retry).groups:
                 members = tuple(piece.group.members[number] for number in held.numbers)
-                part = replace(piece, group=replace(piece.group, members=members), retry=False)
-                self.ready.append((part, held))
-                self.total += 1
-                self.steps += part.steps
+                self.ready.append((replace(piece, group=replace(piece.group, members=members), retry=False), held))
         return bool(self.ready)
 
     def _hear(self, worker: Worker) -> None:
@@ -274,7 +269,6 @@ class _Sweep:
                 f"shard {piece.number} goes on from step {step or 0:,} elsewhere: {worker.name} was lost ({lost})"
             )
             return
-        self.steps, self.total = self.steps - piece.steps, self.total - 1
         self.problems.append(
             f"shard {piece.number} ({len(piece.group.members)} members of {piece.group.family.name} on "
             f"{piece.group.sandbox.name}) has lost {TRIES} workers at step {step or 0:,}, the last time: {lost}; "
@@ -284,8 +278,10 @@ class _Sweep:
 
     def _tell(self, event: str | None = None) -> None:
         tasks = list(self.tasks.values())
+        left = [*self.waiting, *(piece for piece, _ in self.ready), *(task.piece for task in tasks)]
         on_the_way = sum(task.event.step * len(task.piece.group.members) for task in tasks if task.event)
-        self.callback(Report(tasks, self.done, self.total, self.steps_done + on_the_way, self.steps, event))
+        steps = self.steps_done + sum(piece.steps for piece in left)
+        self.callback(Report(tasks, self.done, self.done + len(left), self.steps_done + on_the_way, steps, event))
 
 
 def shards_in_words(groups: Sequence[MemberGroup], pool: WorkerPool | None) -> Iterator[str]:

@@ -65,11 +65,6 @@ class Cell:
             raise FolderError("a cell has factors if it is of kind 'householder', and only then")
 
     @property
-    def linear(self) -> bool:
-        """True if the next state is a linear function of the previous one."""
-        return self.kind not in NONLINEAR
-
-    @property
     def memory(self) -> int:
         """The number of values carried from one position to the next."""
         return 2 * self.state if self.kind == "lstm" else self.state

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from vitrify.net.labels import labels_of, labels_to_json
 from vitrify.net.sparse import Stack, is_sparse
 from vitrify.net.weights import Weights, has_bounded_length, has_positions
 from vitrify.parameters import SHOWN_CHARACTERS
+from vitrify.spec.kinds import Spec
 
 FORMAT = 2
 INDEX_TYPES = [{np.dtype(kind)} for kind in ("int32", "int64")]  # of sparse arrays
@@ -39,16 +40,7 @@ MAX_LEVELS = 32  # of lists and tables within each other, in what config.json re
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # a character that no text can hold alone, as JSON may write it
 
 
-class SpecFile(Protocol):
-    """A spec that can be saved as the file `spec` + `suffix`."""
-
-    @property
-    def suffix(self) -> str: ...
-
-    def write(self, path: Path) -> None: ...
-
-
-def save(weights: Weights[Architecture], folder: Path | str, spec: SpecFile | None = None) -> None:
+def save(weights: Weights[Architecture], folder: Path | str, spec: Spec | None = None) -> None:
     """Write a model folder; one that vitrify wrote before, or an empty one, is replaced, anything else left alone."""
     with whole_folder(Path(folder), "a model folder", _is_ours) as partial:
         _write(weights, partial, spec)
@@ -132,7 +124,7 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(config, dict) and config.get("format") == "vitrify"
 
 
-def _write(weights: Weights[Architecture], folder: Path, spec: SpecFile | None) -> None:
+def _write(weights: Weights[Architecture], folder: Path, spec: Spec | None) -> None:
     from safetensors.numpy import save_file
 
     sparse = {name: list(array.shape) for name, array in sorted(weights.arrays.items()) if is_sparse(array)}

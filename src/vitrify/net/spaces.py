@@ -28,10 +28,7 @@ class Flag:
     size: ClassVar[int] = 1
     low: ClassVar[float] = 0.0
     high: ClassVar[float] = 1.0
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return ("",)
+    names: ClassVar[tuple[str, ...]] = ("",)
 
     def deviation(self, x: Floats) -> Floats:
         """Distance of each vector (last axis) from the nearest legal one, in the largest coordinate."""
@@ -142,14 +139,11 @@ class Circle:
     low: ClassVar[float] = -1.0
     high: ClassVar[float] = 1.0
     norm: ClassVar[float] = 1.0
+    names: ClassVar[tuple[str, ...]] = (".x", ".y")
 
     @property
     def gap(self) -> float:
         return float(1.0 - np.cos(2 * np.pi / len(self.values))) if len(self.values) > 1 else 1.0
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return (".x", ".y")
 
     @cached_property
     def codes(self) -> Floats:

@@ -29,7 +29,7 @@ def look(follower: Follower, query: str = "", sweep: str = "", quantity: str = "
     if quantity not in QUANTITIES:
         raise InputError(f"what is drawn is {', '.join(QUANTITIES)}, not {quantity!r}")
     try:
-        records = follower.records(query)
+        records = follower.store.runs(query)
     except StoreError as error:  # it may be made later
         return {"message": str(error), "sweeps": [], "chosen": None}
     sweeps = _sweeps(records)

@@ -15,9 +15,9 @@ from vitrify.claims import each_architecture_learns_what_its_theorems_allow as t
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials import benchmark
 from vitrify.claims.trials.trial import Trained, Trial
-from vitrify.learn.afterwards import stretched
 from vitrify.learn.agreement import agreement
 from vitrify.learn.cost import parameters
+from vitrify.learn.evaluation import stretched
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
@@ -130,7 +130,7 @@ def test_a_cell_takes_the_rate_of_the_least_training_loss_and_every_member_its_o
         del family, count
         return [[{"accuracy": box.task + at / 100} for at in range(len(runs))] for box in sandboxes]
 
-    monkeypatch.setattr(benchmark, "afterwards", later)
+    monkeypatch.setattr(benchmark, "evaluate", later)
     trial = Trial(
         Medley((SHORT, SHORT)), TransformerFamily(), Recipe(), range(3), {"task": (0.0, 1.0), "lr": (0.1, 0.2)}
     )

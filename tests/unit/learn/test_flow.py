@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from exact_rows import exact_means
 from vitrify.errors import InputError
 from vitrify.learn.flow import Slice, flow, portrait
-from vitrify.learn.landscape import exact_means, population_loss, strings
+from vitrify.learn.landscape import population_loss, strings
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.sandboxes.markov import Markov
 

@@ -57,16 +57,16 @@ def test_a_run_is_followed_from_its_first_line_to_its_end(tmp_path: Path) -> Non
     follower = Follower(store)
     with store.open_many([identity(seed) for seed in range(2)]) as opened:
         (group,) = opened.groups
-        assert follower.curves(follower.records()) == [[], []]
+        assert follower.curves(follower.store.runs()) == [[], []]
         for step in (1, 2):
             group.log({"step": step, "loss": np.array([0.5, 0.7]) / step})
         group.flush()
-        records = follower.records()
+        records = follower.store.runs()
         assert {record.state for record in records} == {"running"}
         curves = dict(zip((record.flat["seed"] for record in records), follower.curves(records), strict=True))
         assert [point["loss"] for point in curves[1]] == [0.7, 0.35]
         group.finish_all({0: ({"loss": 0.1}, None), 1: ({"loss": 0.2}, None)})
-    records = follower.records("seed=0")
+    records = follower.store.runs("seed=0")
     assert [record.state for record in records] == ["finished"]
     assert [point["loss"] for point in follower.curves(records)[0]] == [0.5, 0.25]
 
@@ -97,7 +97,7 @@ def test_a_stamp_changes_with_every_change_and_with_nothing_else(tmp_path: Path)
         stamps.append(follower.stamp())
         group.finish(0, {"loss": 0.5})
         stamps.append(follower.stamp())
-        follower.curves(follower.records())
+        follower.curves(follower.store.runs())
         assert follower.stamp() == stamps[-1]
     stamps.append(follower.stamp())  # nobody works on it any more
     assert len(set(stamps)) == 5

@@ -24,6 +24,7 @@ from vitrify.net import folder as folder_module
 from vitrify.net.folder import load, save, spec_path
 from vitrify.net.sparse import dense, is_sparse
 from vitrify.net.weights import Weights
+from vitrify.spec.kinds import Spec
 
 NETS: dict[str, Callable[[], Weights]] = {
     "dense": lambda: random_net(mixed(norm=True, eps=1e-5)),
@@ -32,13 +33,21 @@ NETS: dict[str, Callable[[], Weights]] = {
 }
 
 
-class Note:
+class Note(Spec):
     """A spec that is one line of text."""
 
     suffix = ".txt"
 
-    def write(self, path: Path) -> None:
-        path.write_text("a spec\n", encoding="utf-8")
+    @classmethod
+    def read(cls, path: str | Path) -> Note:
+        raise NotImplementedError
+
+    @classmethod
+    def samples(cls) -> dict[str, Spec]:
+        return {"note": cls()}
+
+    def to_text(self) -> str:
+        return "a spec\n"
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.trials.trial import Trained
-from vitrify.learn.afterwards import afterwards, stretched
+from vitrify.learn.evaluation import evaluate, stretched
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.hybrid import HybridFamily
 from vitrify.learn.models.recurrent import RecurrentFamily
@@ -82,7 +82,7 @@ def accuracies(nets: Trained, longer: Medley, test_examples: int) -> tuple[Array
     tasks, rates = nets.trial.axes["task"], np.array(nets.trial.axes["lr"])
     loss = np.where(nets.final("broken") >= 0, np.inf, nets.final("train"))  # [task, rate, seed]; broken: diverged
     members = stretched(nets.trial.family, nets.runs, longer)
-    measured = afterwards(nets.trial.family, members, [replace(longer, task=task) for task in tasks], test_examples)
+    measured = evaluate(nets.trial.family, members, [replace(longer, task=task) for task in tasks], test_examples)
     each = np.array([[member["accuracy"] for member in task] for task in measured]).reshape(-1, *loss.shape)
     index = np.arange(len(tasks))
     both = np.stack([nets.final("accuracy"), each[index, index]], axis=-1)  # each member on its own task

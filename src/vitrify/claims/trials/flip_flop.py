@@ -11,7 +11,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials.trial import Trained, Trial
-from vitrify.learn.afterwards import afterwards
+from vitrify.learn.evaluation import evaluate
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.flip_flop import DENSE, SPARSE, FlipFlop
@@ -40,6 +40,6 @@ def counted(nets: Trained, rows: tuple[int, int, int], piece: int) -> Counts:
     """Return the numbers of wrong reads and of reads [member] on every test set, on fresh sequences for each."""
     family, length, counts = nets.trial.family, nets.trial.sandbox.length, {}
     for (name, ignore), count in zip(TAILS.items(), rows, strict=True):
-        each = afterwards(family, nets.runs, [FlipFlop.ffl(ignore, length)], count, piece, apart=True)[0]
+        each = evaluate(family, nets.runs, [FlipFlop.ffl(ignore, length)], count, piece, apart=True)[0]
         counts[name] = {what: np.array([one[what] for one in each]) for what in ("wrong", "queries")}
     return counts

@@ -21,7 +21,7 @@ from vitrify.arrays import Array
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials.trial import Trial
 from vitrify.encoding import JsonObject
-from vitrify.learn.elsewhere import elsewhere
+from vitrify.learn.evaluation import accuracy_on
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.transformer import Positions, TransformerFamily
 from vitrify.learn.recipe import Recipe
@@ -119,7 +119,7 @@ def length_trial(task: str, longest: int, family: Family, recipe: Recipe, seeds:
     queries = sandbox(task, longest, 1, most)
     if isinstance(family, TransformerFamily):
         family = replace(family, max_positions=queries.tokens)
-    probes = {"right": elsewhere(family, queries, PER_LENGTH * most, by="length", bins=most + 1)}
+    probes = {"right": accuracy_on(family, queries, PER_LENGTH * most, by="length", bins=most + 1)}
     recipe = replace(recipe, evals_per_doubling=0, random_offset=True, test_examples=64)
     return Trial(sandbox(task, longest, 1, longest), family, recipe, seeds, probes=probes)
 

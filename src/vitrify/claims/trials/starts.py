@@ -12,7 +12,7 @@ from vitrify.arrays import Array, Bools
 from vitrify.claims.trials.problems import BuiltProblem
 from vitrify.claims.trials.trial import Trained, Trial
 from vitrify.encoding import JsonObject
-from vitrify.learn import alike, distance
+from vitrify.learn import distance
 from vitrify.learn.figures import by_step, reference_line
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.learn.recipe import Recipe
@@ -65,7 +65,7 @@ class StartSettings:
         family = BuiltFamily(start=problem.built)
         recipe = Recipe(steps=self.steps, batch=self.batch, schedule="linear", weight_decay=0.0)
         recipe = replace(recipe, test_examples=256, evals_per_doubling=1)
-        kind = alike.probe(problem.built, family, problem.sandbox)
+        kind = distance.mechanism_probe(problem.built, family, problem.sandbox)
         probes = {"turn": distance.probe(problem.built, turned=True), "kind": kind}
         axes = {"noise,scratch,lr": list(self.starts.values())}
         return Trial(problem.sandbox, family, recipe, range(8), axes, probes)

@@ -102,7 +102,7 @@ def trained(
     names: Sequence[str], tasks: Sequence[DiagnosisTask], budget: Budget, say: Callable[[str], None]
 ) -> list[Beside]:
     """Train architectures of ours under the same budget: the same steps, batches, rates and seeds, on the same rows."""
-    from vitrify.learn.afterwards import afterwards, stretched
+    from vitrify.learn.evaluation import evaluate, stretched
     from vitrify.learn.recipe import Recipe
     from vitrify.learn.train import train
 
@@ -121,7 +121,7 @@ def trained(
             best = by_rate[losses.index(min(losses))]
             for test in task.tests:
                 own = stretched(family, best, test.sandbox)
-                each = afterwards(family, own, [test.sandbox], budget.rows)[0]
+                each = evaluate(family, own, [test.sandbox], budget.rows)[0]
                 scores[task.name, test.name] = float(np.median([one["accuracy"] for one in each]))
         references.append(Beside(f"{name} (trained now)", f"trained beside it: {budget.words}", scores))
     return references

@@ -120,13 +120,8 @@ class BuiltFamily(Family):
     def logits(
         self, net: Net, sandbox: Sandbox, arrays: Mapping[str, Array], batch: Example, record: Record | None = None
     ) -> Array:
-        if self._drawn:  # it answers the last question only
-            planes = self.inputs(net, sandbox, batch).astype(arrays["unembed.W_U"].dtype)
-            logits = net.forward(arrays, planes, record=record)[:, None]
-        else:
-            logits = super().logits(net, sandbox, arrays, batch, record)
         places = [net.output.symbols.index(answer) for answer in sandbox.answers]
-        logits = logits[..., jnp.asarray(places)].astype(jnp.float32)
+        logits = super().logits(net, sandbox, arrays, batch, record)[..., jnp.asarray(places)].astype(jnp.float32)
         return jnp.log(jnp.maximum(logits, LEAST)) if net.output.scores == "linear" else logits
 
     def identity(self) -> JsonObject:

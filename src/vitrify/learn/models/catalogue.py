@@ -73,10 +73,14 @@ class Family(Parameterized, ABC):
     ) -> Float[Array, "batch asked answer"]:
         """The answers [batch, question, answer] to a batch of sequences: to all questions, or to the last so many.
 
-        A net without pads answers nothing before the first token.
+        A net without pads answers nothing before the first token, and one that reads planes the last question only.
         """
+        inputs = self.inputs(net, sandbox, batch)
+        if net.reads == "image":
+            planes = inputs.astype(arrays["unembed.W_U"].dtype)
+            return self.answered(sandbox, net.forward(arrays, planes, record=record)[:, None])
         begun = {} if batch.start is None else {"starts": batch.start}
-        logits = net.forward(arrays, self.inputs(net, sandbox, batch), record=record, **begun)
+        logits = net.forward(arrays, inputs, record=record, **begun)
         return self.answered(sandbox, logits[:, max(net.pads - 1, 0) :])
 
     def answered(self, sandbox: Sandbox, logits: Array) -> Array:

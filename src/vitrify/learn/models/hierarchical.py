@@ -13,10 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Arrays
 from vitrify.learn.models import _start
 from vitrify.learn.models.catalogue import Array, Example, Family, Parameters, Sandbox, answers_of, inputs_of
-from vitrify.net.architecture import Record
 from vitrify.net.conv import Convolution, Convolutional
 from vitrify.parameters import Count, Natural, Within
 
@@ -61,12 +59,6 @@ class HierarchicalFamily(Family, small={"channels": 8}):
         if self.order is None:
             return planes
         return planes[..., np.random.default_rng(self.order).permutation(net.columns)]
-
-    def logits(
-        self, net: Convolutional, sandbox: Sandbox, arrays: Arrays, batch: Example, record: Record | None = None
-    ) -> Array:
-        planes = self.inputs(net, sandbox, batch).astype(arrays["unembed.W_U"].dtype)
-        return net.forward(arrays, planes, record=record)[:, None]
 
 
 MODEL = HierarchicalFamily

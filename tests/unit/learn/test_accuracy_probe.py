@@ -12,7 +12,7 @@ import pytest
 
 from at_once import first, logits, rows
 from vitrify.errors import InputError
-from vitrify.learn.elsewhere import all_right, elsewhere
+from vitrify.learn.evaluation import accuracy_on, all_right
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.transformer import TransformerFamily, sloped
 from vitrify.learn.plan import plan
@@ -42,7 +42,7 @@ def test_a_net_is_asked_about_longer_words_by_their_length(family: Any) -> None:
     for number, at in enumerate(np.asarray(row.latent["length"])):
         right[at] += said[number, at + 1] == row.targets[number, at + 1]
         total[at] += 1
-    by_length, of_all = elsewhere(family, longer, 192, by="length", bins=14), elsewhere(family, longer, 192)
+    by_length, of_all = accuracy_on(family, longer, 192, by="length", bins=14), accuracy_on(family, longer, 192)
     found, whole = jax.jit(lambda a, r: (by_length(net, a, r, {}), of_all(net, a, r, {})))(arrays, row)
     assert np.isnan(found[0])
     assert np.isnan(found[13])
@@ -63,7 +63,7 @@ def test_a_row_is_right_where_all_that_counts_is() -> None:
 
 @pytest.mark.slow
 def test_a_probe_is_one_of_training() -> None:
-    probe = elsewhere(SMALL, Majority(5, 12), 64)
+    probe = accuracy_on(SMALL, Majority(5, 12), 64)
     (run,) = train(
         SMALL,
         Majority(1, 4),
@@ -77,12 +77,12 @@ def test_what_does_not_fit_is_refused() -> None:
     net, arrays = made(SMALL, Majority(1, 4))
     row = rows(Majority(1, 4), 0, "test", 0, 2)
     with pytest.raises(InputError, match="room for 13 tokens, and sequences have 14"):
-        elsewhere(SMALL, Majority(1, 13), 64)(net, arrays, row, {})
+        accuracy_on(SMALL, Majority(1, 13), 64)(net, arrays, row, {})
     for other in (Parity(1, 4), CopyingSandbox(2, 1, 4)):
         with pytest.raises(InputError, match="not made for the symbols and answers"):
-            elsewhere(SMALL, other, 64)(net, arrays, row, {})
+            accuracy_on(SMALL, other, 64)(net, arrays, row, {})
     with pytest.raises(InputError, match="multiple of it, not 100"):
-        elsewhere(SMALL, Majority(1, 4), 100)
+        accuracy_on(SMALL, Majority(1, 4), 100)
 
 
 def test_a_row_that_begins_later_reads_a_later_part_of_the_table() -> None:

@@ -15,7 +15,7 @@ from vitrify.sandboxes.catalogue import PACKAGE, Example, Sandbox, examples, in_
 LIKELIEST = 5
 
 
-def glimpse(name: str, words: Sequence[str], count: int, seed: int) -> JsonObject:
+def preview(name: str, words: Sequence[str], count: int, seed: int) -> JsonObject:
     """The first sequences of a sandbox's training split, given its parameters as `key=value`."""
     sandbox = in_words(name, words)
     batch = jax.jit(lambda: examples(sandbox, seed, "train", 0, count))()

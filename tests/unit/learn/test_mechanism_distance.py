@@ -13,8 +13,7 @@ import pytest
 
 from at_once import first, rows
 from vitrify.claims.trials.problems import BuiltProblem, experts, hierarchy, induction
-from vitrify.learn.alike import Part, probe
-from vitrify.learn.distance import distance
+from vitrify.learn.distance import Part, distance, mechanism_probe
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.net.weights import Weights
 from vitrify.sandboxes.catalogue import Example
@@ -26,7 +25,7 @@ PROBLEM, CNN, MOE = induction(4, 8, 4.0), hierarchy(3, 2, 2, 5.0), experts(3, 4,
 @cache
 def compiled(problem: BuiltProblem, only: Part | None) -> Any:
     row = rows(problem.sandbox, 0, "probe", 0, 16)
-    measure = probe(problem.built, BuiltFamily(start=problem.built), problem.sandbox, only)
+    measure = mechanism_probe(problem.built, BuiltFamily(start=problem.built), problem.sandbox, only)
     return row, jax.jit(lambda seen: measure(problem.built.architecture, {}, row, seen))
 
 

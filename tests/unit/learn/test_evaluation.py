@@ -11,7 +11,7 @@ import pytest
 
 from at_once import rows
 from vitrify.errors import InputError
-from vitrify.learn.afterwards import afterwards
+from vitrify.learn.evaluation import evaluate
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.runs import Run
@@ -38,7 +38,7 @@ def by_numpy(run: Run, sandbox: FlipFlop, seed: int, count: int) -> tuple[float,
 
 @pytest.mark.slow
 def test_where_it_was_trained_a_member_says_what_its_curve_says(runs: list[Run]) -> None:
-    (found,) = afterwards(TINY, runs, [SANDBOX], 128, piece=32)
+    (found,) = evaluate(TINY, runs, [SANDBOX], 128, piece=32)
     for run, one in zip(runs, found, strict=True):
         assert one["loss"] == pytest.approx(run.last["loss"], abs=1e-5)
         assert one["accuracy"] == pytest.approx(run.last["accuracy"], abs=1e-6)
@@ -47,7 +47,7 @@ def test_where_it_was_trained_a_member_says_what_its_curve_says(runs: list[Run])
 
 def test_elsewhere_reads_are_counted_one_by_one(runs: list[Run]) -> None:
     dense = FlipFlop.ffl(DENSE, length=12)
-    same, tail = afterwards(TINY, runs, [SANDBOX, dense], 96, piece=48)
+    same, tail = evaluate(TINY, runs, [SANDBOX, dense], 96, piece=48)
     assert [(one["wrong"], one["queries"]) for one in tail] == [by_numpy(run, dense, 0, 96) for run in runs]
     assert tail[0]["queries"] > 1.5 * same[0]["queries"]
     assert 0 < tail[0]["wrong"] < tail[0]["queries"]
@@ -55,7 +55,7 @@ def test_elsewhere_reads_are_counted_one_by_one(runs: list[Run]) -> None:
 
 def test_apart_every_member_has_rows_of_its_own(runs: list[Run]) -> None:
     twice = [runs[1], runs[1]]
-    (found,) = afterwards(TINY, twice, [SANDBOX], 64, apart=True)
+    (found,) = evaluate(TINY, twice, [SANDBOX], 64, apart=True)
     assert [(one["wrong"], one["queries"]) for one in found] == [
         by_numpy(runs[1], SANDBOX, seed, 64) for seed in (0, 1)
     ]
@@ -64,4 +64,4 @@ def test_apart_every_member_has_rows_of_its_own(runs: list[Run]) -> None:
 
 def test_rows_that_do_not_fit_are_refused(runs: list[Run]) -> None:
     with pytest.raises(InputError, match=r"can't read sequences of flip_flop of 19 tokens: pos_embed.W_pos would have"):
-        afterwards(TINY, runs, [replace(SANDBOX, length=20)], 8)
+        evaluate(TINY, runs, [replace(SANDBOX, length=20)], 8)
