@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import jax
 import jax.numpy as jnp
 import optax
 
-from vitrify.arrays import Array
+from vitrify.arrays import Array, Tree
 from vitrify.parameters import Count, Help, Natural, Parameterized, Positive, Within, later
 from vitrify.sandboxes.catalogue import MAX_EXAMPLES
 
@@ -65,7 +66,7 @@ class Recipe(Parameterized):
 
     def transformation(self) -> optax.GradientTransformation:
         """Return the optimizer; its hyper-parameters may be traced, so that each member has its own."""
-        parts = [optax.clip_by_global_norm(self.clip)] if self.clip is not None else []
+        parts = [_clipped(self.clip)] if self.clip is not None else []
         if self.optimizer == "adamw":
             parts.append(optax.scale_by_adam(b1=self.beta1, b2=self.beta2))
         else:
@@ -81,3 +82,18 @@ class Recipe(Parameterized):
             steps.add(round(at))
             at *= 2 ** (1 / self.evals_per_doubling)
         return sorted(step for step in steps if step <= self.steps)
+
+
+def _clipped(limit: float) -> optax.GradientTransformation:
+    """Scale gradients down to a global norm; a GPU sums the squares of all arrays at once, one launch instead of many."""
+    clip = optax.clip_by_global_norm(limit)
+    if jax.default_backend() != "gpu":
+        return clip
+
+    def update(gradients: Tree, state: optax.OptState, _: Tree = None) -> tuple[Tree, optax.OptState]:
+        flat = jnp.concatenate([leaf.astype(jnp.float32).ravel() for leaf in jax.tree.leaves(gradients)])
+        norm = jnp.sqrt(jnp.vdot(flat, flat))
+        scale = jnp.where(norm < limit, 1.0, limit / norm)
+        return jax.tree.map(lambda leaf: (leaf * scale).astype(leaf.dtype), gradients), state
+
+    return optax.GradientTransformation(clip.init, update)

@@ -18,6 +18,7 @@ there at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -34,6 +35,7 @@ from vitrify.net.transformer import Head
 Heads: TypeAlias = Float[Array, "batch pos head d"]
 
 MAX_TILE = 64  # positions
+MAX_HELD = 128  # tiles of a head times its width: what a program reads once instead of for every pair of tiles
 WARPS = 4  # of 32 threads, for a program
 PER_NAT = 1.4426950408889634  # 1 / ln 2
 FORBIDDEN = -1e30  # a score that is forbidden: finite, so that no difference of two is undefined
@@ -103,6 +105,13 @@ class Tiling:
         """Positions of all tiles together."""
         return self.count * self.size
 
+    def once(self, read: Callable[[int], Array], across: Span) -> Callable[[int], Array]:
+        """The same reader of a tile; where all tiles of a head fit on the chip, it reads each of them once."""
+        if self.count * across.size > MAX_HELD:
+            return read
+        held = [read(tile) for tile in range(self.count)]
+        return held.__getitem__
+
     def inputs(self, given: Inputs, batch: str | int = "batch") -> list[tuple[Array, Axes]]:
         """The inputs of a kernel, and how programs share them."""
         d = width(given.qkv.shape[-1])
@@ -164,11 +173,11 @@ def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array,
 
     def attention_forward(*refs: Array) -> None:
         read, (mixed_ref, log_ref) = _reader(tiling, given, refs)
+        keys, values = (tiling.once(partial(read.vectors, which), across) for which in (1, 2))
         for query in range(tiling.count):
             queries, scores = read.vectors(0, query), {}
             for key in [key for at, key in tiling.pairs() if at == query]:
-                raw = read.scores(queries, read.vectors(1, key), query, key)
-                scores[key] = tiling.masked(raw, query, key)
+                scores[key] = tiling.masked(read.scores(queries, keys(key), query, key), query, key)
             best = jnp.full((tiling.size,), FORBIDDEN / 2, jnp.float32)  # so that no forbidden pair gets a weight
             for part in scores.values():
                 best = jnp.maximum(best, part.max(axis=1))
@@ -177,7 +186,7 @@ def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array,
             for key, part in scores.items():
                 weights = jnp.exp2(part - best[:, None])
                 total += weights.sum(axis=1)
-                mixed += product(weights.astype(mixed_ref.dtype), read.vectors(2, key), 1, 0)
+                mixed += product(weights.astype(mixed_ref.dtype), values(key), 1, 0)
             some = total > 0  # a query without any key gets the zero vector
             store(mixed_ref, mixed / jnp.where(some, total, 1.0)[:, None], tiling.span(query), across)
             log = jnp.where(some, best + jnp.log2(jnp.where(some, total, 1.0)), -FORBIDDEN)
@@ -199,21 +208,22 @@ def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads
 
     def attention_backward(*refs: Array) -> None:
         read, (mixed_ref, log_ref, d_ref, d_qkv, d_shifts) = _reader(tiling, given, refs)
+        queries = tiling.once(partial(read.vectors, 0), across)
+        d_out = tiling.once(lambda tile: load(d_ref, tiling.span(tile), across), across)
         zero = jnp.zeros((tiling.size, across.size), jnp.float32)
-        deltas, dq = [], [zero] * tiling.count
+        dq, sums, deltas, logs = [zero] * tiling.count, [zero] * 3, [], []
         for query in range(tiling.count):
-            at = (tiling.span(query), across)
-            deltas.append((load(d_ref, *at).astype(jnp.float32) * load(mixed_ref, *at).astype(jnp.float32)).sum(axis=1))
-        sums = [zero, zero, zero]
+            mixed = load(mixed_ref, tiling.span(query), across).astype(jnp.float32)
+            deltas.append((d_out(query).astype(jnp.float32) * mixed).sum(axis=1))
+            logs.append(load(log_ref, tiling.span(query)))
         for key in range(tiling.count):
             keys, values, dk, dv = read.vectors(1, key), read.vectors(2, key), zero, zero
             for query in [query for query, at in tiling.pairs() if at == key]:
-                queries, d_out = read.vectors(0, query), load(d_ref, tiling.span(query), across)
-                scores = read.scores(queries, keys, query, key) - load(log_ref, tiling.span(query))[:, None]
+                scores = read.scores(queries(query), keys, query, key) - logs[query][:, None]
                 weights = jnp.exp2(tiling.masked(scores, query, key))
-                dv += product(weights.astype(d_out.dtype), d_out, 0, 0)
-                ds = (weights * (product(d_out, values, 1, 1) - deltas[query][:, None])).astype(keys.dtype)
-                dk += product(ds, queries, 0, 0)
+                dv += product(weights.astype(keys.dtype), d_out(query), 0, 0)
+                ds = (weights * (product(d_out(query), values, 1, 1) - deltas[query][:, None])).astype(keys.dtype)
+                dk += product(ds, queries(query), 0, 0)
                 dq[query] += product(ds, keys, 1, 0)
             dk = dk * (1 / PER_NAT)
             store(d_qkv, dk, tiling.span(key), 1, across)

@@ -21,7 +21,7 @@ from vitrify.net.kernels.tiles import Axes, Span, load, product, run, store, wid
 
 ROWS = 128  # of a program
 SUMMED_ROWS = 128  # of a step of the program that sums the gradients of matrices
-SHARE = 2048  # rows whose gradients one program sums
+SHARE = 1024  # rows whose gradients one program sums
 CHUNK = 64  # units
 WARPS = 4
 
