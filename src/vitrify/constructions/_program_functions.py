@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from vitrify.arrays import Bools, Floats
 from vitrify.constructions._program_stream import Form, Stream, classes_of, kind_of, numbers_of, same, total_of
 from vitrify.kit.gadgets.steps import steps
-from vitrify.kit.network import Affine, Flag, Integers, Reals, Space, Units
+from vitrify.kit.network import Affine, Flag, Integers, Reals, Space
 from vitrify.spec.programs.expression import Expr, Value, function_of
 
 MAX_CODE_VALUES = 8  # numbers with more values are stored as one number instead of a one-hot
@@ -114,7 +115,7 @@ class Functions(Stream):
         excess = (b + a * -1.0) * sign
         space = Space(self.name(node), Reals(("lead",), 0.0, float(excess.bound[0])))
         gain = {s: excess.gain(s) for s in excess.spaces}
-        self.net.add(Units(f"lead: {space.name}", excess.parts, excess.bias, ((space, np.eye(1)),), gain=gain))
+        self.net.units(f"lead: {space.name}", excess, space, np.eye(1), gain=gain)
         return Form(a + Affine.copy(space) * sign, numbers_of(self.values[node]))
 
     def _either(self, node: Expr) -> Form:
@@ -133,21 +134,11 @@ class Functions(Stream):
         for arg, gate in ((yes, flag), (no, Affine.constant(1.0) + flag * -1.0)):
             shut = gate * limit + Affine.constant(-limit)
             units += [self.number(arg) + shut, self.number(arg) * -1.0 + shut]
-        read = units[0]
-        for unit in units[1:]:
-            read = read.beside(unit)
+        read = reduce(Affine.beside, units)
         space = Space(self.name(node), Integers(("value",), float(least), float(largest)))
         gain = {s: 2.0 * read.gain(s) for s in read.spaces}
-        self.net.add(
-            Units(
-                f"either: {space.name}",
-                read.parts,
-                read.bias,
-                ((space, np.array([[1.0], [-1.0], [1.0], [-1.0]])),),
-                margin=dict.fromkeys(read.spaces, 0.25),
-                gain=gain,
-            )
-        )
+        signs = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+        self.net.units(f"either: {space.name}", read, space, signs, margin=dict.fromkeys(read.spaces, 0.25), gain=gain)
         return Form(Affine.copy(space), numbers)
 
     def _table(self, node: Expr, leaves: list[Expr] | None = None) -> Form:
@@ -188,15 +179,7 @@ class Functions(Stream):
         space = Space(self.name(node), kind_of(images, domain))
         outputs = images[reduced[tuple(rows.T)]] - images[common]
         reach = sum(read.gain(s) for s in read.spaces)
-        self.net.add(
-            Units(
-                f"table: {space.name}",
-                read.parts,
-                read.bias,
-                ((space, outputs),),
-                constants=((space, images[common]),),
-                margin=dict.fromkeys(read.spaces, 1.0 / max(reach, 1.0)),
-                gain={s: read.gain(s) * float(np.abs(outputs).max(initial=0.0)) for s in read.spaces},
-            )
-        )
+        margin = dict.fromkeys(read.spaces, 1.0 / max(reach, 1.0))
+        gain = {s: read.gain(s) * float(np.abs(outputs).max(initial=0.0)) for s in read.spaces}
+        self.net.units(f"table: {space.name}", read, space, outputs, images[common], margin=margin, gain=gain)
         return Form(Affine.copy(space), numbers_of(domain) if as_line else None)

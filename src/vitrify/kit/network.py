@@ -235,6 +235,13 @@ class Builder:
         """Append a head with the net's kind of attention; returns the space that it writes. Options as for `Attend`."""
         return self.add(Attend(name, query, key, value, writes, self.attention, **options))
 
+    def units(
+        self, name: str, reads: Affine, writes: Space, out: Matrix, constant: Floats | None = None, **options: Any
+    ) -> Space:
+        """Append ReLU units of a map, read out [unit, space] into one space; returns it. Options as for `Units`."""
+        constants = () if constant is None else ((writes, constant),)
+        return self.add(Units(name, reads.parts, reads.bias, ((writes, out),), constants, **options))
+
     def network(
         self,
         output: Output,

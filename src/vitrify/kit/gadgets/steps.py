@@ -133,17 +133,15 @@ def at_least(net: Builder, value: Affine, floor: float, writes: Space, *, rows: 
     One unit per coordinate. Errors pass through.
     """
     bound = float(value.bound.max(initial=0.0)) + abs(floor)
-    return net.add(
-        Units(
-            name=f"at least {floor:g}: {writes.name}",
-            reads_by=value.parts,
-            bias=value.bias - floor,
-            writes_by=((writes, np.eye(value.size)),),
-            constants=((writes, np.full(value.size, floor)),),
-            rows=tuple(rows),
-            passes=(value,),
-            error=UNIT_ROUNDOFF * (value.terms + 4) * bound,
-        )
+    return net.units(
+        f"at least {floor:g}: {writes.name}",
+        Affine(value.parts, value.bias - floor),
+        writes,
+        np.eye(value.size),
+        np.full(value.size, floor),
+        rows=tuple(rows),
+        passes=(value,),
+        error=UNIT_ROUNDOFF * (value.terms + 4) * bound,
     )
 
 
@@ -156,13 +154,11 @@ def cpwl(net: Builder, space: Space, points: Floats, values: Floats, writes: Spa
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(points), [0.0]])
     change = np.diff(slopes)
     used = np.flatnonzero(change)
-    return net.add(
-        Units(
-            name=f"piecewise linear: {writes.name}",
-            reads_by=((space, np.ones((1, len(used)))),),
-            bias=-points[used],
-            writes_by=((writes, change[used][:, None]),),
-            constants=((writes, values[:1]),),
-            gain={space: float(np.abs(slopes).max())},
-        )
+    return net.units(
+        f"piecewise linear: {writes.name}",
+        Affine.of({space: np.ones((1, len(used)))}, -points[used]),
+        writes,
+        change[used][:, None],
+        values[:1],
+        gain={space: float(np.abs(slopes).max())},
     )
