@@ -148,10 +148,6 @@ class Stream:
         table = np.vstack([np.zeros(size), np.eye(size)])
         return Form(Affine.copy(self.net.embed("token", OneHot(self.program.alphabet, void=True), table)))
 
-    def at_tokens(self, key: Affine) -> Affine:
-        """Return the same map with 0 at BOS."""
-        return key + Affine.of({self.net.bos: -key.bias[None, :]}) if key.bias.any() else key
-
     def name(self, node: Expr) -> str:
         return self.named(self.text(node))
 

@@ -198,7 +198,7 @@ class _Compiler(Functions):
             bits = Bits(tuple(map(str, range(len(union))))).codes
             query = self.vector(atom.query, bits[[union[same(v)] for v in queries]], clean=True) * 0.5
             key = self.vector(atom.key, bits[[union[same(v)] for v in keys]], clean=True)
-            return Test(query, self.at_tokens(key), bits.shape[1] / 2)
+            return Test(query, self.net.at_tokens(key), bits.shape[1] / 2)
         holds = atom.holds(keys, queries).astype(float)
         rows, row_of = classes_of(holds)
         columns, column_of = classes_of(holds.T)
@@ -208,4 +208,4 @@ class _Compiler(Functions):
         else:
             query = self.vector(atom.query, holds[rows].T, clean=True)
             key = self.vector(atom.key, np.eye(len(rows))[row_of], clean=True)
-        return Test(query, self.at_tokens(key), 1.0)
+        return Test(query, self.net.at_tokens(key), 1.0)

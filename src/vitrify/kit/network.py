@@ -5,8 +5,9 @@ A space has a size but no place in the residual stream yet, and an operation no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,16 +84,13 @@ def _lines(network: Network) -> Iterator[str]:
             yield f"  {space.name} ← {source}  [{space.kind.tag} {space.size}]"
     for operation in network.operations:
         reads = ", ".join(space.name for space in operation.reads) or "nothing"
+        what = {Attend: "head", Recur: "recurrence", Norm: "norm"}.get(type(operation), "")
         if isinstance(operation, Units):
             what = f"{operation.count} units"
         elif isinstance(operation, Experts):
             what = f"{len(operation.experts)} experts"
-        elif isinstance(operation, Recur):
-            what = "recurrence"
-        elif isinstance(operation, Norm):
-            what = "norm"
-        else:
-            what = "head" if isinstance(operation, Attend) else f"{len(operation.heads)} heads"
+        elif isinstance(operation, Bank):
+            what = f"{len(operation.heads)} heads"
         for space in written_by(operation):
             yield f"  {space.name} ← {what} {operation.name!r} of {reads}  [{space.kind.tag} {space.size}]"
     yield f"  {network.output.kind} of {', '.join(space.name for space, _ in network.readout.parts) or 'a constant'}"
@@ -143,6 +141,7 @@ def _padded(matrix: Matrix, *, columns: int = 0, rows: Floats | None = None) -> 
     return matrix
 
 
+@dataclass(eq=False, repr=False)
 class Builder:
     """Collects spaces and operations in order; `network` returns them as a `Network`.
 
@@ -151,27 +150,21 @@ class Builder:
     one more unit subtracts the constants.
     """
 
-    def __init__(
-        self,
-        name: str,
-        inputs: Iterable[str],
-        max_length: int,
-        attention: AttentionKind = "softmax",
-        pads: int = 1,
-        reads: Reads = "tokens",
-        void: bool = False,
-        min_length: int = 0,
-    ) -> None:
-        self.void, self.min_length = void, min_length
-        self.name, self.inputs, self.reads = name, tuple(inputs), reads
-        self.pads = pads if reads == "tokens" else 0
-        self.max_length, self.attention = max_length, attention
-        self._embedded: list[tuple[Space, Matrix]] = []
-        self._positional: list[tuple[Space, Floats]] = []
-        self._operations: list[Operation] = []
-        self._bos: Space | None = None
-        self._index: Space | None = None
-        self._square: Space | None = None
+    name: str
+    inputs: Sequence[str]
+    max_length: int
+    attention: AttentionKind = "softmax"
+    pads: int = 1
+    reads: Reads = "tokens"
+    void: bool = False
+    min_length: int = 0
+    _embedded: list[tuple[Space, Matrix]] = field(default_factory=list, init=False)
+    _positional: list[tuple[Space, Floats]] = field(default_factory=list, init=False)
+    _operations: list[Operation] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.inputs = tuple(self.inputs)
+        self.pads = self.pads if self.reads == "tokens" else 0
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
         """Return a space set by the token: a row of the table per input symbol, BOS first."""
@@ -201,28 +194,26 @@ class Builder:
         """Return whether a space is set by the position alone."""
         return any(space is positional for positional, _ in self._positional)
 
-    @property
+    @cached_property
     def bos(self) -> Space:
         """The flag that is 1 at the beginning-of-sequence token."""
-        if self._bos is None:
-            self._bos = self.embed("bos", Flag(), np.eye(len(self.inputs), 1))
-        return self._bos
+        return self.embed("bos", Flag(), np.eye(len(self.inputs), 1))
 
-    @property
+    @cached_property
     def index(self) -> Space:
         """The position of the token, 1 to the maximum length; 0 at BOS."""
-        if self._index is None:
-            kind = Integers(("t",), 0.0, float(self.max_length))
-            self._index = self.embed_position("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
-        return self._index
+        kind = Integers(("t",), 0.0, float(self.max_length))
+        return self.embed_position("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
 
-    @property
+    @cached_property
     def square(self) -> Space:
         """The square of the position of the token; 0 at BOS."""
-        if self._square is None:
-            kind = Integers(("t²",), 0.0, float(self.max_length**2))
-            self._square = self.embed_position("square", kind, np.arange(1.0, self.max_length + 1)[:, None] ** 2)
-        return self._square
+        kind = Integers(("t²",), 0.0, float(self.max_length**2))
+        return self.embed_position("square", kind, np.arange(1.0, self.max_length + 1)[:, None] ** 2)
+
+    def at_tokens(self, affine: Affine) -> Affine:
+        """Return the same map with 0 at BOS, where it would be its bias."""
+        return affine + Affine.of({self.bos: -affine.bias[None]}) if affine.bias.any() else affine
 
     def add(self, operation: Operation) -> Space:
         """Append an operation; returns the (first) space that it writes."""

@@ -1,9 +1,9 @@
 r"""Position codes: queries and keys that select the token `offset` positions back, with a gap known in advance.
 
-Each code is a table of features of the positions $t = 1 \dots T$ (zeros at BOS) and gives, for every offset $h$, linear
-queries and keys whose product is largest at $j = t-h$. The BOS key is the *sink*: it scores halfway between a match and
-the best mismatch, so a query whose target lies before the first token reads BOS. Heads are causal: keys come no later
-than their query.
+Each code is a `table` of features of the positions $t = 1 \dots T$ (zeros at BOS), held by a space of its `kind`. It
+gives, for every offset $h$, linear queries and keys whose product is largest at $j = t-h$ (`match`). The BOS key is the
+*sink*: it scores halfway between a match and the best mismatch, so a query whose target lies before the first token
+reads BOS. Heads are causal: keys come no later than their query.
 
 | code | dimensions | gap with sink | largest score |
 | --- | --- | --- | --- |
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -43,23 +43,6 @@ class Match:
     level: float
     gap: float
     bound: float
-
-
-class Finder(Protocol):
-    """What `shift` needs of a position code."""
-
-    def match(self, offset: int) -> Match:
-        """Return queries and keys for an offset."""
-
-
-class PositionCode(Finder, Protocol):
-    """A position code that selects every position from every later one, with its own table of features."""
-
-    def kind(self) -> Reals:
-        """Return the kind of the space that holds the code."""
-
-    def table(self) -> Floats:
-        """Return the features [T, dims] of the positions 1 to T."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +166,9 @@ class Sqrt:
         codes, at = np.eye(2 + 2 * len(self.offsets)), 2 + 2 * self.offsets.index(offset)
         key = codes[:, at : at + 2]
         return Match(codes[:, :2], np.zeros(2), key, np.zeros(len(codes)), level=1.0 - gap, gap=gap, bound=1.0)
+
+
+PositionCode: TypeAlias = Dyadic | Quadratic | Sqrt
 
 
 def _pair(t: Floats) -> Floats:

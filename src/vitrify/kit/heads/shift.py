@@ -8,7 +8,7 @@ import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Builder, Kind, Space
-from vitrify.kit.positions import ChosenPositions, Finder
+from vitrify.kit.positions import ChosenPositions, PositionCode
 
 
 def itself(net: Builder, value: Affine, writes: Space, *, error: float = 0.0) -> Space:
@@ -24,7 +24,7 @@ def shift(
     net: Builder,
     value: Space,
     offset: int,
-    code: Finder,
+    code: PositionCode | ChosenPositions,
     positions: Space,
     *,
     name: str | None = None,
