@@ -43,26 +43,19 @@ def steps(
     used = np.flatnonzero(np.any([jump.any(axis=tuple(range(1, jump.ndim))) for jump in jumps], axis=0))
     left, gap = points[used], gaps[used]
     slope = 2.0 / gap  # a ramp of width gap/2
-    sources = range(argument.size) if each else [coordinate]
-    copies, per = len(sources), 2 * len(used)
-    matrix = np.zeros((argument.size, copies * per))
-    for copy, source in enumerate(sources):
-        matrix[source, copy * per : (copy + 1) * per] = np.concatenate([slope, slope])
+    sources = list(range(argument.size)) if each else [coordinate]
+    copies = len(sources)
+    matrix = np.kron(np.eye(argument.size)[:, sources], np.concatenate([slope, slope]))
     bias = np.tile(np.concatenate([-slope * (left + gap / 4), -slope * (left + 3 * gap / 4)]), copies)
     read = argument @ matrix
     reach = sum(argument.gain(space) for space in argument.spaces)
     writes_by, constants = [], []
     for (space, values), jump in zip(outputs, jumps, strict=True):
-        ramp = np.concatenate([jump[used], -jump[used]])  # [per, out] or [per]
+        ramp = np.concatenate([jump[used], -jump[used]])  # [unit, out] or [unit]
         if each:
-            out = np.zeros((copies * per, space.size))
-            for copy in range(copies):
-                out[copy * per : (copy + 1) * per, 0 if total else copy] = ramp
-            constants.append((space, np.full(space.size, values[0] * (copies if total else 1))))
-        else:
-            out = ramp
-            constants.append((space, values[0]))
-        writes_by.append((space, out))
+            ramp = np.kron(np.ones((copies, 1)) if total else np.eye(copies), ramp[:, None])
+        writes_by.append((space, ramp))
+        constants.append((space, np.full(space.size, values[0] * (copies if total else 1)) if each else values[0]))
     net.add(
         Units(
             name=name,
