@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import product
+from operator import add
 
 import numpy as np
 
 from vitrify.arrays import Bools, Floats
-from vitrify.constructions._program_stream import Form, Stream, classes_of, kind_of, numbers_of, same, total_of
+from vitrify.constructions._program_stream import Form, Stream, classes_of, kind_of, numbers_of, same
 from vitrify.kit.gadgets.steps import steps
 from vitrify.kit.network import Affine, Flag, Integers, Reals, Space
 from vitrify.spec.programs.expression import Expr, Value, function_of
@@ -60,7 +61,7 @@ class Functions(Stream):
             rare = held[truth == value]
             if len(rare) == 1:
                 signs = 2.0 * rare[0] - 1.0
-                total = total_of([self.number(leaf) * sign for leaf, sign in zip(leaves, signs, strict=True)])
+                total = reduce(add, (self.number(leaf) * sign for leaf, sign in zip(leaves, signs, strict=True)))
                 top = float((signs > 0).sum())
                 points = np.arange(top - len(leaves), top + 1)
                 return self._flag(node, total, points, (points >= top) == value)
@@ -70,7 +71,7 @@ class Functions(Stream):
         """Return a conjunction or disjunction of many arguments."""
         if node.data not in ("and", "or"):
             return self._table(node)
-        total = total_of([self.number(arg) for arg in node.args])
+        total = reduce(add, map(self.number, node.args))
         least = len(node.args) if node.data == "and" else 1
         points = np.arange(len(node.args) + 1.0)
         return self._flag(node, total, points, points >= least)
@@ -97,7 +98,7 @@ class Functions(Stream):
 
     def _sum(self, node: Expr) -> Form:
         signs = (-1.0,) if node.data == "neg" else (1.0, 1.0 if node.data == "+" else -1.0)
-        total = total_of([self.number(arg) * sign for arg, sign in zip(node.args, signs, strict=True)])
+        total = reduce(add, (self.number(arg) * sign for arg, sign in zip(node.args, signs, strict=True)))
         return Form(total, numbers_of(self.values[node]))
 
     def _flag(self, node: Expr, total: Affine, points: Floats, holds: Sequence[bool] | Bools) -> Form:

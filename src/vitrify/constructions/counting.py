@@ -21,6 +21,7 @@ is $(\pm1, \mp1)$. No weight but the flags for `MOD` depends on the length of wo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -136,9 +137,7 @@ class _ShareCompiler:
         if level == 1:
             parts, names = [Affine.copy(self.net.bos), *parts], ["bos", *names]
         if parts:
-            value = parts[0]
-            for part in parts[1:]:
-                value = value.beside(part)
+            value = reduce(Affine.beside, parts)
             space = mean(self.net, value, name=f"shares {level}", kind=Reals(tuple(f" {n}" for n in names), 0.0, 1.0))
             columns = dict(zip(names, np.eye(len(names))[:, :, None], strict=True))
             if level == 1:

@@ -5,7 +5,7 @@ A space has a size but no place in the residual stream yet, and an operation no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, head
 from vitrify.kit.recurrence import Recur
 from vitrify.net.architecture import Output, Reads
 from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, MultiHot, OneHot, Reals
+from vitrify.net.sparse import is_sparse
 from vitrify.net.transformer import AttentionKind
 
 # What constructions are written in: operations, maps, kinds of spaces, outputs.
@@ -111,37 +112,27 @@ def _void_at_bos(units: Units, bos: Space) -> Units:
     reach = np.maximum(Affine(units.reads_by, units.bias).bound, 1.0)
     constants = dict(units.constants)
     extra = 1 if any(vector.any() for vector in constants.values()) else 0
-    reads = tuple((space, _padded(matrix, columns=extra)) for space, matrix in units.reads_by)
-    off = np.concatenate([-reach, np.ones(extra)])[None]
-    written = tuple(
-        (space, _padded(matrix, rows=-constants.get(space, np.zeros(space.size))[None] if extra else None))
-        for space, matrix in units.writes_by
-    )
+    reads = ((space, _joined(matrix, np.zeros((space.size, extra)), axis=1)) for space, matrix in units.reads_by)
+    undone = {space: -constants.get(space, np.zeros(space.size))[None][:extra] for space in units.writes}
     return replace(
         units,
-        reads_by=(*reads, (bos, off)),
+        reads_by=(*reads, (bos, np.concatenate([-reach, np.ones(extra)])[None])),
         bias=np.concatenate([units.bias, np.zeros(extra)]),
-        writes_by=written,
+        writes_by=tuple((space, _joined(matrix, undone[space], axis=0)) for space, matrix in units.writes_by),
         rows=(*units.rows, "bos") if units.rows and extra else units.rows,
     )
 
 
-def _padded(matrix: Matrix, *, columns: int = 0, rows: Floats | None = None) -> Matrix:
-    """Return a matrix, dense or sparse, with zero columns or the given rows appended."""
+def _joined(matrix: Matrix, more: Floats, axis: int) -> Matrix:
+    """Return a matrix, dense or sparse, with more rows (axis 0) or columns (axis 1)."""
+    if not is_sparse(matrix):
+        return np.concatenate([matrix, more], axis=axis)
     from scipy.sparse import csr_array, hstack, vstack
 
-    if columns:
-        if hasattr(matrix, "tocsr"):
-            return hstack([matrix, csr_array((matrix.shape[0], columns))], format="csc")
-        return np.hstack([matrix, np.zeros((len(matrix), columns))])
-    if rows is not None:
-        return (
-            vstack([matrix, csr_array(rows)], format="csr") if hasattr(matrix, "tocsr") else np.vstack([matrix, rows])
-        )
-    return matrix
+    parts = [matrix, csr_array(more)]
+    return hstack(parts, format="csc") if axis else vstack(parts, format="csr")
 
 
-@dataclass(eq=False, repr=False)
 class Builder:
     """Collects spaces and operations in order; `network` returns them as a `Network`.
 
@@ -150,21 +141,24 @@ class Builder:
     one more unit subtracts the constants.
     """
 
-    name: str
-    inputs: Sequence[str]
-    max_length: int
-    attention: AttentionKind = "softmax"
-    pads: int = 1
-    reads: Reads = "tokens"
-    void: bool = False
-    min_length: int = 0
-    _embedded: list[tuple[Space, Matrix]] = field(default_factory=list, init=False)
-    _positional: list[tuple[Space, Floats]] = field(default_factory=list, init=False)
-    _operations: list[Operation] = field(default_factory=list, init=False)
-
-    def __post_init__(self) -> None:
-        self.inputs = tuple(self.inputs)
-        self.pads = self.pads if self.reads == "tokens" else 0
+    def __init__(
+        self,
+        name: str,
+        inputs: Iterable[str],
+        max_length: int,
+        attention: AttentionKind = "softmax",
+        pads: int = 1,
+        reads: Reads = "tokens",
+        void: bool = False,
+        min_length: int = 0,
+    ) -> None:
+        self.void, self.min_length = void, min_length
+        self.name, self.inputs, self.reads = name, tuple(inputs), reads
+        self.pads = pads if reads == "tokens" else 0
+        self.max_length, self.attention = max_length, attention
+        self._embedded: list[tuple[Space, Matrix]] = []
+        self._positional: list[tuple[Space, Floats]] = []
+        self._operations: list[Operation] = []
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
         """Return a space set by the token: a row of the table per input symbol, BOS first."""
