@@ -175,20 +175,6 @@ def _index(vocabulary: Sequence[str], chosen: Sequence[str]) -> Ints:
     return np.array([indices.get(word, -1) for word in vocabulary])
 
 
-def _beside(matrix: Matrix, column: Floats) -> Matrix:
-    from scipy.sparse import csr_array, hstack
-
-    return hstack([matrix, csr_array(column[:, None])], format="csr")
-
-
-def _spread(words: int, literal: bool) -> Matrix:
-    """Return the unembedding: each logit reads its own dimension, and the back-off constants if `literal`."""
-    from scipy.sparse import csr_array, eye_array, vstack
-
-    own = eye_array(words, format="csr")
-    return vstack([own, csr_array(np.ones((1, words)))], format="csr") if literal else own
-
-
 def _sizes(model: NGramModel, layers: int, heads: int, position_size: int, units: int = 0) -> DeclaredSizes:
     r"""Return exact sizes: $n-1$ slots and one more of the code's size, the logits, `places` for positions."""
     slots = model.order - 1
@@ -269,6 +255,8 @@ def ngram(
     `snap` spends a second unit per context to remove the noise of soft attention altogether, instead of making it
     small.
     """
+    from scipy.sparse import csr_array, eye_array, hstack, vstack
+
     slots = model.order - 1
     inputs = (BEGIN, *model.readable)
     name = f"{model.order}-gram model, {variant}, {attention}"
@@ -284,16 +272,20 @@ def ngram(
     elif slots:
         history = _by_heads(net, token, slots, positions, layers=variant == "layers")
     literal = model.normalization_defect()[0] > MAX_SUM_DEFECT
-    logits = Space("logits", Reals(model.predicted, -1e4, 1e4))
     parts: list[tuple[Space, Matrix]] = []
     if len(rows.patterns):
-        written = Space("logits", Reals((*model.predicted, "back-off"), -1e4, 1e4)) if literal else logits
         names = [" ".join(inputs[i] for i in reversed(row) if i != ANY) for row in rows.patterns.tolist()]
-        outputs = _beside(rows.deltas, rows.backoffs) if literal else rows.deltas
+        written, outputs = model.predicted, rows.deltas
+        unembedding: Matrix = eye_array(len(written), format="csr")  # each logit reads its own dimension
+        if literal:  # and the back-off constants
+            outputs = hstack([outputs, csr_array(rows.backoffs[:, None])], format="csr")
+            unembedding = vstack([unembedding, csr_array(np.ones((1, len(written))))], format="csr")
+            written = (*written, "back-off")
+        logits = Space("logits", Reals(written, -1e4, 1e4))
         table(
-            net, history, rows.patterns, written, outputs, snap=snap, matches=slots, name="listed contexts", rows=names
+            net, history, rows.patterns, logits, outputs, snap=snap, matches=slots, name="listed contexts", rows=names
         )
-        parts = [(written, _spread(len(model.predicted), literal))]
+        parts = [(logits, unembedding)]
     return net.network(
         Output("lm", model.predicted, scores="log" if literal else "softmax"),
         Readout(tuple(parts), rows.unigram, {space: LOGIT_ERROR for space, _ in parts}),
