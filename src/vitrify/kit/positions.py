@@ -27,7 +27,7 @@ CodeName = Literal["dyadic", "quadratic", "sqrt"]
 
 
 @dataclass(frozen=True, eq=False)
-class Match:
+class OffsetMatch:
     """What makes a head read a fixed number of positions back: linear maps of the code of a position.
 
     - `query` [dims, features] with its `bias` [features], and `key` [dims, features].
@@ -56,10 +56,10 @@ class ChosenPositions:
     length: int
     positions: tuple[int, ...]
 
-    def match(self, offset: int) -> Match:
+    def match(self, offset: int) -> OffsetMatch:
         codes, positions = np.eye(self.length + 1), np.array(self.positions)
         query, key = codes[:, positions], codes[:, positions - offset]
-        return Match(query, np.zeros(len(positions)), key, np.zeros(len(codes)), level=0.5, gap=0.5, bound=1.0)
+        return OffsetMatch(query, np.zeros(len(positions)), key, np.zeros(len(codes)), level=0.5, gap=0.5, bound=1.0)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Dyadic:
         columns = [_turn(t, 1)[0]] + [wave for b in range(2, self.levels + 1) for wave in _turn(t, b)]
         return np.stack(columns, axis=1)
 
-    def match(self, offset: int) -> Match:
+    def match(self, offset: int) -> OffsetMatch:
         size = 2 * self.levels - 1
         query = np.zeros((size, size))
         query[0, 0] = _turn(np.array([offset]), 1)[0][0]
@@ -97,7 +97,7 @@ class Dyadic:
             at = 2 * b - 3
             query[at : at + 2, at : at + 2] = [[cos, -sin], [sin, cos]]
         bound = float(self.levels)
-        return Match(query, np.zeros(size), np.eye(size), np.zeros(size), level=bound - 1.0, gap=1.0, bound=bound)
+        return OffsetMatch(query, np.zeros(size), np.eye(size), np.zeros(size), level=bound - 1.0, gap=1.0, bound=bound)
 
 
 def _turn(t: Ints, b: int) -> tuple[Floats, Floats]:
@@ -125,8 +125,8 @@ class Quadratic:
         t = np.arange(1.0, self.length + 1)
         return np.stack([t, t * t], axis=1)
 
-    def match(self, offset: int) -> Match:
-        return Match(
+    def match(self, offset: int) -> OffsetMatch:
+        return OffsetMatch(
             query=np.array([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
             bias=np.array([0.0, 1.0, 1.0]),
             key=np.array([[1.0, 0.0, -2.0 * offset], [0.0, -1.0, 0.0]]),
@@ -159,13 +159,13 @@ class Sqrt:
         t = np.arange(1.0, self.length + 1)
         return np.concatenate([_pair(t)] + [_pair(t + h) for h in self.offsets], axis=1)
 
-    def match(self, offset: int) -> Match:
+    def match(self, offset: int) -> OffsetMatch:
         a, b = np.sqrt(float(self.length)), np.sqrt(self.length - 1.0)
         step = np.arctan(1.0 / ((a + b) * (1 + a * b)))
         gap = float(np.sin(step / 2) ** 2)  # half of 1 - cos(step): the sink stands in the middle
         codes, at = np.eye(2 + 2 * len(self.offsets)), 2 + 2 * self.offsets.index(offset)
         key = codes[:, at : at + 2]
-        return Match(codes[:, :2], np.zeros(2), key, np.zeros(len(codes)), level=1.0 - gap, gap=gap, bound=1.0)
+        return OffsetMatch(codes[:, :2], np.zeros(2), key, np.zeros(len(codes)), level=1.0 - gap, gap=gap, bound=1.0)
 
 
 PositionCode: TypeAlias = Dyadic | Quadratic | Sqrt
