@@ -14,7 +14,8 @@ def minimum(net: Builder, left: Affine, right: Affine, writes: Space) -> Space:
     below 1. Two units per coordinate. An error of $l$ or $r$ passes with gain 1.
     """
     size, lift = left.size, float(left.bound.max(initial=0.0)) + 1.0
-    read = (left + Affine.constant(np.full(size, lift))).beside(left + right * -1.0)
+    parts = left.beside(left + right * -1.0).parts
+    read = Affine(parts, np.concatenate([left.bias + lift, left.bias - right.bias]))
     return net.units(
         f"minimum: {writes.name}",
         read,

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
+
 from vitrify.errors import BuildRefused
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Bits, Builder, Circle, Flag, Kind, OneHot, Space
@@ -135,7 +137,7 @@ def recent_match(
     return net.attend(
         f"{which} {'match' if query else 'marked'}: {writes.name}",
         query=asked,
-        key=held,
+        key=Affine(held.parts, np.append(matched.bias, np.zeros(held.size - matched.size))),
         value=read,
         writes=writes,
         gap=0.5 if sink else 1.0,
