@@ -8,7 +8,6 @@ triple: state of the whole cascade (chain), exponents, stored tile. Only what wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,20 +79,12 @@ def _read(
         since = reached.resets[move.reset, exponents] = inverse(product)[move.reset]
     permutation = level.group.identity if move.permutation is None else move.permutation
     weights = []
-    for index, added, remaining in series(level.group.factors, permutation, exponents):
-        if remaining != level.group.identity:
-            reached.letters[index][remaining, exponents[index]] = None
-        weights.append(added)
+    for seen, factor, before in zip(reached.letters, level.group.factors, exponents, strict=True):
+        if permutation != level.group.identity:
+            seen[permutation, before] = None
+        weights.append(factor.exponents[permutation])
+        permutation = seen_below(factor, permutation, before)
     return tuple(_added(*three) for three in zip(level.group.factors, exponents, weights, strict=True)), since, weights
-
-
-def series(
-    factors: tuple[Factor, ...], letter: Permutation, exponents: Exponents
-) -> Iterator[tuple[int, tuple[int, ...], Permutation]]:
-    """Yield for each factor its index, what its permutation adds to its exponents, and that permutation."""
-    for index, (factor, before) in enumerate(zip(factors, exponents, strict=True)):
-        yield index, factor.exponents[letter], letter
-        letter = seen_below(factor, letter, before)
 
 
 def seen_below(factor: Factor, letter: Permutation, before: tuple[int, ...]) -> Permutation:

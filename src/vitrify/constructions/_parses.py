@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.constructions._programs import POSITIONS, WORDS, Bit, BitGroup, BitProgram, Literal, build, inputs
+from vitrify.constructions import _programs
+from vitrify.constructions._programs import POSITIONS, WORDS, Bit, BitGroup, BitProgram, Literal
 from vitrify.errors import BuildRefused
 from vitrify.kit.network import AttentionKind, Builder, MultiHot, Network, Output, Readout
 from vitrify.spec.grammars.grammar import BEGIN, END, Grammar
@@ -216,7 +217,8 @@ def next_words_net(
 ) -> Network:
     """Return the net of a program whose answers are the words that may come next; `way` describes the construction."""
     net = parses.builder(grammar, name, attention, max_length)
-    counts = build(net, program, inputs(net, MultiHot(parses.words), parses.longest), ANSWERS)
+    spaces = _programs.inputs(net, MultiHot(parses.words), parses.longest)
+    counts = _programs.Wiring(net, program, spaces, ANSWERS).run(_programs.as_bits)
     symbols, matrix = spread(grammar, program)
     readout = Readout(((counts, matrix),), np.full(len(symbols), -0.5), {counts: 0.25})
     facts = parses.facts(grammar)

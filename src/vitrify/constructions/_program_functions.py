@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import product
+from operator import add
 
 import numpy as np
 
 from vitrify.arrays import Bools, Floats
-from vitrify.constructions._program_stream import Form, Stream, classes_of, kind_of, numbers_of, same, total_of
+from vitrify.constructions._program_stream import Form, Stream, classes_of, kind_of, numbers_of, same
 from vitrify.kit.gadgets.steps import steps
-from vitrify.kit.network import Affine, Flag, Integers, Reals, Space, Units
+from vitrify.kit.network import Affine, Flag, Integers, Reals, Space
 from vitrify.spec.programs.expression import Expr, Value, function_of
 
 MAX_CODE_VALUES = 8  # numbers with more values are stored as one number instead of a one-hot
@@ -59,7 +61,7 @@ class Functions(Stream):
             rare = held[truth == value]
             if len(rare) == 1:
                 signs = 2.0 * rare[0] - 1.0
-                total = total_of([self.number(leaf) * sign for leaf, sign in zip(leaves, signs, strict=True)])
+                total = reduce(add, (self.number(leaf) * sign for leaf, sign in zip(leaves, signs, strict=True)))
                 top = float((signs > 0).sum())
                 points = np.arange(top - len(leaves), top + 1)
                 return self._flag(node, total, points, (points >= top) == value)
@@ -69,7 +71,7 @@ class Functions(Stream):
         """Return a conjunction or disjunction of many arguments."""
         if node.data not in ("and", "or"):
             return self._table(node)
-        total = total_of([self.number(arg) for arg in node.args])
+        total = reduce(add, map(self.number, node.args))
         least = len(node.args) if node.data == "and" else 1
         points = np.arange(len(node.args) + 1.0)
         return self._flag(node, total, points, points >= least)
@@ -96,7 +98,7 @@ class Functions(Stream):
 
     def _sum(self, node: Expr) -> Form:
         signs = (-1.0,) if node.data == "neg" else (1.0, 1.0 if node.data == "+" else -1.0)
-        total = total_of([self.number(arg) * sign for arg, sign in zip(node.args, signs, strict=True)])
+        total = reduce(add, (self.number(arg) * sign for arg, sign in zip(node.args, signs, strict=True)))
         return Form(total, numbers_of(self.values[node]))
 
     def _flag(self, node: Expr, total: Affine, points: Floats, holds: Sequence[bool] | Bools) -> Form:
@@ -114,7 +116,7 @@ class Functions(Stream):
         excess = (b + a * -1.0) * sign
         space = Space(self.name(node), Reals(("lead",), 0.0, float(excess.bound[0])))
         gain = {s: excess.gain(s) for s in excess.spaces}
-        self.net.add(Units(f"lead: {space.name}", excess.parts, excess.bias, ((space, np.eye(1)),), gain=gain))
+        self.net.units(f"lead: {space.name}", excess, space, np.eye(1), gain=gain)
         return Form(a + Affine.copy(space) * sign, numbers_of(self.values[node]))
 
     def _either(self, node: Expr) -> Form:
@@ -133,21 +135,11 @@ class Functions(Stream):
         for arg, gate in ((yes, flag), (no, Affine.constant(1.0) + flag * -1.0)):
             shut = gate * limit + Affine.constant(-limit)
             units += [self.number(arg) + shut, self.number(arg) * -1.0 + shut]
-        read = units[0]
-        for unit in units[1:]:
-            read = read.beside(unit)
+        read = reduce(Affine.beside, units)
         space = Space(self.name(node), Integers(("value",), float(least), float(largest)))
         gain = {s: 2.0 * read.gain(s) for s in read.spaces}
-        self.net.add(
-            Units(
-                f"either: {space.name}",
-                read.parts,
-                read.bias,
-                ((space, np.array([[1.0], [-1.0], [1.0], [-1.0]])),),
-                margin=dict.fromkeys(read.spaces, 0.25),
-                gain=gain,
-            )
-        )
+        signs = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+        self.net.units(f"either: {space.name}", read, space, signs, margin=dict.fromkeys(read.spaces, 0.25), gain=gain)
         return Form(Affine.copy(space), numbers)
 
     def _table(self, node: Expr, leaves: list[Expr] | None = None) -> Form:
@@ -188,15 +180,7 @@ class Functions(Stream):
         space = Space(self.name(node), kind_of(images, domain))
         outputs = images[reduced[tuple(rows.T)]] - images[common]
         reach = sum(read.gain(s) for s in read.spaces)
-        self.net.add(
-            Units(
-                f"table: {space.name}",
-                read.parts,
-                read.bias,
-                ((space, outputs),),
-                constants=((space, images[common]),),
-                margin=dict.fromkeys(read.spaces, 1.0 / max(reach, 1.0)),
-                gain={s: read.gain(s) * float(np.abs(outputs).max(initial=0.0)) for s in read.spaces},
-            )
-        )
+        margin = dict.fromkeys(read.spaces, 1.0 / max(reach, 1.0))
+        gain = {s: read.gain(s) * float(np.abs(outputs).max(initial=0.0)) for s in read.spaces}
+        self.net.units(f"table: {space.name}", read, space, outputs, images[common], margin=margin, gain=gain)
         return Form(Affine.copy(space), numbers_of(domain) if as_line else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,10 +147,6 @@ class Stream:
         table = np.vstack([np.zeros(size), np.eye(size)])
         return Form(Affine.copy(self.net.embed("token", OneHot(self.program.alphabet, void=True), table)))
 
-    def at_tokens(self, key: Affine) -> Affine:
-        """Return the same map with 0 at BOS."""
-        return key + Affine.of({self.net.bos: -key.bias[None, :]}) if key.bias.any() else key
-
     def name(self, node: Expr) -> str:
         return self.named(self.text(node))
 
@@ -174,13 +169,6 @@ def numbers_of(domain: Domain) -> Floats:
 def same(value: Value) -> Value:
     """Return the value, with truth values as the numbers 0 and 1."""
     return int(value) if isinstance(value, bool) else value
-
-
-def total_of(parts_of: Sequence[Affine]) -> Affine:
-    total = parts_of[0]
-    for part in parts_of[1:]:
-        total = total + part
-    return total
 
 
 def slope_of(points: Floats, table: Floats) -> Floats | None:

@@ -178,10 +178,6 @@ class BitProgram:
             groups[bit.group].append(bit)
         return dict(groups)
 
-    def needs_count(self, group: BitGroup) -> bool:
-        """Return whether a bit of the group has several rows, so that their count must be turned into a bit."""
-        return any(len(self.rows[bit]) > 1 for bit in self.groups[group])
-
 
 def _shifted(row: Row, back: int) -> Row:
     return frozenset((part, further + back) for part, further in row) if back else row
@@ -203,17 +199,12 @@ def inputs(net: Builder, kind: MultiHot | Circle, longest: int) -> dict[BitGroup
     codes = kind.codes if isinstance(kind, Circle) else np.eye(kind.size)
     letters = np.array([codes[kind.values.index(n)] if n in kind.values else np.zeros(kind.size) for n in net.inputs])
     spots = OneHot(tuple(str(t) for t in range(longest + 1)), void=True)  # void beyond the longest sentence
-    needs_count = np.zeros((net.max_length, spots.size))
-    needs_count[:longest] = spots.codes[1:]
+    counted = np.zeros((net.max_length, spots.size))
+    counted[:longest] = spots.codes[1:]
     return {
         WORDS: net.embed(WORD, kind, letters),
-        POSITIONS: net.embed_position(WORDS_READ, spots, needs_count, pads=spots.codes[:1]),
+        POSITIONS: net.embed_position(WORDS_READ, spots, counted, pads=spots.codes[:1]),
     }
-
-
-def build(net: Builder, program: BitProgram, spaces: dict[BitGroup, Space], answers: BitGroup) -> Space:
-    """Add heads and units for every group of a program; return the space with the counts of the answers."""
-    return Wiring(net, program, spaces, answers).run(as_bits)
 
 
 @dataclass(eq=False)
@@ -287,7 +278,7 @@ def as_bits(wiring: Wiring, group: BitGroup) -> Space:
     if group == wiring.answers:
         return clauses(wiring.net, rows, Space(group.name, counts), name=f"and: {group.name}")
     space = Space(group.name, MultiHot(names))
-    if not program.needs_count(group):
+    if max_rows == 1:  # else their count must be turned into a bit
         return clauses(wiring.net, rows, space, snap=True, name=f"and: {group.name}")
     sums = clauses(wiring.net, rows, Space(f"{group.name}, counted", counts), name=f"and: {group.name}, counted")
     points = np.arange(max_rows + 1.0)

@@ -25,6 +25,8 @@ Building draws the codes, stores, and checks every association; a net with an er
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from vitrify.arrays import Ints
@@ -70,7 +72,7 @@ def mlp_memory(
     memory = mlp(right_answers(spec), answers, size, count, np.random.default_rng(seed), "fitted")
     change = "choose more --units, a larger --dimension or another --seed"
     margin = fact_storage.require_perfect_recall(memory, f"dimension {size}, {count} units and seed {seed}", change)
-    net = _builder(f"memory of {words} associations in {count} units", spec)
+    net = Builder(f"memory of {words} associations in {count} units", (BEGIN, *spec.vocabulary), 1)
     code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
     recalled = add_units(net, code, memory)
     facts: dict[str, object] = {"variant": "mlp-memory", "dimension": size, "units": count, "seed": seed}
@@ -91,10 +93,20 @@ def numbers(size: int, most: float) -> Reals:
     return Reals(tuple(map(str, range(size))), -most, most)
 
 
-def compared(memory: Memory, recalled: Space, margin: float) -> Readout:
-    """Return the unembedding: the score of every answer; errors may take half of the least margin."""
+def compared(
+    net: Builder,
+    memory: Memory,
+    recalled: Space,
+    margin: float,
+    answers: tuple[str, ...],
+    name: str,
+    facts: Mapping[str, object],
+) -> Network:
+    """Return the network that scores every answer; errors may take half of the least margin."""
     largest = float(np.abs(memory.answers).sum(axis=1).max())
-    return Readout(((recalled, memory.answers.T),), np.zeros(len(memory.answers)), {recalled: margin / (4 * largest)})
+    readout = Readout(((recalled, memory.answers.T),), np.zeros(len(answers)), {recalled: margin / (4 * largest)})
+    facts = {**facts, "least margin": margin}
+    return net.network(Output("class", answers), readout, name, facts, source=SOURCE, reuse=False)
 
 
 def right_answers(spec: Associations) -> Ints:
@@ -103,23 +115,11 @@ def right_answers(spec: Associations) -> Ints:
     return np.array([index[answer] for _, answer in spec.pairs], dtype=np.int64)
 
 
-def _change(spec: Associations, rule: Rule) -> str:
-    change = "choose a larger --dimension or another --seed"
-    if rule == "hebbian" and not spec.injective:
-        return f"{change}, or, as words share answers here, --construction fitted"
-    return change
-
-
-def _builder(name: str, spec: Associations) -> Builder:
-    return Builder(name, (BEGIN, *spec.vocabulary), 1)
-
-
 def _network(
     net: Builder, spec: Associations, memory: Memory, recalled: Space, margin: float, facts: dict[str, object]
 ) -> Network:
-    facts |= {"associations": len(spec.pairs), "answers": len(spec.answers), "least margin": margin}
-    readout = compared(memory, recalled, margin)
-    return net.network(Output("class", spec.answers), readout, "associative memory", facts, source=SOURCE, reuse=False)
+    facts |= {"associations": len(spec.pairs), "answers": len(spec.answers)}
+    return compared(net, memory, recalled, margin, spec.answers, "associative memory", facts)
 
 
 @construction(
@@ -148,8 +148,11 @@ def linear_memory(spec: Associations, *, dimension: Dimension | None = None, see
     if rule == "fitted":
         fact_storage.check_score_count(words, answers)
     memory = linear(right_answers(spec), answers, size, np.random.default_rng(seed), rule)
-    margin = fact_storage.require_perfect_recall(memory, f"dimension {size} and seed {seed}", _change(spec, rule))
-    net = _builder(f"{rule} memory of {words} associations", spec)
+    change = "choose a larger --dimension or another --seed"
+    if rule == "hebbian" and not spec.injective:
+        change += ", or, as words share answers here, --construction fitted"
+    margin = fact_storage.require_perfect_recall(memory, f"dimension {size} and seed {seed}", change)
+    net = Builder(f"{rule} memory of {words} associations", (BEGIN, *spec.vocabulary), 1)
     code = net.embed("code", numbers(size, 1.0), np.vstack([np.zeros(size), memory.keys]))
     read = Affine.of({code: memory.readout})
     recalled = Space("recalled", numbers(size, float(read.bound.max())))

@@ -123,10 +123,7 @@ def construction(
 
         @wraps(function)
         def checked(*args: P.args, **choices: P.kwargs) -> N:
-            faults: list[Fault] = []
-            read(described(function), {key: choices[key] for key in choices.keys() - positional}, faults)
-            if faults:
-                raise _refusal(name, described(function), faults)
+            _checked(name, described(function), {key: choices[key] for key in choices.keys() - positional})
             return function(*args, **choices)
 
         return checked
@@ -134,15 +131,21 @@ def construction(
     return register
 
 
-def _refusal(name: str, parameters: Sequence[Parameter], faults: Sequence[Fault]) -> BuildRefused:
-    """Return the error that lists everything wrong with the options for a construction."""
+def _checked(
+    name: str, parameters: Sequence[Parameter], choices: Mapping[str, object], *, text: bool = False
+) -> dict[str, Any]:
+    """Return the values of a construction's options; refuse them with everything that is wrong at once."""
+    faults: list[Fault] = []
+    values = read(parameters, choices, faults, text=text)
+    if not faults:
+        return values
     known = {parameter.name: option(parameter.name) for parameter in parameters}
     unknown = [option(key) for (key, *_), _ in faults if key not in known]
     problems = [f"{known[key]} {message}" for (key, *_), message in faults if key in known]
     if unknown:
         has = f"it has {', '.join(known.values())}" if known else "it has none"
         problems.insert(0, f"the construction {name!r} has no such choice: leave {' and '.join(unknown)} out; {has}")
-    return BuildRefused("; ".join(problems))
+    raise BuildRefused("; ".join(problems))
 
 
 def option(choice: str) -> str:
@@ -217,19 +220,12 @@ class Construction:
         An option that is None has the construction's default.
         """
         given = {name: value for name, value in choices.items() if value is not None}
-        faults: list[Fault] = []
-        read(self.parameters, given, faults)
-        if faults:
-            raise _refusal(self.name, self.parameters, faults)
+        _checked(self.name, self.parameters, given)
         return self.function(spec, **given, **self.fixed)
 
     def parse(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of options given as text on the command line; refuse with all faults at once."""
-        faults: list[Fault] = []
-        values = read(self.parameters, texts, faults, text=True)
-        if faults:
-            raise _refusal(self.name, self.parameters, faults)
-        return values
+        return _checked(self.name, self.parameters, texts, text=True)
 
     def sizes(self, spec: object, **choices: object) -> DeclaredSizes:
         """Return the sizes of the network that `make` returns for the same arguments."""

@@ -21,6 +21,7 @@ is $(\pm1, \mp1)$. No weight but the flags for `MOD` depends on the length of wo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -131,24 +132,18 @@ class _ShareCompiler:
         all_of_them = [n for n, step in enumerate(steps) if step[0] == "#" and n not in self.fixed]
         here = [n for n in all_of_them if self.level[n] == level]
         counted = [n for n in here if references(steps[n])[0] not in self.fixed]
-        parts = [self._at_tokens(self.truth(references(steps[n])[0])) for n in counted]
+        parts = [self.net.at_tokens(self.truth(references(steps[n])[0])) for n in counted]
         names = [f"#{n}" for n in counted]
         if level == 1:
             parts, names = [Affine.copy(self.net.bos), *parts], ["bos", *names]
         if parts:
-            value = parts[0]
-            for part in parts[1:]:
-                value = value.beside(part)
+            value = reduce(Affine.beside, parts)
             space = mean(self.net, value, name=f"shares {level}", kind=Reals(tuple(f" {n}" for n in names), 0.0, 1.0))
             columns = dict(zip(names, np.eye(len(names))[:, :, None], strict=True))
             if level == 1:
                 self.one = Affine.of({space: columns["bos"]})
             self.maps |= {n: Affine.of({space: columns[f"#{n}"]}) for n in counted}
         self.maps |= {n: Affine.constant(1.0) + self.one * -1.0 for n in here if n not in counted}
-
-    def _at_tokens(self, truth: Affine) -> Affine:
-        """Return the same map with 0 at BOS, where it would be its bias."""
-        return truth + Affine.of({self.net.bos: -truth.bias[None]}) if truth.bias.any() else truth
 
     def _compiled(self, number: int, operator: str, step: Step) -> Affine:
         reads = references(step)

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.constructions.associations import SOURCE, add_units, compared, numbers
+from vitrify.constructions.associations import add_units, compared, numbers
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, Dimension, MaxLength, Seed, Units, construction
 from vitrify.errors import BuildRefused
 from vitrify.kit import fact_storage
@@ -37,7 +37,7 @@ from vitrify.kit.fact_storage import FactCodes, fact_heads, fact_units, heads_di
 from vitrify.kit.heads.recall import Store, recall
 from vitrify.kit.heads.select import Test, select
 from vitrify.kit.memory import random_codes
-from vitrify.kit.network import Affine, Builder, Flag, Network, OneHot, Output, Space
+from vitrify.kit.network import Affine, Builder, Flag, Network, OneHot, Space
 from vitrify.spec.memory.facts import Facts, answers_by_relation
 from vitrify.spec.ngrams.model import BEGIN
 
@@ -91,9 +91,7 @@ def facts(
     key = select(net, [named], Affine.copy(code), Space("key", numbers(size, 1.0)), sink="none")
     recalled = add_units(net, key, memory)
     facts = {"variant": "facts", "facts": questions, "dimension": size, "units": count, "seed": seed}
-    facts |= {"least margin": margin}
-    readout = compared(memory, recalled, margin)
-    return net.network(Output("class", spec.answers), readout, "facts in units", facts, source=SOURCE, reuse=False)
+    return compared(net, memory, recalled, margin, spec.answers, "facts in units", facts)
 
 
 @construction(
@@ -126,18 +124,14 @@ def facts_in_heads(
         *_stores("subjects", spec.subjects, codes.subjects, by_subject),
         *_stores("relations", spec.relations, codes.relations, by_relation),
     ]
+    blocks = np.repeat(np.eye(len(stores)), [len(stored.codes) for stored in stores], axis=0)
     table = np.zeros((len(net.inputs), len(stores)))
-    last = 1
-    for number, stored in enumerate(stores):
-        table[last : last + len(stored.codes), number] = 1.0
-        last += len(stored.codes)
+    table[1 : 1 + len(blocks)] = blocks
     kinds = net.embed("block", OneHot(tuple(stored.name for stored in stores), void=True), table)
     recalled = Space("recalled", numbers(size, sum(float(np.abs(stored.contents).max()) for stored in stores)))
     recall(net, code, kinds, stores, recalled)
     facts = {"variant": "facts-heads", "facts": len(spec.facts), "dimension": size, "seed": seed}
-    facts |= {"least margin": margin}
-    readout = compared(memory, recalled, margin)
-    return net.network(Output("class", spec.answers), readout, "facts in heads", facts, source=SOURCE, reuse=False)
+    return compared(net, memory, recalled, margin, spec.answers, "facts in heads", facts)
 
 
 def _embedded(net: Builder, spec: Facts, codes: FactCodes, rng: np.random.Generator) -> Space:

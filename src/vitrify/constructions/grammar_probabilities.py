@@ -144,21 +144,16 @@ def grammar_probabilities(
     )
 
 
-def _homes(plan: Sums) -> dict[Weight, str]:
-    """Return the name of the space that holds each weight."""
-    homes = {Weight(plan.start, 0): START} | {Weight(symbol, 1): "last word" for symbol in plan.single}
-    for s in plan.listed:
-        homes[s.weight] = f"{'sums' if len(s.products) > 1 else 'products'} of stage {s.stage}"
-    return homes
-
-
 class _ResidualStream:
     """The spaces of the net and the weights they hold, while the stages are being built."""
 
     def __init__(self, net: Builder, plan: Sums, positions: CodeName) -> None:
         self.net, self.sums, self.positions = net, plan, positions
         self.floor = floor_below(plan.low, plan.max_products)
-        self.homes = _homes(plan)
+        # the name of the space that holds each weight
+        self.homes = {Weight(plan.start, 0): START} | {Weight(symbol, 1): "last word" for symbol in plan.single}
+        for s in plan.listed:
+            self.homes[s.weight] = f"{'sums' if len(s.products) > 1 else 'products'} of stage {s.stage}"
         self.members: dict[str, list[Weight]] = defaultdict(list)
         for weight, home in self.homes.items():
             self.members[home].append(weight)

@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vitrify.arrays import Floats, Ints, Matrix
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, construction
@@ -52,25 +51,18 @@ ONEHOT_WORDS = 64  # larger vocabularies are coded in bits: one-hot slots would 
 BASE = 3.0  # of the single head's mixture: with 2, lower digits add up to almost one unit
 
 
-def _by_heads(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
-    """One head per slot; the one that reads its own position needs no position code."""
-    backs = range(patterns.shape[1])
-    code = position_code(positions, net.max_length, backs)
-    position = net.embed_position("position", code.kind(), code.table()) if len(backs) > 1 else token
-    return [shift(net, token, back, code, position, name=f"slot {back}") for back in backs]
-
-
-def _by_layers(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:
-    backs = range(patterns.shape[1])
-    code = position_code(positions, net.max_length, (0, 1))
-    position = net.embed_position("position", code.kind(), code.table()) if len(backs) > 1 else token
-    history = [shift(net, token, 0, code, position, name="slot 0")]
-    for back in backs[1:]:
-        history.append(shift(net, history[-1], 1, code, position, name=f"slot {back}"))
+def _by_heads(net: Builder, token: Space, slots: int, positions: CodeName, *, layers: bool) -> list[Space]:
+    """One head per slot, side by side or in layers; the one that reads its own position needs no position code."""
+    code = position_code(positions, net.max_length, (0, 1) if layers else range(slots))
+    position = net.embed_position("position", code.kind(), code.table()) if slots > 1 else token
+    history: list[Space] = []
+    for back in range(slots):
+        source, offset = (history[-1], 1) if layers and back else (token, back)
+        history.append(shift(net, source, offset, code, position, name=f"slot {back}"))
     return history
 
 
-def _by_one_head(net: Builder, token: Space, patterns: Patterns, positions: CodeName) -> list[Space]:  # noqa: ARG001
+def _by_one_head(net: Builder, token: Space, patterns: Patterns) -> list[Space]:
     r"""Soft and sparse heads mix with weights $3^{-i}$, whose digits an MLP reads off.
 
     A hard head can only mix evenly, which loses the order, so an MLP first moves each symbol into one of $n-1$ bins,
@@ -149,8 +141,8 @@ def listed_rows(model: NGramModel) -> Rows:
     from scipy.sparse import coo_array
 
     input_of, output_of = _index(model.vocabulary, (BEGIN, *model.readable)), _index(model.vocabulary, model.predicted)
-    patterns, backoffs = [], []
-    rows, columns, values = [], [], []
+    patterns, backoffs = [np.zeros((0, model.order - 1), dtype=np.int64)], [np.zeros(0)]
+    rows, columns, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     start = 0
     for level, contexts in enumerate(model.contexts()):
         words = model.words_of(level, contexts)
@@ -162,19 +154,17 @@ def listed_rows(model: NGramModel) -> Rows:
         row_of[contexts] = start + np.arange(len(contexts))
         above = model.levels[level + 1]
         grams = model.words_of(level + 1, np.arange(len(above)))
-        lower = model.log10_probs(_padded(grams[:, 1:-1], model.order - 1), grams[:, -1])
+        histories = np.pad(grams[:, 1:-1], ((0, 0), (model.order - 1 - level, 0)), constant_values=-1)
+        lower = model.log10_probs(histories, grams[:, -1])
         rows.append(row_of[above.parent])
         columns.append(output_of[above.word])
         values.append(LN10 * (above.log10_prob - model.levels[level].log10_backoff[above.parent] - lower))
         start += len(contexts)
-    shape = (start, len(model.predicted))
-    where = (np.concatenate([*rows, np.zeros(0, int)]), np.concatenate([*columns, np.zeros(0, int)]))
+    where = (np.concatenate(rows), np.concatenate(columns))
     return Rows(
-        patterns=np.concatenate(
-            [*patterns, np.zeros((0, max(model.order - 1, 1)), dtype=np.int64)[:, : model.order - 1]]
-        ),
-        deltas=coo_array((np.concatenate([*values, np.zeros(0)]), where), shape=shape).tocsr(),
-        backoffs=np.concatenate([*backoffs, np.zeros(0)]),
+        patterns=np.concatenate(patterns),
+        deltas=coo_array((np.concatenate(values), where), shape=(start, len(model.predicted))).tocsr(),
+        backoffs=np.concatenate(backoffs),
         unigram=LN10 * model.levels[0].log10_prob[output_of >= 0],
     )
 
@@ -183,27 +173,6 @@ def _index(vocabulary: Sequence[str], chosen: Sequence[str]) -> Ints:
     """Return the index of each vocabulary word among the chosen ones, -1 if it is none of them."""
     indices = {word: index for index, word in enumerate(chosen)}
     return np.array([indices.get(word, -1) for word in vocabulary])
-
-
-def _padded(contexts: NDArray[np.int32], width: int) -> Ints:
-    padded = np.full((len(contexts), width), -1, dtype=np.int64)
-    if contexts.shape[1]:
-        padded[:, width - contexts.shape[1] :] = contexts
-    return padded
-
-
-def _beside(matrix: Matrix, column: Floats) -> Matrix:
-    from scipy.sparse import csr_array, hstack
-
-    return hstack([matrix, csr_array(column[:, None])], format="csr")
-
-
-def _spread(words: int, literal: bool) -> Matrix:
-    """Return the unembedding: each logit reads its own dimension, and the back-off constants if `literal`."""
-    from scipy.sparse import csr_array, eye_array, vstack
-
-    own = eye_array(words, format="csr")
-    return vstack([own, csr_array(np.ones((1, words)))], format="csr") if literal else own
 
 
 def _sizes(model: NGramModel, layers: int, heads: int, position_size: int, units: int = 0) -> DeclaredSizes:
@@ -256,8 +225,6 @@ def sizes_of_one_head(model: NGramModel, *, attention: Attention) -> DeclaredSiz
     default=True,
     certified=("to T", "every length"),
     variant="heads",
-    code="auto",
-    snap=False,
 )
 @construction(
     "layers",
@@ -265,8 +232,6 @@ def sizes_of_one_head(model: NGramModel, *, attention: Attention) -> DeclaredSiz
     sizes_of_layers,
     certified=("to T", "every length"),
     variant="layers",
-    code="auto",
-    snap=False,
 )
 @construction(
     "single",
@@ -274,24 +239,24 @@ def sizes_of_one_head(model: NGramModel, *, attention: Attention) -> DeclaredSiz
     sizes_of_one_head,
     certified=("to T", "every length"),
     variant="single",
-    code="auto",
-    snap=False,
 )
 def ngram(
     model: NGramModel,
+    code: Code = "auto",
+    snap: bool = False,
     *,
     attention: Attention = "softmax",
     max_length: MaxLength = 1024,
     positions: Positions = "dyadic",
     variant: Variant = "heads",
-    code: Code = "auto",
-    snap: bool = False,
 ) -> Network:
     """Return a transformer that gives every next symbol the probability that the model gives it.
 
     `snap` spends a second unit per context to remove the noise of soft attention altogether, instead of making it
     small.
     """
+    from scipy.sparse import csr_array, eye_array, hstack, vstack
+
     slots = model.order - 1
     inputs = (BEGIN, *model.readable)
     name = f"{model.order}-gram model, {variant}, {attention}"
@@ -300,20 +265,27 @@ def ngram(
         Bits(inputs) if code == "bits" or (code == "auto" and len(inputs) > ONEHOT_WORDS) else OneHot(inputs)
     )
     token = net.embed("token", kind, kind.codes)
-    makers = {"heads": _by_heads, "layers": _by_layers, "single": _by_one_head}
     rows = listed_rows(model)
-    history = makers[variant](net, token, rows.patterns, positions) if slots else []
+    history: list[Space] = []
+    if slots and variant == "single":
+        history = _by_one_head(net, token, rows.patterns)
+    elif slots:
+        history = _by_heads(net, token, slots, positions, layers=variant == "layers")
     literal = model.normalization_defect()[0] > MAX_SUM_DEFECT
-    logits = Space("logits", Reals(model.predicted, -1e4, 1e4))
     parts: list[tuple[Space, Matrix]] = []
     if len(rows.patterns):
-        written = Space("logits", Reals((*model.predicted, "back-off"), -1e4, 1e4)) if literal else logits
         names = [" ".join(inputs[i] for i in reversed(row) if i != ANY) for row in rows.patterns.tolist()]
-        outputs = _beside(rows.deltas, rows.backoffs) if literal else rows.deltas
+        written, outputs = model.predicted, rows.deltas
+        unembedding: Matrix = eye_array(len(written), format="csr")  # each logit reads its own dimension
+        if literal:  # and the back-off constants
+            outputs = hstack([outputs, csr_array(rows.backoffs[:, None])], format="csr")
+            unembedding = vstack([unembedding, csr_array(np.ones((1, len(written))))], format="csr")
+            written = (*written, "back-off")
+        logits = Space("logits", Reals(written, -1e4, 1e4))
         table(
-            net, history, rows.patterns, written, outputs, snap=snap, matches=slots, name="listed contexts", rows=names
+            net, history, rows.patterns, logits, outputs, snap=snap, matches=slots, name="listed contexts", rows=names
         )
-        parts = [(written, _spread(len(model.predicted), literal))]
+        parts = [(logits, unembedding)]
     return net.network(
         Output("lm", model.predicted, scores="log" if literal else "softmax"),
         Readout(tuple(parts), rows.unigram, {space: LOGIT_ERROR for space, _ in parts}),

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from operator import add
 
 import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.constructions._program_functions import MAX_CODE_VALUES, Functions
-from vitrify.constructions._program_stream import Form, classes_of, numbers_of, same, slope_of, total_of
+from vitrify.constructions._program_stream import Form, classes_of, numbers_of, same, slope_of
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.kit.gadgets.steps import steps
 from vitrify.kit.heads.average import count
@@ -148,7 +150,7 @@ class _Compiler(Functions):
         if len(terms) == 1 and terms[0][0] == 1:
             return self._one_width(node, terms[0][1])
         sizes = [self._size(node, atoms) * float(sign) for sign, atoms in terms]
-        return Form(total_of([Affine.constant(0.0), *sizes]), numbers_of(self.values[node]))
+        return Form(reduce(add, sizes, Affine.constant(0.0)), numbers_of(self.values[node]))
 
     def _size(self, node: Expr, atoms: tuple[Atom, ...]) -> Affine:
         form = self._one_width(node, atoms)
@@ -198,7 +200,7 @@ class _Compiler(Functions):
             bits = Bits(tuple(map(str, range(len(union))))).codes
             query = self.vector(atom.query, bits[[union[same(v)] for v in queries]], clean=True) * 0.5
             key = self.vector(atom.key, bits[[union[same(v)] for v in keys]], clean=True)
-            return Test(query, self.at_tokens(key), bits.shape[1] / 2)
+            return Test(query, self.net.at_tokens(key), bits.shape[1] / 2)
         holds = atom.holds(keys, queries).astype(float)
         rows, row_of = classes_of(holds)
         columns, column_of = classes_of(holds.T)
@@ -208,4 +210,4 @@ class _Compiler(Functions):
         else:
             query = self.vector(atom.query, holds[rows].T, clean=True)
             key = self.vector(atom.key, np.eye(len(rows))[row_of], clean=True)
-        return Test(query, self.at_tokens(key), 1.0)
+        return Test(query, self.net.at_tokens(key), 1.0)

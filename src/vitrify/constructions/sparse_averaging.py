@@ -102,8 +102,6 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     certified=("sampled", "sampled"),
     unproved="whose length is not known",
     code="units",
-    width=None,
-    seed=None,
 )
 @construction(
     "sets-signs",
@@ -112,8 +110,6 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     certified=("sampled", "sampled"),
     unproved="whose length is not known",
     code="signs",
-    width=None,
-    seed=None,
 )
 @construction(
     "sets-coherent",
@@ -122,8 +118,6 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     certified=("sampled", "sampled"),
     unproved="whose length is not known",
     code="coherent",
-    width=None,
-    seed=None,
 )
 @construction(
     "sets-moments",
@@ -132,17 +126,15 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     certified=("sampled", "sampled"),
     unproved="whose length is not known",
     code="moments",
-    width=None,
-    seed=None,
 )
 def sparse_averaging(
     task: SparseAveraging,
+    width: int | None = None,
+    seed: int | None = None,
     *,
     attention: Attention = "softmax",
     tolerance: ToleranceOfMeans | None = None,
     code: CodeOfSets = "units",
-    width: int | None = None,
-    seed: int | None = None,
 ) -> Network:
     """Return a transformer that outputs, at every position, the mean of the vectors it points at, within the tolerance.
 

@@ -28,7 +28,7 @@ from vitrify.constructions import _words
 from vitrify.constructions._words import Window, finish_network, heads, start_builder, with_previous_words
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, WindowLength, construction
 from vitrify.errors import BuildRefused
-from vitrify.kit.network import Integers, Network, Reals, Space, Units
+from vitrify.kit.network import Affine, Builder, Integers, Network, Reals, Space
 from vitrify.kit.positions import CodeName
 from vitrify.spec.languages.word_patterns import WordPatterns
 from vitrify.spec.ngrams.model import BEGIN
@@ -68,7 +68,7 @@ def word_memory(
     own = net.embed("type", Integers(("type",), 0.0, float(len(number))), ids)
     slots = with_previous_words(net, own, [None] * (len(weights) - 1), positions)
     next_class = Space("next class", Reals(seen.follow, 0.0, 1.0))
-    net.add(_interpolation(slots, weights, contexts @ weights, seen.answers(following.values()), next_class))
+    _interpolate(net, slots, weights, contexts @ weights, seen.answers(following.values()), next_class)
     place = positions if len(slots) > 1 else "none"
     facts = seen.facts("memory", positions=place, types=len(number), contexts=len(contexts))
     return finish_network(
@@ -107,19 +107,15 @@ def projection(contexts: Ints) -> Ints:
     return np.array(weights)
 
 
-def _interpolation(slots: list[Space], weights: Ints, sums: Ints, values: Floats, writes: Space) -> Units:
-    """Return units that interpolate linearly between the values of the contexts, at their weighted sums."""
+def _interpolate(net: Builder, slots: list[Space], weights: Ints, sums: Ints, values: Floats, writes: Space) -> None:
+    """Add units that interpolate linearly between the values of the contexts, at their weighted sums."""
     order = np.argsort(sums)
     points, wanted = sums[order].astype(float), values[order]
     slopes = np.diff(wanted, axis=0) / np.diff(points)[:, None]
     changes = np.diff(slopes, axis=0, prepend=np.zeros((1, writes.size)))
     steepest = float(np.abs(slopes).max())
-    return Units(
-        name="memory",
-        reads_by=tuple((s, np.full((1, len(changes)), float(a))) for s, a in zip(slots, weights, strict=True)),
-        bias=-points[:-1],
-        writes_by=((writes, changes),),
-        constants=((writes, wanted[0]),),
-        gain={slot: steepest * float(a) for slot, a in zip(slots, weights, strict=True)},
-        rows=tuple(f"from {point:.0f}" for point in points[:-1]),
-    )
+    factors = dict(zip(slots, weights.astype(float).tolist(), strict=True))
+    read = Affine.of({slot: np.full((1, len(changes)), factor) for slot, factor in factors.items()}, -points[:-1])
+    gain = {slot: steepest * factor for slot, factor in factors.items()}
+    rows = tuple(f"from {point:.0f}" for point in points[:-1])
+    net.units("memory", read, writes, changes, wanted[0], gain=gain, rows=rows)

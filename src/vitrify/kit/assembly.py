@@ -34,10 +34,13 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
     for old, new in network.carries:
         if sharp.errors[new] > sharp.errors[old]:
             raise BuildRefused(f"errors of {new.name!r} would grow from round to round: snap it")
-    arrays: dict[str, Matrix] = {
-        "embed.W_E": _tables(network.embedded, layout, len(network.inputs)),
-        "pos_embed.W_pos": _tables(network.positional, layout, network.pads + network.max_length),
-    }
+    width, symbols = layout.width, len(network.output.symbols)
+    arrays: dict[str, Matrix] = {}
+    for name, tables, rows in (
+        ("embed.W_E", network.embedded, len(network.inputs)),
+        ("pos_embed.W_pos", network.positional, network.pads + network.max_length),
+    ):
+        arrays[name] = _Entries(layout).write(tables, np.arange(rows)).matrix((rows, width))
     blocks, heads, units = [], [], []
     for index in range(plan.blocks):
         attends = [head for op in network.operations if plan.moments.get(op) == 2 * index + 1 for head in heads_of(op)]
@@ -55,13 +58,14 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         heads += [_head_label(op, index, number, sharp) for number, op in enumerate(attends)]
         units += [*_units_labels(mlps, erased, index), *_expert_labels(mixes, index)]
     arrays |= _norms(groups)
-    arrays |= {"unembed.W_U": _unembed(network, layout), "unembed.b_U": network.readout.bias}
+    unembed = _Entries(layout).read(network.readout.parts, np.arange(symbols))
+    arrays |= {"unembed.W_U": unembed.matrix((width, symbols)), "unembed.b_U": network.readout.bias}
     architecture = Transformer(
         inputs=network.inputs,
         output=network.output,
         max_length=network.max_length,
         min_length=network.min_length,
-        d_model=layout.width,
+        d_model=width,
         blocks=tuple(blocks),
         pads=network.pads,
         norm=any(groups),
@@ -123,17 +127,16 @@ def _attention(attends: Sequence[Attend], layout: Layout, sharp: Margins, block:
     arrays: dict[str, Matrix] = {"beta": np.array([sharp.heads[op].beta for op in attends])}
     sizes = {"Q": block.d_head, "K": block.d_head, "V": block.d_value}
     for letter, size in sizes.items():
-        entries, bias = _Entries(), np.zeros((count, size))
+        entries, bias = _Entries(layout), np.zeros((count, size))
         for number, op in enumerate(attends):
             affine = {"Q": op.query, "K": op.key, "V": op.value}[letter]
-            for space, part in affine.parts:
-                entries.add(part, number * width + np.array(layout.dims[space]), np.arange(affine.size))
+            entries.read(affine.parts, np.arange(affine.size), first_row=number * width)
             bias[number, : affine.size] = affine.bias
         arrays |= {f"W_{letter}": entries.matrix((count, width, size)), f"b_{letter}": bias}
-    written = _Entries()
+    written = _Entries(layout)
     for number, op in enumerate(attends):
         out = np.eye(op.writes.size) if op.out is None else op.out
-        written.add(out, number * block.d_value + np.arange(op.value.size), np.array(layout.dims[op.writes]))
+        written.write([(op.writes, out)], number * block.d_value + np.arange(op.value.size))
     arrays["W_O"] = written.matrix((count, block.d_value, width))
     if block.window:
         arrays["b_rel"] = np.zeros((count, block.window))
@@ -148,14 +151,13 @@ def _recurrence(recurs: Sequence[Recur], layout: Layout) -> tuple[Cell | None, d
     if not recurs:
         return None, {}
     state = sum(op.writes.size for op in recurs)
-    scaled, driven, written = _Entries(), _Entries(), _Entries()
+    scaled, driven, written = _Entries(layout), _Entries(layout), _Entries(layout)
     at = 0
     for op in recurs:
         own = np.arange(at, at + op.writes.size)
-        for entries, affine in ((scaled, op.scale), (driven, op.drives)):
-            for space, matrix in affine.parts:
-                entries.add(matrix, np.array(layout.dims[space]), own)
-        written.add(np.eye(op.writes.size), own, np.array(layout.dims[op.writes]))
+        scaled.read(op.scale.parts, own)
+        driven.read(op.drives.parts, own)
+        written.write([(op.writes, np.eye(op.writes.size))], own)
         at += op.writes.size
     arrays = {name: entries.matrix((layout.width, state)) for name, entries in (("W_A", scaled), ("W_B", driven))}
     return Cell("diagonal", state), arrays | {"W_C": written.matrix((state, layout.width))}
@@ -165,25 +167,23 @@ def _mlp(mlps: Sequence[Units], erased: Sequence[Erasure], layout: Layout) -> di
     total = sum(op.count for op in mlps) + len(erased)
     if not total:
         return {}
-    inward, outward = _Entries(), _Entries()
+    inward, outward = _Entries(layout), _Entries(layout)
     bias, constant = np.zeros(total), np.zeros(layout.width)
     at = 0
     for op in mlps:
         units = np.arange(at, at + op.count)
-        for space, matrix in op.reads_by:
-            inward.add(matrix, np.array(layout.dims[space]), units)
-        for space, matrix in op.writes_by:
-            outward.add(matrix, units, np.array(layout.dims[space]))
+        inward.read(op.reads_by, units)
+        outward.write(op.writes_by, units)
         for space, vector in op.constants:
             constant[list(layout.dims[space])] += vector
         bias[units] = op.bias
         at += op.count
-    for erasure in erased:
-        inward.put(erasure.dim, at, 1.0)
-        outward.put(at, erasure.dim, -1.0)
-        bias[at] = -erasure.low
-        constant[erasure.dim] -= erasure.low
-        at += 1
+    dims, units = np.array([erasure.dim for erasure in erased], dtype=np.int64), np.arange(at, total)
+    inward.put(np.ones(len(dims)), dims, units)
+    outward.put(-np.ones(len(dims)), units, dims)
+    lows = np.array([erasure.low for erasure in erased])
+    bias[at:] = -lows
+    constant[dims] -= lows
     w_in, w_out = inward.matrix((layout.width, total)), outward.matrix((total, layout.width))
     return {"W_in": w_in, "b_in": bias, "W_out": w_out, "b_out": constant}
 
@@ -197,16 +197,13 @@ def _mixture(mixes: Sequence[Experts], layout: Layout) -> tuple[tuple[Expert, ..
     (op,) = mixes
     built = [_expert(expert, layout) for expert in op.experts]
     arrays = {f"experts.{number}.{key}": array for number, (_, part) in enumerate(built) for key, array in part.items()}
-    scores = _Entries()
+    scores = _Entries(layout)
     if isinstance(op.router, Affine):
         hidden, bias = 0, op.router.bias
-        for space, matrix in op.router.parts:
-            scores.add(matrix, np.array(layout.dims[space]), np.arange(len(built)))
+        scores.read(op.router.parts, np.arange(len(built)))
     else:
         hidden, bias = op.router.count, np.zeros(len(built))
-        inward = _Entries()
-        for space, matrix in op.router.reads_by:
-            inward.add(matrix, np.array(layout.dims[space]), np.arange(hidden))
+        inward = _Entries(layout).read(op.router.reads_by, np.arange(hidden))
         for _, matrix in op.router.writes_by:
             scores.add(matrix, np.arange(hidden), np.arange(len(built)))
         arrays |= {"router.W_in": inward.matrix((layout.width, hidden)), "router.b_in": op.router.bias}
@@ -216,7 +213,7 @@ def _mixture(mixes: Sequence[Experts], layout: Layout) -> tuple[tuple[Expert, ..
 
 def _expert(op: Units, layout: Layout) -> tuple[Expert, dict[str, Matrix]]:
     """Return an expert and its arrays, which depend on no other space of the residual stream."""
-    inward, outward, units = _Entries(), _Entries(), np.arange(op.count)
+    inward, outward, units = _Entries(layout), _Entries(layout), np.arange(op.count)
     reads: list[int] = []
     for space, matrix in op.reads_by:
         used = np.flatnonzero(abs(matrix).sum(axis=1))
@@ -243,50 +240,40 @@ def _expert(op: Units, layout: Layout) -> tuple[Expert, dict[str, Matrix]]:
 class _Entries:
     """Non-zero entries of a matrix, collected before it is made dense or sparse."""
 
-    def __init__(self) -> None:
-        self.rows: list[Ints] = []
-        self.columns: list[Ints] = []
-        self.values: list[Floats] = []
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.blocks: list[tuple[Ints, Ints, Floats]] = []  # rows, columns and values
+
+    def put(self, values: Floats, rows: Ints, columns: Ints) -> None:
+        """Add entries."""
+        self.blocks.append((rows, columns, np.asarray(values, dtype=float)))
 
     def add(self, matrix: Matrix, rows: Ints, columns: Ints) -> None:
         """Add a block at the given rows and columns."""
         if hasattr(matrix, "tocoo"):
             block = matrix.tocoo()
-            at, to, values = block.row, block.col, block.data
+            self.put(block.data, rows[block.row], columns[block.col])
         else:
             at, to = np.nonzero(matrix)
-            values = matrix[at, to]
-        self.rows.append(rows[at])
-        self.columns.append(columns[to])
-        self.values.append(np.asarray(values, dtype=float))
+            self.put(matrix[at, to], rows[at], columns[to])
 
-    def put(self, row: int, column: int, value: float) -> None:
-        """Add one entry."""
-        self.rows.append(np.array([row]))
-        self.columns.append(np.array([column]))
-        self.values.append(np.array([value]))
+    def read(self, parts: Iterable[tuple[Space, Matrix]], columns: Ints, first_row: int = 0) -> _Entries:
+        """Add the matrices of spaces, each from their dimensions to the given columns."""
+        for space, matrix in parts:
+            self.add(matrix, first_row + np.array(self.layout.dims[space]), columns)
+        return self
+
+    def write(self, parts: Iterable[tuple[Space, Matrix]], rows: Ints) -> _Entries:
+        """Add the matrices of spaces, each from the given rows to their dimensions."""
+        for space, matrix in parts:
+            self.add(matrix, rows, np.array(self.layout.dims[space]))
+        return self
 
     def matrix(self, shape: tuple[int, ...]) -> Matrix:
         """Return the sum of all blocks added, dense or sparse; with three axes, rows are indices into the first two."""
-        rows = np.concatenate([*self.rows, np.zeros(0, dtype=np.int64)])
-        columns = np.concatenate([*self.columns, np.zeros(0, dtype=np.int64)])
-        values = np.concatenate([*self.values, np.zeros(0)])
+        none = np.zeros(0, dtype=np.int64)
+        rows, columns, values = map(np.concatenate, zip((none, none, np.zeros(0)), *self.blocks, strict=True))
         return from_entries(rows, columns, values, shape)
-
-
-def _tables(tables: Iterable[tuple[Space, Matrix]], layout: Layout, rows: int) -> Matrix:
-    entries = _Entries()
-    for space, table in tables:
-        entries.add(table, np.arange(rows), np.array(layout.dims[space]))
-    return entries.matrix((rows, layout.width))
-
-
-def _unembed(network: Network, layout: Layout) -> Matrix:
-    entries = _Entries()
-    symbols = np.arange(len(network.output.symbols))
-    for space, matrix in network.readout.parts:
-        entries.add(matrix, np.array(layout.dims[space]), symbols)
-    return entries.matrix((layout.width, len(symbols)))
 
 
 def _head_label(op: Attend, block: int, number: int, sharp: Margins) -> HeadLabel:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 
@@ -132,18 +133,12 @@ def fact_heads(codes: FactCodes) -> tuple[Memory, Floats, Floats]:
 
 def hebbian_dimension(associations: int) -> int:
     """Return the default dimension of a Hebbian memory; it seldom suffices where many words share an answer."""
-    dimension = MIN_DIMENSION
-    while dimension**2 / (HEBBIAN_LOAD * math.log(dimension)) < associations:
-        dimension += 1
-    return dimension
+    return next(d for d in count(MIN_DIMENSION) if d**2 / (HEBBIAN_LOAD * math.log(d)) >= associations)
 
 
 def fitted_dimension(associations: int, outputs: int) -> int:
     """Return the default dimension of a fitted memory: it has at least 12.5 parameters per association."""
-    dimension = MIN_DIMENSION
-    while max(dimension, FITTED_LOAD * dimension * min(dimension, outputs - 1)) < associations:
-        dimension += 1
-    return dimension
+    return next(d for d in count(MIN_DIMENSION) if max(d, FITTED_LOAD * d * min(d, outputs - 1)) >= associations)
 
 
 def layered_sizes(questions: int, outputs: int, dimension: int | None, units: int | None) -> tuple[int, int]:

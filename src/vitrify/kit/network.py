@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, head
 from vitrify.kit.recurrence import Recur
 from vitrify.net.architecture import Output, Reads
 from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, MultiHot, OneHot, Reals
+from vitrify.net.sparse import is_sparse
 from vitrify.net.transformer import AttentionKind
 
 # What constructions are written in: operations, maps, kinds of spaces, outputs.
@@ -83,16 +85,13 @@ def _lines(network: Network) -> Iterator[str]:
             yield f"  {space.name} ← {source}  [{space.kind.tag} {space.size}]"
     for operation in network.operations:
         reads = ", ".join(space.name for space in operation.reads) or "nothing"
+        what = {Attend: "head", Recur: "recurrence", Norm: "norm"}.get(type(operation), "")
         if isinstance(operation, Units):
             what = f"{operation.count} units"
         elif isinstance(operation, Experts):
             what = f"{len(operation.experts)} experts"
-        elif isinstance(operation, Recur):
-            what = "recurrence"
-        elif isinstance(operation, Norm):
-            what = "norm"
-        else:
-            what = "head" if isinstance(operation, Attend) else f"{len(operation.heads)} heads"
+        elif isinstance(operation, Bank):
+            what = f"{len(operation.heads)} heads"
         for space in written_by(operation):
             yield f"  {space.name} ← {what} {operation.name!r} of {reads}  [{space.kind.tag} {space.size}]"
     yield f"  {network.output.kind} of {', '.join(space.name for space, _ in network.readout.parts) or 'a constant'}"
@@ -113,34 +112,25 @@ def _void_at_bos(units: Units, bos: Space) -> Units:
     reach = np.maximum(Affine(units.reads_by, units.bias).bound, 1.0)
     constants = dict(units.constants)
     extra = 1 if any(vector.any() for vector in constants.values()) else 0
-    reads = tuple((space, _padded(matrix, columns=extra)) for space, matrix in units.reads_by)
-    off = np.concatenate([-reach, np.ones(extra)])[None]
-    written = tuple(
-        (space, _padded(matrix, rows=-constants.get(space, np.zeros(space.size))[None] if extra else None))
-        for space, matrix in units.writes_by
-    )
+    reads = ((space, _joined(matrix, np.zeros((space.size, extra)), axis=1)) for space, matrix in units.reads_by)
+    undone = {space: -constants.get(space, np.zeros(space.size))[None][:extra] for space in units.writes}
     return replace(
         units,
-        reads_by=(*reads, (bos, off)),
+        reads_by=(*reads, (bos, np.concatenate([-reach, np.ones(extra)])[None])),
         bias=np.concatenate([units.bias, np.zeros(extra)]),
-        writes_by=written,
+        writes_by=tuple((space, _joined(matrix, undone[space], axis=0)) for space, matrix in units.writes_by),
         rows=(*units.rows, "bos") if units.rows and extra else units.rows,
     )
 
 
-def _padded(matrix: Matrix, *, columns: int = 0, rows: Floats | None = None) -> Matrix:
-    """Return a matrix, dense or sparse, with zero columns or the given rows appended."""
+def _joined(matrix: Matrix, more: Floats, axis: int) -> Matrix:
+    """Return a matrix, dense or sparse, with more rows (axis 0) or columns (axis 1)."""
+    if not is_sparse(matrix):
+        return np.concatenate([matrix, more], axis=axis)
     from scipy.sparse import csr_array, hstack, vstack
 
-    if columns:
-        if hasattr(matrix, "tocsr"):
-            return hstack([matrix, csr_array((matrix.shape[0], columns))], format="csc")
-        return np.hstack([matrix, np.zeros((len(matrix), columns))])
-    if rows is not None:
-        return (
-            vstack([matrix, csr_array(rows)], format="csr") if hasattr(matrix, "tocsr") else np.vstack([matrix, rows])
-        )
-    return matrix
+    parts = [matrix, csr_array(more)]
+    return hstack(parts, format="csc") if axis else vstack(parts, format="csr")
 
 
 class Builder:
@@ -169,9 +159,6 @@ class Builder:
         self._embedded: list[tuple[Space, Matrix]] = []
         self._positional: list[tuple[Space, Floats]] = []
         self._operations: list[Operation] = []
-        self._bos: Space | None = None
-        self._index: Space | None = None
-        self._square: Space | None = None
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
         """Return a space set by the token: a row of the table per input symbol, BOS first."""
@@ -201,28 +188,26 @@ class Builder:
         """Return whether a space is set by the position alone."""
         return any(space is positional for positional, _ in self._positional)
 
-    @property
+    @cached_property
     def bos(self) -> Space:
         """The flag that is 1 at the beginning-of-sequence token."""
-        if self._bos is None:
-            self._bos = self.embed("bos", Flag(), np.eye(len(self.inputs), 1))
-        return self._bos
+        return self.embed("bos", Flag(), np.eye(len(self.inputs), 1))
 
-    @property
+    @cached_property
     def index(self) -> Space:
         """The position of the token, 1 to the maximum length; 0 at BOS."""
-        if self._index is None:
-            kind = Integers(("t",), 0.0, float(self.max_length))
-            self._index = self.embed_position("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
-        return self._index
+        kind = Integers(("t",), 0.0, float(self.max_length))
+        return self.embed_position("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
 
-    @property
+    @cached_property
     def square(self) -> Space:
         """The square of the position of the token; 0 at BOS."""
-        if self._square is None:
-            kind = Integers(("t²",), 0.0, float(self.max_length**2))
-            self._square = self.embed_position("square", kind, np.arange(1.0, self.max_length + 1)[:, None] ** 2)
-        return self._square
+        kind = Integers(("t²",), 0.0, float(self.max_length**2))
+        return self.embed_position("square", kind, np.arange(1.0, self.max_length + 1)[:, None] ** 2)
+
+    def at_tokens(self, affine: Affine) -> Affine:
+        """Return the same map with 0 at BOS, where it would be its bias."""
+        return affine + Affine.of({self.bos: -affine.bias[None]}) if affine.bias.any() else affine
 
     def add(self, operation: Operation) -> Space:
         """Append an operation; returns the (first) space that it writes."""
@@ -234,6 +219,13 @@ class Builder:
     def attend(self, name: str, query: Affine, key: Affine, value: Affine, writes: Space, **options: Any) -> Space:
         """Append a head with the net's kind of attention; returns the space that it writes. Options as for `Attend`."""
         return self.add(Attend(name, query, key, value, writes, self.attention, **options))
+
+    def units(
+        self, name: str, reads: Affine, writes: Space, out: Matrix, constant: Floats | None = None, **options: Any
+    ) -> Space:
+        """Append ReLU units of a map, read out [unit, space] into one space; returns it. Options as for `Units`."""
+        constants = () if constant is None else ((writes, constant),)
+        return self.add(Units(name, reads.parts, reads.bias, ((writes, out),), constants, **options))
 
     def network(
         self,

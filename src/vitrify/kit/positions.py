@@ -1,9 +1,9 @@
 r"""Position codes: queries and keys that select the token `offset` positions back, with a gap known in advance.
 
-Each code is a table of features of the positions $t = 1 \dots T$ (zeros at BOS) and gives, for every offset $h$, linear
-queries and keys whose product is largest at $j = t-h$. The BOS key is the *sink*: it scores halfway between a match and
-the best mismatch, so a query whose target lies before the first token reads BOS. Heads are causal: keys come no later
-than their query.
+Each code is a `table` of features of the positions $t = 1 \dots T$ (zeros at BOS), held by a space of its `kind`. It
+gives, for every offset $h$, linear queries and keys whose product is largest at $j = t-h$ (`match`). The BOS key is the
+*sink*: it scores halfway between a match and the best mismatch, so a query whose target lies before the first token
+reads BOS. Heads are causal: keys come no later than their query.
 
 | code | dimensions | gap with sink | largest score |
 | --- | --- | --- | --- |
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -26,33 +26,23 @@ from vitrify.net.spaces import Reals
 CodeName = Literal["dyadic", "quadratic", "sqrt"]
 
 
-class Finder(Protocol):
-    """The queries and keys that `shift` needs of a position code."""
+@dataclass(frozen=True, eq=False)
+class OffsetMatch:
+    """What makes a head read a fixed number of positions back: linear maps of the code of a position.
 
-    def query(self, offset: int) -> tuple[Floats, Floats]:
-        """Return matrix [dims, features] and bias [features] of the query for an offset."""
+    - `query` [dims, features] with its `bias` [features], and `key` [dims, features].
+    - `sink` [dims] and `level`: BOS's score, a map of the query's code and a constant, half a gap below a match.
+    - `gap`: the smallest difference between the right key's score and any other, the sink included.
+    - `bound`: the largest sum of |query × key| over the features.
+    """
 
-    def key(self, offset: int) -> Floats:
-        """Return the matrix [dims, features] of the key for an offset."""
-
-    def sink(self, offset: int) -> tuple[Floats, float]:
-        """Return the sink's score as a map of the query's code, half a gap below a match: vector [dims], constant."""
-
-    def gap(self, offset: int) -> float:
-        """Return the smallest difference between the right key's score and any other, the sink included."""
-
-    def bound(self, offset: int) -> float:
-        """Return the largest sum of |query × key| over the features."""
-
-
-class PositionCode(Finder, Protocol):
-    """A position code that selects every position from every later one, with its own table of features."""
-
-    def kind(self) -> Reals:
-        """Return the kind of the space that holds the code."""
-
-    def table(self) -> Floats:
-        """Return the features [T, dims] of the positions 1 to T."""
+    query: Floats
+    bias: Floats
+    key: Floats
+    sink: Floats
+    level: float
+    gap: float
+    bound: float
 
 
 @dataclass(frozen=True)
@@ -66,20 +56,10 @@ class ChosenPositions:
     length: int
     positions: tuple[int, ...]
 
-    def query(self, offset: int) -> tuple[Floats, Floats]:  # noqa: ARG002
-        return np.eye(self.length + 1)[:, list(self.positions)], np.zeros(len(self.positions))
-
-    def key(self, offset: int) -> Floats:
-        return np.eye(self.length + 1)[:, [t - offset for t in self.positions]]
-
-    def sink(self, offset: int) -> tuple[Floats, float]:  # noqa: ARG002
-        return np.zeros(self.length + 1), 0.5
-
-    def gap(self, offset: int) -> float:  # noqa: ARG002
-        return 0.5
-
-    def bound(self, offset: int) -> float:  # noqa: ARG002
-        return 1.0
+    def match(self, offset: int) -> OffsetMatch:
+        codes, positions = np.eye(self.length + 1), np.array(self.positions)
+        query, key = codes[:, positions], codes[:, positions - offset]
+        return OffsetMatch(query, np.zeros(len(positions)), key, np.zeros(len(codes)), level=0.5, gap=0.5, bound=1.0)
 
 
 @dataclass(frozen=True)
@@ -108,26 +88,16 @@ class Dyadic:
         columns = [_turn(t, 1)[0]] + [wave for b in range(2, self.levels + 1) for wave in _turn(t, b)]
         return np.stack(columns, axis=1)
 
-    def query(self, offset: int) -> tuple[Floats, Floats]:
-        matrix = np.zeros((2 * self.levels - 1, 2 * self.levels - 1))
-        matrix[0, 0] = _turn(np.array([offset]), 1)[0][0]
+    def match(self, offset: int) -> OffsetMatch:
+        size = 2 * self.levels - 1
+        query = np.zeros((size, size))
+        query[0, 0] = _turn(np.array([offset]), 1)[0][0]
         for b in range(2, self.levels + 1):
             cos, sin = (wave[0] for wave in _turn(np.array([offset]), b))
             at = 2 * b - 3
-            matrix[at : at + 2, at : at + 2] = [[cos, -sin], [sin, cos]]
-        return matrix, np.zeros(len(matrix))
-
-    def key(self, offset: int) -> Floats:  # noqa: ARG002 - the key does not depend on the offset
-        return np.eye(2 * self.levels - 1)
-
-    def sink(self, offset: int) -> tuple[Floats, float]:  # noqa: ARG002
-        return np.zeros(2 * self.levels - 1), self.levels - 1.0
-
-    def gap(self, offset: int) -> float:  # noqa: ARG002
-        return 1.0
-
-    def bound(self, offset: int) -> float:  # noqa: ARG002
-        return float(self.levels)
+            query[at : at + 2, at : at + 2] = [[cos, -sin], [sin, cos]]
+        bound = float(self.levels)
+        return OffsetMatch(query, np.zeros(size), np.eye(size), np.zeros(size), level=bound - 1.0, gap=1.0, bound=bound)
 
 
 def _turn(t: Ints, b: int) -> tuple[Floats, Floats]:
@@ -155,20 +125,16 @@ class Quadratic:
         t = np.arange(1.0, self.length + 1)
         return np.stack([t, t * t], axis=1)
 
-    def query(self, offset: int) -> tuple[Floats, Floats]:  # noqa: ARG002
-        return np.array([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), np.array([0.0, 1.0, 1.0])
-
-    def key(self, offset: int) -> Floats:
-        return np.array([[1.0, 0.0, -2.0 * offset], [0.0, -1.0, 0.0]])
-
-    def sink(self, offset: int) -> tuple[Floats, float]:
-        return np.array([-2.0 * offset, 1.0]), offset * offset - 0.5
-
-    def gap(self, offset: int) -> float:  # noqa: ARG002
-        return 0.5
-
-    def bound(self, offset: int) -> float:
-        return 4.0 * (self.length + offset) ** 2
+    def match(self, offset: int) -> OffsetMatch:
+        return OffsetMatch(
+            query=np.array([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
+            bias=np.array([0.0, 1.0, 1.0]),
+            key=np.array([[1.0, 0.0, -2.0 * offset], [0.0, -1.0, 0.0]]),
+            sink=np.array([-2.0 * offset, 1.0]),
+            level=offset * offset - 0.5,
+            gap=0.5,
+            bound=4.0 * (self.length + offset) ** 2,
+        )
 
 
 @dataclass(frozen=True)
@@ -193,23 +159,16 @@ class Sqrt:
         t = np.arange(1.0, self.length + 1)
         return np.concatenate([_pair(t)] + [_pair(t + h) for h in self.offsets], axis=1)
 
-    def query(self, offset: int) -> tuple[Floats, Floats]:  # noqa: ARG002
-        return np.eye(2 + 2 * len(self.offsets))[:, :2], np.zeros(2)
-
-    def key(self, offset: int) -> Floats:
-        at = 2 + 2 * self.offsets.index(offset)
-        return np.eye(2 + 2 * len(self.offsets))[:, at : at + 2]
-
-    def sink(self, offset: int) -> tuple[Floats, float]:
-        return np.zeros(2 + 2 * len(self.offsets)), 1.0 - self.gap(offset)
-
-    def gap(self, offset: int) -> float:  # noqa: ARG002
+    def match(self, offset: int) -> OffsetMatch:
         a, b = np.sqrt(float(self.length)), np.sqrt(self.length - 1.0)
         step = np.arctan(1.0 / ((a + b) * (1 + a * b)))
-        return float(np.sin(step / 2) ** 2)  # half of 1 - cos(step): the sink stands in the middle
+        gap = float(np.sin(step / 2) ** 2)  # half of 1 - cos(step): the sink stands in the middle
+        codes, at = np.eye(2 + 2 * len(self.offsets)), 2 + 2 * self.offsets.index(offset)
+        key = codes[:, at : at + 2]
+        return OffsetMatch(codes[:, :2], np.zeros(2), key, np.zeros(len(codes)), level=1.0 - gap, gap=gap, bound=1.0)
 
-    def bound(self, offset: int) -> float:  # noqa: ARG002
-        return 1.0
+
+PositionCode: TypeAlias = Dyadic | Quadratic | Sqrt
 
 
 def _pair(t: Floats) -> Floats:

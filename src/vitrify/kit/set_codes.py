@@ -269,18 +269,11 @@ def to_integers(array: Floats) -> tuple[IntegerArray, int]:
     >>> to_integers(np.array([0.5, -1.25, 3.0]))
     (array([ 2, -5, 12]), 2)
     """
-    mantissa, exponent = np.frexp(array)
-    digits = (mantissa * 2.0**MANTISSA_BITS).astype(np.int64)
-    lowest = np.where(digits == 0, 1, digits & -digits)
-    zeros = np.where(digits == 0, MANTISSA_BITS, np.frexp(lowest.astype(np.float64))[1] - 1)
-    needed = MANTISSA_BITS - exponent - zeros  # fractional bits of each number
-    bits = max(0, int(np.where(digits == 0, 0, needed).max(initial=0)))
-    # n = digits · 2^up, and where up < 0 the zeros make up for it
-    up = exponent.astype(np.int64) - MANTISSA_BITS + bits
-    if int((exponent + bits).max(initial=0)) <= INT64_BITS:
-        return np.where(up >= 0, digits << np.maximum(up, 0), digits >> np.minimum(-np.minimum(up, 0), 63)), bits
-    shifted = [d << u if u >= 0 else d >> -u for d, u in zip(digits.ravel().tolist(), up.ravel().tolist(), strict=True)]
-    return np.array(shifted, dtype=object).reshape(array.shape), bits
+    ratios = [number.as_integer_ratio() for number in array.ravel().tolist()]
+    bits = max((denominator.bit_length() - 1 for _, denominator in ratios), default=0)
+    integers = [numerator << bits + 1 - denominator.bit_length() for numerator, denominator in ratios]
+    short = max(map(abs, integers), default=0) < 2**INT64_BITS
+    return np.array(integers, dtype=np.int64 if short else object).reshape(array.shape), bits
 
 
 def products(left: Float[np.ndarray, "row n"], right: Float[np.ndarray, "column n"]) -> tuple[IntegerArray, int]:

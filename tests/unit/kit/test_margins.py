@@ -316,10 +316,10 @@ def test_what_is_accepted_in_single_precision_keeps_its_lead_there(name: CodeNam
         accepted.append(length)
     assert 0 < len(accepted) < len(lengths)
     code = position_code(name, length := accepted[-1], [1])
-    query, bias = code.query(1)
-    sink, level = code.sink(1)
-    x, wq, wk, ws, b = (a.astype(np.float32) for a in (code.table(), query, code.key(1), sink, bias))
-    scores = np.column_stack([x @ ws + np.float32(level), (x @ wq + b) @ (x @ wk).T])
+    match = code.match(1)
+    arrays = (code.table(), match.query, match.key, match.sink, match.bias)
+    x, wq, wk, ws, b = (array.astype(np.float32) for array in arrays)
+    scores = np.column_stack([x @ ws + np.float32(match.level), (x @ wq + b) @ (x @ wk).T])
     for t in range(1, length + 1):
         lead = scores[t - 1, t - 1] - np.delete(scores[t - 1, : t + 1], t - 1).max()
-        assert lead >= code.gap(1) / 4
+        assert lead >= match.gap / 4

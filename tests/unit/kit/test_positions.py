@@ -16,9 +16,9 @@ LENGTHS = (1, 2, 3, 4, 5, 8, 9, 17, 64, 100, 200)
 def leads(code: PositionCode, length: int, offset: int) -> NDArray[np.float64]:
     """For every query t, the lead of its right key (column 0, BOS, when t - offset < 1) over other causal ones."""
     features = code.table()
-    query, bias = code.query(offset)
-    sink, level = code.sink(offset)
-    scores = np.column_stack([features @ sink + level, (features @ query + bias) @ (features @ code.key(offset)).T])
+    match = code.match(offset)
+    matched = (features @ match.query + match.bias) @ (features @ match.key).T
+    scores = np.column_stack([features @ match.sink + match.level, matched])
     found = []
     for t in range(1, length + 1):
         row = scores[t - 1, : t + 1]
@@ -38,7 +38,7 @@ def test_the_gap_is_true_and_tight(name: CodeName, length: int) -> None:
     code = position_code(name, length, offsets)
     assert code.table().shape == (length, code.kind().size)
     for offset in offsets:
-        assert leads(code, length, offset).min() == pytest.approx(code.gap(offset), rel=1e-6, abs=1e-13)
+        assert leads(code, length, offset).min() == pytest.approx(code.match(offset).gap, rel=1e-6, abs=1e-13)
 
 
 @each("name", CODES)
@@ -50,23 +50,22 @@ def test_the_bound_holds_and_features_stay_in_range(name: CodeName, length: int)
     assert features.min() >= kind.low
     assert features.max() <= kind.high
     for offset in offsets:
-        query, bias = code.query(offset)
-        sink, level = code.sink(offset)
-        q = np.abs(features @ query + bias)
-        k = np.abs(features @ code.key(offset))
+        match = code.match(offset)
+        q = np.abs(features @ match.query + match.bias)
+        k = np.abs(features @ match.key)
         products = np.tril(q @ k.T)  # causal keys only
-        assert products.max() <= code.bound(offset) + 1e-9
-        assert np.abs(features @ sink + level).max() <= code.bound(offset) + 1e-9
+        assert products.max() <= match.bound + 1e-9
+        assert np.abs(features @ match.sink + match.level).max() <= match.bound + 1e-9
 
 
 @pytest.mark.parametrize(("name", "gap"), [("dyadic", 1.0), ("quadratic", 0.5)])
 def test_two_codes_have_gaps_that_do_not_shrink(name: CodeName, gap: float) -> None:
-    assert all(position_code(name, length, [1]).gap(1) == gap for length in LENGTHS)
+    assert all(position_code(name, length, [1]).match(1).gap == gap for length in LENGTHS)
 
 
 def test_the_sqrt_gap_shrinks_like_the_cube() -> None:
     for length, slack in ((100, 0.02), (1000, 0.002), (10**4, 2e-4), (10**6, 1e-5)):
-        assert position_code("sqrt", length, [1]).gap(1) * 16 * length**3 == pytest.approx(1.0, rel=slack)
+        assert position_code("sqrt", length, [1]).match(1).gap * 16 * length**3 == pytest.approx(1.0, rel=slack)
 
 
 def test_dyadic_sizes() -> None:
@@ -101,13 +100,12 @@ def test_chosen_places_look_back_and_all_others_read_bos() -> None:
     length, offset, at = 7, 2, (3, 6, 7)
     code = ChosenPositions(length, at)
     features = np.eye(length + 1)  # of BOS and of the positions 1 to 7
-    query, bias = code.query(offset)
-    sink, level = code.sink(offset)
-    key = features @ code.key(offset)
+    match = code.match(offset)
+    key = features @ match.key
     for t in range(1, length + 1):
-        scores = (features[t] @ query + bias) @ key.T
-        scores[0] = features[t] @ sink + level
+        scores = (features[t] @ match.query + match.bias) @ key.T
+        scores[0] = features[t] @ match.sink + match.level
         right = t - offset if t in at else 0
         others = np.delete(scores[: t + 1], right)
-        assert scores[right] - others.max() == pytest.approx(code.gap(offset))
-        assert np.abs(scores).max() <= code.bound(offset)
+        assert scores[right] - others.max() == pytest.approx(match.gap)
+        assert np.abs(scores).max() <= match.bound

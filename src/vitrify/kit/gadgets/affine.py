@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.kit.network import Builder, Reals, Space, Units
+from vitrify.kit.network import Affine, Builder, Reals, Space
 
 BOUND_BITS = 24  # binary digits to which bounds are rounded outwards
 
@@ -61,18 +61,16 @@ def affine_where(
             matrices[flag][bit, unit] -= lift[unit]
     steepness = float(np.abs(weights).sum(axis=1).max())
     writes = Space(name, Reals(tuple(targets), float(floor.min()), float((middle + reach).max())))
-    return net.add(
-        Units(
-            name=f"affine: {name}",
-            reads_by=tuple(matrices.items()),
-            bias=bias - floor[into],
-            writes_by=((writes, np.eye(len(targets))[into]),),
-            constants=((writes, floor),),
-            margin=dict.fromkeys(values, margin),
-            gain=dict.fromkeys(values, steepness),
-            joint=steepness,
-            rows=tuple(case.name for case in cases),
-        )
+    return net.units(
+        f"affine: {name}",
+        Affine.of(matrices, bias - floor[into]),
+        writes,
+        np.eye(len(targets))[into],
+        floor,
+        margin=dict.fromkeys(values, margin),
+        gain=dict.fromkeys(values, steepness),
+        joint=steepness,
+        rows=tuple(case.name for case in cases),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from vitrify.arrays import Matrix
-from vitrify.kit.network import Builder, Space, Units
+from vitrify.kit.network import Affine, Builder, Space
 
 
 def any_of(net: Builder, counts: Mapping[Space, Matrix], writes: Space, *, rows: Sequence[str] = ()) -> Space:
@@ -22,14 +22,12 @@ def any_of(net: Builder, counts: Mapping[Space, Matrix], writes: Space, *, rows:
     pair, both = csc_array([[2.0, 2.0]]), csc_array([[1.0], [-1.0]])
     groups = {space: csc_array(matrix) for space, matrix in counts.items()}
     largest = float(np.sum([matrix.sum(axis=0) for matrix in groups.values()], axis=0).max())
-    return net.add(
-        Units(
-            name=f"some: {writes.name}",
-            reads_by=tuple((space, kron(matrix, pair, format="csc")) for space, matrix in groups.items()),
-            bias=np.tile([-0.5, -1.5], writes.size),
-            writes_by=((writes, kron(csc_array(np.eye(writes.size)), both, format="csr")),),
-            margin=dict.fromkeys(groups, 0.25 / largest),
-            gain=dict.fromkeys(groups, 0.0),
-            rows=tuple(text for row in rows for text in (row, f"{row} (cut)")),
-        )
+    read = {space: kron(matrix, pair, format="csc") for space, matrix in groups.items()}
+    return net.units(
+        f"some: {writes.name}",
+        Affine.of(read, np.tile([-0.5, -1.5], writes.size)),
+        writes,
+        kron(csc_array(np.eye(writes.size)), both, format="csr"),
+        margin=dict.fromkeys(groups, 0.25 / largest),
+        rows=tuple(text for row in rows for text in (row, f"{row} (cut)")),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.arrays import Matrix
-from vitrify.kit.network import Bits, Builder, Circle, Flag, MultiHot, OneHot, Space, Units
+from vitrify.kit.network import Affine, Bits, Builder, Circle, Flag, MultiHot, OneHot, Space
 
 Conditions = tuple[tuple[Space, int], ...]
 Entries = defaultdict[tuple[int, int], float]  # of a matrix, by row and column
@@ -83,16 +83,14 @@ def clauses(net: Builder, rows: Sequence[Clause], writes: Space, *, snap: bool =
         spare = largest / 2 if row.value else 0.5 if snap else 1.0
         for space, _ in row.conditions:
             margin[space] = min(margin[space], spare / reach)
-    return net.add(
-        Units(
-            name=name or f"clauses: {writes.name}",
-            reads_by=tuple((space, _matrix(entries, space.size, len(bias))) for space, entries in inward.items()),
-            bias=bias,
-            writes_by=((writes, _matrix(outward, len(bias), writes.size)),),
-            margin=margin,
-            gain={space: 0.0 if snap else float(sums.max(initial=0.0)) for space, sums in gains.items()},
-            rows=tuple([row.name for row in rows] + [f"{row.name} (cut)" for row in rows if snap]),
-        )
+    return net.units(
+        name or f"clauses: {writes.name}",
+        Affine.of({space: _matrix(entries, space.size, len(bias)) for space, entries in inward.items()}, bias),
+        writes,
+        _matrix(outward, len(bias), writes.size),
+        margin=margin,
+        gain={space: 0.0 if snap else float(sums.max(initial=0.0)) for space, sums in gains.items()},
+        rows=tuple([row.name for row in rows] + [f"{row.name} (cut)" for row in rows if snap]),
     )
 
 

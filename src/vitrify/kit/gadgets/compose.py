@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from vitrify.kit.network import Builder, Integers, Space, Units
+from vitrify.kit.network import Affine, Builder, Integers, Space
 
 
 def int_compose(
@@ -43,14 +43,6 @@ def int_compose(
         from_then[low, at], bias[at] = 1.0, 1.0
         out[at] = [float(v[0] == low) for v in ordered]
     writes = Space(name, Integers(first.kind.labels, 0.0, float(n - 1)))
-    return net.add(
-        Units(
-            name=f"compose: {name}",
-            reads_by=((first, from_first), (then, from_then)),
-            bias=bias,
-            writes_by=((writes, out),),
-            constants=((writes, np.full(m, -1.0)),),
-            margin={first: 0.25, then: 0.25},
-            gain={first: 0.0, then: 1.0},
-        )
-    )
+    read = Affine.of({first: from_first, then: from_then}, bias)
+    margin, gain = {first: 0.25, then: 0.25}, {then: 1.0}
+    return net.units(f"compose: {name}", read, writes, out, np.full(m, -1.0), margin=margin, gain=gain)

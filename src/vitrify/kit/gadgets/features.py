@@ -6,7 +6,7 @@ import numpy as np
 
 from vitrify.arrays import Float
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.network import Affine, Builder, Space, Units
+from vitrify.kit.network import Affine, Builder, Space
 
 
 def features(
@@ -24,17 +24,9 @@ def features(
     """
     slopes = np.abs(directions).sum(axis=0)
     gain = float((slopes @ np.abs(readout)).max(initial=0.0))
-    reach = Affine.of({reads: directions}).bound + np.abs(center)
-    roundings = (reads.size + len(center) + 8) * float((reach @ np.abs(readout)).max(initial=0.0))
-    return net.add(
-        Units(
-            name=f"features: {writes.name}",
-            reads_by=((reads, directions),),
-            bias=np.zeros(len(center)),
-            writes_by=((writes, readout),),
-            constants=((writes, -center @ readout),),
-            gain={reads: gain},
-            joint=gain,
-            error=UNIT_ROUNDOFF * roundings,
-        )
+    seen = Affine.of({reads: directions})
+    roundings = (reads.size + len(center) + 8) * float(
+        ((seen.bound + np.abs(center)) @ np.abs(readout)).max(initial=0.0)
     )
+    options = {"gain": {reads: gain}, "joint": gain, "error": UNIT_ROUNDOFF * roundings}
+    return net.units(f"features: {writes.name}", seen, writes, readout, -center @ readout, **options)

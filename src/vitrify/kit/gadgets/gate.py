@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.kit.network import Builder, Space, Units
+from vitrify.kit.network import Affine, Builder, Space
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,13 @@ def choose(net: Builder, cases: Sequence[Case], writes: Space) -> Space:
         out[unit, target] = sign
     flags = dict.fromkeys(case.flag for case in cases)
     values = dict.fromkeys(case.value for case in cases)
-    return net.add(
-        Units(
-            name=f"choose: {writes.name}",
-            reads_by=tuple(matrices.items()),
-            bias=np.full(len(rows), -limit),
-            writes_by=((writes, out),),
-            margin=dict.fromkeys(values, limit / 4) | dict.fromkeys(flags, 0.125),
-            gain=dict.fromkeys(values, 1.0) | dict.fromkeys(flags, limit),
-        )
+    return net.units(
+        f"choose: {writes.name}",
+        Affine.of(matrices, np.full(len(rows), -limit)),
+        writes,
+        out,
+        margin=dict.fromkeys(values, limit / 4) | dict.fromkeys(flags, 0.125),
+        gain=dict.fromkeys(values, 1.0) | dict.fromkeys(flags, limit),
     )
 
 

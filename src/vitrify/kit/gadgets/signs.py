@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.network import Affine, Builder, Norm, Reals, Space, Units
+from vitrify.kit.network import Affine, Builder, Norm, Reals, Space
 
 
 def unit(net: Builder, value: Affine, min_norm: float, *, name: str, positive: bool = False) -> Space:
@@ -22,9 +22,8 @@ def unit(net: Builder, value: Affine, min_norm: float, *, name: str, positive: b
     pair = Space(f"± {name}", Reals(labels, -bound, bound))
     turn = np.hstack([np.eye(size), -np.eye(size)])
     both = value if positive else value @ turn
-    writes = ((pair, turn if positive else np.vstack([turn, -turn])),)
-    error = UNIT_ROUNDOFF * (value.terms + 4) * bound
-    net.add(Units(f"pair: {name}", both.parts, both.bias, writes, passes=(value,), error=error))
+    out, error = turn if positive else np.vstack([turn, -turn]), UNIT_ROUNDOFF * (value.terms + 4) * bound
+    net.units(f"pair: {name}", both, pair, out, passes=(value,), error=error)
     root = math.sqrt(size)
     return net.add(Norm(f"unit: {name}", pair, Space(name, Reals(labels, -root, root)), min_norm / root))
 

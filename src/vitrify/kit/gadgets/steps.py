@@ -43,26 +43,19 @@ def steps(
     used = np.flatnonzero(np.any([jump.any(axis=tuple(range(1, jump.ndim))) for jump in jumps], axis=0))
     left, gap = points[used], gaps[used]
     slope = 2.0 / gap  # a ramp of width gap/2
-    sources = range(argument.size) if each else [coordinate]
-    copies, per = len(sources), 2 * len(used)
-    matrix = np.zeros((argument.size, copies * per))
-    for copy, source in enumerate(sources):
-        matrix[source, copy * per : (copy + 1) * per] = np.concatenate([slope, slope])
+    sources = list(range(argument.size)) if each else [coordinate]
+    copies = len(sources)
+    matrix = np.kron(np.eye(argument.size)[:, sources], np.concatenate([slope, slope]))
     bias = np.tile(np.concatenate([-slope * (left + gap / 4), -slope * (left + 3 * gap / 4)]), copies)
     read = argument @ matrix
     reach = sum(argument.gain(space) for space in argument.spaces)
     writes_by, constants = [], []
     for (space, values), jump in zip(outputs, jumps, strict=True):
-        ramp = np.concatenate([jump[used], -jump[used]])  # [per, out] or [per]
+        ramp = np.concatenate([jump[used], -jump[used]])  # [unit, out] or [unit]
         if each:
-            out = np.zeros((copies * per, space.size))
-            for copy in range(copies):
-                out[copy * per : (copy + 1) * per, 0 if total else copy] = ramp
-            constants.append((space, np.full(space.size, values[0] * (copies if total else 1))))
-        else:
-            out = ramp
-            constants.append((space, values[0]))
-        writes_by.append((space, out))
+            ramp = np.kron(np.ones((copies, 1)) if total else np.eye(copies), ramp[:, None])
+        writes_by.append((space, ramp))
+        constants.append((space, np.full(space.size, values[0] * (copies if total else 1)) if each else values[0]))
     net.add(
         Units(
             name=name,
@@ -133,17 +126,15 @@ def at_least(net: Builder, value: Affine, floor: float, writes: Space, *, rows: 
     One unit per coordinate. Errors pass through.
     """
     bound = float(value.bound.max(initial=0.0)) + abs(floor)
-    return net.add(
-        Units(
-            name=f"at least {floor:g}: {writes.name}",
-            reads_by=value.parts,
-            bias=value.bias - floor,
-            writes_by=((writes, np.eye(value.size)),),
-            constants=((writes, np.full(value.size, floor)),),
-            rows=tuple(rows),
-            passes=(value,),
-            error=UNIT_ROUNDOFF * (value.terms + 4) * bound,
-        )
+    return net.units(
+        f"at least {floor:g}: {writes.name}",
+        Affine(value.parts, value.bias - floor),
+        writes,
+        np.eye(value.size),
+        np.full(value.size, floor),
+        rows=tuple(rows),
+        passes=(value,),
+        error=UNIT_ROUNDOFF * (value.terms + 4) * bound,
     )
 
 
@@ -156,13 +147,11 @@ def cpwl(net: Builder, space: Space, points: Floats, values: Floats, writes: Spa
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(points), [0.0]])
     change = np.diff(slopes)
     used = np.flatnonzero(change)
-    return net.add(
-        Units(
-            name=f"piecewise linear: {writes.name}",
-            reads_by=((space, np.ones((1, len(used)))),),
-            bias=-points[used],
-            writes_by=((writes, change[used][:, None]),),
-            constants=((writes, values[:1]),),
-            gain={space: float(np.abs(slopes).max())},
-        )
+    return net.units(
+        f"piecewise linear: {writes.name}",
+        Affine.of({space: np.ones((1, len(used)))}, -points[used]),
+        writes,
+        change[used][:, None],
+        values[:1],
+        gain={space: float(np.abs(slopes).max())},
     )

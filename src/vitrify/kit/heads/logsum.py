@@ -140,14 +140,16 @@ def log_sum(
     return estimate
 
 
+@dataclass(frozen=True, eq=False)
 class _Bank:
     """The sums, pads and floor that the guess and the refinement steps share."""
 
-    def __init__(
-        self, net: Builder, sums: tuple[Affine, ...], pads: Pads, floor: float, name: str, labels: tuple[str, ...]
-    ) -> None:
-        self.net, self.sums, self.pads, self.floor, self.name, self.labels = net, sums, pads, floor, name, labels
-        self.positions = net.max_length + net.pads
+    net: Builder
+    sums: tuple[Affine, ...]
+    pads: Pads
+    floor: float
+    name: str
+    labels: tuple[str, ...]
 
     def _head(self, index: int, threshold: float | Space, low: float, rise: float, writes: Space) -> Attend:
         r"""Return the head that writes $\text{low} + \text{rise} \cdot \sigma(L - c)$; $c$ is a number or in a space.
@@ -203,43 +205,30 @@ class _Bank:
             window=1,
             bias=np.zeros(1),
         )
-        heads = [self._head(index, guess, -2.0, 4.0, writes) for index in range(len(self.sums))]
+        heads = [itself, *(self._head(index, guess, -2.0, 4.0, writes) for index in range(len(self.sums)))]
         if step < HALLEY_STEPS:  # neither moves by more than what it reads
-            return self._add(writes, [itself, *heads], tuple(head.query for head in heads), 4.0)
+            return self._add(writes, heads, tuple(head.query for head in heads[1:]), 4.0)
         error = first_error()
         for _ in range(step - 1):
             error = halley(error)
-        return self._add(
-            writes, [itself, *heads], self.sums, 4.0, halley(error + MAX_STEP_ERROR), {guess: MAX_STEP_ERROR}
-        )
+        return self._add(writes, heads, self.sums, 4.0, halley(error + MAX_STEP_ERROR), {guess: MAX_STEP_ERROR})
 
     def _add(
         self,
         writes: Space,
-        heads: list[Attend],
+        heads: Sequence[Attend],
         passes: tuple[Affine, ...],
         rise: float,
         error: float = 0.0,
         margin: Mapping[Space, float] = MappingProxyType({}),
     ) -> Space:
         """Add the bank; its error includes other keys' weights, summands that are 0, and rounding."""
-        other_keys = self.positions * math.exp(-SINK_MARGIN) * rise
-        zero_summands = MAX_GUESS_SLOPE * math.exp(-MIN_BELOW_OTHERS)
-        scores = max(
-            float((head.query.terms + 8) * (head.query.bound.max() + SINK_MARGIN))
-            for head in heads
-            if head.window is None
-        )
+        positions = self.net.max_length + self.net.pads
+        queries = [head.query for head in heads if head.window is None]
+        scores = max(float((query.terms + 8) * (query.bound.max() + SINK_MARGIN)) for query in queries)
         largest = max(abs(writes.kind.low), abs(writes.kind.high))
-        rounding = UNIT_ROUNDOFF * (scores + (self.positions + 8) * (rise + 2) + 4 * largest)
-        return self.net.add(
-            Bank(
-                name=f"log of sums: {writes.name}",
-                heads=tuple(heads),
-                writes=writes,
-                passes=passes,
-                truncation=error + other_keys + zero_summands,
-                error=rounding,
-                margin=margin,
-            )
-        )
+        rounding = UNIT_ROUNDOFF * (scores + (positions + 8) * (rise + 2) + 4 * largest)
+        other_keys = positions * math.exp(-SINK_MARGIN) * rise
+        truncation = error + other_keys + MAX_GUESS_SLOPE * math.exp(-MIN_BELOW_OTHERS)  # and summands that are 0
+        bank = Bank(f"log of sums: {writes.name}", tuple(heads), writes, passes, truncation, rounding, margin)
+        return self.net.add(bank)

@@ -6,12 +6,10 @@ The key must be void (all zeros) at BOS: BOS is the sink, read when nothing matc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 
-from vitrify.arrays import Matrix
 from vitrify.errors import BuildRefused
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Bits, Builder, Circle, Flag, Kind, OneHot, Space
@@ -40,13 +38,11 @@ def lookup(
     sparsemax the query and the key must be exact, so snap what a soft head has fetched.
     """
     norm, gap = _codes(query)
-    eye = np.eye(query.size)
     writes = Space(name or f"{value.name}@{key.name}={query.name}", value.kind)
-    pad = np.zeros((query.size, 1))
     return net.attend(
         f"lookup: {writes.name}",
-        query=Affine.of({query: np.hstack([eye, pad])}, [*np.zeros(query.size), norm - gap / 2]),
-        key=Affine.of({key: np.hstack([eye, pad]), net.bos: np.eye(query.size + 1)[-1:]}),
+        query=Affine.copy(query).beside(Affine.constant(norm - gap / 2)),
+        key=Affine.copy(key).beside(Affine.of({net.bos: [[1.0]]})),
         value=Affine.copy(value),
         writes=writes,
         gap=gap / 2,
@@ -108,38 +104,43 @@ def cosine_sharpness(net: Builder, gap: float, noise: float, leak: float, larges
 
 def recent_match(
     net: Builder,
-    query: Space,
+    query: Space | None,
     key: Space | Affine,
     value: Value,
     *,
     which: Which = "last",
     mask: Mask = "causal",
+    sink: bool = True,
     name: str | None = None,
 ) -> Space:
     r"""Return `value` at the last (or first) position whose key equals the query; the value at BOS if there is none.
 
-    The key may be an affine map of spaces, as long as it is a code of the query's kind; so may the value.
+    The key may be an affine map of spaces, as long as it is a code of the query's kind; so may the value. Without a
+    query the key is a flag, and must be 1.
 
     Score $C\, c_q \cdot c_k \pm j$ with $C = T/\text{gap}$: a match scores at least $C\,\text{norm} + \min \pm j$, a
     mismatch at any position at least 1 less; the sink (BOS) is halfway between. Two matches differ by at least 1. So
-    the gap is 1/2, and the largest score about $T\,\text{norm}/\text{gap}$.
+    the gap is 1/2, and the largest score about $T\,\text{norm}/\text{gap}$. If the value is 0 at all positions that do
+    not match and at BOS, or if only BOS comes before the first match, no `sink` is needed, and the gap is 1.
     """
-    norm, gap = _codes(query)
-    length = net.max_length
+    length = float(net.max_length)
+    code, (norm, gap) = (Affine.constant(1.0), (1.0, 1.0)) if query is None else (Affine.copy(query), _codes(query))
     scale, sign = length / gap, 1.0 if which == "last" else -1.0
-    lowest = scale * norm + (1.0 if which == "last" else -float(length))
-    eye, zero = np.eye(query.size), np.zeros((query.size, 2))
-    features = query.size + 2
     matched = Affine.copy(key) if isinstance(key, Space) else key
-    read, kind = _read(value)
-    writes = Space(name or f"{which} {_known(read)}@{_known(matched)}={query.name}", kind)
+    read, kind = (Affine.copy(value), value.kind) if isinstance(value, Space) else value
+    known, sought = ("+".join(space.name for space in affine.spaces) for affine in (read, matched))
+    writes = Space(name or f"{which} {known}@{sought}" + (f"={query.name}" if query else ""), kind)
+    asked, held = (code * scale).beside(Affine.constant(sign)), matched.beside(Affine.of({net.index: [[1.0]]}))
+    if sink:
+        lowest = scale * norm + (1.0 if which == "last" else -length)
+        asked, held = asked.beside(Affine.constant(lowest - 0.5)), held.beside(Affine.of({net.bos: [[1.0]]}))
     return net.attend(
-        f"{which} match: {writes.name}",
-        query=Affine.of({query: np.hstack([scale * eye, zero])}, [*np.zeros(query.size), sign, lowest - 0.5]),
-        key=_beside(matched, {net.index: np.eye(features)[-2:-1], net.bos: np.eye(features)[-1:]}, features),
+        f"{which} {'match' if query else 'marked'}: {writes.name}",
+        query=asked,
+        key=Affine(held.parts, np.append(matched.bias, np.zeros(held.size - matched.size))),
         value=read,
         writes=writes,
-        gap=0.5,
+        gap=0.5 if sink else 1.0,
         bound=scale * norm + length,
         mask=mask,
         attends_to=which,
@@ -156,46 +157,5 @@ def last_marked(
     sink: bool = True,
     name: str | None = None,
 ) -> Space:
-    r"""Return `value` at the last (or first) position whose flag is 1; the value at BOS if there is none.
-
-    The flag and the value may be affine maps of spaces, the value with its kind. It is `recent_match` with a constant
-    query: score $T\,\text{flag}_j \pm j$, sink halfway between the worst marked and the best unmarked position, gap
-    1/2. If the value is 0 at all unmarked positions and at BOS, or if only BOS comes before the first mark, no `sink`
-    is needed, and the gap is 1.
-    """
-    length = net.max_length
-    sign = 1.0 if which == "last" else -1.0
-    lowest = length + (1.0 if which == "last" else -float(length))
-    features = 3 if sink else 2
-    positional: dict[Space, Matrix] = {net.index: np.eye(features)[1:2]} | ({net.bos: np.eye(3)[2:]} if sink else {})
-    marked = Affine.copy(flag) if isinstance(flag, Space) else flag
-    read, kind = _read(value)
-    writes = Space(name or f"{which} {_known(read)}@{_known(marked)}", kind)
-    return net.attend(
-        f"{which} marked: {writes.name}",
-        query=Affine.of({}, [float(length), sign, lowest - 0.5][:features]),
-        key=_beside(marked, positional, features),
-        value=read,
-        writes=writes,
-        gap=0.5 if sink else 1.0,
-        bound=2.0 * length,
-        mask=mask,
-        attends_to=which,
-    )
-
-
-def _read(value: Value) -> tuple[Affine, Kind]:
-    return (Affine.copy(value), value.kind) if isinstance(value, Space) else value
-
-
-def _known(affine: Affine) -> str:
-    return "+".join(space.name for space in affine.spaces)
-
-
-def _beside(first: Affine, others: Mapping[Space, Matrix], features: int) -> Affine:
-    """Return the features of an affine map, followed by those of some spaces."""
-    parts = {space: np.asarray(matrix, dtype=float) for space, matrix in others.items()}
-    for space, matrix in first.parts:
-        wide = np.hstack([np.asarray(matrix), np.zeros((space.size, features - first.size))])
-        parts[space] = parts.get(space, 0.0) + wide
-    return Affine.of(parts, [*first.bias, *np.zeros(features - first.size)])
+    """Return `value` at the last (or first) position whose flag is 1: `recent_match` without a query."""
+    return recent_match(net, None, flag, value, which=which, mask=mask, sink=sink, name=name)

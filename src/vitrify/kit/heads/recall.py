@@ -38,7 +38,7 @@ def recall(net: Builder, code: Space, kinds: Space, stores: Sequence[Store], wri
             Attend(
                 name=f"recall: {store.name}",
                 query=Affine.constant([1.0, 0.5]),
-                key=Affine.of({kinds: _only(kinds.size, number), net.bos: _SINK}),
+                key=Affine.of({kinds: np.outer(np.eye(kinds.size)[number], [1.0, 0.0]), net.bos: [[0.0, 1.0]]}),
                 value=Affine.of({code: coordinates}),
                 writes=writes,
                 attention=net.attention,
@@ -59,13 +59,3 @@ def recall(net: Builder, code: Space, kinds: Space, stores: Sequence[Store], wri
         error=error,
     )
     return net.add(bank)
-
-
-_SINK = np.array([[0.0, 1.0]])
-
-
-def _only(size: int, value: int) -> Floats:
-    """Return the key matrix whose first feature is 1 for one value of a one-hot space."""
-    key = np.zeros((size, 2))
-    key[value, 0] = 1.0
-    return key

@@ -8,7 +8,7 @@ import numpy as np
 
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Builder, Kind, Space
-from vitrify.kit.positions import ChosenPositions, Finder
+from vitrify.kit.positions import ChosenPositions, PositionCode
 
 
 def itself(net: Builder, value: Affine, writes: Space, *, error: float = 0.0) -> Space:
@@ -24,7 +24,7 @@ def shift(
     net: Builder,
     value: Space,
     offset: int,
-    code: Finder,
+    code: PositionCode | ChosenPositions,
     positions: Space,
     *,
     name: str | None = None,
@@ -50,18 +50,16 @@ def shift(
     copied = Affine.of({value: picked})
     if offset == 0:
         return itself(net, copied, writes)
-    query, bias = code.query(offset)
-    key = code.key(offset)
-    level_by, level = code.sink(offset)
-    flag = np.eye(query.shape[1] + 1)[-1:]
+    match = code.match(offset)
+    flag = np.eye(len(match.bias) + 1)[-1:]
     return net.attend(
         f"shift by {offset}: {writes.name}",
-        query=Affine.of({positions: np.column_stack([query, level_by])}, [*bias, level]),
-        key=Affine.of({positions: np.column_stack([key, np.zeros(len(key))]), sink or net.bos: flag}),
+        query=Affine.of({positions: np.column_stack([match.query, match.sink])}, [*match.bias, match.level]),
+        key=Affine.of({positions: np.column_stack([match.key, np.zeros(len(match.key))]), sink or net.bos: flag}),
         value=copied,
         writes=writes,
-        gap=code.gap(offset),
-        bound=code.bound(offset),
+        gap=match.gap,
+        bound=match.bound,
         leak=1e-9 if leak is None else leak,
         attends_to=offset if sink is None and not isinstance(code, ChosenPositions) else None,
         error=0.0 if leak is None else rounding_of_mean(net, value),
