@@ -18,6 +18,7 @@ the moment from which on a dimension may be erased, which it checks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ import numpy as np
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.margins.proof import HeadMargin, Proof
 from vitrify.certification.margins.units import UnitLayer
-from vitrify.certification.margins.values import Undecided
+from vitrify.certification.margins.values import Undecided, at_pads
 from vitrify.net.attention import allowed_keys
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 EQUAL = 1e-7  # scores nearer to each other than this, relative to the largest, are equal
 MAX_DIMS = 1 << 11  # of the residual stream
 MAX_POSITIONS = 1 << 12  # whose scores are compared
+MAX_UNITS_HELD = 1 << 23  # values of units, in memory at once
 MAX_PERIOD = 64  # of what positions add outside of scores
 
 
@@ -44,9 +46,9 @@ MAX_PERIOD = 64  # of what positions add outside of scores
 class HeadRule:
     """A head of the ideal: its maps to scores and values, and which of the keys on the best level it selects.
 
-    - `q`, `k` [residual stream, d] include the inverse temperature; `values` (`v` if dense) [residual stream,
-      residual stream] is $W_V W_O$. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$, with
-      the biases.
+    - Queries are $x q + b_q$ (with the inverse temperature), keys $x k + b_k$, and it writes $x v + b_v$; `values` is
+      $v = W_V W_O$ as a sparse array. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$,
+      with the biases.
     - `pad_keys`, `pad_values`: the keys and values of the pads, the same for every word.
     - `fixed`: positions alone decide the scores, for all contents that words can lead to; `averages`: so do they the
       weights, which several keys may share.
@@ -58,7 +60,9 @@ class HeadRule:
 
     head: Head
     q: Floats
+    b_q: Floats
     k: Floats
+    b_k: Floats
     values: csr_array[np.float64]
     b_v: Floats
     q_places: Floats
@@ -98,7 +102,7 @@ class HeadRule:
         if self.averages and self.window is None and self.head.window != 1 and not flat:
             raise Undecided("an average whose weights differ from position to position is not followed")
 
-    @property
+    @cached_property
     def v(self) -> Floats:
         """$W_V W_O$, as a dense array."""
         return np.asarray(self.values.toarray())
@@ -188,26 +192,30 @@ class Ideal:
         self.net, self.weights = net, weights
         arrays = {name: np.asarray(dense(array)) for name, array in weights.arrays.items()}
         self.embed, self.w_u, self.b_u = (arrays[name] for name in ("embed.W_E", "unembed.W_U", "unembed.b_U"))
-        places = arrays["pos_embed.W_pos"][net.pads : net.pads + longest]
+        self.positions = arrays["pos_embed.W_pos"][: net.pads + longest]
+        places = self.positions[net.pads :]
         steady = places[0] if len(places) else np.zeros(net.d_model)  # what all positions have in common
         steady = np.where(np.ptp(places, axis=0) == 0, steady, 0.0) if len(places) else steady
         self.steady, self.places = steady, [places - steady]
         self.blocks: list[IdealBlock] = []
-        pads = self.pads = self._pads()
+        self.pads, self.first_logits = at_pads(weights)
         visible = []  # what positions add outside of scores
         for index, block in enumerate(net.blocks):
             part = {
                 k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")
             }
             heads = [
-                self._head(head, part, at, pads[2 * index], margins.get((index, at)))
+                self._head(head, part, at, self.pads[2 * index], margins.get((index, at)))
                 for at, head in enumerate(block.heads)
             ]
             read = [np.any(head.values.toarray(), axis=1) for head in heads]
             units: tuple[Floats, ...] = ()
             gone = np.zeros(0, dtype=np.int64)
-            if block.units:
-                units, gone = self._units(part, 2 * index + 2)
+            if block.units:  # that nothing is left in an erased dimension is part of the proof of margins
+                layer = UnitLayer(part["mlp.W_in"], part["mlp.b_in"], part["mlp.W_out"], part["mlp.b_out"])
+                layer, erased = layer.without_erasers(weights.labels.spaces, 2 * index + 2)
+                units = layer.w_in, layer.b_in, layer.w_out, layer.b_out
+                gone = np.array(sorted(erased), dtype=np.int64)
                 read.append(np.any(units[0], axis=1))
             self.blocks.append(IdealBlock(heads, units, gone))
             visible += [self.places[-1][:, dims] for dims in read]
@@ -220,6 +228,12 @@ class Ideal:
         self.place_period = _period(np.hstack(visible))
         self.period = None if means or placed else self.place_period
         self.longest = longest
+
+    def selecting(self, block: int) -> list[HeadRule]:
+        """Return the heads of a block; none may average with fixed weights or see only a window."""
+        if any(rule.averages or rule.head.window is not None for rule in self.blocks[block].heads):
+            raise Undecided("a head sees only a window, or averages with fixed weights")
+        return self.blocks[block].heads
 
     @property
     def rules(self) -> list[HeadRule]:
@@ -241,17 +255,19 @@ class Ideal:
         x[..., gone] = 0.0
         return np.asarray(x + post @ w_out + b_out)
 
+    def after_stored_units(self, block: int, x: Floats) -> Floats:
+        """Return residual streams [case, dim] after the units of a block as they are stored, erasers among them."""
+        if not len(x) or not self.net.units_per_layer[block]:
+            return x
+        names = [f"blocks.{block}.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")]
+        w_in, b_in, w_out, b_out = (np.asarray(dense(self.weights.arrays[name])) for name in names)
+        step = max(1, MAX_UNITS_HELD // len(b_in))
+        parts = [np.maximum(x[at : at + step] @ w_in + b_in, 0.0) @ w_out for at in range(0, len(x), step)]
+        return np.asarray(x + np.concatenate(parts) + b_out)
+
     def logits(self, x: Floats, at: Ints | int) -> Floats:
         """Return the logits of contents [..., dim] at the end."""
         return np.asarray((x + self.places[-1][at]) @ self.w_u + self.b_u)
-
-    def _pads(self) -> list[Floats]:
-        """Return the residual stream of the pads at every moment; it does not depend on the word."""
-        seen: dict[str, Floats] = {}
-        alone = np.zeros((1, self.net.pads), dtype=np.int64)
-        logits = self.net.forward(self.weights.prepared, alone, record=seen.__setitem__)
-        self.first_logits = np.asarray(logits)[0, -1]
-        return [np.asarray(seen[name])[0] for name in self.net.moments]
 
     def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, proved: HeadMargin | None) -> HeadRule:
         from scipy.sparse import csr_array
@@ -264,7 +280,9 @@ class Ideal:
         return HeadRule(
             head,
             w_q * beta,
+            b_q * beta,
             w_k,
+            b_k,
             w_v,
             b_v,
             (places @ w_q + b_q) * beta,
@@ -278,21 +296,11 @@ class Ideal:
             proved is not None and proved.fixed and proved.gap is None,
         )
 
-    def _units(self, part: dict[str, Floats], moment: int) -> tuple[tuple[Floats, ...], Ints]:
-        """Return the units of a block without those that erase dimensions, and the dimensions that these erase.
 
-        That nothing is left in an erased dimension is part of the proof of margins.
-        """
-        layer = UnitLayer(part["mlp.W_in"], part["mlp.b_in"], part["mlp.W_out"], part["mlp.b_out"])
-        alive = {dim for s in self.weights.labels.spaces if s.born < moment <= s.dies for dim in s.dims}
-        erasers = {dim: unit for dim, unit in layer.erasers().items() if dim not in alive}
-        keep = np.ones(layer.size, dtype=bool)
-        b_out = layer.b_out.copy()
-        for dim, (unit, least) in erasers.items():
-            keep[unit] = False
-            b_out[dim] += least
-        gone = np.array(sorted(erasers), dtype=np.int64)
-        return (layer.w_in[:, keep], layer.b_in[keep], layer.w_out[keep], b_out), gone
+def need_above(high: Floats, low: Floats, size: float, what: str) -> None:
+    """Refuse scores that do not exceed others clearly."""
+    if not (high > low + EQUAL * (1.0 + size)).all():
+        raise Undecided(what)
 
 
 def _period(places: Floats) -> int | None:

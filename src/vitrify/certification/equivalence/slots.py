@@ -26,7 +26,7 @@ import numpy as np
 from vitrify.arrays import Floats, Ints, Matrix
 from vitrify.certification.equivalence.ideal import EQUAL, MAX_POSITIONS
 from vitrify.certification.margins.proof import Proof
-from vitrify.certification.margins.values import Undecided, reads
+from vitrify.certification.margins.values import Undecided, at_pads, reads
 from vitrify.net.attention import allowed_keys
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head, Transformer
@@ -49,10 +49,7 @@ class Slots:
         if length > MAX_POSITIONS or net.looks_ahead:
             raise Undecided("slots are followed by heads that do not look ahead, at a few thousand positions")
         self.weights, self.proof = weights, proof
-        seen: dict[str, Floats] = {}
-        logits = net.forward(weights.prepared, np.zeros((1, net.pads), dtype=np.int64), record=seen.__setitem__)
-        self.first = np.asarray(logits)[0, -1]
-        self.pads = [np.asarray(seen[name])[0] for name in net.moments]
+        self.pads, self.first = at_pads(weights)
         self.fixed = np.asarray(dense(weights.arrays["pos_embed.W_pos"]))[net.pads : net.pads + length]
         self.tables: list[Matrix] = [csr_array(weights.arrays["embed.W_E"])]
 
