@@ -19,9 +19,9 @@ from itertools import product
 
 import numpy as np
 
-from vitrify.arrays import Floats, Ints
+from vitrify.arrays import Ints
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
-from vitrify.certification.equivalence.ideal import HeadRule, need_above
+from vitrify.certification.equivalence.ideal import HeadRule, Ideal
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
 from vitrify.spec.computation.circuit import Circuit
@@ -45,7 +45,7 @@ def gates(case: SpecCase) -> SpecProof:
     at = np.arange(max(1, len(spec.inputs)), min(length, len(spec.inputs) + len(spec.gates) - 1) + 1)
     literals = np.array(spec.gates, dtype=np.int64)[at - len(spec.inputs)]
     maps = ideal.selecting(0)
-    read = [_winners(each, embed, places)[at] for each in maps]
+    read = [_winners(ideal, each)[at - 1] for each in maps]
     variables = np.stack([*read, at, *(literals >> 1).T], axis=1)  # [position, variable]
     tokens = np.array([net.input_ids[bit] for bit in spec.BITS])
     outputs = np.array([net.output.symbols.index(bit) for bit in spec.BITS])
@@ -73,20 +73,13 @@ def _consistent(variables: Ints, values: Ints) -> Ints:
     return np.flatnonzero(same.all(axis=(1, 2)) & ((variables != 0) | (values == 0)).all(axis=1))
 
 
-def _winners(maps: HeadRule, embed: Floats, places: Floats) -> Ints:
-    """Return the position that a head reads at every position; 0 at BOS."""
-    for matrix in (maps.q, maps.k):
-        if np.ptp(embed[1:] @ matrix, axis=0).max(initial=0.0) > 0:
+def _winners(ideal: Ideal, rule: HeadRule) -> Ints:
+    """Return the position that a head reads at every position from 1 on; 0 is BOS."""
+    for matrix in (rule.q, rule.k):
+        if np.ptp(ideal.embed[1:] @ matrix, axis=0).max(initial=0.0) > 0:
             raise Undecided("a head selects by bits")
-    if maps.head.mask != "causal":
+    if rule.head.mask != "causal":
         raise Undecided("a head does not see its own position and all before")
-    x = np.vstack([embed[:1], np.broadcast_to(embed[1], (len(places) - 1, embed.shape[1]))]) + places
-    scores = (x @ maps.q + maps.b_q) @ (x @ maps.k + maps.b_k).T
-    size = float(np.abs(scores).max())
-    at = np.arange(len(places))
-    scores = np.where(at[None] <= at[:, None], scores, -np.inf)
-    best = scores.argmax(axis=1)
-    high = scores[at, best]
-    scores[at, best] = -np.inf
-    need_above(high, scores.max(axis=1), size, "two positions share the weight of a head")
-    return np.asarray(best)
+    letter = ideal.embed[1] + ideal.steady
+    winner, _ = rule.winners(letter @ rule.k, letter @ rule.q)
+    return winner + 1

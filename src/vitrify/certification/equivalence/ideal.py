@@ -19,11 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vitrify.arrays import Floats, Ints
+from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.margins.proof import HeadMargin, Proof
 from vitrify.certification.margins.units import UnitLayer
 from vitrify.certification.margins.values import Undecided, at_pads
@@ -32,9 +31,6 @@ from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 EQUAL = 1e-7  # scores nearer to each other than this, relative to the largest, are equal
 MAX_DIMS = 1 << 11  # of the residual stream
 MAX_POSITIONS = 1 << 12  # whose scores are compared
@@ -42,7 +38,6 @@ MAX_UNITS_HELD = 1 << 23  # values of units, in memory at once
 MAX_PERIOD = 64  # of what positions add outside of scores
 
 
-@dataclass(eq=False)
 class HeadRule:
     """A head of the ideal: its maps to scores and values, and which of the keys on the best level it selects.
 
@@ -58,24 +53,29 @@ class HeadRule:
     - `range`: the most that positions add to one key rather than another.
     """
 
-    head: Head
-    q: Floats
-    b_q: Floats
-    k: Floats
-    b_k: Floats
-    values: csr_array[np.float64]
-    b_v: Floats
-    q_places: Floats
-    k_places: Floats
-    v_places: Floats
-    pad_keys: Floats
-    pad_values: Floats
-    bias: Floats | None
-    first: int  # position of the first letter
-    fixed: bool
-    averages: bool
+    def __init__(
+        self, weights: Weights, block: int, at: int, places: Floats, pads: Floats, proved: HeadMargin | None
+    ) -> None:
+        """From what positions and pads hold before the block; `proved` is the margin of the head."""
+        from scipy.sparse import csr_array
 
-    def __post_init__(self) -> None:
+        names, arrays = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O"), weights.arrays
+        part = [np.asarray(dense(arrays[f"blocks.{block}.attn.{name}"][at])) for name in names]
+        w_q, b_q, self.k, self.b_k, w_v, b_v, w_o = part
+        beta = float(arrays[f"blocks.{block}.attn.beta"][at])
+        self.q, self.b_q, self.values, self.b_v = w_q * beta, b_q * beta, csr_array(w_v) @ csr_array(w_o), b_v @ w_o
+        self.q_places, self.k_places = (places @ w_q + b_q) * beta, places @ self.k + self.b_k
+        self.v_places = places @ self.values
+        self.pad_keys, self.pad_values = pads @ self.k + self.b_k, pads @ self.values + self.b_v
+        self.head: Head = weights.architecture.blocks[block].heads[at]
+        self.bias = arrays[f"blocks.{block}.attn.b_rel"][at] if self.head.window is not None else None
+        self.first = len(pads)  # position of the first letter
+        self.fixed = proved is not None and proved.fixed
+        self.averages = proved is not None and proved.fixed and proved.gap is None
+        self._set_preference()
+
+    def _set_preference(self) -> None:
+        """Compare the scores that positions add."""
         count = len(self.q_places)
         at = self.first + np.arange(count)
         place = self.q_places @ self.k_places.T
@@ -95,7 +95,7 @@ class HeadRule:
         self.prefers = "last" if rises else "first" if falls else ties if flat else "position"
         self.constant_query = not np.any(self.q)
         self.back = self._back(slack) if self.prefers == "position" or self.head.window == 1 else None
-        self.sources = self._sources(slack) if self.prefers == "position" and self.back is None else None
+        self.sources = self._sources() if self.prefers == "position" and self.back is None else None
         width = self.head.window
         wide = count if self.averages else count + self.first  # a mean is a sum if its window hides no letter
         self.window = width if width is not None and 1 < width < wide else None
@@ -115,21 +115,20 @@ class HeadRule:
             scores = scores + self.bias[np.clip(at[:, None] - pads, 0, len(self.bias) - 1)]
         return np.where(allowed_keys(self.head, at, pads), scores, -np.inf)
 
-    def selects_back(self, key: Floats, query: Floats, distance: int) -> Ints:
-        """Return the pads that win where no letter is far enough back, if all letters have these contents.
+    def winners(self, key: Floats, query: Floats) -> tuple[Ints, Bools]:
+        """Return which letter has the best score at every position, -1 for a pad, and which pads have the best score.
 
-        `Undecided` if elsewhere another key wins than the one at the distance, or in front a letter.
+        All letters have the same contents. `Undecided` where a letter ties with another key.
         """
         by_contents = (self.q_places @ key)[:, None] + self.k_places @ query + key @ query
         scores = np.hstack([self.pad_scores(query), np.where(self.seen, self.place + by_contents, -np.inf)])
-        slack, at = EQUAL * (self.size + float(np.abs(by_contents).max(initial=0.0))), np.arange(len(scores))
-        ahead = scores >= scores.max(axis=1, keepdims=True) - slack
-        right = np.zeros_like(ahead)
-        right[:distance, : self.first] = True
-        right[at[distance:], self.first + at[:-distance] if distance else self.first + at] = True
-        if not np.isfinite(scores.max(axis=1)).all() or np.any(ahead & ~right):
-            raise Undecided(f"a head does not select the key {distance} back at every position")
-        return np.flatnonzero(ahead[:distance, : self.first].any(axis=0))
+        slack = EQUAL * (self.size + float(np.abs(by_contents).max(initial=0.0)))
+        slack = max(slack, self.head.resolution if self.head.attention == "hard" else 0.0)
+        best = scores.max(axis=1, keepdims=True)
+        ahead = scores >= best - slack
+        if not np.isfinite(best).all() or (ahead[:, self.first :].any(axis=1) & (ahead.sum(axis=1) > 1)).any():
+            raise Undecided("two positions share the weight of a head")
+        return np.maximum(scores.argmax(axis=1) - self.first, -1), ahead[:, : self.first]
 
     def separate(self, keys: Floats, query: Floats) -> bool:
         """Return whether contents and positions contribute to the scores of some keys [key, d] separately."""
@@ -153,14 +152,14 @@ class HeadRule:
         second = masked.max(axis=1)
         return distance if (second[inside] < self.high[inside] - slack).all() else None
 
-    def _sources(self, slack: float) -> Ints | None:
+    def _sources(self) -> Ints | None:
         """Return which position has the best score if contents add nothing, -1 - p for pad p; None where some tie."""
-        letters = np.where(self.seen, self.place, -np.inf)
-        scores = np.hstack([self.pad_scores(np.zeros(self.q.shape[1]))[:, ::-1], letters])
-        best = np.sort(scores, axis=1)
-        if scores.shape[1] > 1 and not (best[:, -1] - best[:, -2] > slack).all():
+        nothing = np.zeros(self.q.shape[1])
+        try:
+            winner, pads = self.winners(nothing, nothing)
+        except Undecided:
             return None
-        return np.asarray(scores.argmax(axis=1) - self.first)
+        return None if (pads.sum(axis=1) > 1).any() else np.where(winner < 0, -1 - pads.argmax(axis=1), winner)
 
 
 @dataclass(eq=False)
@@ -201,19 +200,16 @@ class Ideal:
         self.pads, self.first_logits = at_pads(weights)
         visible = []  # what positions add outside of scores
         for index, block in enumerate(net.blocks):
-            part = {
-                k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")
-            }
             heads = [
-                self._head(head, part, at, self.pads[2 * index], margins.get((index, at)))
-                for at, head in enumerate(block.heads)
+                HeadRule(weights, index, at, self.places[-1], self.pads[2 * index], margins.get((index, at)))
+                for at in range(len(block.heads))
             ]
             read = [np.any(head.values.toarray(), axis=1) for head in heads]
             units: tuple[Floats, ...] = ()
             gone = np.zeros(0, dtype=np.int64)
             if block.units:  # that nothing is left in an erased dimension is part of the proof of margins
-                layer = UnitLayer(part["mlp.W_in"], part["mlp.b_in"], part["mlp.W_out"], part["mlp.b_out"])
-                layer, erased = layer.without_erasers(weights.labels.spaces, 2 * index + 2)
+                stored = (arrays[f"blocks.{index}.mlp.{name}"] for name in ("W_in", "b_in", "W_out", "b_out"))
+                layer, erased = UnitLayer(*stored).without_erasers(weights.labels.spaces, 2 * index + 2)
                 units = layer.w_in, layer.b_in, layer.w_out, layer.b_out
                 gone = np.array(sorted(erased), dtype=np.int64)
                 read.append(np.any(units[0], axis=1))
@@ -268,33 +264,6 @@ class Ideal:
     def logits(self, x: Floats, at: Ints | int) -> Floats:
         """Return the logits of contents [..., dim] at the end."""
         return np.asarray((x + self.places[-1][at]) @ self.w_u + self.b_u)
-
-    def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, proved: HeadMargin | None) -> HeadRule:
-        from scipy.sparse import csr_array
-
-        beta = float(part["attn.beta"][at])
-        w_q, b_q, w_k, b_k = (part[f"attn.{name}"][at] for name in ("W_Q", "b_Q", "W_K", "b_K"))
-        w_v, b_v = csr_array(part["attn.W_V"][at]), part["attn.b_V"][at] @ part["attn.W_O"][at]
-        w_v = w_v @ csr_array(part["attn.W_O"][at])
-        places = self.places[-1]
-        return HeadRule(
-            head,
-            w_q * beta,
-            b_q * beta,
-            w_k,
-            b_k,
-            w_v,
-            b_v,
-            (places @ w_q + b_q) * beta,
-            places @ w_k + b_k,
-            places @ w_v,
-            pads @ w_k + b_k,
-            pads @ w_v + b_v,
-            part["attn.b_rel"][at] if head.window is not None else None,
-            self.net.pads,
-            proved is not None and proved.fixed,
-            proved is not None and proved.fixed and proved.gap is None,
-        )
 
 
 def need_above(high: Floats, low: Floats, size: float, what: str) -> None:
