@@ -115,13 +115,21 @@ class HeadRule:
             scores = scores + self.bias[np.clip(at[:, None] - pads, 0, len(self.bias) - 1)]
         return np.where(allowed_keys(self.head, at, pads), scores, -np.inf)
 
+    def scores(self, key: Floats, query: Floats) -> Floats:
+        """Return the scores [position, key] of pads and letters, if all letters have the same contents.
+
+        They are -inf where a key is not seen.
+        """
+        letters = self.place + (self.q_places @ key)[:, None] + (self.k_places @ query + key @ query)
+        return np.hstack([self.pad_scores(query), np.where(self.seen, letters, -np.inf)])
+
     def winners(self, key: Floats, query: Floats) -> tuple[Ints, Bools]:
         """Return which letter has the best score at every position, -1 for a pad, and which pads have the best score.
 
         All letters have the same contents. `Undecided` where a letter ties with another key.
         """
+        scores = self.scores(key, query)
         by_contents = (self.q_places @ key)[:, None] + self.k_places @ query + key @ query
-        scores = np.hstack([self.pad_scores(query), np.where(self.seen, self.place + by_contents, -np.inf)])
         slack = EQUAL * (self.size + float(np.abs(by_contents).max(initial=0.0)))
         slack = max(slack, self.head.resolution if self.head.attention == "hard" else 0.0)
         best = scores.max(axis=1, keepdims=True)

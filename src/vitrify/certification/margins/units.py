@@ -263,7 +263,7 @@ def _best(factor: ValueFactor, rows: Matrix) -> tuple[Floats, Floats, Ints]:
         most = np.asarray(np.maximum(np.abs(factor.low), np.abs(factor.high)) @ size)
         return most, most, np.full(rows.shape[1], -1)
     if not factor.units:
-        return _best_of_points(factor.points, rows)
+        return best_of_points(factor.points, rows)
     csc = csc_array(rows)
     count = np.diff(csc.indptr)
     if count.max(initial=0) > 1:
@@ -278,8 +278,8 @@ def _best(factor: ValueFactor, rows: Matrix) -> tuple[Floats, Floats, Ints]:
     return most, second, which
 
 
-def _best_of_points(points: Matrix, rows: Matrix) -> tuple[Floats, Floats, Ints]:
-    """The same where the vectors are written out, some units at a time."""
+def best_of_points(points: Matrix, rows: Matrix) -> tuple[Floats, Floats, Ints]:
+    """Return the two largest sums that points [case, size] give every column, and which point gives the largest."""
     count, width = points.shape[0], rows.shape[1]
     most, second, which = np.zeros(width), np.full(width, -np.inf), np.zeros(width, dtype=np.int64)
     columns = rows.tocsc() if is_sparse(rows) else rows
