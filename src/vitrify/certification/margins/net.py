@@ -200,8 +200,8 @@ class _MarginRun:
         out = w_o[:, dims]
         value = part["W_V"] @ out
         bias = np.asarray(part["b_V"] @ out)
-        scores = Scores.of(head, part, stretch, keys, value, bias, self.arithmetic)
-        path = ValuePath.of(self.arithmetic, part, part["every"], dims)
+        scores = Scores(head, part, stretch, keys, value, bias, self.arithmetic)
+        path = ValuePath(self.arithmetic, part, part["every"], dims)
         if self.known is not None:
             pads_fit(self.arithmetic, self.pads, part)
         if label is not None and label.gap is None:

@@ -78,7 +78,7 @@ def decide(
         raise InputError("a net whose answers are numbers has no symbols to decide: use ball_logits")
 
     def answer(precision: int) -> Decided:
-        logits = net.run(word, precision=precision)
+        logits = net.run(word, precision=precision)["hook_logits"]
         index = range(logits.shape[0])[net.unread :][position]
         with ctx.workprec(precision):
             return Decided(_symbols(net.net.output, logits, index), precision)

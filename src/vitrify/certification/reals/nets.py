@@ -66,7 +66,7 @@ class RealNet:
 
     def logits(self, word: ArrayLike, *, precision: int = BITS) -> Balls:
         """Return the logits after each token; see `ball_logits`."""
-        logits = self.run(word, precision=precision)
+        logits = self.run(word, precision=precision)["hook_logits"]
         with ctx.workprec(precision):
             return shown(logits, self.unread)
 
@@ -78,8 +78,8 @@ class RealNet:
             return 0
         return (net.pads if net.reads == "tokens" else net.max_length) - 1
 
-    def run(self, word: ArrayLike, *, precision: int = BITS) -> RealMatrix:
-        """The logits of one run, at every position."""
+    def run(self, word: ArrayLike, *, precision: int = BITS) -> dict[str, RealMatrix]:
+        """The logits of one run, and the residual stream of a transformer at every moment, at every position."""
         with ctx.workprec(precision):
             return _RealRun(self).run(word)
 
@@ -107,8 +107,9 @@ class _RealRun:
 
     def __init__(self, source: RealNet) -> None:
         self.source, self.net = source, source.net
+        self.seen: dict[str, RealMatrix] = {}
 
-    def run(self, word: ArrayLike) -> RealMatrix:
+    def run(self, word: ArrayLike) -> dict[str, RealMatrix]:
         net = self.net
         if isinstance(net, Convolutional):
             y = self.convolved(net, word)
@@ -117,7 +118,8 @@ class _RealRun:
         else:
             assert isinstance(net, Transformer)
             y = self.normed("ln_final", self.stack(net, self.embedded(net, word)), 2 * len(net.blocks))
-        return self.affine(y, "unembed.W_U", "unembed.b_U")
+        self.seen["hook_logits"] = self.affine(y, "unembed.W_U", "unembed.b_U")
+        return self.seen
 
     @property
     def transformer(self) -> Transformer:
@@ -155,6 +157,7 @@ class _RealRun:
     def stack(self, net: Transformer, x: RealMatrix) -> RealMatrix:
         for turn, (index, block) in enumerate(net.turns):
             name = f"blocks.{index}"
+            self.seen[f"blocks.{turn}.hook_resid_pre"] = x
             if block.heads or block.cell:
                 y = self.normed(f"{name}.ln1", x, 2 * index)
                 out = [self.head(block, index, turn, place, y) for place in range(len(block.heads))]
@@ -162,11 +165,14 @@ class _RealRun:
                     h = states(block.cell, self.cell_part(name), y)
                     out.append(self.affine(h, f"{name}.rec.W_C"))
                 x = self.joined(x, out)
+            self.seen[f"blocks.{turn}.hook_resid_mid"] = x
             if block.units or block.experts:
                 y = self.normed(f"{name}.ln2", x, 2 * index + 1)
                 out = [self.mlp(name, y)] if block.units else []
                 out += [self.experts(block, name, turn, y)] if block.experts else []
                 x = self.joined(x, out)
+            self.seen[f"blocks.{turn}.hook_resid_post"] = x
+        self.seen["hook_resid_post"] = x
         return x
 
     def joined(self, x: RealMatrix, outputs: list[RealMatrix]) -> RealMatrix:
