@@ -145,7 +145,11 @@ class _RealRun:
         pixels = np.asarray(planes, dtype=np.float64)
         if pixels.shape != net.maps[0]:
             raise InputError(f"the net reads planes of shape {net.maps[0]}, not {pixels.shape}")
-        x = pooled(net, self.affine, exact(pixels.reshape(len(pixels), -1)))
+        x, height, width = exact(pixels.reshape(len(pixels), -1)), net.rows, net.columns  # planes [plane, row * column]
+        for index, layer in enumerate(net.convolutions):  # windows are rows that meet kernels
+            x = relu(self.affine(_windows(layer, x, height, width), f"conv.{index}.W", f"conv.{index}.b")).T
+            height, width = layer.places(height, width)
+        x = ones(x.shape[1]).T @ x.T  # the sums [1, channel] of the last maps
         for index in range(len(net.dense)):
             x = relu(self.affine(x, f"dense.{index}.W_in", f"dense.{index}.b_in"))
         return x
@@ -249,16 +253,6 @@ class _RealRun:
             for at, dim in enumerate(order):
                 entries[row * wide + dim] = normed[row * len(order) + at]
         return together(rows, wide, entries)
-
-
-def pooled(net: Convolutional, affine: Callable[[RealMatrix, str, str], RealMatrix], x: RealMatrix) -> RealMatrix:
-    """The sums [1, channel] of the last maps, from planes [plane, row * column]: windows are rows that meet kernels."""
-    height, width = net.rows, net.columns
-    for index, layer in enumerate(net.convolutions):
-        maps = relu(affine(_windows(layer, x, height, width), f"conv.{index}.W", f"conv.{index}.b"))
-        height, width = layer.places(height, width)
-        x = maps.T
-    return ones(x.shape[1]).T @ x.T
 
 
 def _windows(layer: Convolution, x: RealMatrix, height: int, width: int) -> RealMatrix:
