@@ -193,31 +193,26 @@ class _MarginRun:
     ) -> tuple[Ints, Written] | None:
         head = self.net.blocks[index].heads[place]
         name = label.name if label else f"head {index}.{place}"
-        w_o = part["W_O"]
-        dims = np.flatnonzero(reads(w_o.T))
-        if not len(dims):
+        path = ValuePath(self.arithmetic, part, part["every"])
+        if not len(path.dims):
             return None
-        out = w_o[:, dims]
-        value = part["W_V"] @ out
-        bias = np.asarray(part["b_V"] @ out)
-        scores = Scores(head, part, stretch, keys, value, bias, self.arithmetic)
-        path = ValuePath(self.arithmetic, part, part["every"], dims)
+        scores = Scores(head, part, stretch, keys, path.value, path.bias, self.arithmetic)
         if self.known is not None:
             pads_fit(self.arithmetic, self.pads, part)
         if label is not None and label.gap is None:
-            selection, written, attends = None, averaged(name, scores, value, bias, dims, path), "fixed weights"
+            selection, written, attends = None, averaged(name, scores, path), "fixed weights"
         else:
             selection = selection_of(scores)
             if label is not None and label.attends_to is not None and stretch.name == "tokens":
                 check_target(name, label.attends_to, scores, selection)
-            written, attends = selected(name, scores, selection, value, bias, dims, path), target_of(scores, selection)
+            written, attends = selected(name, scores, selection, path), target_of(scores, selection)
         if stretch.name == "tokens":
             alone = selection is None or not np.isfinite(selection.gap)  # no other key is ever there
             gap = None if selection is None or alone else selection.gap
             kappa = None if gap is None else scores.largest / gap
             about = (attends, gap, kappa, scores.delta, written.leak, scores.fixed)
             self.heads.append(HeadMargin(name, index, place, *about))
-        return dims, written
+        return path.dims, written
 
     # ---- the MLP
     def _mlp(self, index: int) -> None:
