@@ -216,8 +216,10 @@ class Ideal:
             units: tuple[Floats, ...] = ()
             gone = np.zeros(0, dtype=np.int64)
             if block.units:  # that nothing is left in an erased dimension is part of the proof of margins
-                stored = (arrays[f"blocks.{index}.mlp.{name}"] for name in ("W_in", "b_in", "W_out", "b_out"))
-                layer, erased = UnitLayer(*stored).without_erasers(weights.labels.spaces, 2 * index + 2)
+                names = ("W_in", "b_in", "W_out", "b_out")
+                w_in, b_in, w_out, b_out = (arrays[f"blocks.{index}.mlp.{name}"] for name in names)
+                layer = UnitLayer(w_in, b_in, w_out, b_out)
+                layer, erased = layer.without_erasers(weights.labels.spaces, 2 * index + 2)
                 units = layer.w_in, layer.b_in, layer.w_out, layer.b_out
                 gone = np.array(sorted(erased), dtype=np.int64)
                 read.append(np.any(units[0], axis=1))

@@ -78,8 +78,8 @@ class Scores:
         """From the arrays of one head: W_Q, b_Q, W_K, b_K, beta, and b_rel or None; and its map to values."""
         self.head, self.queries, self.arithmetic = head, queries, arithmetic
         beta, w_q, w_k = part["beta"], dense(part["W_Q"]), dense(part["W_K"])
-        self.places = queries.at_places(w_q, part["b_Q"]) * beta
-        self.contents = queries.contents(w_q, most=MAX_CONTENTS) * beta
+        self.places: Floats = queries.at_places(w_q, part["b_Q"]) * beta
+        self.contents: Floats = queries.contents(w_q, most=MAX_CONTENTS) * beta
         size, moved = (
             np.abs(self.places).max(axis=0) + np.abs(self.contents).max(axis=0),
             abs(beta) * queries.moved(w_q),
@@ -105,8 +105,8 @@ class Scores:
             rounded += lost + arithmetic.roundoff * (largest + delta + rounded)
         arithmetic.fits(largest + delta + rounded, "scores")
         rounding = 4 * ROUNDOFF * (w_q.shape[1] + 4) * largest
-        self.delta, self.noise = delta + rounded + rounding, delta + rounded
-        self.rounding, self.largest = 4 * rounding, largest
+        self.delta, self.noise = float(delta + rounded + rounding), float(delta + rounded)
+        self.rounding, self.largest = float(4 * rounding), float(largest)
 
     @property
     def fixed(self) -> bool:
