@@ -150,15 +150,7 @@ def with_proof(
     if arithmetic:
         from vitrify.certification.precision.arithmetic import arithmetic_report
 
-        report = arithmetic_report(
-            weights,
-            check.batches[-1].words,
-            language=oracle.language is not None,
-            longest=oracle.longest,
-            has_answer=oracle.has_answer,
-            unproved=proof.reason,
-        )
-        data |= {"arithmetic": report.to_json()}
+        data |= {"arithmetic": arithmetic_report(weights, check.batches[-1].words, oracle, proof.reason).to_json()}
     evidence = replace(evidence, proof=data)
     (ideal, meaning), start = evidence.links, time.perf_counter()
     if proof.holds:

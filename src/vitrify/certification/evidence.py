@@ -262,12 +262,9 @@ def quantities(declared: JsonMapping, measured: JsonMapping, relation: Relation 
     >>> [(q.name, q.met) for q in quantities({"layers": 2}, {"layers": 2, "units": 7})]
     [('layers', True), ('units', None)]
     """
-    names = dict.fromkeys([*declared, *measured])
     return tuple(
-        Quantity(name, measured.get(name), declared[name], relation)
-        if name in declared
-        else Quantity(name, measured[name])
-        for name in names
+        Quantity(name, measured.get(name), declared.get(name), relation if name in declared else None)
+        for name in dict.fromkeys([*declared, *measured])
     )
 
 

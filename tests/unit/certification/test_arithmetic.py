@@ -226,7 +226,7 @@ def test_the_error_of_a_score_is_bounded_and_not_far(inexact: str, name: str) ->
         part = {"W_Q": np.ones((1, 1)), "W_K": np.ones((1, 1)), "b_Q": np.zeros(1), "b_K": np.zeros(1), "beta": 1.0}
         part |= {"beta": odd} if inexact == "beta" else {f"W_{inexact[0].upper()}": np.array([[odd]])}
         stretch = Stretch("tokens", 1, np.array([[x]]), (), np.zeros(1))
-        found = Scores.of(Head(), {**part, "b_rel": None}, stretch, [stretch], np.ones((1, 1)), np.zeros(1), kind)
+        found = Scores(Head(), {**part, "b_rel": None}, stretch, [stretch], np.ones((1, 1)), np.zeros(1), kind)
         stored = kind.stored
         score = stored(stored(stored(x * stored(odd))) * x)
         off = abs(float(score) - x * odd * x)

@@ -20,15 +20,7 @@ RESTARTS = 3
 SOFTNESS = 0.05  # tau: pre-activations nearer to zero than this get a slope near 1/2
 
 
-def attack(
-    weights: Weights[Convolutional],
-    planes: Floats,
-    radius: Floats,
-    seed: int = 0,
-    *,
-    steps: int = STEPS,
-    restarts: int = RESTARTS,
-) -> tuple[Bools, Floats]:
+def attack(weights: Weights[Convolutional], planes: Floats, radius: Floats, seed: int = 0) -> tuple[Bools, Floats]:
     """For each input, whether an input within its radius with another answer was found, and that input.
 
     Each restart begins at the input itself or at a random corner of the cube around it, and takes shrinking sign steps
@@ -36,23 +28,18 @@ def attack(
     """
     rng = np.random.default_rng(seed)
     broken, adversarial = np.zeros(len(planes), dtype=bool), planes.copy()
-    for restart in range(restarts):
+    for restart in range(RESTARTS):
         for at in range(0, len(planes), BATCH):
             left = at + np.flatnonzero(~broken[at : at + BATCH])
             if len(left):
                 corner = rng.choice((-1.0, 1.0), size=(len(left), *planes.shape[1:])) if restart else 0.0
-                tried, hit = _descend(weights, planes[left], radius[left], corner, rng, steps)
+                tried, hit = _descend(weights, planes[left], radius[left], corner, rng)
                 adversarial[left[hit]], broken[left] = tried[hit], hit
     return broken, adversarial
 
 
 def _descend(
-    weights: Weights[Convolutional],
-    planes: Floats,
-    radius: Floats,
-    corner: Floats | float,
-    rng: np.random.Generator,
-    steps: int,
+    weights: Weights[Convolutional], planes: Floats, radius: Floats, corner: Floats | float, rng: np.random.Generator
 ) -> tuple[Floats, Bools]:
     """One descent from each input: the first point with another answer, where there is one."""
     first, symbols = answers(weights, planes), len(weights.architecture.output.symbols)
@@ -60,7 +47,7 @@ def _descend(
     wide = radius[:, None, None, None]
     low, high = planes - wide, planes + wide
     x, hit, adversarial = planes + wide * corner, np.zeros(len(planes), dtype=bool), planes.copy()
-    for step in range(steps):
+    for step in range(STEPS):
         x = x - wide * 2.0 / (2 + step) * np.sign(lead_gradient(weights, x, first, others))
         x = np.clip(x, low, high)
         new = ~hit & (answers(weights, x) != first)

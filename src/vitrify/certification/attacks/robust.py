@@ -26,10 +26,13 @@ $\rho$, the ends and the size $|x|$ themselves. The radius that is returned was 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from vitrify.arrays import Array, Bool, Float, Floats, Int, Ints, Matrix
-from vitrify.net.conv import Convolution, Convolutional, convolve
+from vitrify.net.conv import Convolutional, convolve
 from vitrify.net.inference import outputs
 from vitrify.net.weights import Weights
 
@@ -57,10 +60,12 @@ def certified(
     wide = radius[:, None, None, None]
     bounds: Bounds = (planes - wide, planes + wide)
     for index, layer in enumerate(net.convolutions):
-        bounds = _relu(_convolved(bounds, arrays[f"conv.{index}.W"], arrays[f"conv.{index}.b"], layer))
+        kernel, bias = arrays[f"conv.{index}.W"], arrays[f"conv.{index}.b"][:, None, None]
+        bounds = _rectified(bounds, kernel, bias, kernel[0].size, partial(convolve, layer=layer))
     bounds = _summed(bounds)
     for index in range(len(net.dense)):
-        bounds = _relu(_affine(bounds, arrays[f"dense.{index}.W_in"], arrays[f"dense.{index}.b_in"]))
+        matrix, bias = arrays[f"dense.{index}.W_in"], arrays[f"dense.{index}.b_in"]
+        bounds = _rectified(bounds, matrix, bias, len(matrix), np.matmul)
     margin = _margins(bounds, arrays["unembed.W_U"], arrays["unembed.b_U"], answers(weights, planes))
     return np.asarray((margin > 0).all(axis=1))
 
@@ -101,23 +106,14 @@ def _halves(bounds: Bounds) -> tuple[Floats, Floats, Floats]:
     return middle, np.maximum(high - middle, middle - low), np.maximum(np.abs(low), np.abs(high))
 
 
-def _convolved(bounds: Bounds, kernel: Array, bias: Floats, layer: Convolution) -> Bounds:
+def _rectified(
+    bounds: Bounds, weight: Array, bias: Floats, terms: int, product: Callable[[Floats, Array], Floats]
+) -> Bounds:
+    """The bounds after an affine layer, whose sums have so many terms, and a ReLU."""
     middle, half, size = _halves(bounds)
-    center = convolve(middle, kernel, layer) + bias[:, None, None]
-    spread = convolve(half, np.abs(kernel), layer)
-    spread += _widened(kernel[0].size) * (convolve(size, np.abs(kernel), layer) + np.abs(bias)[:, None, None])
-    return center - spread, center + spread
-
-
-def _affine(bounds: Bounds, matrix: Matrix, bias: Floats) -> Bounds:
-    middle, half, size = _halves(bounds)
-    center = middle @ matrix + bias
-    spread = half @ np.abs(matrix) + _widened(len(matrix)) * (size @ np.abs(matrix) + np.abs(bias))
-    return center - spread, center + spread
-
-
-def _relu(bounds: Bounds) -> Bounds:
-    return np.maximum(bounds[0], 0.0), np.maximum(bounds[1], 0.0)
+    center = product(middle, weight) + bias
+    spread = product(half, np.abs(weight)) + _widened(terms) * (product(size, np.abs(weight)) + np.abs(bias))
+    return np.maximum(center - spread, 0.0), np.maximum(center + spread, 0.0)
 
 
 def _summed(bounds: Bounds) -> Bounds:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.certification.checks.words import meaningless_tolerance, too_soft
-from vitrify.certification.evidence import Domain, Evidence, Method, Progress, Quantity, tested_links
+from vitrify.certification.checks.words import meaningless_tolerance, tested, too_soft
+from vitrify.certification.evidence import Domain, Evidence, Method, Progress, Quantity
 from vitrify.certification.oracles.catalogue import registered
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Architecture
@@ -101,17 +101,8 @@ class PointCheck:
         if witness is None and self.net.output.kind == "values":
             points = np.concatenate([batch.inputs[:STEP] for batch in self.batches])
             witness = meaningless_tolerance(np.stack(list(map(self.oracle.right, points))), self.oracle.tolerance())
-        evidence = Evidence(
-            verdict="holds" if witness is None else "fails",
-            cases=done,
-            domains=tuple(batch.domain for batch in self.batches),
-            links=tested_links([batch.domain for batch in self.batches]),
-            quantities=(Quantity("largest error", worst, self.oracle.tolerance(), "<="),),
-            witness=witness,
-            seed=self.seed,
-            seconds=time.perf_counter() - start,
-        )
-        return replace(evidence, checked=(weights, self.spec, evidence))
+        quantity = Quantity("largest error", worst, self.oracle.tolerance(), "<=")
+        return tested(self, weights, done, (quantity,), witness, time.perf_counter() - start)
 
 
 def point_oracle_for(spec: object, net: Architecture) -> PointOracle:

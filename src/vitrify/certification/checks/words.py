@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.checks.coverage import Coverage, covering_words
-from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, tested_links
+from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, Verdict, tested_links
 from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.certification.oracles.meanings import Beginnings
 from vitrify.certification.oracles.right import Oracle
@@ -24,6 +25,9 @@ from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.trace import Trace
 from vitrify.net.weights import Weights, has_positions
 from vitrify.spec.kinds import Spec
+
+if TYPE_CHECKING:
+    from vitrify.certification.checks.points import PointCheck
 
 MAX_ACTIVATIONS = 1 << 23  # activations of one batch
 WORK = 4e10  # multiplications that a check may cost by default: some seconds on one core
@@ -120,11 +124,7 @@ class WordCheck:
                         progress(done, total)
                     if witness:
                         break
-        if (
-            witness is None
-            and self.oracle.tolerance() > self.oracle.TOLERANCE
-            and self.net.output.kind in ("lm", "values")
-        ):
+        if witness is None and self.net.output.kind in ("lm", "values"):
             witness = self._meaningless_tolerance()
         quantities = [Quantity("largest error", worst, self.oracle.tolerance(), "<=")]
         if witness is None:
@@ -140,17 +140,7 @@ class WordCheck:
             random = sum(len(words) for words in self.batches[-1].words)
             rate = upper_failure_rate(0, random)
             quantities.append(Quantity("rate of random words with an error (95 % upper bound)", rate))
-        evidence = Evidence(
-            verdict="holds" if witness is None else "fails",
-            cases=done,
-            domains=tuple(batch.domain for batch in self.batches),
-            links=tested_links([batch.domain for batch in self.batches]),
-            quantities=tuple(quantities),
-            witness=witness,
-            seed=self.seed,
-            seconds=time.perf_counter() - start,
-        )
-        return replace(evidence, checked=(weights, self.spec, evidence))
+        return tested(self, weights, done, quantities, witness, time.perf_counter() - start)
 
     def _meaningless_tolerance(self) -> dict[str, object] | None:
         """Return the witness that the allowed error lets a constant answer pass, if it does."""
@@ -216,6 +206,22 @@ class WordCheck:
                 if not far <= label.error + SPACE_TOLERANCE:
                     return spread, {"space": label.name, "expected": f"legal within {label.error:.3g}", "actual": far}
         return spread, None
+
+
+def tested(
+    check: WordCheck | PointCheck,
+    weights: Weights[Architecture],
+    cases: int,
+    quantities: Iterable[Quantity],
+    witness: dict[str, object] | None,
+    seconds: float,
+) -> Evidence:
+    """Return the evidence of a check that was run on a net."""
+    domains = tuple(batch.domain for batch in check.batches)
+    verdict: Verdict = "holds" if witness is None else "fails"
+    evidence = Evidence(verdict, cases, domains, tuple(quantities), (), witness, check.seed, seconds)
+    evidence = replace(evidence, links=tested_links(domains))
+    return replace(evidence, checked=(weights, check.spec, evidence))
 
 
 def meaningless_tolerance(right: Floats, tolerance: float) -> dict[str, object] | None:

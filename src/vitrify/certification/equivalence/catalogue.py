@@ -12,12 +12,10 @@ hints for it: no instance may rest on them. The product of states (`product.py`)
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib import import_module
-from typing import Any, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,14 +26,13 @@ from vitrify.certification.equivalence.product import MAX_PAIRS, Machine, search
 from vitrify.certification.equivalence.recurrent import RecurrentMachine
 from vitrify.certification.margins.proof import Proof
 from vitrify.certification.margins.values import Undecided
+from vitrify.certification.oracles.catalogue import SPECS, for_specs, registrations
 from vitrify.certification.oracles.right import Oracle
-from vitrify.errors import InputError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights, has_architecture
-from vitrify.registry import declared
 from vitrify.spec.kinds import PrefixStates, Spec
 
 PACKAGE = "vitrify.certification.equivalence"
@@ -94,39 +91,7 @@ class SpecCase:
 
 def lemma(*specs: type) -> Callable[[F], F]:
     """Register a lemma for networks of some classes of specs, given by their names."""
-
-    def register(function: F) -> F:
-        _SPECS[function] = specs
-        return function
-
-    return register
-
-
-_SPECS: dict[Callable[..., object], tuple[type, ...]] = {}  # the classes of lemmas whose modules are imported
-
-
-class LemmaEntry(NamedTuple):
-    """A decorator `@lemma(…)`, as it stands in the source text."""
-
-    module: str
-    name: str
-    specs: tuple[str, ...]
-
-
-@cache
-def registrations() -> tuple[LemmaEntry, ...]:
-    """Return all lemmas, without importing them."""
-    entries = []
-    for declaration in declared(PACKAGE, "@lemma"):
-        match declaration.node:
-            case ast.FunctionDef(name=name, decorator_list=[ast.Call(args=args)]):
-                specs = tuple(arg.id for arg in args if isinstance(arg, ast.Name))
-                entries.append(LemmaEntry(declaration.module, name, specs))
-            case _:
-                raise InputError(
-                    f"{declaration.module}: write @lemma(Class, …) above a function, with names of classes"
-                )
-    return tuple(entries)
+    return for_specs(*specs)
 
 
 def prove_spec(case: SpecCase) -> SpecProof:
@@ -136,11 +101,8 @@ def prove_spec(case: SpecCase) -> SpecProof:
     """
     kinds = type(case.spec).__mro__
     names = {kind.__name__ for kind in kinds}
-    lemmas: list[Callable[[SpecCase], SpecProof]] = []
-    for entry in registrations():
-        if names & set(entry.specs):
-            function = getattr(import_module(entry.module), entry.name)
-            lemmas += [function] if set(_SPECS[function]) & set(kinds) else []
+    named = [entry.maker for entry in registrations(PACKAGE, "lemma") if names & {*entry.specs}]
+    lemmas = [function for function in named if {*SPECS[function]} & {*kinds}]
     reasons = []
     for each in [*lemmas, product_of_states]:
         try:

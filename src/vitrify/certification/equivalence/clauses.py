@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
-from vitrify.certification.equivalence.ideal import EQUAL, HeadRule, Ideal
+from vitrify.certification.equivalence.ideal import HeadRule, Ideal
 from vitrify.certification.margins.values import Undecided
 
 WHOLE_NUMBER_ERROR = 1e-9  # computed values this near to whole numbers are whole
@@ -140,20 +140,10 @@ class ClauseProgram:
         contents = self._contents()
         if head.q[contents].any() or head.k[contents].any() or head.averages or head.window is not None:
             raise Undecided("a head selects by contents, or averages: it is no copy")
-        query, key = ideal.steady @ head.q, ideal.steady @ head.k
-        scores = head.place + (head.k_places @ query)[None] + ((head.q_places + query) @ key)[:, None]
-        letters = np.where(head.seen, scores, -np.inf)
-        pads = head.pad_scores(query)
-        winner, pad = letters.argmax(axis=1), pads.argmax(axis=1)
-        best, best_pad = letters.max(axis=1), pads.max(axis=1)
-        letters[np.arange(len(letters)), winner] = -np.inf
-        slack = EQUAL * (head.size + float(np.abs(pads[np.isfinite(pads)]).max(initial=0.0)))
-        slack = max(slack, head.head.resolution if head.head.attention == "hard" else 0.0)
-        wins = best > np.maximum(letters.max(axis=1), best_pad) + slack
-        alone = (pads < best_pad[:, None] - slack).sum(axis=1) == pads.shape[1] - 1
-        if not (wins | ((best_pad > best + slack) & alone)).all():
+        winner, pads = head.winners(ideal.steady @ head.k, ideal.steady @ head.q)
+        if (pads[winner < 0].sum(axis=1) > 1).any():
             raise Undecided("the best keys of a head tie")
-        return np.where(wins, winner + 1, 0), pad
+        return winner + 1, pads.argmax(axis=1)
 
     def _units(self, units: tuple[Floats, ...], moment: int) -> None:
         w_in, b_in, w_out, b_out = units

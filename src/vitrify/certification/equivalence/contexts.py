@@ -26,6 +26,7 @@ import numpy as np
 from vitrify.arrays import Floats, Ints, Matrix
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.slots import ZERO, Slots
+from vitrify.certification.margins.units import best_of_points
 from vitrify.certification.margins.values import Undecided, reads
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import has_architecture
@@ -163,14 +164,5 @@ def _best(table: Matrix, w_in: Matrix, *, with_bos: bool) -> tuple[Floats, Float
             alike[key] = len(chosen)
             chosen.append(unit)
         number[unit] = alike[key]
-    symbols = table[int(not with_bos) :, used]
-    best, second, value = (np.empty(len(chosen)) for _ in range(3))
-    step = max(1, MAX_ENTRIES // symbols.shape[0])
-    for at in range(0, len(chosen), step):
-        sums = np.asarray((symbols @ part[:, chosen[at : at + step]]).todense())
-        here = np.arange(sums.shape[1])
-        which = sums.argmax(axis=0)
-        value[at : at + step], best[at : at + step] = which + (not with_bos), sums[which, here]
-        sums[which, here] = -np.inf
-        second[at : at + step] = sums.max(axis=0)
-    return best[number], second[number], value[number].astype(np.int64)
+    best, second, value = best_of_points(table[int(not with_bos) :, used], part[:, chosen])
+    return best[number], second[number], value[number] + (not with_bos)

@@ -20,7 +20,7 @@ Values that are added are whole numbers, none of them negative. All of it is rea
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -82,15 +82,6 @@ class CountingHead:
     parts: tuple[CountPart, ...]
 
 
-@dataclass(eq=False)
-class _Walks:
-    """Steps from memory to memory, with what they add to all counts."""
-
-    numbers: dict[Hashable, int] = field(default_factory=dict)
-    steps: list[tuple[int, int]] = field(default_factory=list)
-    added: list[list[int]] = field(default_factory=list)
-
-
 class CountingMachine(AttentionMachine):
     """The ideal of a causal transformer, letter by letter, with counts by their classes."""
 
@@ -98,7 +89,9 @@ class CountingMachine(AttentionMachine):
         super().__init__(ideal)
         self.longest = ideal.longest
         self.counters: dict[int, CountingHead] = {}
-        self._walks, self._added = _Walks(), list[int]()
+        self._memories: dict[Hashable, int] = {}  # numbers of memories
+        self._steps: list[tuple[int, int, list[int]]] = []  # from memory to memory, with what it adds to all counts
+        self._added: list[int] = []
         number, constant, base = 0, *_constant_letters(ideal)
         for index, block in enumerate(ideal.blocks):
             for at, rule in enumerate(block.heads):
@@ -116,14 +109,15 @@ class CountingMachine(AttentionMachine):
 
     def need_ranges(self) -> int:
         """Check that no word adds up to more than the classes of a count are known for; return the checked steps."""
-        walks, checked, column = self._walks, 0, 0
-        steps, added = np.array(walks.steps).reshape(-1, 2), np.array(walks.added)
+        checked, column = 0, 0
+        steps = np.array([step[:2] for step in self._steps], dtype=np.int64).reshape(-1, 2)
+        added = np.array([step[2] for step in self._steps])
         for counter in self.counters.values():
             letters = self.ideal.longest - (counter.rule.head.mask == "strict")
             for part in counter.parts:
                 if letters * int(added[:, column].max(initial=0)) > part.limit:
                     checked += letters * len(steps)
-                    if _most(steps, added[:, column], len(walks.numbers), letters) > part.limit:
+                    if _most(steps, added[:, column], len(self._memories), letters) > part.limit:
                         raise Undecided(f"a count may exceed {part.limit:.0f}, up to which it is known how it is read")
                 column += 1
         return checked
@@ -131,10 +125,8 @@ class CountingMachine(AttentionMachine):
     def _step(self, memory: MachineMemory, token: int) -> tuple[MachineMemory, Floats]:
         self._added = []
         after, logits = super()._step(memory, token)
-        numbers = self._walks.numbers
-        ends = [numbers.setdefault(self.key(each), len(numbers)) for each in (memory, after)]
-        self._walks.steps.append((ends[0], ends[1]))
-        self._walks.added.append(self._added)
+        start, end = (self._memories.setdefault(self.key(each), len(self._memories)) for each in (memory, after))
+        self._steps.append((start, end, self._added))
         return after, logits
 
     def _read(self, head: HeadRule, x: Floats, memory: MachineMemory, number: int, at: int) -> tuple[Keys, Floats]:

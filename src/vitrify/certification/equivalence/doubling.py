@@ -160,7 +160,10 @@ def _fetched(rule: HeadRule, maps: Maps, dims: Ints, identity: Floats, distance:
         raise Undecided("a head that composes maps must select one earlier key")
     if np.any(rule.q[varying]) or np.any(rule.k[varying]) or np.any(rule.v[maps.junk]):
         raise Undecided("a head reads more than positions, or copies more than the map")
-    pads = rule.selects_back(maps.base @ rule.k, maps.base @ rule.q, distance)
+    winner, ahead = rule.winners(maps.base @ rule.k, maps.base @ rule.q)
+    if (winner != np.maximum(np.arange(len(winner)) - distance, -1)).any():
+        raise Undecided(f"a head does not select the key {distance} back at every position")
+    pads = np.flatnonzero(ahead[:distance].any(axis=0))
     constants = maps.base @ rule.v + rule.b_v + rule.v_places
     if np.ptp(constants, axis=0).max(initial=0.0) > ROUNDING:
         raise Undecided("a head copies something of positions")

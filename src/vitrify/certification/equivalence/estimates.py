@@ -21,7 +21,6 @@ import numpy as np
 from vitrify.arrays import Floats
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.ideal import EQUAL
-from vitrify.certification.equivalence.reads import head_maps
 from vitrify.certification.equivalence.slots import ZERO, Slots
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.sparse import dense
@@ -46,7 +45,7 @@ def frequencies(case: SpecCase) -> SpecProof:
         slots.read(index)
         if net.blocks[index].units:
             slots.apply_units(index)
-    (maps,) = head_maps(case, last)
+    (maps,) = ideal.selecting(last)
     if maps.head.mask != "causal" or (maps.head.attention == "hard" and maps.head.ties != "average"):
         raise Undecided("the last head does not share its weight among all earlier positions")
     w_u = ideal.w_u

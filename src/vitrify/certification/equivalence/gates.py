@@ -19,12 +19,11 @@ from itertools import product
 
 import numpy as np
 
-from vitrify.arrays import Floats, Ints
+from vitrify.arrays import Ints
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
-from vitrify.certification.equivalence.reads import HeadMaps, head_maps, need_above
+from vitrify.certification.equivalence.ideal import HeadRule, Ideal
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
-from vitrify.net.sparse import dense
 from vitrify.spec.computation.circuit import Circuit
 
 MAX_HEADS = 4
@@ -42,11 +41,11 @@ def gates(case: SpecCase) -> SpecProof:
         and not case.oracle.errors(np.zeros((1, 0), dtype=np.int64), ideal.first_logits[None, None]) == 0
     ):
         raise Undecided("the value of the first gate is wrong")
-    embed, places = ideal.embed, np.asarray(dense(case.weights.arrays["pos_embed.W_pos"]))[: length + 1]
+    embed, places = ideal.embed, ideal.positions
     at = np.arange(max(1, len(spec.inputs)), min(length, len(spec.inputs) + len(spec.gates) - 1) + 1)
     literals = np.array(spec.gates, dtype=np.int64)[at - len(spec.inputs)]
-    maps = head_maps(case, 0)
-    read = [_winners(each, embed, places)[at] for each in maps]
+    maps = ideal.selecting(0)
+    read = [_winners(ideal, each)[at - 1] for each in maps]
     variables = np.stack([*read, at, *(literals >> 1).T], axis=1)  # [position, variable]
     tokens = np.array([net.input_ids[bit] for bit in spec.BITS])
     outputs = np.array([net.output.symbols.index(bit) for bit in spec.BITS])
@@ -60,7 +59,8 @@ def gates(case: SpecCase) -> SpecProof:
             there = variables[rows, head]
             x = x + (embed[token[:, head]] + places[there]) @ each.v + each.b_v
         left, right = (values[side] ^ (literals[rows, side] & 1) for side in (-2, -1))
-        margins = logit_margins(_logits(case, x), outputs[left & right])
+        logits = ideal.after_stored_units(0, x) @ ideal.w_u + ideal.b_u
+        margins = logit_margins(logits, outputs[left & right])
         if not (margins > case.oracle.TIE).all():
             raise Undecided("the value of a gate is wrong for some values of its operands")
         checked += len(rows)
@@ -73,31 +73,13 @@ def _consistent(variables: Ints, values: Ints) -> Ints:
     return np.flatnonzero(same.all(axis=(1, 2)) & ((variables != 0) | (values == 0)).all(axis=1))
 
 
-def _winners(maps: HeadMaps, embed: Floats, places: Floats) -> Ints:
-    """Return the position that a head reads at every position; 0 at BOS."""
-    for matrix in (maps.q, maps.k):
-        if np.ptp(embed[1:] @ matrix, axis=0).max(initial=0.0) > 0:
+def _winners(ideal: Ideal, rule: HeadRule) -> Ints:
+    """Return the position that a head reads at every position from 1 on; 0 is BOS."""
+    for matrix in (rule.q, rule.k):
+        if np.ptp(ideal.embed[1:] @ matrix, axis=0).max(initial=0.0) > 0:
             raise Undecided("a head selects by bits")
-    if maps.head.mask != "causal":
+    if rule.head.mask != "causal":
         raise Undecided("a head does not see its own position and all before")
-    x = np.vstack([embed[:1], np.broadcast_to(embed[1], (len(places) - 1, embed.shape[1]))]) + places
-    scores = (x @ maps.q + maps.b_q) @ (x @ maps.k + maps.b_k).T
-    size = float(np.abs(scores).max())
-    at = np.arange(len(places))
-    scores = np.where(at[None] <= at[:, None], scores, -np.inf)
-    best = scores.argmax(axis=1)
-    high = scores[at, best]
-    scores[at, best] = -np.inf
-    need_above(high, scores.max(axis=1), size, "two positions share the weight of a head")
-    return np.asarray(best)
-
-
-def _logits(case: SpecCase, x: Floats) -> Floats:
-    """Return the logits of residual streams [position, dim] before the units."""
-    ideal, arrays = case.ideal, case.weights.arrays
-    if ideal.net.blocks[0].units:
-        w_in, b_in, w_out, b_out = (
-            np.asarray(dense(arrays[f"blocks.0.mlp.{name}"])) for name in ("W_in", "b_in", "W_out", "b_out")
-        )
-        x = x + np.maximum(x @ w_in + b_in, 0.0) @ w_out + b_out
-    return np.asarray(x @ ideal.w_u + ideal.b_u)
+    letter = ideal.embed[1] + ideal.steady
+    winner, _ = rule.winners(letter @ rule.k, letter @ rule.q)
+    return winner + 1

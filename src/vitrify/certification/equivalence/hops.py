@@ -28,10 +28,9 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
-from vitrify.certification.equivalence.reads import HeadMaps, head_maps, need_above
+from vitrify.certification.equivalence.ideal import HeadRule, need_above
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
-from vitrify.net.sparse import dense
 from vitrify.spec.tasks.k_hop import KHop
 
 ZERO = 1e-12  # entries of tables nearer to 0 than this are 0, relative to the largest
@@ -44,15 +43,14 @@ Tables = dict[int, tuple[Floats, Floats]]  # A and P, by pointer
 def hops(case: SpecCase) -> SpecProof:
     """Prove that a network follows the hops of its spec."""
     ideal, spec = case.ideal, case.spec
-    net, arrays, length = ideal.net, case.weights.arrays, ideal.longest
+    net, length = ideal.net, ideal.longest
     if net.pads != 1 or net.looks_ahead or any(rule.head.mask != "causal" for rule in ideal.rules):
         raise Undecided("hops are followed behind one pad, by causal heads")
-    start = np.asarray(dense(arrays["pos_embed.W_pos"]))[: length + 1]
-    tables: Tables = {0: (ideal.embed.copy(), start.copy())}
+    tables: Tables = {0: (ideal.embed.copy(), ideal.positions.copy())}
     scores = 0
     for index, block in enumerate(ideal.blocks):
         after = {pointer: (a.copy(), p.copy()) for pointer, (a, p) in tables.items()}
-        for maps in head_maps(case, index):
+        for maps in ideal.selecting(index):
             target, compared = _target(maps, tables)
             scores += compared
             for pointer, (a, p) in tables.items():
@@ -116,7 +114,7 @@ def _parts(tables: Tables, matrix: Floats, bias: Floats) -> MappedStream:
     return parts
 
 
-def _target(maps: HeadMaps, tables: Tables) -> tuple[int, int]:
+def _target(maps: HeadRule, tables: Tables) -> tuple[int, int]:
     """Return the pointer to the position that a head reads, and the number of scores that show it."""
     query, key = _parts(tables, maps.q, maps.b_q), _parts(tables, maps.k, maps.b_k)
     places = key.by_position.get(0, np.zeros((len(tables[0][1]), len(key.bos))))

@@ -18,35 +18,32 @@ the moment from which on a dimension may be erased, which it checks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import numpy as np
 
-from vitrify.arrays import Floats, Ints
+from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.margins.proof import HeadMargin, Proof
 from vitrify.certification.margins.units import UnitLayer
-from vitrify.certification.margins.values import Undecided
+from vitrify.certification.margins.values import Undecided, at_pads
 from vitrify.net.attention import allowed_keys
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 EQUAL = 1e-7  # scores nearer to each other than this, relative to the largest, are equal
 MAX_DIMS = 1 << 11  # of the residual stream
 MAX_POSITIONS = 1 << 12  # whose scores are compared
+MAX_UNITS_HELD = 1 << 23  # values of units, in memory at once
 MAX_PERIOD = 64  # of what positions add outside of scores
 
 
-@dataclass(eq=False)
 class HeadRule:
     """A head of the ideal: its maps to scores and values, and which of the keys on the best level it selects.
 
-    - `q`, `k` [residual stream, d] include the inverse temperature; `values` (`v` if dense) [residual stream,
-      residual stream] is $W_V W_O$. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$, with
-      the biases.
+    - Queries are $x q + b_q$ (with the inverse temperature), keys $x k + b_k$, and it writes $x v + b_v$; `values` is
+      $v = W_V W_O$ as a sparse array. `q_places`, `k_places`, `v_places` [position, …] are what they make of $p_i$,
+      with the biases.
     - `pad_keys`, `pad_values`: the keys and values of the pads, the same for every word.
     - `fixed`: positions alone decide the scores, for all contents that words can lead to; `averages`: so do they the
       weights, which several keys may share.
@@ -56,22 +53,29 @@ class HeadRule:
     - `range`: the most that positions add to one key rather than another.
     """
 
-    head: Head
-    q: Floats
-    k: Floats
-    values: csr_array[np.float64]
-    b_v: Floats
-    q_places: Floats
-    k_places: Floats
-    v_places: Floats
-    pad_keys: Floats
-    pad_values: Floats
-    bias: Floats | None
-    first: int  # position of the first letter
-    fixed: bool
-    averages: bool
+    def __init__(
+        self, weights: Weights, block: int, at: int, places: Floats, pads: Floats, proved: HeadMargin | None
+    ) -> None:
+        """From what positions and pads hold before the block; `proved` is the margin of the head."""
+        from scipy.sparse import csr_array
 
-    def __post_init__(self) -> None:
+        names, arrays = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O"), weights.arrays
+        part = [np.asarray(dense(arrays[f"blocks.{block}.attn.{name}"][at])) for name in names]
+        w_q, b_q, self.k, self.b_k, w_v, b_v, w_o = part
+        beta = float(arrays[f"blocks.{block}.attn.beta"][at])
+        self.q, self.b_q, self.values, self.b_v = w_q * beta, b_q * beta, csr_array(w_v) @ csr_array(w_o), b_v @ w_o
+        self.q_places, self.k_places = (places @ w_q + b_q) * beta, places @ self.k + self.b_k
+        self.v_places = places @ self.values
+        self.pad_keys, self.pad_values = pads @ self.k + self.b_k, pads @ self.values + self.b_v
+        self.head: Head = weights.architecture.blocks[block].heads[at]
+        self.bias = arrays[f"blocks.{block}.attn.b_rel"][at] if self.head.window is not None else None
+        self.first = len(pads)  # position of the first letter
+        self.fixed = proved is not None and proved.fixed
+        self.averages = proved is not None and proved.fixed and proved.gap is None
+        self._set_preference()
+
+    def _set_preference(self) -> None:
+        """Compare the scores that positions add."""
         count = len(self.q_places)
         at = self.first + np.arange(count)
         place = self.q_places @ self.k_places.T
@@ -91,14 +95,14 @@ class HeadRule:
         self.prefers = "last" if rises else "first" if falls else ties if flat else "position"
         self.constant_query = not np.any(self.q)
         self.back = self._back(slack) if self.prefers == "position" or self.head.window == 1 else None
-        self.sources = self._sources(slack) if self.prefers == "position" and self.back is None else None
+        self.sources = self._sources() if self.prefers == "position" and self.back is None else None
         width = self.head.window
         wide = count if self.averages else count + self.first  # a mean is a sum if its window hides no letter
         self.window = width if width is not None and 1 < width < wide else None
         if self.averages and self.window is None and self.head.window != 1 and not flat:
             raise Undecided("an average whose weights differ from position to position is not followed")
 
-    @property
+    @cached_property
     def v(self) -> Floats:
         """$W_V W_O$, as a dense array."""
         return np.asarray(self.values.toarray())
@@ -111,21 +115,28 @@ class HeadRule:
             scores = scores + self.bias[np.clip(at[:, None] - pads, 0, len(self.bias) - 1)]
         return np.where(allowed_keys(self.head, at, pads), scores, -np.inf)
 
-    def selects_back(self, key: Floats, query: Floats, distance: int) -> Ints:
-        """Return the pads that win where no letter is far enough back, if all letters have these contents.
+    def scores(self, key: Floats, query: Floats) -> Floats:
+        """Return the scores [position, key] of pads and letters, if all letters have the same contents.
 
-        `Undecided` if elsewhere another key wins than the one at the distance, or in front a letter.
+        They are -inf where a key is not seen.
         """
+        letters = self.place + (self.q_places @ key)[:, None] + (self.k_places @ query + key @ query)
+        return np.hstack([self.pad_scores(query), np.where(self.seen, letters, -np.inf)])
+
+    def winners(self, key: Floats, query: Floats) -> tuple[Ints, Bools]:
+        """Return which letter has the best score at every position, -1 for a pad, and which pads have the best score.
+
+        All letters have the same contents. `Undecided` where a letter ties with another key.
+        """
+        scores = self.scores(key, query)
         by_contents = (self.q_places @ key)[:, None] + self.k_places @ query + key @ query
-        scores = np.hstack([self.pad_scores(query), np.where(self.seen, self.place + by_contents, -np.inf)])
-        slack, at = EQUAL * (self.size + float(np.abs(by_contents).max(initial=0.0))), np.arange(len(scores))
-        ahead = scores >= scores.max(axis=1, keepdims=True) - slack
-        right = np.zeros_like(ahead)
-        right[:distance, : self.first] = True
-        right[at[distance:], self.first + at[:-distance] if distance else self.first + at] = True
-        if not np.isfinite(scores.max(axis=1)).all() or np.any(ahead & ~right):
-            raise Undecided(f"a head does not select the key {distance} back at every position")
-        return np.flatnonzero(ahead[:distance, : self.first].any(axis=0))
+        slack = EQUAL * (self.size + float(np.abs(by_contents).max(initial=0.0)))
+        slack = max(slack, self.head.resolution if self.head.attention == "hard" else 0.0)
+        best = scores.max(axis=1, keepdims=True)
+        ahead = scores >= best - slack
+        if not np.isfinite(best).all() or (ahead[:, self.first :].any(axis=1) & (ahead.sum(axis=1) > 1)).any():
+            raise Undecided("two positions share the weight of a head")
+        return np.maximum(scores.argmax(axis=1) - self.first, -1), ahead[:, : self.first]
 
     def separate(self, keys: Floats, query: Floats) -> bool:
         """Return whether contents and positions contribute to the scores of some keys [key, d] separately."""
@@ -149,14 +160,14 @@ class HeadRule:
         second = masked.max(axis=1)
         return distance if (second[inside] < self.high[inside] - slack).all() else None
 
-    def _sources(self, slack: float) -> Ints | None:
+    def _sources(self) -> Ints | None:
         """Return which position has the best score if contents add nothing, -1 - p for pad p; None where some tie."""
-        letters = np.where(self.seen, self.place, -np.inf)
-        scores = np.hstack([self.pad_scores(np.zeros(self.q.shape[1]))[:, ::-1], letters])
-        best = np.sort(scores, axis=1)
-        if scores.shape[1] > 1 and not (best[:, -1] - best[:, -2] > slack).all():
+        nothing = np.zeros(self.q.shape[1])
+        try:
+            winner, pads = self.winners(nothing, nothing)
+        except Undecided:
             return None
-        return np.asarray(scores.argmax(axis=1) - self.first)
+        return None if (pads.sum(axis=1) > 1).any() else np.where(winner < 0, -1 - pads.argmax(axis=1), winner)
 
 
 @dataclass(eq=False)
@@ -188,26 +199,29 @@ class Ideal:
         self.net, self.weights = net, weights
         arrays = {name: np.asarray(dense(array)) for name, array in weights.arrays.items()}
         self.embed, self.w_u, self.b_u = (arrays[name] for name in ("embed.W_E", "unembed.W_U", "unembed.b_U"))
-        places = arrays["pos_embed.W_pos"][net.pads : net.pads + longest]
+        self.positions = arrays["pos_embed.W_pos"][: net.pads + longest]
+        places = self.positions[net.pads :]
         steady = places[0] if len(places) else np.zeros(net.d_model)  # what all positions have in common
         steady = np.where(np.ptp(places, axis=0) == 0, steady, 0.0) if len(places) else steady
         self.steady, self.places = steady, [places - steady]
         self.blocks: list[IdealBlock] = []
-        pads = self.pads = self._pads()
+        self.pads, self.first_logits = at_pads(weights)
         visible = []  # what positions add outside of scores
         for index, block in enumerate(net.blocks):
-            part = {
-                k.removeprefix(f"blocks.{index}."): v for k, v in arrays.items() if k.startswith(f"blocks.{index}.")
-            }
             heads = [
-                self._head(head, part, at, pads[2 * index], margins.get((index, at)))
-                for at, head in enumerate(block.heads)
+                HeadRule(weights, index, at, self.places[-1], self.pads[2 * index], margins.get((index, at)))
+                for at in range(len(block.heads))
             ]
             read = [np.any(head.values.toarray(), axis=1) for head in heads]
             units: tuple[Floats, ...] = ()
             gone = np.zeros(0, dtype=np.int64)
-            if block.units:
-                units, gone = self._units(part, 2 * index + 2)
+            if block.units:  # that nothing is left in an erased dimension is part of the proof of margins
+                names = ("W_in", "b_in", "W_out", "b_out")
+                w_in, b_in, w_out, b_out = (arrays[f"blocks.{index}.mlp.{name}"] for name in names)
+                layer = UnitLayer(w_in, b_in, w_out, b_out)
+                layer, erased = layer.without_erasers(weights.labels.spaces, 2 * index + 2)
+                units = layer.w_in, layer.b_in, layer.w_out, layer.b_out
+                gone = np.array(sorted(erased), dtype=np.int64)
                 read.append(np.any(units[0], axis=1))
             self.blocks.append(IdealBlock(heads, units, gone))
             visible += [self.places[-1][:, dims] for dims in read]
@@ -220,6 +234,12 @@ class Ideal:
         self.place_period = _period(np.hstack(visible))
         self.period = None if means or placed else self.place_period
         self.longest = longest
+
+    def selecting(self, block: int) -> list[HeadRule]:
+        """Return the heads of a block; none may average with fixed weights or see only a window."""
+        if any(rule.averages or rule.head.window is not None for rule in self.blocks[block].heads):
+            raise Undecided("a head sees only a window, or averages with fixed weights")
+        return self.blocks[block].heads
 
     @property
     def rules(self) -> list[HeadRule]:
@@ -241,58 +261,25 @@ class Ideal:
         x[..., gone] = 0.0
         return np.asarray(x + post @ w_out + b_out)
 
+    def after_stored_units(self, block: int, x: Floats) -> Floats:
+        """Return residual streams [case, dim] after the units of a block as they are stored, erasers among them."""
+        if not len(x) or not self.net.units_per_layer[block]:
+            return x
+        names = [f"blocks.{block}.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")]
+        w_in, b_in, w_out, b_out = (np.asarray(dense(self.weights.arrays[name])) for name in names)
+        step = max(1, MAX_UNITS_HELD // len(b_in))
+        parts = [np.maximum(x[at : at + step] @ w_in + b_in, 0.0) @ w_out for at in range(0, len(x), step)]
+        return np.asarray(x + np.concatenate(parts) + b_out)
+
     def logits(self, x: Floats, at: Ints | int) -> Floats:
         """Return the logits of contents [..., dim] at the end."""
         return np.asarray((x + self.places[-1][at]) @ self.w_u + self.b_u)
 
-    def _pads(self) -> list[Floats]:
-        """Return the residual stream of the pads at every moment; it does not depend on the word."""
-        seen: dict[str, Floats] = {}
-        alone = np.zeros((1, self.net.pads), dtype=np.int64)
-        logits = self.net.forward(self.weights.prepared, alone, record=seen.__setitem__)
-        self.first_logits = np.asarray(logits)[0, -1]
-        return [np.asarray(seen[name])[0] for name in self.net.moments]
 
-    def _head(self, head: Head, part: dict[str, Floats], at: int, pads: Floats, proved: HeadMargin | None) -> HeadRule:
-        from scipy.sparse import csr_array
-
-        beta = float(part["attn.beta"][at])
-        w_q, b_q, w_k, b_k = (part[f"attn.{name}"][at] for name in ("W_Q", "b_Q", "W_K", "b_K"))
-        w_v, b_v = csr_array(part["attn.W_V"][at]), part["attn.b_V"][at] @ part["attn.W_O"][at]
-        w_v = w_v @ csr_array(part["attn.W_O"][at])
-        places = self.places[-1]
-        return HeadRule(
-            head,
-            w_q * beta,
-            w_k,
-            w_v,
-            b_v,
-            (places @ w_q + b_q) * beta,
-            places @ w_k + b_k,
-            places @ w_v,
-            pads @ w_k + b_k,
-            pads @ w_v + b_v,
-            part["attn.b_rel"][at] if head.window is not None else None,
-            self.net.pads,
-            proved is not None and proved.fixed,
-            proved is not None and proved.fixed and proved.gap is None,
-        )
-
-    def _units(self, part: dict[str, Floats], moment: int) -> tuple[tuple[Floats, ...], Ints]:
-        """Return the units of a block without those that erase dimensions, and the dimensions that these erase.
-
-        That nothing is left in an erased dimension is part of the proof of margins.
-        """
-        layer = UnitLayer(part["mlp.W_in"], part["mlp.b_in"], part["mlp.W_out"], part["mlp.b_out"])
-        alive = {dim for s in self.weights.labels.spaces if s.born < moment <= s.dies for dim in s.dims}
-        erasers = {dim: unit for dim, unit in layer.erasers().items() if dim not in alive}
-        keep = np.ones(layer.size, dtype=bool)
-        b_out = layer.b_out.copy()
-        for dim, (unit, least) in erasers.items():
-            keep[unit] = False
-            b_out[dim] += least
-        gone = np.array(sorted(erasers), dtype=np.int64)
-        return (layer.w_in[:, keep], layer.b_in[keep], layer.w_out[keep], b_out), gone
+def need_above(high: Floats, low: Floats, size: float, what: str) -> None:
+    """Refuse scores that do not exceed others clearly."""
+    if not (high > low + EQUAL * (1.0 + size)).all():
+        raise Undecided(what)
 
 
 def _period(places: Floats) -> int | None:

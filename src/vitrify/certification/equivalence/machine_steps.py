@@ -27,11 +27,10 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
-from vitrify.certification.equivalence.reads import HeadMaps, head_maps, need_above
+from vitrify.certification.equivalence.ideal import HeadRule, need_above
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
-from vitrify.net.attention import allowed_keys, weigh
-from vitrify.net.sparse import dense
+from vitrify.net.attention import weigh
 from vitrify.spec.computation.turing import MOVES, TuringMachine
 
 MAX_NUMBERS = 1 << 25  # of the residual streams of all records
@@ -61,12 +60,12 @@ def machine_steps(case: SpecCase) -> SpecProof:
     records = _records(spec, [move for _, move, _ in parts], length)
     if len(records.token) * net.d_model > MAX_NUMBERS:
         raise Undecided(f"{len(records.token):,} records of {net.d_model} numbers are too many")
-    x = _after_units(case, 0, _first_layer(case, records, np.array([move for _, move, _ in parts]), length))
-    (maps,) = head_maps(case, 1)
-    values = _last_writes(maps, records, x, ideal.pads[2], [symbol for symbol, _, _ in parts], spec.blank)
+    x = ideal.after_stored_units(0, _first_layer(case, records, np.array([move for _, move, _ in parts])))
+    (maps,) = ideal.selecting(1)
+    values = _last_writes(maps, records, x, [symbol for symbol, _, _ in parts], spec.blank)
     rules = {(rule.state, rule.read): net.output.symbols.index(rule.step) for rule in spec.rules}
     for symbol, value in values:
-        logits = _after_units(case, 1, x + value) @ ideal.w_u + ideal.b_u
+        logits = ideal.after_stored_units(1, x + value) @ ideal.w_u + ideal.b_u
         expected = np.array([rules[state, symbol] for _, _, state in parts])[records.token - 1]
         if not (logit_margins(logits, expected) > case.oracle.TIE).all():
             raise Undecided(f"a step after reading {symbol!r} is not that of its rule")
@@ -93,33 +92,22 @@ def _records(spec: TuringMachine, moves: list[int], length: int) -> Records:
     return Records(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
 
 
-def _first_layer(case: SpecCase, records: Records, moves: Ints, length: int) -> Floats:
+def _first_layer(case: SpecCase, records: Records, moves: Ints) -> Floats:
     """Return the residual stream [record, dim] after the heads of the first layer."""
-    ideal, first = case.ideal, case.ideal.net.pads
-    letters, pads = ideal.embed[1:], ideal.pads[0]
-    places = np.asarray(dense(case.weights.arrays["pos_embed.W_pos"]))[first : first + length]
-    x = ideal.embed[records.token] + places[records.position - 1]
-    for maps in head_maps(case, 0, averages=True):
-        if np.ptp(letters @ maps.k, axis=0).max(initial=0.0) > 0:
+    ideal = case.ideal
+    letters = ideal.embed[1:] + ideal.steady
+    x = ideal.embed[records.token] + ideal.positions[ideal.net.pads + records.position - 1]
+    for maps in ideal.blocks[0].heads:
+        if np.ptp(ideal.embed[1:] @ maps.k, axis=0).max(initial=0.0) > 0:
             raise Undecided("keys of the first layer depend on tokens")
-        keys = np.concatenate([pads, letters[0] + places]) @ maps.k + maps.b_k
-        own = (letters[:, None] + places[None]) @ maps.v + maps.b_v  # [token, position, dim]
-        pad = pads @ maps.v + maps.b_v
-        weights = np.array([_weights(maps, (letter + places) @ maps.q + maps.b_q, keys, first) for letter in letters])
+        scores = [maps.scores(letters[0] @ maps.k, letter @ maps.q) for letter in letters]
+        weights = np.array([weigh(maps.head, each, np.isfinite(each)) for each in scores])
+        own, pad = (letters @ maps.v)[:, None] + maps.v_places + maps.b_v, maps.pad_values  # [token, position, dim]
         if maps.averages:
             x = x + _summed(weights, own, pad, moves, records.cell)
         else:
             x = x + _read(weights, own, pad)[records.token - 1, records.position - 1]
     return np.asarray(x)
-
-
-def _weights(maps: HeadMaps, queries: Floats, keys: Floats, first: int) -> Floats:
-    """Return the attention [position, key] of the letters; keys are the pads and the letters."""
-    at, every = first + np.arange(len(queries)), np.arange(len(keys))
-    scores = queries @ keys.T
-    if maps.bias is not None:
-        scores = scores + maps.bias[np.clip(at[:, None] - every[None], 0, len(maps.bias) - 1)]
-    return np.asarray(weigh(maps.head, scores, allowed_keys(maps.head, at, every)))
 
 
 def _summed(weights: Floats, own: Floats, pad: Floats, moves: Ints, cells: Ints) -> Floats:
@@ -147,17 +135,6 @@ def _read(weights: Floats, own: Floats, pad: Floats) -> Floats:
     return np.where(itself[..., None], own, pad[0])
 
 
-def _after_units(case: SpecCase, block: int, x: Floats) -> Floats:
-    """Return residual streams [record, dim] after the units of a block."""
-    names = [f"blocks.{block}.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")]
-    if not case.net.units_per_layer[block]:
-        raise Undecided(f"layer {block} has no units")
-    w_in, b_in, w_out, b_out = (np.asarray(dense(case.weights.arrays[name])) for name in names)
-    step = max(1, MAX_NUMBERS // (4 * len(b_in)))
-    parts = [np.maximum(x[at : at + step] @ w_in + b_in, 0.0) @ w_out for at in range(0, len(x), step)]
-    return np.asarray(x + np.concatenate(parts) + b_out)
-
-
 def _table(numbers: Ints, rows: Floats, what: str) -> Floats:
     """Return the row of every number; refuse rows that differ where numbers are equal."""
     _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
@@ -167,7 +144,7 @@ def _table(numbers: Ints, rows: Floats, what: str) -> Floats:
 
 
 def _last_writes(
-    maps: HeadMaps, records: Records, x: Floats, pads: Floats, symbols: list[str], blank: str
+    maps: HeadRule, records: Records, x: Floats, symbols: list[str], blank: str
 ) -> list[tuple[str, Floats]]:
     """Return the values that the head of the second layer may read, by symbol: the last one written to the cell."""
     width = 1 + int(records.position.max())
@@ -178,7 +155,7 @@ def _last_writes(
     symbol = np.array([names.index(each) for each in symbols])[records.token - 1]
     values = _table(symbol, x @ maps.v + maps.b_v, "values depend on more than the symbol")
     cells, (where, when) = np.unique(records.cell), np.divmod(np.unique(written), width)
-    bos, scores = (queries @ (pads @ maps.k + maps.b_k).T).max(axis=1), queries @ keys.T
+    bos, scores = (queries @ maps.pad_keys.T).max(axis=1), queries @ keys.T
     size = float(np.abs(scores).max() + np.abs(bos).max())
     for cell, row, level in zip(cells.tolist(), scores, bos, strict=True):
         match = where == cell  # in the order of positions
@@ -186,8 +163,7 @@ def _last_writes(
         need_above(row[match][1:], row[match][:-1], size, "a later symbol of a cell is not better than an earlier one")
         need_above(row[match], level, size, "a symbol of the cell is not better than BOS")
         need_above(np.array(level), row[~match], size, "another cell is better than BOS")
-    nothing = pads @ maps.v + maps.b_v
-    if np.ptp(nothing, axis=0).max() > 0:
+    if np.ptp(maps.pad_values, axis=0).max() > 0:
         raise Undecided("pads hold different symbols")
     present = np.unique(symbol).tolist()
-    return [(blank, nothing[0]), *((names[number], row) for number, row in zip(present, values, strict=True))]
+    return [(blank, maps.pad_values[0]), *((names[number], row) for number, row in zip(present, values, strict=True))]

@@ -11,11 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
-from vitrify.certification.equivalence.reads import head_maps, need_above
+from vitrify.certification.equivalence.ideal import need_above
 from vitrify.certification.equivalence.slots import ZERO
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
-from vitrify.net.sparse import dense
 from vitrify.spec.tasks.match2 import Match2
 
 MAX_MODULUS = 1 << 12
@@ -30,10 +29,10 @@ def a_match(case: SpecCase) -> SpecProof:
         raise Undecided("matches are followed behind one pad, by one head without units")
     if spec.modulus > MAX_MODULUS:
         raise Undecided(f"scores of {spec.modulus} numbers are too many to compare")
-    (maps,) = head_maps(case, 0)
+    (maps,) = ideal.selecting(0)
     if maps.head.mask != "none":
         raise Undecided("the head does not see the whole word")
-    places = np.asarray(dense(case.weights.arrays["pos_embed.W_pos"]))[: 1 + ideal.longest]
+    places = ideal.positions
     for matrix in (maps.q, maps.k, maps.v, ideal.w_u):
         if np.ptp(places[1:] @ matrix, axis=0).max(initial=0.0) > 0:
             raise Undecided("positions play a role")

@@ -24,15 +24,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from vitrify.arrays import Floats, Ints, Matrix
-from vitrify.certification.equivalence.ideal import EQUAL, MAX_POSITIONS
+from vitrify.certification.equivalence.ideal import MAX_POSITIONS, HeadRule
 from vitrify.certification.margins.proof import Proof
-from vitrify.certification.margins.values import Undecided, reads
-from vitrify.net.attention import allowed_keys
+from vitrify.certification.margins.values import Undecided, at_pads, reads
 from vitrify.net.sparse import dense
-from vitrify.net.transformer import Head, Transformer
+from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 
-ATTENTION = ("beta", "W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O")
 ZERO = 1e-12  # sums of weights nearer to 0 than this are 0
 
 
@@ -49,10 +47,7 @@ class Slots:
         if length > MAX_POSITIONS or net.looks_ahead:
             raise Undecided("slots are followed by heads that do not look ahead, at a few thousand positions")
         self.weights, self.proof = weights, proof
-        seen: dict[str, Floats] = {}
-        logits = net.forward(weights.prepared, np.zeros((1, net.pads), dtype=np.int64), record=seen.__setitem__)
-        self.first = np.asarray(logits)[0, -1]
-        self.pads = [np.asarray(seen[name])[0] for name in net.moments]
+        self.pads, self.first = at_pads(weights)
         self.fixed = np.asarray(dense(weights.arrays["pos_embed.W_pos"]))[net.pads : net.pads + length]
         self.tables: list[Matrix] = [csr_array(weights.arrays["embed.W_E"])]
 
@@ -65,20 +60,15 @@ class Slots:
         """Add what the heads of a block read."""
         from scipy.sparse import csr_array
 
-        net, arrays = self.weights.architecture, self.weights.arrays
-        averaging = {head.index for head in self.proof.heads if head.block == index and head.gap is None}
-        pads, prefix = self.pads[2 * index], f"blocks.{index}.attn."
+        pads, margins = self.pads[2 * index], {head.index: head for head in self.proof.heads if head.block == index}
         fixed, moved = self.fixed.copy(), dict(enumerate(self.tables))
-        for at, head in enumerate(net.blocks[index].heads):
-            part = {name: np.asarray(dense(arrays[prefix + name][at])) for name in ATTENTION}
-            if head.window is not None:
-                part["b_rel"] = np.asarray(arrays[f"{prefix}b_rel"][at])
-            if any(np.any(table[1:] @ part[name]) for table in self.tables for name in ("W_Q", "W_K")):
+        for at in range(len(self.weights.architecture.blocks[index].heads)):
+            rule = HeadRule(self.weights, index, at, self.fixed, pads, margins.get(at))
+            if any(np.any(table[1:] @ matrix) for table in self.tables for matrix in (rule.q, rule.k)):
                 raise Undecided("a head selects by symbols")
-            back, read_pads = self._distance(head, part, pads, alone=at in averaging)
-            value = csr_array(part["W_V"]) @ csr_array(part["W_O"])
-            read = np.concatenate([pads[read_pads], self.fixed[: len(fixed) - back]])
-            fixed += read @ value + part["b_V"] @ part["W_O"]
+            back, read_pads = self._distance(rule)
+            value, read = rule.values, np.concatenate([pads[read_pads], self.fixed[: len(fixed) - back]])
+            fixed += read @ value + rule.b_v
             for distance, table in enumerate(self.tables):
                 there = moved.get(distance + back)
                 moved[distance + back] = table @ value if there is None else there + table @ value
@@ -117,24 +107,13 @@ class Slots:
         constant[used] = rest[0]
         return constant
 
-    def _distance(self, head: Head, part: dict[str, Floats], pads: Floats, *, alone: bool) -> tuple[int, Ints]:
+    def _distance(self, rule: HeadRule) -> tuple[int, Ints]:
         """Return how far back a head reads, whatever the symbols are, and which pads it reads near the beginning."""
-        first, at = len(pads), np.arange(len(self.fixed))
-        query = (self.fixed @ part["W_Q"] + part["b_Q"]) * float(part["beta"])
-        scores = query @ (np.concatenate([pads, self.fixed]) @ part["W_K"] + part["b_K"]).T
-        keys = np.arange(first + len(at))
-        if head.window is not None:
-            scores = scores + part["b_rel"][np.clip(first + at[:, None] - keys[None], 0, len(part["b_rel"]) - 1)]
-        allowed = allowed_keys(head, first + at, keys)
-        if alone and (allowed.sum(axis=1) > 1).any():
+        at, nothing = np.arange(len(self.fixed)), np.zeros(rule.q.shape[1])
+        if rule.averages and (rule.seen.sum(axis=1) + np.isfinite(rule.pad_scores(nothing)).sum(axis=1) > 1).any():
             raise Undecided("a head averages several positions")
-        masked = np.where(allowed, scores, -np.inf)
-        best = masked.argmax(axis=1)
-        high = masked[at, best]
-        masked[at, best] = -np.inf
-        clear = masked.max(axis=1) < high - EQUAL * (1 + float(np.abs(scores).max()))
-        back = int(first + at[-1] - best[-1])
-        expected = np.where(at >= back, first + at - back, np.minimum(best, first - 1))
-        if back > at[-1] or not (clear & (best == expected)).all():
+        winner, pads = rule.winners(nothing, nothing)
+        back = int(at[-1] - winner[-1])
+        if winner[-1] < 0 or (winner != np.maximum(at - back, -1)).any() or (pads.sum(axis=1) > 1).any():
             raise Undecided("a head does not read a fixed distance back")
-        return back, best[at < back]
+        return back, pads[:back].argmax(axis=1)

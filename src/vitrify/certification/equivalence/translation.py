@@ -51,7 +51,6 @@ from vitrify.certification.equivalence.selections import MAX_HELD, HeadOutput, H
 from vitrify.certification.equivalence.tables import ROUNDING, TokenContents, ValueTable
 from vitrify.certification.margins.values import Undecided
 from vitrify.errors import SpecError
-from vitrify.net.sparse import dense
 from vitrify.spec.logic.crasp import Crasp
 from vitrify.spec.logic.ltl import Formula
 from vitrify.spec.programs.expression import Value
@@ -90,7 +89,7 @@ class _Translation:
             raise Undecided("the network reads other symbols than the program, or answers in another way")
         self.stream = TokenContents(source, np.stack([self.ideal.embedded(net.inputs.index(a, 1)) for a in letters]))
         self.ahead = any(rule.head.mask not in ("causal", "strict") for rule in self.ideal.rules)
-        places = np.asarray(dense(case.weights.arrays["pos_embed.W_pos"]))[: net.pads]
+        places = self.ideal.positions[: net.pads]
         self.bos: tuple[Floats, Floats] = self.ideal.embed[[0]] + places, np.zeros_like(places)
         self.operations = [n for n, node in enumerate(source.nodes) if node.op in FETCHES]
         self.instances = {"pairs of values, for sums of widths": source.checked} if source.checked else {}

@@ -228,22 +228,12 @@ class Written:
     leak: float = 0.0
 
 
-def selected(
-    name: str,
-    scores: Scores,
-    selection: Selection,
-    value: Matrix,
-    bias: Floats,
-    dims: Ints,
-    path: ValuePath,
-) -> Written:
-    """Return what a head that selects its keys writes into dimensions, by the map `value` [residual stream, dims].
-
-    `path` is the way from values to dimensions in floating point.
-    """
+def selected(name: str, scores: Scores, selection: Selection, path: ValuePath) -> Written:
+    """Return what a head that selects its keys writes."""
+    dims = path.dims
     leak, uneven = leaked_weight(name, scores, selection.gap, selection.apart if selection.ties else None)
-    spread = _spread(scores, value)
-    passed = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
+    spread = _spread(scores, path.value)
+    passed = np.max([keys.stretch.moved(path.value) for keys in scores.keys], axis=0)
     one = scores.head.attention == "hard" and scores.head.ties != "average"  # one of the tied keys wins
     error = passed + (leak + uneven) * (spread + 2 * passed)
     error = error + path.error(scores, leak, shared=selection.shared and not one)
@@ -254,8 +244,8 @@ def selected(
     if any(keys.values is None for keys, _ in ahead):
         winners = [keys.stretch for keys, _ in ahead]
         if len(dims) <= MAX_VALUE_SIZE and not selection.ties and not selection.no_key:
-            return Written(_each_copied(name, winners, value, bias, dims), here, error, leak)
-        return Written((_copied(name, winners, value, bias, dims),), here, error, leak)
+            return Written(_each_copied(name, winners, path), here, error, leak)
+        return Written((_copied(name, winners, path),), here, error, leak)
     nothing = [np.zeros((1, len(dims)))] if selection.no_key else []
     sets = [distinct(np.vstack([v for v, w in zip(keys.values or (), wins, strict=True) if w])) for keys, wins in ahead]
     if not selection.ties or one:
@@ -279,31 +269,30 @@ def _spread(scores: Scores, value: Matrix) -> Floats:
     return np.asarray(np.max(high, axis=0) - np.min(low, axis=0))
 
 
-def _each_copied(
-    name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, dims: Ints
-) -> tuple[ValueFactor, ...]:
+def _each_copied(name: str, winners: Sequence[Stretch], path: ValuePath) -> tuple[ValueFactor, ...]:
     """Return a factor for each dimension that a head writes, taken to be independent."""
     factors = []
-    for column, dim in zip(np.asarray(dense(value)).T[:, :, None], dims.tolist(), strict=True):
+    for column, dim in zip(np.asarray(dense(path.value)).T[:, :, None], path.dims.tolist(), strict=True):
         placed = [distinct(stretch.at_places(column, np.zeros(1))) for stretch in winners]
         pairs = zip(placed, winners, strict=True)
         sums = np.vstack([(each[:, None] + stretch.contents(column)).reshape(-1, 1) for each, stretch in pairs])
-        factors.append(ValueFactor.of(name, [dim], distinct(sums) + bias[dims == dim]))
+        factors.append(ValueFactor.of(name, [dim], distinct(sums) + path.bias[path.dims == dim]))
     return tuple(factors)
 
 
-def _copied(name: str, winners: Sequence[Stretch], value: Matrix, bias: Floats, dims: Ints) -> ValueFactor:
+def _copied(name: str, winners: Sequence[Stretch], path: ValuePath) -> ValueFactor:
     """Return the factor of a head that copies one large one-hot space: unit vectors map to unit vectors, or to 0."""
+    value, bias = path.value, path.bias
     for stretch in winners:
         touched = stretch.touched(value)
         images = [rows_of(value, f.dims) if f.units else f.points @ rows_of(value, f.dims) for f in touched]
         moved = np.any(bias) or np.any(stretch.at_places(value, bias))
         if moved or len(touched) > 1 or not all(is_unit(image) for image in images):
             raise Undecided(f"{name!r} writes {len(bias)} numbers that are no copy of one-hots")
-    return ValueFactor.unit_vectors(name, dims, void=True)
+    return ValueFactor.unit_vectors(name, path.dims, void=True)
 
 
-def averaged(name: str, scores: Scores, value: Matrix, bias: Floats, dims: Ints, path: ValuePath) -> Written:
+def averaged(name: str, scores: Scores, path: ValuePath) -> Written:
     """Return what a head writes whose weights depend on positions alone: sums of values with fixed weights."""
     from vitrify.certification.margins.sums import weighted
 
@@ -312,7 +301,7 @@ def averaged(name: str, scores: Scores, value: Matrix, bias: Floats, dims: Ints,
     if scores.head.mask in ("none", "after"):
         raise Undecided(f"{name!r} averages over a word whose length is not known")
     if scores.head.window == 1:  # a single key: nothing is averaged
-        return selected(name, scores, selection_of(scores), value, bias, dims, path)
+        return selected(name, scores, selection_of(scores), path)
     tables = [
         scores.by_position(keys)
         + ((scores.places + scores.contents) @ keys.contents[0])[:, None]
@@ -322,14 +311,15 @@ def averaged(name: str, scores: Scores, value: Matrix, bias: Floats, dims: Ints,
     table, allowed = np.hstack(tables), np.hstack([scores.allowed(keys) for keys in scores.keys])
     weight = weigh(scores.head, table, allowed)
     if (np.count_nonzero(weight, axis=1) <= 1).all():
-        return selected(name, scores, selection_of(scores), value, bias, dims, path)
+        return selected(name, scores, selection_of(scores), path)
+    value, dims = path.value, path.dims
     error = np.max([keys.stretch.moved(value) for keys in scores.keys], axis=0)
     error = error + moved_weight(name, scores, table, allowed) * (_spread(scores, value) + 2 * error)
     error = error + path.error(scores, 0.0, shared=True, span=2 * (scores.largest + scores.delta))
     here, factors, at = np.zeros((len(scores.queries), len(dims))), [], 0
     for keys in scores.keys:
         share = weight[:, at : at + len(keys.stretch)]
-        here += share @ np.asarray(dense(keys.stretch.at_places(value, bias)))
+        here += share @ np.asarray(dense(keys.stretch.at_places(value, path.bias)))
         at += len(keys.stretch)
         if keys.stretch.touched(value):
             for column, dim in enumerate(dims.tolist()):

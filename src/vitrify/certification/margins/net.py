@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from vitrify.arrays import Array, Arrays, Bools, Floats, Ints, Matrix
+from vitrify.arrays import Arrays, Floats, Ints, Matrix
 from vitrify.certification.margins import values
 from vitrify.certification.margins.heads import Written, averaged, check_target, selected, selection_of, target_of
 from vitrify.certification.margins.legal import legal
@@ -23,7 +22,7 @@ from vitrify.certification.margins.proof import HeadMargin, Proof, SpaceMargin
 from vitrify.certification.margins.rounding import ValuePath, embedding_error, pads_fit
 from vitrify.certification.margins.scores import Scores
 from vitrify.certification.margins.units import UnitLayer, case_by_case, one_by_one, table, within
-from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, distinct, reads
+from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, ValueFactor, at_pads, distinct, reads
 from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.formats import FLOAT64, Format
 from vitrify.certification.precision.rounding import bounded_stream
@@ -151,14 +150,11 @@ class _MarginRun:
 
     # ---- pads: their activations are the same for every word, unless a head attends ahead
     def _known_pads(self) -> None:
-        self.known: dict[int, Floats] | None = None
-        net = self.net
-        if net.looks_ahead:
+        self.known: list[Floats] | None = None
+        if self.net.looks_ahead:
             return
-        seen: dict[str, Array] = {}
-        alone = np.zeros((1, net.pads), dtype=np.int64)
-        net.forward(self.weights.prepared, alone, record=seen.__setitem__)
-        self.known = {moment: seen[name][0] for moment, name in enumerate(net.moments)}
+        self.known, _ = at_pads(self.weights)
+        alone = np.zeros((1, self.net.pads), dtype=np.int64)
         # a longer word may round otherwise than this run, and both otherwise than exact arithmetic
         runs = (bounded_stream(self.weights, alone, fmt) for fmt in (self.arithmetic, FLOAT64))
         self.pad_error = [sum(error[0].max(axis=0) for _, error in steps) for steps in zip(*runs, strict=True)]
@@ -197,31 +193,26 @@ class _MarginRun:
     ) -> tuple[Ints, Written] | None:
         head = self.net.blocks[index].heads[place]
         name = label.name if label else f"head {index}.{place}"
-        w_o = part["W_O"]
-        dims = np.flatnonzero(reads(w_o.T))
-        if not len(dims):
+        path = ValuePath(self.arithmetic, part, part["every"])
+        if not len(path.dims):
             return None
-        out = w_o[:, dims]
-        value = part["W_V"] @ out
-        bias = np.asarray(part["b_V"] @ out)
-        scores = Scores.of(head, part, stretch, keys, value, bias, self.arithmetic)
-        path = ValuePath.of(self.arithmetic, part, part["every"], dims)
+        scores = Scores(head, part, stretch, keys, path.value, path.bias, self.arithmetic)
         if self.known is not None:
             pads_fit(self.arithmetic, self.pads, part)
         if label is not None and label.gap is None:
-            selection, written, attends = None, averaged(name, scores, value, bias, dims, path), "fixed weights"
+            selection, written, attends = None, averaged(name, scores, path), "fixed weights"
         else:
             selection = selection_of(scores)
             if label is not None and label.attends_to is not None and stretch.name == "tokens":
                 check_target(name, label.attends_to, scores, selection)
-            written, attends = selected(name, scores, selection, value, bias, dims, path), target_of(scores, selection)
+            written, attends = selected(name, scores, selection, path), target_of(scores, selection)
         if stretch.name == "tokens":
             alone = selection is None or not np.isfinite(selection.gap)  # no other key is ever there
             gap = None if selection is None or alone else selection.gap
             kappa = None if gap is None else scores.largest / gap
             about = (attends, gap, kappa, scores.delta, written.leak, scores.fixed)
             self.heads.append(HeadMargin(name, index, place, *about))
-        return dims, written
+        return path.dims, written
 
     # ---- the MLP
     def _mlp(self, index: int) -> None:
@@ -235,91 +226,62 @@ class _MarginRun:
             layer.fits(self.pads)
 
     def _units(self, stretch: Stretch, layer: UnitLayer, moment: int) -> Stretch:
+        clean, erased = layer.without_erasers(self.labels.spaces, moment)
         low, _ = stretch.bounds()
-        gone, left, spent = [], [], np.zeros(layer.size, dtype=bool)
-        erased_low = {}
-        for dim, (unit, least) in layer.erasers().items():
-            if any(dim in s.dims and s.born < moment <= s.dies for s in self.labels.spaces):
-                continue  # looks like an eraser, but its space is still alive
+        for dim, least in erased.items():
             if low[dim] < least:
                 raise Undecided(f"dimension {dim} may hold {low[dim]:.3g}, less than the unit that erases it allows")
-            spent[unit] = True
-            gone.append(dim)
-            left.append(layer.leaves(stretch, dim, least))
-            erased_low[dim] = least
-        b_out = layer.b_out.copy()
-        for dim, least in erased_low.items():
-            b_out[dim] += least  # the eraser's own constant
-        clean = UnitLayer(layer.w_in, layer.b_in, layer.w_out, b_out, self.arithmetic, frozenset(gone))
-        after = stretch.cleared(np.array(gone, dtype=np.int64), np.array(left)) if gone else stretch
+        left = np.array([layer.leaves(stretch, dim, least) for dim, least in erased.items()])
+        after = stretch.cleared(np.array(list(erased), dtype=np.int64), left) if erased else stretch
         born = [s for s in self.labels.spaces if s.born == moment]
         named = {dim for s in born for dim in s.dims}
-        writes = set(np.flatnonzero(reads(clean.rest(spent).T) | (clean.b_out != 0)).tolist())
+        writes = set(np.flatnonzero(reads(clean.w_out.T) | (clean.b_out != 0)).tolist())
         if writes - named:
             raise Undecided(
                 f"block {moment // 2 - 1} writes dimensions that no space is born in: {sorted(writes - named)[:5]}"
             )
         for label in born:
-            after = self._written_by_units(label, stretch, after, clean, spent)
-        changed = np.array(sorted(writes | set(gone)), dtype=np.int64)
+            after = self._written_by_units(label, stretch, after, clean)
+        changed = np.array(sorted(writes | erased.keys()), dtype=np.int64)
         return self._settle(self._summed(stretch, after, changed), moment)
 
-    def _written_by_units(
-        self, label: SpaceLabel, before: Stretch, after: Stretch, layer: UnitLayer, spent: Bools
-    ) -> Stretch:
-        dims = list(label.dims)
-        alone = [[dim] for dim in dims]
-        joint = label.kind.tag in ("onehot", "bits", "circle", "flag") or len(dims) <= MAX_JOINT_DIMS
-        splits = [[dims], alone] if joint else [alone, [dims]]
-        units = layer.writers(dims, spent)
-        if label.kind.tag == "reals" and len(units) > MAX_TRACKED_UNITS:
-            splits = []
-        if label.kind.tag == "integers":
-            with suppress(Undecided):
-                return self._split(label, before, after, layer, spent, [dims], MAX_JOINT_COMBINATIONS)
-            with suppress(Undecided):
-                return self._each(case_by_case, label, before, after, layer, spent)
+    def _written_by_units(self, label: SpaceLabel, before: Stretch, after: Stretch, layer: UnitLayer) -> Stretch:
+        """Return the values of a space: as one factor, or as one for each coordinate; else within bounds."""
+        dims, tag = list(label.dims), label.kind.tag
+        whole, alone = [dims], [[dim] for dim in dims]
         most = values.MAX_POINTS if len(dims) == 1 else MAX_COMBINATIONS
-        for split in splits:
+        joint = tag in ("onehot", "bits", "circle", "flag") or len(dims) <= MAX_JOINT_DIMS
+        ways = [(table, split, most) for split in ([whole, alone] if joint else [alone, whole])]
+        units = layer.writers(dims)
+        if tag == "reals" and len(units) > MAX_TRACKED_UNITS:
+            ways = []
+        if tag == "integers":
+            ways = [(table, whole, MAX_JOINT_COMBINATIONS), (case_by_case, alone, MAX_COMBINATIONS), *ways]
+        if tag in ("integers", "multihot", "flag"):
+            ways.append((one_by_one, alone, MAX_COMBINATIONS))
+        for values_of, split, most in ways:
             try:
-                return self._split(label, before, after, layer, spent, split, most)
+                return self._split(values_of, label, before, after, layer, split, most)
             except Undecided as stop:
                 reason = stop
-        if label.kind.tag in ("integers", "multihot", "flag"):
-            return self._each(one_by_one, label, before, after, layer, spent)
-        if label.kind.tag != "reals":
+        if tag != "reals":
             raise reason
         low, high, passed, rounded = within(before, layer, units, dims)
         return after.holding([ValueFactor.box(label.name, dims, low, high)], np.array(dims), passed + rounded)
 
-    def _each(
+    def _split(
         self,
         values_of: Callable[..., tuple[Floats, Floats]],
         label: SpaceLabel,
         before: Stretch,
         after: Stretch,
         layer: UnitLayer,
-        spent: Bools,
-    ) -> Stretch:
-        """The values of a space coordinate by coordinate, by a function of the units that write one."""
-        for dim in label.dims:
-            points, error = values_of(label.name, before, layer, layer.writers([dim], spent), dim, MAX_COMBINATIONS)
-            after = after.holding([ValueFactor.of(label.name, [dim], points)], np.array([dim]), error)
-        return after
-
-    def _split(
-        self,
-        label: SpaceLabel,
-        before: Stretch,
-        after: Stretch,
-        layer: UnitLayer,
-        spent: Bools,
         split: list[list[int]],
         most: int,
     ) -> Stretch:
-        """The values of a space as one factor, or as one for each coordinate."""
+        """The values of a space as factors of some of its coordinates, by a function of the units that write them."""
         for group in split:
-            points, error = table(label.name, before, layer, layer.writers(group, spent), group, most)
+            points, error = values_of(label.name, before, layer, layer.writers(group), group, most)
             after = after.holding([ValueFactor.of(label.name, group, distinct(points))], np.array(group), error)
         return after
 

@@ -9,13 +9,11 @@ $\gamma$ of the number of keys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from vitrify.arrays import Arrays, Bools, Floats, Ints, Matrix
+from vitrify.arrays import Arrays, Bools, Floats, Matrix
 from vitrify.certification.margins.scores import Scores
-from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided
+from vitrify.certification.margins.values import ROUNDOFF, Stretch, Undecided, reads
 from vitrify.certification.precision.formats import Format, column_sums, each, uneven
 from vitrify.net.sparse import dense
 
@@ -24,24 +22,23 @@ MAX_SUM_ERROR = 0.25  # relative; a sum of weights that is further off is not di
 EXPONENTIAL_ROUNDINGS = 16  # that an exponential and the steps around it count for
 
 
-@dataclass(frozen=True, eq=False)
 class ValuePath:
-    """The way from the values of a head to dimensions: its maps, and the sum over all heads of a block."""
+    """The way from the values of a head to the dimensions `dims` that it writes, and the sum over all heads of a block.
 
-    arithmetic: Format
-    w_v: Matrix
-    b_v: Floats
-    w_o: Floats
-    terms: Floats
-    products: tuple[Floats, Floats]
+    It writes $x$ `value` + `bias` of a key with the residual stream $x$.
+    """
 
-    @classmethod
-    def of(cls, arithmetic: Format, part: Arrays, all_heads: Matrix, dims: Ints) -> ValuePath:
-        """Make one from the arrays of a head, and W_O of all heads of its block (`all_heads`)."""
+    def __init__(self, arithmetic: Format, part: Arrays, all_heads: Matrix) -> None:
+        """From the arrays of a head, and W_O of all heads of its block (`all_heads`)."""
+        dims = np.flatnonzero(reads(part["W_O"].T))
+        out = part["W_O"][:, dims]
+        self.arithmetic, self.dims = arithmetic, dims
+        self.value, self.bias = part["W_V"] @ out, np.asarray(part["b_V"] @ out)
         columns = [np.asarray(dense(all_heads[place][:, dims])) for place in range(all_heads.shape[0])]
         odd, low = (np.max(flags, axis=0) for flags in zip(*map(uneven, columns), strict=True))
-        terms = np.sum([column_sums(each(c, lambda w: (w != 0).astype(float))) for c in columns], axis=0)
-        return cls(arithmetic, part["W_V"], part["b_V"], np.asarray(dense(part["W_O"][:, dims])), terms, (odd, low))
+        self.products = odd, low
+        self.terms: Floats = np.sum([column_sums(each(c, lambda w: (w != 0).astype(float))) for c in columns], axis=0)
+        self.w_v, self.b_v, self.w_o = part["W_V"], part["b_V"], np.asarray(dense(out))
 
     def error(self, scores: Scores, leak: float, *, shared: bool, span: float = 0.0) -> Floats:
         """Return the rounding error of each dimension that the head writes; `span` is the range of its scores."""

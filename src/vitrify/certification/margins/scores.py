@@ -58,7 +58,6 @@ class Keys:
         return cls(stretch, places, contents, values, np.array(agreed))
 
 
-@dataclass(frozen=True, eq=False)
 class Scores:
     """The scores of a head for one stretch of queries, times beta; `delta` is how far errors can move one.
 
@@ -66,21 +65,8 @@ class Scores:
     last sums of this analysis: where it is 0, a run rounds nothing.
     """
 
-    head: Head
-    queries: Stretch
-    keys: tuple[Keys, ...]
-    places: Floats
-    contents: Floats
-    bias: Floats | None
-    delta: float
-    rounding: float
-    largest: float
-    noise: float
-    arithmetic: Format
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         head: Head,
         part: Arrays,
         queries: Stretch,
@@ -88,12 +74,16 @@ class Scores:
         value: Matrix,
         b_v: Floats,
         arithmetic: Format,
-    ) -> Scores:
+    ) -> None:
         """From the arrays of one head: W_Q, b_Q, W_K, b_K, beta, and b_rel or None; and its map to values."""
+        self.head, self.queries, self.arithmetic = head, queries, arithmetic
         beta, w_q, w_k = part["beta"], dense(part["W_Q"]), dense(part["W_K"])
-        places = queries.at_places(w_q, part["b_Q"]) * beta
-        contents = queries.contents(w_q, most=MAX_CONTENTS) * beta
-        size, moved = np.abs(places).max(axis=0) + np.abs(contents).max(axis=0), abs(beta) * queries.moved(w_q)
+        self.places: Floats = queries.at_places(w_q, part["b_Q"]) * beta
+        self.contents: Floats = queries.contents(w_q, most=MAX_CONTENTS) * beta
+        size, moved = (
+            np.abs(self.places).max(axis=0) + np.abs(self.contents).max(axis=0),
+            abs(beta) * queries.moved(w_q),
+        )
         own = abs(beta) * arithmetic.linear(queries, part["W_Q"], part["b_Q"], "queries")
         moved = moved + own + arithmetic.times(beta) * (size + moved + own)
         moved = moved + arithmetic.least * (moved > 0)
@@ -107,14 +97,16 @@ class Scores:
             keys.append(stretch_keys)
             delta = max(delta, float(moved @ k_size + size @ k_moved + moved @ k_moved))
             largest = max(largest, float(size @ k_size))
-        bias = None if head.window is None else part["b_rel"]
-        largest += 0.0 if bias is None else float(np.abs(bias).max(initial=0.0))
-        if bias is not None:
-            rounded += float(arithmetic.lost(bias).max(initial=0.0)) + arithmetic.roundoff * (largest + delta + rounded)
+        self.keys = tuple(keys)
+        self.bias: Floats | None = None if head.window is None else part["b_rel"]
+        if self.bias is not None:
+            largest += float(np.abs(self.bias).max(initial=0.0))
+            lost = float(arithmetic.lost(self.bias).max(initial=0.0))
+            rounded += lost + arithmetic.roundoff * (largest + delta + rounded)
         arithmetic.fits(largest + delta + rounded, "scores")
         rounding = 4 * ROUNDOFF * (w_q.shape[1] + 4) * largest
-        errors = delta + rounded + rounding, 4 * rounding, largest, delta + rounded
-        return cls(head, queries, tuple(keys), places, contents, bias, *errors, arithmetic)
+        self.delta, self.noise = float(delta + rounded + rounding), float(delta + rounded)
+        self.rounding, self.largest = float(4 * rounding), float(largest)
 
     @property
     def fixed(self) -> bool:

@@ -8,6 +8,8 @@ leave open counts in full.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,39 +26,53 @@ from vitrify.certification.margins.values import (
     rows_of,
 )
 from vitrify.certification.precision.formats import FLOAT64, Format, each, uneven
+from vitrify.net.labels import SpaceLabel
 from vitrify.net.sparse import dense, is_sparse
 
 DECIMALS = 12  # of the sums of some units; numbers that differ by less are one
 MOST_PRODUCTS = 1 << 27  # multiplications for one table of combinations
 
 
+@dataclass(frozen=True, eq=False)
 class UnitLayer:
-    """The hidden units of one block, split by what they are for."""
+    """The hidden units of one block, computed in a format; `erased`: dimensions that are also taken away."""
 
-    def __init__(
-        self,
-        w_in: Matrix,
-        b_in: Floats,
-        w_out: Matrix,
-        b_out: Floats,
-        arithmetic: Format = FLOAT64,
-        erased: frozenset[int] = frozenset(),
-    ) -> None:
-        self.w_in, self.b_in, self.w_out, self.b_out = w_in, b_in, w_out, b_out
-        self.arithmetic, self.erased = arithmetic, erased  # the format it is computed in; dimensions also taken away
-        self._columns = w_in.tocsc() if is_sparse(w_in) else w_in
-        self._out_columns = w_out.tocsc() if is_sparse(w_out) else w_out
-        self.size = len(b_in)
+    w_in: Matrix
+    b_in: Floats
+    w_out: Matrix
+    b_out: Floats
+    arithmetic: Format = FLOAT64
+    erased: frozenset[int] = frozenset()
 
-    def erasers(self) -> dict[int, tuple[int, float]]:
-        """Units that take a dimension away: unit by dimension, and the number below which they fail."""
-        erasers: dict[int, tuple[int, float]] = {}
-        inward, outward = _nonzeros(self.w_in, axis=0), _nonzeros(self.w_out, axis=1)
-        for unit in np.flatnonzero((inward == 1) & (outward == 1)).tolist():
-            read, written = self.read(unit), self.written(unit)
-            if read[0] == written[0] and read[1] == 1.0 and written[1] == -1.0 and read[0] not in erasers:
-                erasers[read[0]] = (unit, -float(self.b_in[unit]))
-        return erasers
+    @cached_property
+    def _columns(self) -> Matrix:
+        return self.w_in.tocsc() if is_sparse(self.w_in) else self.w_in
+
+    @cached_property
+    def _out_columns(self) -> Matrix:
+        return self.w_out.tocsc() if is_sparse(self.w_out) else self.w_out
+
+    def without_erasers(self, spaces: Sequence[SpaceLabel], moment: int) -> tuple[UnitLayer, dict[int, float]]:
+        """Return the other units and, by dimension that a unit takes away, the number below which that fails.
+
+        A unit takes nothing away from a space that lives on after the moment at which the block writes.
+        """
+        alive = {dim for space in spaces if space.born < moment <= space.dies for dim in space.dims}
+        kept, erased = np.ones(len(self.b_in), dtype=bool), dict[int, float]()
+        alone = (_nonzeros(self.w_in, axis=0) == 1) & (_nonzeros(self.w_out, axis=1) == 1)
+        for unit in np.flatnonzero(alone)[:, None]:
+            column, row = (dense(part).ravel() for part in (self.inward(unit), rows_of(self.w_out, unit)))
+            dim = int(np.flatnonzero(column)[0])
+            if column[dim] == 1.0 and row[dim] == -1.0 and dim not in alive and dim not in erased:
+                kept[unit], erased[dim] = False, -float(self.b_in[unit[0]])
+        if not erased:
+            return self, {}
+        b_out, units = self.b_out.copy(), np.flatnonzero(kept)
+        b_out[list(erased)] += list(erased.values())  # the constants of the units that take away
+        outward = rows_of(self.w_out, units)
+        return UnitLayer(
+            self.inward(units), self.b_in[units], outward, b_out, self.arithmetic, frozenset(erased)
+        ), erased
 
     def rounded(self, stretch: Stretch, units: Ints, inward: Matrix) -> Floats:
         """Return the rounding error of each unit before its ReLU."""
@@ -90,26 +106,9 @@ class UnitLayer:
         more = (bias != 0) + np.array([dim in self.erased for dim in at])
         return np.asarray(off + fmt.summed(size + off + np.abs(bias), terms + more, uneven(weight)))
 
-    def read(self, unit: int) -> tuple[int, float]:
-        """The first dimension that a unit reads, and its weight."""
-        column = dense(self._columns[:, [unit]]).ravel()
-        at = int(np.flatnonzero(column)[0])
-        return at, float(column[at])
-
-    def written(self, unit: int) -> tuple[int, float]:
-        """The first dimension that a unit writes, and its weight."""
-        row = dense(rows_of(self.w_out, np.array([unit]))).ravel()
-        at = int(np.flatnonzero(row)[0])
-        return at, float(row[at])
-
-    def writers(self, dims: Sequence[int], without: Bools) -> Ints:
+    def writers(self, dims: Sequence[int]) -> Ints:
         """The units that write some dimensions."""
-        part = self._out_columns[:, list(dims)]
-        return np.flatnonzero(reads(part) & ~without)
-
-    def rest(self, without: Bools) -> Matrix:
-        """The rows of W_out of all units but some."""
-        return rows_of(self.w_out, np.flatnonzero(~without))
+        return np.flatnonzero(reads(self._out_columns[:, list(dims)]))
 
     def inward(self, units: Ints) -> Matrix:
         """The columns of W_in of some units."""
@@ -154,22 +153,22 @@ def table(
         left = 2 * noise[unsure] @ np.abs(outward[unsure]) if unsure.any() else 0.0
         error = np.maximum(error, (passed + left) * ROUNDED_UP)
     post = np.maximum(before + noise, 0.0)
-    size, lost, terms = (
-        (part @ weight).max(axis=0)
-        for part, weight in (
-            (post, np.abs(outward)),
-            (post, layer.arithmetic.lost(outward)),
-            ((post > 0).astype(float), (outward != 0).astype(float)),
-        )
-    )
-    return points, error + layer.written_error(size, lost, terms, outward, dims)
+    return points, error + layer.written_error(*_largest_sums(layer, post, post > 0, outward), outward, dims)
+
+
+def _largest_sums(layer: UnitLayer, post: Floats, active: Bools, outward: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the largest sizes of sums of what units write, of what storing weights loses, and numbers of terms."""
+    there = active.astype(float) @ (outward != 0).astype(float)
+    sums = post @ np.abs(outward), post @ layer.arithmetic.lost(outward), there
+    size, lost, terms = (each_sum.max(axis=0) for each_sum in sums)
+    return size, lost, terms
 
 
 def case_by_case(
-    name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dim: int, most: int
+    name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int], most: int
 ) -> tuple[Floats, Floats]:
     """The same for one dimension, where one factor decides which units are active: each of its values leaves a sum."""
-    inward, outward = np.asarray(dense(layer.inward(units))), layer.outward(units, [dim])
+    inward, outward = np.asarray(dense(layer.inward(units))), layer.outward(units, dims)
     factors, placed = stretch.touched(inward), stretch.at_places(inward, layer.b_in[units])
     images = [factor.image(rows_of(inward, factor.dims)) for factor in factors]
     fresh = layer.rounded(stretch, units, inward)
@@ -190,24 +189,17 @@ def case_by_case(
     for value, on in zip(images[pivot], active, strict=True):
         column = inward[:, on] @ outward[on]
         others = [f.image(rows_of(column, f.dims)) for at, f in enumerate(factors) if at != pivot]
-        fixed = distinct((placed + value)[:, on] @ outward[on]) + layer.b_out[[dim]]
+        fixed = distinct((placed + value)[:, on] @ outward[on]) + layer.b_out[list(dims)]
         points.append((values.sums(others, 1, most=most)[:, None] + fixed).reshape(-1, 1))
         passed = stretch.error @ np.abs(column) + 2 * fresh[on] @ np.abs(outward[on])
         error = np.maximum(error, passed * ROUNDED_UP)
     post = np.where(active, high + noise, 0.0)
-    size, lost, terms = (
-        (part @ weight).max(axis=0)
-        for part, weight in (
-            (post, np.abs(outward)),
-            (post, layer.arithmetic.lost(outward)),
-            (active.astype(float), (outward != 0).astype(float)),
-        )
-    )
-    return distinct(np.vstack(points)), error + 2 * layer.written_error(size, lost, terms, outward, [dim])
+    rounded = layer.written_error(*_largest_sums(layer, post, active, outward), outward, dims)
+    return distinct(np.vstack(points)), error + 2 * rounded
 
 
 def one_by_one(
-    name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dim: int, most: int
+    name: str, stretch: Stretch, layer: UnitLayer, units: Ints, dims: Sequence[int], most: int
 ) -> tuple[Floats, Floats]:
     """The same for one dimension, when units that read different things are taken to be independent of each other."""
     inward = layer.inward(units)
@@ -216,14 +208,14 @@ def one_by_one(
         column = np.asarray(dense(inward[:, [place]])).ravel()
         at = np.flatnonzero(column)
         alike.setdefault((at.tobytes(), (column[at] / column[at[:1]]).tobytes()), []).append(unit)
-    alone = UnitLayer(layer.w_in, layer.b_in, layer.w_out, np.zeros_like(layer.b_out), layer.arithmetic, layer.erased)
-    parts, error = [layer.b_out[[dim]][None]], np.zeros(1)
+    alone = replace(layer, b_out=np.zeros_like(layer.b_out))
+    parts, error = [layer.b_out[list(dims)][None]], np.zeros(1)
     for group in alike.values():
-        points, passed = table(name, stretch, alone, np.array(group), [dim], most)
+        points, passed = table(name, stretch, alone, np.array(group), dims, most)
         near = np.round(points, DECIMALS)
         parts.append(distinct(near))
         error = error + passed + np.abs(near - points).max()
-    error = error + within(stretch, layer, units, [dim])[3]  # the groups are added up, too
+    error = error + within(stretch, layer, units, dims)[3]  # the groups are added up, too
     return values.sums(parts, 1, most=most), error
 
 
@@ -271,7 +263,7 @@ def _best(factor: ValueFactor, rows: Matrix) -> tuple[Floats, Floats, Ints]:
         most = np.asarray(np.maximum(np.abs(factor.low), np.abs(factor.high)) @ size)
         return most, most, np.full(rows.shape[1], -1)
     if not factor.units:
-        return _best_of_points(factor.points, rows)
+        return best_of_points(factor.points, rows)
     csc = csc_array(rows)
     count = np.diff(csc.indptr)
     if count.max(initial=0) > 1:
@@ -286,8 +278,8 @@ def _best(factor: ValueFactor, rows: Matrix) -> tuple[Floats, Floats, Ints]:
     return most, second, which
 
 
-def _best_of_points(points: Matrix, rows: Matrix) -> tuple[Floats, Floats, Ints]:
-    """The same where the vectors are written out, some units at a time."""
+def best_of_points(points: Matrix, rows: Matrix) -> tuple[Floats, Floats, Ints]:
+    """Return the two largest sums that points [case, size] give every column, and which point gives the largest."""
     count, width = points.shape[0], rows.shape[1]
     most, second, which = np.zeros(width), np.full(width, -np.inf), np.zeros(width, dtype=np.int64)
     columns = rows.tocsc() if is_sparse(rows) else rows

@@ -13,8 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from vitrify.arrays import Bools, Float, Floats, Int, Ints, Matrix, Num
+from vitrify.arrays import Array, Bools, Float, Floats, Int, Ints, Matrix, Num
 from vitrify.net.sparse import dense, is_sparse
+from vitrify.net.weights import Weights
 
 MAX_POINTS = 1 << 21  # vectors of one factor or one sum
 MAX_NUMBERS = 1 << 22  # numbers in one table of vectors
@@ -223,6 +224,16 @@ class Stretch:
         added = self.error.copy()
         added[dims] += error
         return replace(self, factors=(*self.factors, *factors), error=added)
+
+
+def at_pads(weights: Weights) -> tuple[list[Floats], Floats]:
+    """Return the residual stream [pad, dim] of the pads at every moment, and the first logits, the same for all words.
+
+    That is so if no head attends ahead.
+    """
+    net, seen = weights.architecture, dict[str, Array]()
+    logits = net.forward(weights.prepared, np.zeros((1, net.pads), dtype=np.int64), record=seen.__setitem__)
+    return [np.asarray(seen[name])[0] for name in net.moments], np.asarray(logits)[0, -1]
 
 
 def reads(matrix: Matrix) -> Bools:

@@ -38,19 +38,24 @@ def oracle(*specs: type, output: OutputKind | None = None, reads: Reads = "token
     The arguments are read from the source text: classes are names, and the others literals.
     """
     del output, reads
+    return for_specs(*specs)
+
+
+def for_specs(*specs: type) -> Callable[[Maker], Maker]:
+    """Register an oracle, or a lemma, of some classes of specs, beside what the source text says."""
 
     def register(maker: Maker) -> Maker:
-        _SPECS[maker] = specs
+        SPECS[maker] = specs
         return maker
 
     return register
 
 
-_SPECS: dict[Callable[..., object], tuple[type, ...]] = {}  # the classes of oracles whose modules are imported
+SPECS: dict[Callable[..., object], tuple[type, ...]] = {}  # the classes of what is registered in imported modules
 
 
 class Registration(NamedTuple):
-    """A decorator `@oracle(…)`, as it stands in the source text."""
+    """A decorator `@oracle(…)` or `@lemma(…)`, as it stands in the source text."""
 
     module: str
     name: str
@@ -58,18 +63,24 @@ class Registration(NamedTuple):
     output: str | None
     reads: str
 
+    @property
+    def maker(self) -> Callable[..., Any]:
+        """What is registered; its module is imported."""
+        maker: Callable[..., Any] = getattr(import_module(self.module), self.name)
+        return maker
+
 
 @cache
-def registrations() -> tuple[Registration, ...]:
-    """Return all registered oracles, without importing them."""
+def registrations(package: str = PACKAGE, decorator: str = "oracle") -> tuple[Registration, ...]:
+    """Return all that a decorator registers below a package and its counterparts in plugins, without importing it."""
     entries: list[Registration] = []
-    for declaration in declared(PACKAGE, "@oracle"):
+    for declaration in declared(package, f"@{decorator}"):
         node = declaration.node
         assert isinstance(node, ast.ClassDef | ast.FunctionDef)
         call = node.decorator_list[0]
         specs = tuple(arg.id for arg in call.args if isinstance(arg, ast.Name)) if isinstance(call, ast.Call) else ()
         if not isinstance(call, ast.Call) or not specs or len(specs) < len(call.args):
-            raise InputError(f"{declaration.module}: write @oracle(Class, …), with the names of classes")
+            raise InputError(f"{declaration.module}: write @{decorator}(Class, …), with the names of classes")
         words = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
         output, reads = words.get("output"), words.get("reads", "tokens")
         entries.append(Registration(declaration.module, node.name, specs, output, reads))
@@ -82,14 +93,12 @@ def registered(spec: object, net: Architecture) -> Callable[..., Any] | None:
         fitting = [r for r in registrations() if kind.__name__ in r.specs and r.reads == net.reads]
         for output in (net.output.kind, None):
             named = [r for r in fitting if r.output == output]
-            makers = [getattr(import_module(r.module), r.name) for r in named]
-            makers = [maker for maker in makers if kind in _SPECS[maker]]
+            makers = [maker for maker in (r.maker for r in named) if kind in SPECS[maker]]
             if len(makers) > 1:
                 both = " and ".join(f"{maker.__module__}:{maker.__name__}" for maker in makers)
                 raise InputError(f"{both} are oracles of the same networks of {kind.__name__}: name different outputs")
             if makers:
-                maker: Callable[..., Any] = makers[0]
-                return maker
+                return makers[0]
     return None
 
 

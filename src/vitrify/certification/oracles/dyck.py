@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitrify.arrays import Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.meanings import Beginnings
-from vitrify.certification.oracles.right import Oracle, symbol_indices
+from vitrify.certification.oracles.meanings import Beginnings, MeaningOracle
 from vitrify.net.architecture import SequenceArchitecture
-from vitrify.spec.languages.dyck import ANSWERS, Dyck
+from vitrify.spec.languages.dyck import Dyck
 
 
 @oracle(Dyck, output="class")
-class MembershipOracle(Oracle):
+class MembershipOracle(MeaningOracle):
     """Oracle of membership: whether the complete word is in a language, the same answer at every position.
 
     Random words are hardly ever in it, so it asks about members, and about members with one symbol changed, missing or
     doubled.
     """
 
-    answer = "symbol"
     SENTENCES = 200  # of each kind, at most
 
     def __init__(self, spec: Dyck, net: SequenceArchitecture) -> None:
-        self._answers = symbol_indices(net, ANSWERS)
-        self.spec, self.net, self._sentences = spec, net, Beginnings(spec, net)
-
-    def known(self, words: Ints) -> Ints:
-        member = [self.spec.holds([self.net.inputs[i] for i in word]) for word in words.tolist()]
-        return np.repeat(self._answers[np.array(member, dtype=np.int64)][:, None], words.shape[1] + 1, axis=1)
+        super().__init__(spec.meanings()["class"], net)
+        self._sentences = Beginnings(spec, net)
 
     def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         share = min(count // 8, self.SENTENCES)

@@ -9,7 +9,7 @@ real numbers, that they are within the error that the output allows. The answer 
 
 from __future__ import annotations
 
-import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints, Matrix
 from vitrify.certification.margins.net import margins
+from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.formats import FORMATS, Format
 from vitrify.certification.precision.narrow import narrowed
 from vitrify.encoding import JsonObject
@@ -57,7 +58,6 @@ class ArithmeticReport:
 
     max_length: int
     formats: tuple[FormatReport, ...]
-    seconds: float = 0.0
 
     @property
     def smallest(self) -> str | None:
@@ -65,7 +65,7 @@ class ArithmeticReport:
         return next((report.name for report in self.formats if report.proved == self.max_length), None)
 
     def to_json(self) -> JsonObject:
-        """Plain JSON data, without the time it took."""
+        """Plain JSON data."""
         formats = [asdict(report) for report in self.formats]
         return {"max_length": self.max_length, "smallest": self.smallest, "formats": formats}
 
@@ -73,20 +73,19 @@ class ArithmeticReport:
 def arithmetic_report(
     weights: Weights[SequenceArchitecture],
     words: Sequence[Ints],
-    *,
-    language: bool = False,
-    longest: int | None = None,
-    has_answer: HasAnswer | None = None,
+    oracle: Oracle | None = None,
     unproved: str | None = None,
 ) -> ArithmeticReport:
     """Report in which formats a net keeps its answers, and up to which length.
 
-    `words` [word, length] are those that are run; `has_answer` says after which prefixes there is a right answer;
-    `unproved` is why margins can't be proved even without rounding, if that is known.
+    `words` [word, length] are those that are run; `oracle` knows after which prefixes there is a right answer, by
+    default after all; `unproved` is why margins can't be proved even without rounding, if that is known.
     """
-    start = time.perf_counter()
-    max_length = weights.architecture.max_length
-    declared = max_length if longest is None else min(longest, max_length)
+    declared = weights.architecture.max_length
+    if oracle is not None and oracle.longest is not None:
+        declared = min(oracle.longest, declared)
+    language = oracle is not None and oracle.language is not None
+    has_answer = None if oracle is None else oracle.has_answer
     reports = []
     for kind in FORMATS.values():
         proved, error, reason = None, None, unproved
@@ -94,7 +93,7 @@ def arithmetic_report(
             proved, error, reason = proved_length(weights, kind, declared, language=language)
         agreed, broken = agreed_length(weights, kind, words, has_answer)
         reports.append(FormatReport(kind.name, proved, error, reason, agreed, broken))
-    return ArithmeticReport(declared, tuple(reports), time.perf_counter() - start)
+    return ArithmeticReport(declared, tuple(reports))
 
 
 def proved_length(
@@ -132,20 +131,10 @@ def agreed_length(
         if _products(net, length) > (MAX_ROUNDED_PRODUCTS if kind.bits < 32 else MAX_NATIVE_PRODUCTS):
             break
         if breaks(length):
-            return _first(breaks, agreed or 0, length) - 1, True
+            # where later tokens overflow they can spoil the answer to a prefix, so each length is run by itself
+            return bisect_left(range(length), True, lo=(agreed or 0) + 1, key=breaks) - 1, True
         agreed = length
     return agreed, False
-
-
-def _first(breaks: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first length that breaks, between `low`, which does not, and `high`, which does.
-
-    Where later tokens overflow they can spoil the answer to a prefix, so each length is run by itself.
-    """
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if breaks(middle) else (middle, high)
-    return high
 
 
 def _float32(array: Matrix) -> Matrix:

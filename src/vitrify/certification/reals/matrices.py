@@ -129,11 +129,6 @@ def together(rows: int, columns: int, entries: Sequence[Entry]) -> RealMatrix:
     return RealMatrix(numerators, denominator, None if sure else arb_mat(rows, columns, balls))
 
 
-def only_balls(balls: arb_mat) -> RealMatrix:
-    """A matrix of which nothing is known but balls."""
-    return RealMatrix(fmpz_mat(balls.nrows(), balls.ncols()), fmpz(1), balls)
-
-
 def beside(parts: Sequence[RealMatrix]) -> RealMatrix:
     """Matrices of as many rows each, side by side."""
     if len(parts) == 1:
@@ -212,17 +207,7 @@ class Linear:
             ball = None if x.ball is None else x.ball * self._balls
         return _short(RealMatrix(numerators, denominator, ball))
 
-    def size_of(self, x: arb_mat) -> arb_mat:
-        """The product of the entries' sizes: what rounding errors are relative to."""
-        sizes = [abs(entry).upper() for entry in x.entries()]
-        if self.sparse:
-            return arb_mat(x.nrows(), self.shape[1], self._by_entry(sizes, NOTHING, 2, abs))
-        largest = arb_mat(*self.shape, [abs(w) for w in self._balls.entries()])
-        return arb_mat(x.nrows(), x.ncols(), sizes) * largest
-
-    def _by_entry(
-        self, entries: list[Any], nothing: Any, which: int, turned: Callable[[Any], Any] | None = None
-    ) -> Any:
+    def _by_entry(self, entries: list[Any], nothing: Any, which: int) -> Any:
         """Sums over the entries that are not zero, row by row of what comes in."""
         numerators: list[Any] = []
         for start in range(0, len(entries), self.shape[0]):
@@ -231,7 +216,7 @@ class Linear:
                 if entry == 0:
                     continue
                 for item in self._rows[place]:
-                    row[item[0]] += entry * (turned(item[which]) if turned else item[which])
+                    row[item[0]] += entry * item[which]
             numerators += row
         return numerators
 

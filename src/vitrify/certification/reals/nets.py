@@ -7,17 +7,14 @@ something and that the balls leave open (the tied keys of a hard head, a router'
 norm varies at all) raises `OpenComparison`, and the caller asks again with more bits. Two steps need no decision, as
 they are continuous: a ReLU of an open sign is a ball from 0 on; and the threshold of a sparsemax moves by at most
 $\delta$ when scores do, so a weight moves by at most $2\delta$ and is exactly 0 where it is that far below.
-
-With a `roundoff` $u$ the balls also hold whatever a run in floating point with unit roundoff $u$ may compute, in any
-order of summation (Higham, *Accuracy and Stability of Numerical Algorithms*, chapter 3): a sum of $k$ products is
-widened by $\gamma_{k+2} \sum |x||w|$ with $\gamma_k = ku/(1-ku)$, and each further step by its own rounding.
-Exponentials and $\tanh$ are taken to be right within 4 units in the last place. Parallel cells are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 from flint import arb, ctx, fmpq
@@ -27,7 +24,7 @@ from vitrify.arrays import Float
 from vitrify.certification.reals import matrices
 from vitrify.certification.reals.cells import states, times
 from vitrify.certification.reals.matrices import NOTHING, Entry, Linear, RealMatrix, below, exact, ones, relu, together
-from vitrify.certification.reals.steps import Rounded, first_best, pattern, sizes, unit
+from vitrify.certification.reals.steps import first_best, pattern, unit
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
 from vitrify.net.conv import Convolution, Convolutional
@@ -51,14 +48,12 @@ class Balls:
         return bool((np.abs(np.asarray(numbers) - self.mid) <= self.rad * (1 + 2.0**-50) + 2.0**-1070).all())
 
 
-def ball_logits(
-    weights: Weights[Architecture], word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0
-) -> Balls:
+def ball_logits(weights: Weights[Architecture], word: ArrayLike, *, precision: int = BITS) -> Balls:
     """Logits [position, symbol] of a word of input ids, or of a vector, rows or planes of numbers, as balls.
 
     Row t is read after t tokens. `OpenComparison` is raised where the bits do not decide what a head or router does.
     """
-    return RealNet(weights).logits(word, precision=precision, roundoff=roundoff)
+    return RealNet(weights).logits(word, precision=precision)
 
 
 class RealNet:
@@ -69,17 +64,11 @@ class RealNet:
         self._linear: dict[tuple[str, int | None], Linear] = {}
         self._rows: dict[tuple[str, int | None], RealMatrix] = {}
 
-    def logits(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> Balls:
+    def logits(self, word: ArrayLike, *, precision: int = BITS) -> Balls:
         """Return the logits after each token; see `ball_logits`."""
-        logits = self.run(word, precision=precision, roundoff=roundoff)["hook_logits"]
+        logits = self.run(word, precision=precision)["hook_logits"]
         with ctx.workprec(precision):
             return shown(logits, self.unread)
-
-    def residuals(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> dict[str, Balls]:
-        """Return the residual stream after every half layer (by hook name) at every position, pads included."""
-        values = self.run(word, precision=precision, roundoff=roundoff)
-        with ctx.workprec(precision):
-            return {moment: shown(value) for moment, value in values.items() if moment != "hook_logits"}
 
     @property
     def unread(self) -> int:
@@ -89,10 +78,10 @@ class RealNet:
             return 0
         return (net.pads if net.reads == "tokens" else net.max_length) - 1
 
-    def run(self, word: ArrayLike, *, precision: int = BITS, roundoff: float = 0.0) -> dict[str, RealMatrix]:
-        """The logits and the moments of one run, at every position."""
+    def run(self, word: ArrayLike, *, precision: int = BITS) -> dict[str, RealMatrix]:
+        """The logits of one run, and the residual stream of a transformer at every moment, at every position."""
         with ctx.workprec(precision):
-            return _RealRun(self, roundoff).run(word)
+            return _RealRun(self).run(word)
 
     def linear(self, name: str, place: int | None = None) -> Linear:
         """A stored matrix, or that of one head."""
@@ -116,9 +105,8 @@ class RealNet:
 class _RealRun:
     """One run over one word."""
 
-    def __init__(self, source: RealNet, roundoff: float) -> None:
+    def __init__(self, source: RealNet) -> None:
         self.source, self.net = source, source.net
-        self.rounded = Rounded(roundoff)
         self.seen: dict[str, RealMatrix] = {}
 
     def run(self, word: ArrayLike) -> dict[str, RealMatrix]:
@@ -151,25 +139,24 @@ class _RealRun:
             x = ones(net.max_length) @ x if net.reads == "vector" else x
         if isinstance(net, Recurrent):
             return x
-        return self.rounded.sum([x, below([source.row("pos_embed.W_pos", p) for p in range(x.shape[0])])])
+        return x + below([source.row("pos_embed.W_pos", p) for p in range(x.shape[0])])
 
     def convolved(self, net: Convolutional, planes: ArrayLike) -> RealMatrix:
         pixels = np.asarray(planes, dtype=np.float64)
         if pixels.shape != net.maps[0]:
             raise InputError(f"the net reads planes of shape {net.maps[0]}, not {pixels.shape}")
-        x = pooled(net, self.affine, exact(pixels.reshape(len(pixels), -1)), self.rounded)
+        x, height, width = exact(pixels.reshape(len(pixels), -1)), net.rows, net.columns  # planes [plane, row * column]
+        for index, layer in enumerate(net.convolutions):  # windows are rows that meet kernels
+            x = relu(self.affine(_windows(layer, x, height, width), f"conv.{index}.W", f"conv.{index}.b")).T
+            height, width = layer.places(height, width)
+        x = ones(x.shape[1]).T @ x.T  # the sums [1, channel] of the last maps
         for index in range(len(net.dense)):
             x = relu(self.affine(x, f"dense.{index}.W_in", f"dense.{index}.b_in"))
         return x
 
     def recurrent(self, net: Recurrent, x: RealMatrix) -> RealMatrix:
-        self.seen["hook_embed"] = x
-        y = states(net.cell, self.cell_part("blocks.0"), x, self.rounded)
-        self.seen["blocks.0.hook_state"] = y
-        if net.units:
-            y = self.mlp("blocks.0", y)
-            self.seen["blocks.0.hook_mlp_out"] = y
-        return y
+        y = states(net.cell, self.cell_part("blocks.0"), x)
+        return self.mlp("blocks.0", y) if net.units else y
 
     def stack(self, net: Transformer, x: RealMatrix) -> RealMatrix:
         for turn, (index, block) in enumerate(net.turns):
@@ -179,7 +166,7 @@ class _RealRun:
                 y = self.normed(f"{name}.ln1", x, 2 * index)
                 out = [self.head(block, index, turn, place, y) for place in range(len(block.heads))]
                 if block.cell:
-                    h = states(block.cell, self.cell_part(name), y, self.rounded)
+                    h = states(block.cell, self.cell_part(name), y)
                     out.append(self.affine(h, f"{name}.rec.W_C"))
                 x = self.joined(x, out)
             self.seen[f"blocks.{turn}.hook_resid_mid"] = x
@@ -195,18 +182,12 @@ class _RealRun:
     def joined(self, x: RealMatrix, outputs: list[RealMatrix]) -> RealMatrix:
         if self.transformer.residual == "concatenate":
             return matrices.beside([x, *outputs])
-        return self.rounded.sum([x, *outputs])
+        return reduce(add, outputs, x)
 
     def affine(self, x: RealMatrix, matrix: str, bias: str | None = None, place: int | None = None) -> RealMatrix:
         """A row times a stored matrix, plus a stored row."""
-        w = self.source.linear(matrix, place)
-        y = w.of(x)
-        b = None if bias is None else ones(x.shape[0]) @ self.source.row(bias, place)
-        y = y if b is None else y + b
-        if not self.rounded.u:
-            return y
-        size = w.size_of(x.as_balls())
-        return self.rounded.widened(y, size if b is None else size + sizes(b.as_balls()), w.shape[0] + 2)
+        y = self.source.linear(matrix, place).of(x)
+        return y if bias is None else y + ones(x.shape[0]) @ self.source.row(bias, place)
 
     def cell_part(self, name: str) -> Callable[..., RealMatrix]:
         """The arrays of a cell: as functions of rows, or one matrix of a stack, or a stored row."""
@@ -225,16 +206,8 @@ class _RealRun:
         q, k, v = (self.affine(x, f"{name}.W_{letter}", f"{name}.b_{letter}", place) for letter in "QKV")
         q = q.times(float(self.source.arrays[f"{name}.beta"][place]))
         bias = self.source.arrays[f"{name}.b_rel"][place].tolist() if head.window is not None else None
-        where = f"head {place} of block {turn}"
-        weights = pattern(head, q, k, bias, self.rounded, where)
-        z = weights @ v
-        if self.rounded.u:
-            z = self.rounded.widened(z, sizes(weights.as_balls()) * sizes(v.as_balls()), x.shape[0] + 2)
-        written = self.affine(z, f"{name}.W_O", None, place)
-        if self.rounded.u and len(block.heads) > 1:  # heads may be added up in one long sum
-            size = self.source.linear(f"{name}.W_O", place).size_of(z.as_balls())
-            written = self.rounded.widened(written, size, len(block.heads) * (block.d_value + 1) + 2)
-        return written
+        weights = pattern(head, q, k, bias, f"head {place} of block {turn}")
+        return self.affine(weights @ v, f"{name}.W_O", None, place)
 
     def mlp(self, name: str, x: RealMatrix) -> RealMatrix:
         hidden = relu(self.affine(x, f"{name}.mlp.W_in", f"{name}.mlp.b_in"))
@@ -273,29 +246,13 @@ class _RealRun:
         for row in range(rows):
             place = f"layer norm {name} at position {row}"
             for group in groups:
-                units += unit([entries[row * wide + dim] for dim in group], self.transformer.eps, self.rounded, place)
+                units += unit([entries[row * wide + dim] for dim in group], self.transformer.eps, place)
         scale, shift = (ones(rows) @ self.source.row(f"{name}.{letter}") for letter in "wb")
-        scaled = times(together(rows, len(order), units), scale, self.rounded)
-        normed = self.rounded.sum([scaled, shift]).entries()
+        normed = (times(together(rows, len(order), units), scale) + shift).entries()
         for row in range(rows):
             for at, dim in enumerate(order):
                 entries[row * wide + dim] = normed[row * len(order) + at]
         return together(rows, wide, entries)
-
-
-def pooled(
-    net: Convolutional, affine: Callable[[RealMatrix, str, str], RealMatrix], x: RealMatrix, rounded: Rounded
-) -> RealMatrix:
-    """The sums [1, channel] of the last maps, from planes [plane, row * column]: windows are rows that meet kernels."""
-    height, width = net.rows, net.columns
-    for index, layer in enumerate(net.convolutions):
-        maps = relu(affine(_windows(layer, x, height, width), f"conv.{index}.W", f"conv.{index}.b"))
-        height, width = layer.places(height, width)
-        x = maps.T
-    total = ones(x.shape[1]).T @ x.T
-    if not rounded.u:
-        return total
-    return rounded.widened(total, ones(x.shape[1]).T.as_balls() * sizes(x.T.as_balls()), x.shape[1])
 
 
 def _windows(layer: Convolution, x: RealMatrix, height: int, width: int) -> RealMatrix:

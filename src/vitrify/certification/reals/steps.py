@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from math import isqrt
 from operator import add
 
-from flint import arb, arb_mat, fmpq
+from flint import arb, fmpq
 
-from vitrify.certification.reals.matrices import NOTHING, Entry, RealMatrix, only_balls, together
+from vitrify.certification.reals.matrices import NOTHING, Entry, RealMatrix, together
 from vitrify.net.transformer import Head
 
 HALF = arb(0.5)  # a weight of which a wide ball, or none, is known is between 0 and 1
-TINY = arb(2) ** -1000  # what an underflow may lose
 
 
 class OpenComparison(Exception):
     """A comparison that the balls leave open; the message says where."""
-
-
-@dataclass(frozen=True)
-class Rounded:
-    """Widens balls by the rounding of arithmetic with unit roundoff `u`; by nothing if u is 0."""
-
-    u: float
-
-    def gamma(self, terms: int) -> arb:
-        """The relative error of so many roundings, one after the other."""
-        return arb(terms) * self.u / (1 - arb(terms) * self.u)
-
-    def widened(self, x: RealMatrix, size: arb_mat, terms: int) -> RealMatrix:
-        """Entries that are sums of so many terms, of which the sizes add up to `size`."""
-        if not self.u:
-            return x
-        wider = [self.near(NOTHING, entry, terms) for entry in size.entries()]
-        return x + only_balls(arb_mat(*x.shape, wider))
-
-    def near(self, value: arb, size: arb, terms: int) -> arb:
-        """A number that is rounded so often, relative to a size."""
-        return value + arb(0, (self.gamma(terms) * abs(size).upper() + TINY).upper()) if self.u else value
-
-    def sum(self, parts: list[RealMatrix]) -> RealMatrix:
-        """Matrices added up one by one."""
-        total = reduce(add, parts)
-        if not self.u or len(parts) == 1:
-            return total
-        return self.widened(total, reduce(add, (sizes(part.as_balls()) for part in parts)), len(parts))
-
-
-def sizes(x: arb_mat) -> arb_mat:
-    """The largest size of every entry."""
-    return arb_mat(x.nrows(), x.ncols(), [abs(entry).upper() for entry in x.entries()])
 
 
 def keys_of(head: Head, query: int, length: int) -> list[int]:
@@ -69,57 +33,45 @@ def keys_of(head: Head, query: int, length: int) -> list[int]:
     return list(range(first, last))
 
 
-def pattern(
-    head: Head, q: RealMatrix, k: RealMatrix, bias: Sequence[float] | None, rounded: Rounded, where: str
-) -> RealMatrix:
+def pattern(head: Head, q: RealMatrix, k: RealMatrix, bias: Sequence[float] | None, where: str) -> RealMatrix:
     """The weights [query, key] of a head whose queries are multiplied by its temperature already."""
     length = q.shape[0]
-    scores = q @ k.T
-    if rounded.u:
-        size = sizes(q.as_balls()) * sizes(k.as_balls()).transpose()
-        scores = rounded.widened(scores, size, q.shape[1] + 4)
-    entries = scores.entries()
+    entries = (q @ k.T).entries()
     found: list[Entry] = [(fmpq(0), NOTHING)] * (length * length)
     for query in range(length):
         keys = keys_of(head, query, length)
         row = [entries[query * length + key] for key in keys]
         if bias is not None:
-            row = [_biased(entry, bias[query - key], rounded) for entry, key in zip(row, keys, strict=True)]
-        for key, weight in zip(keys, _weights(head, row, rounded, f"{where}, query {query}"), strict=True):
+            row = [_biased(entry, bias[query - key]) for entry, key in zip(row, keys, strict=True)]
+        for key, weight in zip(keys, _weights(head, row, f"{where}, query {query}"), strict=True):
             found[query * length + key] = weight
     return together(length, length, found)
 
 
-def _biased(entry: Entry, bias: float, rounded: Rounded) -> Entry:
-    fraction, ball = entry[0] + fmpq(*bias.as_integer_ratio()), entry[1]
-    return fraction, rounded.near(ball, abs(arb(fraction) + ball) + abs(arb(bias)), 2)
+def _biased(entry: Entry, bias: float) -> Entry:
+    return entry[0] + fmpq(*bias.as_integer_ratio()), entry[1]
 
 
-def _weights(head: Head, row: list[Entry], rounded: Rounded, where: str) -> list[Entry]:
+def _weights(head: Head, row: list[Entry], where: str) -> list[Entry]:
     if len(row) < 2:
         return [(fmpq(1), NOTHING)] * len(row)
     if head.attention == "softmax":
-        return _softmax(row, rounded)
+        return _softmax(row)
     if head.attention == "sparsemax":
-        return _sparsemax(row, rounded)
-    return _hardmax(head, row, rounded, where)
+        return _sparsemax(row)
+    return _hardmax(head, row, where)
 
 
-def _softmax(row: list[Entry], rounded: Rounded) -> list[Entry]:
+def _softmax(row: list[Entry]) -> list[Entry]:
     scores = [arb(fraction) + ball for fraction, ball in row]
     best = max((score.mid() for score in scores), key=float)
-    shifted = [score - best for score in scores]
-    grown = [score.exp() for score in shifted]
+    grown = [(score - best).exp() for score in scores]
     total = reduce(add, grown)
     weights = [weight / total for weight in grown]
-    if rounded.u:  # the shift is rounded relative to itself, then the exponential, the sum and the quotient
-        spread = [abs(score).upper() + 2 * max(float(s.rad()) for s in shifted) for score in shifted]
-        terms = [len(row) + 16 + 4 * int(float(far.upper()) + 1) for far in spread]
-        weights = [rounded.near(w, w, k) for w, k in zip(weights, terms, strict=True)]
     return [(fmpq(0), weight if weight.rad() < HALF else arb(HALF, HALF)) for weight in weights]
 
 
-def _sparsemax(row: list[Entry], rounded: Rounded) -> list[Entry]:
+def _sparsemax(row: list[Entry]) -> list[Entry]:
     r"""$\max(s_j - \tau, 0)$ with sum 1, exactly for the midpoints; see `ball.py` for how far the true one may be."""
     middles = [fraction + _fraction(ball.mid()) for fraction, ball in row]
     slack = max(_fraction(ball.rad().upper()) for _, ball in row)
@@ -130,9 +82,6 @@ def _sparsemax(row: list[Entry], rounded: Rounded) -> list[Entry]:
             break
         total += score
         tau = (total - 1) / rank
-    if rounded.u:  # scores in the support are within 1 of the best; sums of n of them, and a misjudged member
-        slack += _fraction(arb(8 * len(row) * rounded.gamma(len(row) + 8)).upper())
-        slack += _fraction((rounded.gamma(2) * max(abs(arb(score)) for score in middles)).upper())
     weights = []
     for score in middles:
         if score - tau <= -2 * slack:
@@ -150,12 +99,9 @@ def _fraction(number: arb) -> fmpq:
     return number.fmpq()
 
 
-def _hardmax(head: Head, row: list[Entry], rounded: Rounded, where: str) -> list[Entry]:
+def _hardmax(head: Head, row: list[Entry], where: str) -> list[Entry]:
     """Equal weights of all keys that are tied with the best, or all of it on the first or last of them."""
     resolution = fmpq(*head.resolution.as_integer_ratio())
-    if rounded.u:
-        size = max((abs(arb(fraction) + ball).upper() for fraction, ball in row), key=float) + arb(resolution)
-        row = [(fraction, rounded.near(ball, size, 4)) for fraction, ball in row]
     tied = [_within(row, key, resolution) for key in range(len(row))]
     order = range(len(row) - 1, -1, -1) if head.ties == "right" else range(len(row))
     chosen = []
@@ -167,8 +113,7 @@ def _hardmax(head: Head, row: list[Entry], rounded: Rounded, where: str) -> list
             if head.ties != "average":
                 break
     share = fmpq(1, len(chosen))
-    ball = rounded.near(NOTHING, arb(share), 1) if len(chosen) > 1 else NOTHING
-    return [(share, ball) if key in chosen else (fmpq(0), NOTHING) for key in range(len(row))]
+    return [(share if key in chosen else fmpq(0), NOTHING) for key in range(len(row))]
 
 
 def _within(row: list[Entry], key: int, resolution: fmpq) -> bool | None:
@@ -208,11 +153,11 @@ def tied_best(row: list[Entry], where: str) -> set[int]:
     return {key for key, best in enumerate(tied) if best}
 
 
-def unit(values: list[Entry], eps: float, rounded: Rounded, where: str) -> list[Entry]:
+def unit(values: list[Entry], eps: float, where: str) -> list[Entry]:
     """The values with mean 0 and variance 1 (with eps under the root); zeros where they are all equal."""
     size = len(values)
     under = fmpq(*eps.as_integer_ratio())
-    if not rounded.u and all(ball.is_zero() for _, ball in values):
+    if all(ball.is_zero() for _, ball in values):
         mean = reduce(add, (fraction for fraction, _ in values)) / size
         centered = [fraction - mean for fraction, _ in values]
         variance = reduce(add, (c * c for c in centered)) / size + under
@@ -224,10 +169,8 @@ def unit(values: list[Entry], eps: float, rounded: Rounded, where: str) -> list[
         return [(fmpq(0), arb(c) / arb(variance).sqrt() if c != 0 else NOTHING) for c in centered]
     numbers = [arb(fraction) + ball for fraction, ball in values]
     middle = reduce(add, numbers) / size
-    middle = rounded.near(middle, reduce(add, (abs(x) for x in numbers)) / size, size + 1)
-    away = [rounded.near(x - middle, abs(x - middle), 2) for x in numbers]
+    away = [x - middle for x in numbers]
     spread = reduce(add, (c * c for c in away)) / size + arb(under)
-    spread = rounded.near(spread, spread, size + 4)
     if not spread > 0:
         raise OpenComparison(f"{where}: it may or may not vary")
-    return [(fmpq(0), rounded.near(c / spread.sqrt(), c / spread.sqrt(), 4)) for c in away]
+    return [(fmpq(0), c / spread.sqrt()) for c in away]
