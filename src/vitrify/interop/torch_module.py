@@ -242,7 +242,7 @@ def _units(model: VitrifyModule, own: str, at: str, x: Tensor) -> Tensor:
 
 
 def _normed(model: VitrifyModule, net: Description, x: Tensor, half: int, own: str, at: str) -> Tensor:
-    """The stream before a half layer, with every group of dimensions that has a norm, or the whole of it, normalised."""
+    """The stream before a half layer, its groups of dimensions (or all of it) normalised where the net has norms."""
     groups = list(map(list, net["groups"][half])) if net["groups"] else [list(range(x.shape[-1]))]
     if not net["norm"] or not groups:
         return x
