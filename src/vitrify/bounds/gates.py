@@ -94,7 +94,7 @@ class WideCircuit:
                 sums = np.array([gate.weights for gate in alike], dtype=np.float64) @ rows
                 results = sums >= np.array([[gate.least] for gate in alike])
             else:
-                results = rows.all(axis=0) if kind == "and" else rows.any(axis=0)
+                results = np.asarray(rows.all(axis=0) if kind == "and" else rows.any(axis=0))
             values[variable : variable + len(alike)] = results
             variable += len(alike)
         return read(tuple(literal for _, literal in self.outputs)).T
