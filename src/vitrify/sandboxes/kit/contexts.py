@@ -80,11 +80,21 @@ class Contexts:
         """A sequence and the contexts before its symbols, [len(u)] each, from uniform numbers."""
         bounds, table = jnp.asarray(bounds_of(self.p)), jnp.asarray(self.follow, dtype=jnp.int32)
 
-        def step(context: Array, u: Array) -> Array:
-            return table[context, invert(bounds[context], u)]
+        def stepped(u: Array) -> tuple[Array, Array]:  # finds each symbol once, which counts where there are many
+            def step(context: Array, u: Array) -> tuple[Array, tuple[Array, Array]]:
+                symbol = invert(bounds[context], u)
+                return table[context, symbol], (symbol, context)
 
-        contexts = self._visited(step, u[:-1])
-        return invert(bounds[contexts], u), contexts
+            drawn: tuple[Array, Array] = jax.lax.scan(step, jnp.int32(self.start), u)[1]
+            return drawn
+
+        def composed(u: Array) -> tuple[Array, Array]:
+            contexts = self._visited(lambda context, u: table[context, invert(bounds[context], u)], u[:-1])
+            return invert(bounds[contexts], u), contexts
+
+        many = len(self.p) > MAX_COMPOSED
+        drawn: tuple[Array, Array] = jax.lax.platform_dependent(u, default=stepped, cuda=stepped if many else composed)
+        return drawn
 
     def read(self, tokens: Array) -> Array:
         """The contexts before each token and after the last [n + 1]."""
