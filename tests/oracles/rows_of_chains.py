@@ -107,7 +107,7 @@ def _(sandbox: HierarchySandbox, rng: np.random.Generator, count: int) -> tuple[
         row = table[row, rng.integers(sandbox.m, size=row.shape)].reshape(count, -1)
     if sandbox.mode != "classify":
         tokens = row[:, -1 - sandbox.tokens : -1].astype(np.int32)
-        tokens[:, : sandbox.tokens - sandbox._seen] = sandbox.v
+        tokens[:, : sandbox.tokens - (int(sandbox.window) or sandbox.tokens)] = sandbox.v
         return tokens, row[:, -1 - sandbox.tokens :].astype(np.int32)
     targets = np.zeros((count, sandbox.leaves + 1), dtype=np.int32)
     targets[:, -1:] = label

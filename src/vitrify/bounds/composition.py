@@ -9,7 +9,7 @@ sums over $f$, and messages that no layer computes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from math import log2
 
@@ -54,16 +54,13 @@ def measured(answers: Answers, n: int, cases: int | None = None, seed: int = 0) 
     return wrong, total
 
 
-def _all_words(n: int) -> list[Ints]:
+def _all_words(n: int) -> Iterator[Ints]:
     tables = functions(n)
     if len(tables) ** 2 * n > 1 << 20:
         raise InputError(f"all functions of {n} elements are too many: give the number of cases to draw")
-    words = []
     for g in tables:
-        for x in range(n):
-            front, back = np.tile(g, (len(tables), 1)), np.full((len(tables), 1), x)
-            words.append(np.concatenate([front, tables, back], axis=1))
-    return [np.concatenate(words[start : start + 64]) for start in range(0, len(words), 64)]
+        x = np.repeat(np.arange(n), len(tables))
+        yield np.column_stack([np.tile(g, (len(x), 1)), np.tile(tables, (n, 1)), x])
 
 
 def best_reader(messages: Ints, n: int) -> float:

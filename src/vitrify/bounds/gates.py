@@ -17,7 +17,6 @@ from itertools import groupby
 from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vitrify.arrays import Bools, Ints
 from vitrify.errors import BuildRefused, InputError
@@ -28,7 +27,7 @@ Bits = list[dict[int, int]]  # per position: number of a type (or token) -> lite
 
 FALSE, TRUE = 0, 1
 MAX_WEIGHT_SUM = 1 << 53  # sums of weights below it are exact in float64
-BATCH = 1 << 12  # inputs evaluated together
+BATCH = 1 << 10  # inputs evaluated together
 
 
 @dataclass(frozen=True)
@@ -80,31 +79,25 @@ class WideCircuit:
         return np.concatenate(parts) if parts else np.zeros((0, len(self.outputs)), dtype=bool)
 
     def _batch(self, bits: Bools) -> Bools:
-        """Evaluate on packed bits, one row per variable; adjacent threshold gates on the same wires are one product."""
-        first, cases = 1 + len(self.inputs), len(bits)
-        packed = np.zeros((first + len(self.gates), -(-cases // 8)), dtype=np.uint8)
-        packed[1:first] = np.packbits(bits.T, axis=1)
+        """Evaluate one row per variable; adjacent threshold gates on the same wires are one product."""
+        values = np.zeros((1 + len(self.inputs) + len(self.gates), len(bits)), dtype=bool)
+        values[1 : 1 + len(self.inputs)] = bits.T
 
-        def read(wires: tuple[int, ...]) -> NDArray[np.uint8]:
+        def read(wires: tuple[int, ...]) -> Bools:
             literals = np.array(wires, dtype=np.int64)
-            return np.asarray(packed[literals >> 1] ^ (255 * (literals & 1)).astype(np.uint8)[:, None])
+            return np.asarray(values[literals >> 1] ^ (literals & 1).astype(bool)[:, None])
 
-        variable = first
+        variable = 1 + len(self.inputs)
         for (kind, wires), run in groupby(self.gates, key=lambda gate: (gate.kind, gate.wires)):
-            alike = list(run)
-            rows = read(wires)
+            alike, rows = list(run), read(wires)
             if kind == "threshold":
-                on = np.unpackbits(rows, axis=1, count=cases).astype(np.float64)
-                sums = np.array([gate.weights for gate in alike], dtype=np.float64) @ on
-                packed[variable : variable + len(alike)] = np.packbits(
-                    sums >= np.array([[gate.least] for gate in alike]), axis=1
-                )
+                sums = np.array([gate.weights for gate in alike], dtype=np.float64) @ rows
+                results = sums >= np.array([[gate.least] for gate in alike])
             else:
-                reduce = np.bitwise_and.reduce if kind == "and" else np.bitwise_or.reduce
-                packed[variable : variable + len(alike)] = reduce(rows, axis=0)
+                results = np.asarray(rows.all(axis=0) if kind == "and" else rows.any(axis=0))
+            values[variable : variable + len(alike)] = results
             variable += len(alike)
-        ends = read(tuple(literal for _, literal in self.outputs))
-        return np.unpackbits(ends, axis=1, count=cases).astype(bool).T
+        return read(tuple(literal for _, literal in self.outputs)).T
 
     @property
     def size(self) -> Size:

@@ -99,9 +99,8 @@ def refute_net(
     refutation = search.refutation
     if refutation is None:
         return NetSearch(net.name, bits, game.size, search)
-    quantized = answer(net.output, np.array(refutation.output))
-    if game.repeats:
-        quantized = " ".join(game.spell(map(int, refutation.output)))
+    spelled = " ".join(game.spell(map(int, refutation.output))) if game.repeats else ""
+    quantized = spelled or answer(net.output, np.array(refutation.output))
     full = tuple(unrounded(weights, word, game.repeats) for word in (refutation.first, refutation.second))
     return NetSearch(net.name, bits, game.size, search, quantized, full)
 

@@ -68,7 +68,7 @@ def write_data(
     """
     target = Path(folder).resolve()
     _check(splits, seed, target)
-    table = SandboxTable.of(sandbox, seed)
+    table = SandboxTable(sandbox, seed)
     target.parent.mkdir(parents=True, exist_ok=True)
     _check_space(table, splits, target)
     with whole_folder(target, "data", _is_ours) as partial:
@@ -101,34 +101,24 @@ def in_splits(words: Iterable[str], count: int) -> dict[Split, int]:
     return counts
 
 
-@dataclass(frozen=True, eq=False)
 class SandboxTable:
-    """A sandbox as a table: how its rows are drawn, in batches of which size, and what its columns are."""
+    """A sandbox as a table: rows come in batches of `batch`, and `per_file` of them, whole batches, make a file."""
 
-    sandbox: Sandbox
-    seed: int
-    batch: int  # rows
-    per_file: int  # rows, a multiple of a batch
-    columns: tuple[str, ...]
-    about: JsonObject
-    draw: Callable[[Split, int], Mapping[str, Array]]
-
-    @classmethod
-    def of(cls, sandbox: Sandbox, seed: int) -> SandboxTable:
-        """The table of a sandbox and a data seed; only shapes are worked out here."""
+    def __init__(self, sandbox: Sandbox, seed: int) -> None:
+        """Work out the shapes, and nothing else."""
         shapes = jax.eval_shape(lambda: _columns(sandbox, seed, "train", 0, 1))
         fields = [name for name in ("tokens", "targets", "weight", "soft", "start") if name in shapes]
-        columns = ("index", *fields, *sorted(shapes.keys() - {*fields, "optimal"}), "optimal")
         each = 8 + sum(math.prod(shape.shape) * shape.dtype.itemsize for shape in shapes.values())
-        batch = max(1, min(BATCH_ROWS, BATCH_BYTES // each))
-        drawn = {split: jax.jit(lambda start, s=split: _columns(sandbox, seed, s, start, batch)) for split in SPLITS}
+        self.sandbox, self.seed, self.about = sandbox, seed, _about(sandbox, seed)
+        self.columns = ("index", *fields, *sorted(shapes.keys() - {*fields, "optimal"}), "optimal")
+        self.batch = max(1, min(BATCH_ROWS, BATCH_BYTES // each))
+        self.per_file = max(1, SHARD_BYTES // (each * self.batch)) * self.batch
+        self._drawn = jax.jit(lambda split, start: _columns(sandbox, seed, split, start, self.batch), static_argnums=0)
 
-        def draw(split: Split, start: int) -> Mapping[str, Array]:
-            batch_columns = {"index": np.arange(start, start + batch), **drawn[split](np.uint32(start))}
-            return {name: np.asarray(batch_columns[name]) for name in columns}
-
-        per_file = max(1, SHARD_BYTES // (each * batch)) * batch
-        return cls(sandbox, seed, batch, per_file, columns, _about(sandbox, seed), draw)
+    def draw(self, split: Split, start: int) -> dict[str, Array]:
+        """Return the columns of a batch."""
+        columns = {"index": np.arange(start, start + self.batch), **self._drawn(split, np.uint32(start))}
+        return {name: np.asarray(columns[name]) for name in self.columns}
 
     def shards(self, place: Path, split: Split, count: int) -> Iterator[tuple[Path, int, int]]:
         """The files of a split, each with its first row and the one behind its last."""

@@ -241,18 +241,11 @@ def _units(model: VitrifyModule, own: str, at: str, x: Tensor) -> Tensor:
     return model.seen(at + "hook_mlp_out", out)
 
 
-def _groups(net: Description, half: int) -> list[list[int]] | None:
-    """The groups of dimensions that are normalised before a half layer: [] for the whole stream, None for none."""
-    if not net["norm"]:
-        return None
-    return list(map(list, net["groups"][half])) or None if net["groups"] else []
-
-
 def _normed(model: VitrifyModule, net: Description, x: Tensor, half: int, own: str, at: str) -> Tensor:
-    groups = _groups(net, half)
-    if groups is None:
+    """The stream before a half layer, its groups of dimensions (or all of it) normalised where the net has norms."""
+    groups = list(map(list, net["groups"][half])) if net["groups"] else [list(range(x.shape[-1]))]
+    if not net["norm"] or not groups:
         return x
-    groups = groups or [list(range(x.shape[-1]))]
     parts = []
     for group in groups:
         own_part = x if len(group) == x.shape[-1] and group == sorted(group) else x[..., group]

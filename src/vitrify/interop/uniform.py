@@ -122,13 +122,17 @@ def spread(weights: Weights, penalty: float = 2.0**14) -> Uniform:
 def _block(weights: Weights, uniform: Uniform, index: int, block: Block, penalty: float) -> dict[str, Floats]:
     """The arrays of one block, without the block's name."""
     net, name = uniform.net, f"blocks.{index}"
-    heads, d_head, d_model = uniform.heads, uniform.d_head, uniform.d_model
-    arrays: dict[str, Floats] = {}
-    for letter in "QKV":
-        arrays[f"attn.W_{letter}"] = _padded(weights, f"{name}.attn.W_{letter}", (heads, d_model, d_head))
-        arrays[f"attn.b_{letter}"] = _padded(weights, f"{name}.attn.b_{letter}", (heads, d_head))
-    arrays["attn.W_O"] = _padded(weights, f"{name}.attn.W_O", (heads, d_head, d_model))
-    arrays["attn.b_O"] = np.zeros(d_model, arrays["attn.W_O"].dtype)
+    heads, d_head, d_model, units = uniform.heads, uniform.d_head, uniform.d_model, uniform.units
+    shapes: dict[str, tuple[int, ...]] = {f"attn.W_{letter}": (heads, d_model, d_head) for letter in "QKV"}
+    shapes |= {f"attn.b_{letter}": (heads, d_head) for letter in "QKV"}
+    shapes |= {"attn.W_O": (heads, d_head, d_model), "attn.b_O": (d_model,)}
+    if units:
+        shapes |= {"mlp.W_in": (d_model, units), "mlp.b_in": (units,), "mlp.W_out": (units, d_model)}
+        shapes |= {"mlp.b_out": (d_model,)}
+    shapes |= {f"{norm}.{key}": (d_model,) for norm in ("ln1", "ln2") for key in "wb" if net.norm}
+    arrays = {  # the scale of a norm that nothing reads may be anything
+        key: _padded(weights, f"{name}.{key}", shape, empty=float(key.endswith(".w"))) for key, shape in shapes.items()
+    }
     if block.heads:
         beta = _dense(weights, f"{name}.attn.beta")
         arrays["attn.W_Q"][: len(beta)] *= beta[:, None, None]
@@ -142,15 +146,6 @@ def _block(weights: Weights, uniform: Uniform, index: int, block: Block, penalty
             if rows is not None:
                 arrays["attn.W_Q"][place, net.d_model :, own:] = rows
                 arrays["attn.W_K"][place, net.d_model :, own:] = np.eye(places(net))
-    if uniform.units:
-        arrays["mlp.W_in"] = _padded(weights, f"{name}.mlp.W_in", (d_model, uniform.units))
-        arrays["mlp.b_in"] = _padded(weights, f"{name}.mlp.b_in", (uniform.units,))
-        arrays["mlp.W_out"] = _padded(weights, f"{name}.mlp.W_out", (uniform.units, d_model))
-        arrays["mlp.b_out"] = _padded(weights, f"{name}.mlp.b_out", (d_model,))
-    if net.norm:
-        for norm in ("ln1", "ln2"):  # one that nothing reads may be anything
-            arrays[f"{norm}.w"] = _padded(weights, f"{name}.{norm}.w", (d_model,), empty=1.0)
-            arrays[f"{norm}.b"] = _padded(weights, f"{name}.{norm}.b", (d_model,))
     return arrays
 
 

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from vitrify.sandboxes.catalogue import Array, Count, Entry, Example, LogProbs, Sandbox, Share
-from vitrify.sandboxes.kit.draws import below, logarithm
+from vitrify.sandboxes.catalogue import Array, Count, Entry, Exact, Example, Share
+from vitrify.sandboxes.kit.draws import below
 
 
 @dataclass(frozen=True)
-class AssociationSandbox(Sandbox):
+class AssociationSandbox(Exact):
     """`words` keys with a value each, of which the fraction `word_fraction` is drawn."""
 
     tokens = 1
     TRACED = ("word_fraction",)
-    kind = "class"
 
     words: Count = 64
     word_fraction: Share = 1.0
@@ -47,14 +46,12 @@ class AssociationSandbox(Sandbox):
         return jnp.arange(self.words) < self._used()
 
     def draw(self, key: Array) -> Example:
-        word = below(jax.random.bits(key), self._used())
-        return Example(word[None], jnp.stack([jnp.int32(0), word]), jnp.array([0.0, 1.0]), {})
+        word = below(jax.random.bits(key), self._used())[None]
+        return Example(word, self.right(word), jnp.array([0.0, 1.0]), {})
 
-    def optimal(self, example: Example) -> LogProbs:
-        return jnp.concatenate([self.uniform(example)[:1], logarithm(jax.nn.one_hot(example.tokens, self.words))])
-
-    def floor(self) -> Array:
-        return jnp.zeros(2)
+    def right(self, tokens: Array) -> Array:
+        """The value of the key."""
+        return jnp.pad(tokens, (1, 0))
 
 
 SANDBOX = Entry(AssociationSandbox, small={"words": 6, "word_fraction": 0.7})

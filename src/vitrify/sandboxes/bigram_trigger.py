@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.sandboxes.catalogue import Array, Count, Entry, Example, LogProbs, Natural, NextSymbol, Positive, Within
-from vitrify.sandboxes.kit.contexts import MAX_COMPOSED_CONTEXTS, Contexts, bounds_of, full, log_of
-from vitrify.sandboxes.kit.draws import below, invert, logarithm
+from vitrify.sandboxes.kit.contexts import Contexts, bounds_of, full, log_of
+from vitrify.sandboxes.kit.draws import MAX_COMPOSED, below, follow, invert, logarithm
 
 NEVER = -1e4  # the least logarithm of a bigram that is counted: a hundred of them still add up
 
@@ -77,30 +77,12 @@ class BigramTrigger(NextSymbol):
         u = jax.random.uniform(steps, (self.length,))
         first = invert(jnp.asarray(bounds_of(self.law)), u[0])
         decided = jnp.where(trigger, output, -1)
-        symbols = jnp.concatenate([first[None], self._walk(bounds, decided, first, u[1:])])
-        return Example(symbols[:-1], symbols, self._weight(symbols[:-1]), {"trigger": trigger, "output": output})
 
-    def _walk(self, bounds: Array, decided: Array, first: Array, u: Array) -> Array:
-        """All tokens after the first: step by step, or on a GPU by maps of all tokens, composed."""
-
-        def after(token: Array, bounds: Array, decided: Array, u: Array) -> Array:
+        def step(token: Array, u: Array) -> Array:
             return jnp.where(decided[token] >= 0, decided[token], invert(bounds[token], u))
 
-        def stepped(bounds: Array, decided: Array, first: Array, u: Array) -> Array:
-            def step(token: Array, u: Array) -> tuple[Array, Array]:
-                token = after(token, bounds, decided, u)
-                return token, token
-
-            return jax.lax.scan(step, first, u)[1]
-
-        def composed(bounds: Array, decided: Array, first: Array, u: Array) -> Array:
-            maps = after(jnp.arange(self.vocabulary)[None], bounds, decided, u[:, None])
-            return jax.lax.associative_scan(lambda a, b: jnp.take_along_axis(b, a, axis=-1), maps)[:, first]
-
-        many = self.vocabulary > MAX_COMPOSED_CONTEXTS
-        return jax.lax.platform_dependent(
-            bounds, decided, first, u, default=stepped, cuda=stepped if many else composed
-        )
+        symbols = jnp.concatenate([first[None], follow(step, k, first, u[1:], MAX_COMPOSED)])
+        return Example(symbols[:-1], symbols, self._weight(symbols[:-1]), {"trigger": trigger, "output": output})
 
     def _weight(self, tokens: Array) -> Array:
         if self.scored == "all":

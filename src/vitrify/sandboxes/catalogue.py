@@ -163,7 +163,7 @@ class NextSymbol(Sandbox):
 class Exact(Sandbox):
     """A sandbox in which every target with a weight is a function of the tokens before it."""
 
-    kind = "class"
+    kind: ClassVar[Literal["lm", "class"]] = "class"
 
     @abstractmethod
     def right(self, tokens: Array) -> Array:

@@ -103,25 +103,24 @@ class CausalGraph(Sandbox):
             jnp.where(place[:, None], kernel[tuple(queries)], 1 / k),
         )
 
-    def _last(self, counts: Array) -> Array:
+    def _last(self, example: Example, counts: Array) -> LogProbs:
         """One distribution after all tokens, proportional to some counts; before, where nothing is asked, any."""
-        before = jnp.full((self.length, self.states), -np.log(self.states))
-        return jnp.concatenate([before, jnp.log(counts / counts.sum())[None]])
+        return self.uniform(example).at[-1].set(jnp.log(counts / counts.sum()))
 
     def optimal(self, example: Example) -> LogProbs:
         seen = example.tokens[: len(self.parents)]
         matched = (seen[self.parents] == example.tokens[-self.asking :]).all(axis=1) & (self.parents >= 0).all(axis=1)
-        return self._last(matched.astype(jnp.float32) @ jax.nn.one_hot(seen, self.states) + self.alpha)
+        return self._last(example, matched.astype(jnp.float32) @ jax.nn.one_hot(seen, self.states) + self.alpha)
 
     def unigram(self, example: Example) -> LogProbs:
         """Return the frequencies of the symbols so far, with add-one smoothing."""
-        return self._last(jax.nn.one_hot(example.tokens[: len(self.parents)], self.states).sum(axis=0) + 1.0)
+        return self._last(example, jax.nn.one_hot(example.tokens[: len(self.parents)], self.states).sum(axis=0) + 1.0)
 
     def neighbors(self, example: Example) -> LogProbs:
         """Return the frequencies of symbols right after occurrences of the last query token, ignoring the graph."""
         seen = example.tokens[: len(self.parents)]
         matched = (seen[:-1] == example.tokens[-1]).astype(jnp.float32)
-        return self._last(matched @ jax.nn.one_hot(seen[1:], self.states) + self.alpha)
+        return self._last(example, matched @ jax.nn.one_hot(seen[1:], self.states) + self.alpha)
 
     def laws(self, kernels: Array) -> tuple[Array, Array]:
         """The law of each position, and of any two, if each has one parent at most, by products along the graph.

@@ -104,8 +104,7 @@ class FactRecall(Sandbox):
         for column in wanted:
             matched &= (example.tokens[None] == self.known[:, column, None]).any(axis=1)
         counts = matched.astype(jnp.float32) @ np.eye(len(self.answers), dtype=np.float32)[self.known[:, 2]]
-        last = logarithm(counts / counts.sum())
-        return jnp.concatenate([jnp.full((self.length, len(last)), -np.log(len(last))), last[None]])
+        return self.uniform(example).at[-1].set(logarithm(counts / counts.sum()))
 
     def optimal(self, example: Example) -> LogProbs:
         return self._said(example, (0, 1))

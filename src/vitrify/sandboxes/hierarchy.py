@@ -243,17 +243,12 @@ class HierarchySandbox(Sandbox):
     def _last(self, seen: int) -> float:
         return tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1), last=True, seen=seen)[-1]
 
-    @property
-    def _seen(self) -> int:
-        """Return the number of visible leaves."""
-        return int(self.window) or self.tokens
-
     def floor(self) -> Array | None:
         if self.mode == "classify":
             return jnp.zeros(self.leaves + 1)
         try:
             if self.mode == "last":
-                return jnp.zeros(self.tokens + 1).at[-1].set(self._last(self._seen))
+                return jnp.zeros(self.tokens + 1).at[-1].set(self._last(int(self.window) or self.tokens))
             return jnp.array(tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1)))
         except tree.TooMany:
             return None

@@ -15,19 +15,19 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from vitrify.sandboxes.catalogue import Array, Count, Entry, Example, LogProbs, Sandbox, later
+from vitrify.sandboxes.catalogue import Array, Count, Entry, Exact, Example, LogProbs, later
 from vitrify.sandboxes.kit.draws import below, logarithm
 
 
 @dataclass(frozen=True)
-class MultiHop(Sandbox):
+class MultiHop(Exact):
     """Sequences of `chains` chains of `hops` steps, with names out of `names`.
 
     In `rounds` the first steps of all chains come before all second ones, and so on, each round in random order.
     """
 
+    kind = "lm"
     SIZE = "names"
     PREDICTORS = ("named", "ends")
 
@@ -54,40 +54,28 @@ class MultiHop(Sandbox):
         if self.rounds:
             order = order[jnp.argsort(order // self.chains)]  # sorting is stable: each round stays in random order
         tokens = jnp.append(pairs[order].reshape(-1), named[0, query]).astype(jnp.int32)
-        last = jnp.arange(self.tokens + 1) == self.tokens
+        weight = jnp.zeros(self.tokens + 1).at[-1].set(1.0)
         place = jnp.argsort(order).reshape(self.hops, self.chains)[:, query]
-        return Example(
-            tokens,
-            jnp.where(last, named[-1, query], 0).astype(jnp.int32),
-            last.astype(jnp.float32),
-            {"chain": query, "path": named[:, query], "steps": place},
-        )
+        latent = {"chain": query, "path": named[:, query], "steps": place}
+        return Example(tokens, self.right(tokens), weight, latent)
 
-    def _last(self, p: Array) -> Array:
-        log = logarithm(p)
-        before = jnp.full((self.tokens, self.names), -np.log(self.names))
-        return jnp.concatenate([before, log[None]])
-
-    def optimal(self, example: Example) -> LogProbs:
-        begins, ends = example.tokens[:-1:2], example.tokens[1::2]
-        name = example.tokens[-1]
+    def right(self, tokens: Array) -> Array:
+        """The end of the chain that begins with the last token."""
+        begins, ends, name = tokens[:-1:2], tokens[1::2], tokens[-1]
         for _ in range(self.hops):
             name = ends[jnp.argmax(begins == name)]
-        return self._last(jax.nn.one_hot(name, self.names))
+        return jnp.zeros(self.tokens + 1, jnp.int32).at[-1].set(name)
 
     def named(self, example: Example) -> LogProbs:
         """Any name of the sequence."""
         seen = jax.nn.one_hot(example.tokens, self.names).max(axis=0)
-        return self._last(seen / seen.sum())
+        return self.uniform(example).at[-1].set(logarithm(seen / seen.sum()))
 
     def ends(self, example: Example) -> LogProbs:
         """Any name that ends a chain: that stands at the end of a step, and at the beginning of none."""
         one = jax.nn.one_hot(example.tokens, self.names)
         last = one[1::2].max(axis=0) * (1 - one[:-1:2].max(axis=0))
-        return self._last(last / last.sum())
-
-    def floor(self) -> Array:
-        return jnp.zeros(self.tokens + 1)
+        return self.uniform(example).at[-1].set(logarithm(last / last.sum()))
 
 
 def shuffled(word: Array, first: int) -> Array:

@@ -18,7 +18,6 @@ from functools import cached_property
 import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
-from scipy.special import entr
 
 from vitrify.encoding import JsonObject
 from vitrify.sandboxes.catalogue import Array, Entry, Example, Predictor
@@ -62,16 +61,7 @@ class NGram(ContextSandbox):
 
     def floor(self) -> Array:
         """With `apart`: the mean entropy over sentences that have not ended."""
-        if not self.apart:
-            return super().floor()
-        p, follow = self.contexts.p, self.contexts.follow
-        now: Array = np.eye(len(p))[self.contexts.start]
-        losses = np.zeros(self.length)
-        going = np.arange(p.shape[1]) != self._end
-        for t in range(self.length):
-            losses[t] = now @ entr(p).sum(axis=1) / max(now.sum(), 1e-300)
-            now = np.bincount(follow[:, going].ravel(), (now[:, None] * p)[:, going].ravel(), minlength=len(p))
-        return losses
+        return self.contexts.losses(self.length, self._end if self.apart else None)
 
     def rate(self) -> float | None:
         return None if self.apart else super().rate()

@@ -34,6 +34,7 @@ from vitrify.net.inference import logits
 from vitrify.net.recurrent import Recurrent
 from vitrify.spec.automata.families import cyclic
 from vitrify.spec.geometry.maxout import Maxout, random_maxout, random_relu
+from vitrify.spec.languages.dyck import Dyck
 from vitrify.spec.ngrams.families import random_ngram
 
 SMALL: list[Callable[[int], TwoParty]] = [
@@ -247,3 +248,8 @@ def test_sets_of_symbols_are_answers_too() -> None:
     assert answer(output, np.array([1.0, -1.0, 0.5])) == "a c"
     assert answer(output, np.array([0.0, -1.0, -0.5])) == "(nothing)"
     assert answer(Output("lm", ("a", "b")), np.array([0.0, 1.0])) == "b"
+
+
+def test_what_a_net_with_sets_as_answers_copies_is_spelled() -> None:
+    search = refute_net(build(Dyck.of("( ) [ ]", depth=2, length=8), "dyck-lstm"), "copy")
+    assert search.quantized == search.unrounded[0] == ") ( )"

@@ -239,7 +239,8 @@ def test_laws_name_claims_of_their_rows() -> None:
     said = {(kind, task): law(kind, task) for kind in KINDS for task in TASKS}
     assert said["LSTM", "parity"] == (True, "R24", CLAIMS["R24", ""])
     assert said["positive", "parity"] == (False, "R24", CLAIMS["R24", "diagonal"])
-    assert said["one layer", "composition"] == (False, "B3", CLAIMS["B3", ""])
+    assert said["one layer", "composition"] == (False, "B3", "one_layer_errs_on_composition")
+    assert all(rows[one.claim] == one.id for one in said.values() if one)
     assert said["positive", "majority"] is None
     words = {(one.id, one.words) for one in said.values() if one}
     assert {("B5", "takes state"), ("B8", "can't, if TC0 ≠ NC1"), ("G1", "does"), ("G3", "does not")} <= words

@@ -6,7 +6,6 @@ from itertools import pairwise, product
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,6 +13,7 @@ from cases import each
 from enumerated import Word, expect_next, many, on_gpu_paths, said
 from vitrify.errors import InputError
 from vitrify.sandboxes.bigram_trigger import BigramTrigger
+from vitrify.sandboxes.catalogue import examples
 
 
 @each(("choice", "triggers"), [("random", 1), ("random", 2), ("fixed", 1), ("fixed", 2)])
@@ -83,15 +83,14 @@ def test_other_predictors_know_what_they_say() -> None:
 
 
 def test_the_way_of_a_gpu_leads_to_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox, rng = BigramTrigger(vocabulary=5, triggers=2), np.random.default_rng(0)
-    given = [np.sort(rng.random((5, 4)), axis=1), np.array([-1, 3, -1, 0, -1]), np.int32(2), rng.random(20)]
+    sandbox = BigramTrigger(vocabulary=5, triggers=2, length=21)
 
-    def walked() -> Any:
-        return np.asarray(jax.jit(lambda: sandbox._walk(*map(jnp.asarray, given)))())
+    def drawn() -> Any:
+        return np.asarray(jax.jit(lambda: examples(sandbox, 0, "test", 0, 8).targets)())
 
-    usual = walked()
+    usual = drawn()
     on_gpu_paths(monkeypatch)
-    assert np.array_equal(usual, walked())
+    assert np.array_equal(usual, drawn())
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, TypeVar, runtime_checkable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 
 from vitrify.arrays import Array, Floats, Ints
 from vitrify.errors import InputError, VitrifyError
+from vitrify.learn.measure import log_probabilities
 from vitrify.learn.recipe import Recipe
 from vitrify.optional import need
 
@@ -50,7 +54,7 @@ USUAL = Recipe()  # the same clipping, warm-up and moments as for JAX
 class Answers(Protocol):
     """A model that is asked."""
 
-    def logits(self, tokens: Ints) -> Array:
+    def logits(self, tokens: Ints, /) -> Array:
         """The logits [batch, length, vocabulary] of the answer after each token."""
 
 
@@ -62,15 +66,11 @@ class Learns(Answers, Protocol):
         """Make one step of training on a batch, and return its loss."""
 
 
+@dataclass(frozen=True)
 class Plain:
     """A function of tokens, as a model that is asked."""
 
-    def __init__(self, function: Callable[[Ints], Array]) -> None:
-        self.function = function
-
-    def logits(self, tokens: Ints) -> Array:
-        """Return the logits of the function."""
-        return self.function(tokens)
+    logits: Callable[[Ints], Array]
 
 
 class JaxModel:
@@ -96,12 +96,6 @@ class JaxModel:
 @lru_cache(maxsize=4)
 def _compiled(apply: Callable[[PyTree, Ints], Array]) -> tuple[Callable[..., PyTree], ...]:
     """The forward pass, the first state of the optimizer, and a step, as compiled functions."""
-    import jax
-    import jax.numpy as jnp
-    import optax
-
-    from vitrify.learn.measure import log_probabilities
-    from vitrify.learn.recipe import Recipe
 
     def first(parameters: PyTree, rate: Array) -> PyTree:
         return Recipe(lr=rate).transformation().init(parameters)
@@ -200,8 +194,7 @@ def target(given: object, kind: str | None = None, device: str = "cpu") -> Targe
         return _of_value(given, getattr(given, "__name__", type(given).__name__), kind, device)
     text = str(given)
     if Path(text).is_dir():
-        make, pretrained, longest = folder(Path(text), device)
-        return Target(text, make, kind, pretrained=pretrained, longest=longest, device=device)
+        return folder(text, kind, device)
     module, colon, attribute = text.rpartition(":")
     if not colon:
         module, attribute = text, DEFAULT_FACTORY
@@ -317,19 +310,18 @@ class TokenMappedModel:
             return self.module(own).logits[..., self.names]
 
 
-def folder(path: Path, device: str) -> tuple[Factory, bool, int]:
-    """A Hugging Face folder as a factory, whether it has weights and so is asked, and the longest row that it reads.
+def folder(name: str, kind: str | None, device: str) -> Target:
+    """A Hugging Face folder as a source of models: one that has weights is asked, and trained no further.
 
     One that has only a configuration is an architecture, and is trained from the start in the task's vocabulary.
     """
-    transformers, torch = need("transformers", "hf"), need("torch", "torch")
+    path, transformers, torch = Path(name), need("transformers", "hf"), need("torch", "torch")
     try:
         config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} must be a Hugging Face folder with a config.json: {_first(error)}") from None
-    longest = int(getattr(config, "max_position_embeddings", None) or 1 << 30)
     if not any(path.glob("*.safetensors")) and not any(path.glob("*.bin")):
-        return _from_config(transformers, config), False, 1 << 30
+        return Target(name, _from_config(transformers, config), kind, device=device)
     try:
         module = transformers.AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype=torch.float32)
     except (OSError, ValueError) as error:
@@ -345,7 +337,8 @@ def folder(path: Path, device: str) -> tuple[Factory, bool, int]:
         names[0] = names[0] if begin is None else begin
         return TokenMappedModel(module, names, device)
 
-    return make, True, longest
+    longest = int(getattr(config, "max_position_embeddings", None) or UNBOUNDED)
+    return Target(name, make, kind, pretrained=True, longest=longest, device=device)
 
 
 def _from_config(transformers: ModuleType, config: PretrainedConfig) -> Factory:

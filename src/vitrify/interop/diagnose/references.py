@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -157,23 +158,11 @@ class Law(NamedTuple):
 
 COSTS: Mapping[str, str] = {**WORDS, "R14": "takes depth"}  # claims that say what it costs, not that it can't
 CONDITIONS: Mapping[str, str] = {"B8": "can't, if TC0 ≠ NC1"}
-CLAIMS: Mapping[tuple[str, str], str] = {  # of an id, for a task where several claims share it; "" for all others
-    ("B3", ""): "one_layer_errs_on_composition",
-    ("B4", ""): "one_layer_needs_the_length_in_bits_to_be_an_induction_head",
-    ("B5", ""): "state_bits_bound_recall_and_copying",
-    ("B7", ""): "one_letter_moves_softmax_attention_by_one_over_n",
-    ("B8", ""): "finite_precision_softmax_runs_as_threshold_circuits",
-    ("G1", ""): "tasks_with_short_programs_generalize_in_length_but_parity_does_not",
-    ("G3", ""): "transformers_glitch_on_a_flip_flop_and_lstms_do_not",
-    ("R10", ""): "two_layers_generate_bounded_dyck_languages",
-    ("R14", ""): "any_automaton_runs_in_log_depth",
-    ("R19", ""): "two_layers_compose_functions",
+CLAIMS: Mapping[tuple[str, str], str] = {  # of an id that several claims share, for a task; "" for all others
     ("R20", ""): "an_induction_head_takes_two_layers_of_constant_size",
-    ("R23", ""): "copying_and_recall_take_two_layers_of_small_width",
     ("R24", ""): "any_automaton_runs_on_one_recurrent_layer",
     ("R24", "diagonal"): "parity_takes_a_diagonal_recurrence_a_negative_eigenvalue",
     ("R24", "permutations"): "a_permutation_takes_n_minus_c_householder_factors",
-    ("R31", ""): "rasp_programs_take_one_head_per_select",
 }
 MORE: Mapping[str, Mapping[str, tuple[bool, str]]] = {
     "transformer": {
@@ -194,7 +183,13 @@ def law(kind: str, task: str) -> Law | None:
         return None
     can, claim_id = prediction
     special = "diagonal" if kind in ("positive", "signed", "hybrid") else task if kind == "reflections" else ""
-    return Law(can, claim_id, CLAIMS.get((claim_id, special)) or CLAIMS[claim_id, ""])
+    shared = CLAIMS.get((claim_id, special)) or CLAIMS.get((claim_id, ""))
+    return Law(can, claim_id, shared or _claim_of_id(claim_id))
+
+
+@cache
+def _claim_of_id(claim_id: str) -> str:
+    return find(claim_id).name
 
 
 def laws(task: str) -> dict[str, Law]:

@@ -23,9 +23,8 @@ from vitrify.arrays import Array, Matrix
 from vitrify.errors import InputError
 from vitrify.parameters import Within
 from vitrify.sandboxes.catalogue import LEAST_LOG, Example, LogProbs, NextSymbol, Predictor
-from vitrify.sandboxes.kit.draws import invert
+from vitrify.sandboxes.kit.draws import MAX_COMPOSED, Step, follow, invert
 
-MAX_COMPOSED_CONTEXTS = 64  # with more, a GPU too steps through them one by one
 MAX_CELLS = 1 << 24  # a table of more probabilities is refused
 MAX_SOLVED_CONTEXTS = 256  # stationary distributions of more contexts are iterated and not solved for
 LAW_TOLERANCE = 1e-14
@@ -59,14 +58,18 @@ class Contexts:
         law = np.where(law > LAW_TOLERANCE, law, 0.0)
         return law / law.sum()
 
-    def losses(self, count: int) -> Array:
-        """The expected loss of the best predictor at each of `count` symbols [count], in nats."""
+    def losses(self, count: int, end: int | None = None) -> Array:
+        """The expected loss of the best predictor at each of `count` symbols [count], in nats.
+
+        With an `end`, it is the mean over sequences in which this symbol has not come yet.
+        """
         now: Array = np.zeros(len(self.p))
         now[self.start] = 1.0
-        entropy, losses = entr(self.p).sum(axis=1), np.empty(count)
+        entropy, losses, going = entr(self.p).sum(axis=1), np.empty(count), np.arange(self.p.shape[1]) != end
+        after = self.follow[:, going].ravel()
         for t in range(count):
-            losses[t] = now @ entropy
-            now = np.bincount(self.follow.ravel(), (now[:, None] * self.p).ravel(), minlength=len(self.p))
+            losses[t] = now @ entropy / (1.0 if end is None else max(now.sum(), 1e-300))
+            now = np.bincount(after, (now[:, None] * self.p)[:, going].ravel(), minlength=len(self.p))
         return losses
 
     def rate(self) -> float:
@@ -75,52 +78,36 @@ class Contexts:
 
     def draw(self, u: Array) -> tuple[Array, Array]:
         """A sequence and the contexts before its symbols, [len(u)] each, from uniform numbers."""
-        bounds, follow = jnp.asarray(bounds_of(self.p)), jnp.asarray(self.follow, dtype=jnp.int32)
+        bounds, table = jnp.asarray(bounds_of(self.p)), jnp.asarray(self.follow, dtype=jnp.int32)
 
-        def stepped(u: Array) -> tuple[Array, Array]:
+        def stepped(u: Array) -> tuple[Array, Array]:  # finds each symbol once, which counts where there are many
             def step(context: Array, u: Array) -> tuple[Array, tuple[Array, Array]]:
                 symbol = invert(bounds[context], u)
-                return follow[context, symbol], (symbol, context)
+                return table[context, symbol], (symbol, context)
 
             drawn: tuple[Array, Array] = jax.lax.scan(step, jnp.int32(self.start), u)[1]
             return drawn
 
         def composed(u: Array) -> tuple[Array, Array]:
-            maps = follow[jnp.arange(len(self.p)), invert(bounds[None], u[:, None])]
-            contexts = self._before(jax.lax.associative_scan(_then, maps)[:-1, self.start])
+            contexts = self._visited(lambda context, u: table[context, invert(bounds[context], u)], u[:-1])
             return invert(bounds[contexts], u), contexts
 
-        many = len(self.p) > MAX_COMPOSED_CONTEXTS
+        many = len(self.p) > MAX_COMPOSED
         drawn: tuple[Array, Array] = jax.lax.platform_dependent(u, default=stepped, cuda=stepped if many else composed)
         return drawn
 
     def read(self, tokens: Array) -> Array:
         """The contexts before each token and after the last [n + 1]."""
-        follow = jnp.asarray(self.follow, dtype=jnp.int32)
+        table = jnp.asarray(self.follow, dtype=jnp.int32)
+        return self._visited(lambda context, token: table[context, token], tokens)
 
-        def stepped(tokens: Array) -> Array:
-            def step(context: Array, token: Array) -> tuple[Array, Array]:
-                context = follow[context, token]
-                return context, context
-
-            return self._before(jax.lax.scan(step, jnp.int32(self.start), tokens)[1])
-
-        def composed(tokens: Array) -> Array:
-            return self._before(jax.lax.associative_scan(_then, follow.T[tokens])[:, self.start])
-
-        many = len(self.p) > MAX_COMPOSED_CONTEXTS
-        return jax.lax.platform_dependent(tokens, default=stepped, cuda=stepped if many else composed)
-
-    def _before(self, later: Array) -> Array:
-        return jnp.concatenate([jnp.full(1, self.start, dtype=jnp.int32), later])
+    def _visited(self, step: Step, inputs: Array) -> Array:
+        first = jnp.int32(self.start)
+        return jnp.concatenate([first[None], follow(step, len(self.p), first, inputs, MAX_COMPOSED)])
 
     def predict(self, example: Example) -> LogProbs:
         """The log-probabilities [n + 1, symbol] for one sequence."""
         return jnp.asarray(log_of(self.p))[self.read(example.tokens)]
-
-
-def _then(one: Array, two: Array) -> Array:
-    return jnp.take_along_axis(two, one, axis=-1)
 
 
 def bounds_of(p: Array) -> Array:

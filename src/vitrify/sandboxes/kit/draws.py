@@ -18,6 +18,7 @@ MAX_CHOICE_ROWS = 4  # of a table that is read by comparisons and not by a gathe
 FINE = 24  # bits behind the point of a waiting time
 SORTED = 128  # numbers are shuffled by their first 25 bits at least: one list in 4,000 has two that agree in these
 CELLS = 12  # bits of a number by which a table of logarithms is looked up
+MAX_COMPOSED = 64  # states whose maps a GPU composes where that is told to `follow`
 Step: TypeAlias = Callable[[Array, Tree], Array]
 
 
@@ -87,15 +88,16 @@ def _row(table: Array, index: Array) -> Array:
     return chosen
 
 
-def follow(step: Step, states: int, first: Array, inputs: Tree) -> Array:
+def follow(step: Step, states: int, first: Array, inputs: Tree, most: int | None = None) -> Array:
     r"""The states after each of some inputs (arrays with the time in front): `step` takes any states and one input.
 
     A CPU goes step by step. A GPU, where each step costs a launch, follows all states at once: position $t$ holds the
-    map from the state before it to the state at it, and maps are composed in $\log_2 T$ rounds.
+    map from the state before it to the state at it, and maps are composed in $\log_2 T$ rounds. With more than `most`
+    states it goes step by step too.
     """
-    return jax.lax.platform_dependent(
-        first, inputs, default=partial(_stepped, step), cuda=partial(_composed, step, states)
-    )
+    stepped, composed = partial(_stepped, step), partial(_composed, step, states)
+    many = most is not None and states > most
+    return jax.lax.platform_dependent(first, inputs, default=stepped, cuda=stepped if many else composed)
 
 
 def _stepped(step: Step, first: Array, inputs: Tree) -> Array:
