@@ -22,13 +22,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.learn.cost import parameters
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.plan import plan
@@ -85,8 +84,8 @@ def work(program: TrainingProgram, precision: str) -> tuple[float, float]:
     length, d, units = group.sandbox.tokens + 1, family.d_model, family.units or 4 * family.d_model
     tokens, item = group.recipe.batch * length, np.dtype(jnp.dtype(precision)).itemsize
     block = 4 * d * d + 2 * d * units
-    outside = parameters(family, group.sandbox) - family.layers * block
-    flops = tokens * (6 * (family.layers * block + outside) + 6 * length * d * family.layers)
+    weights = family.layers * block + d * len(group.sandbox.answers)
+    flops = tokens * (6 * weights + 6 * length * d * family.layers)
     kept = 0 if units <= 256 and d <= 64 else 13 * units / d  # hidden activations, where they go through memory
     per_layer, ends = 55 + kept, 15  # arrays [token, d] that go through memory
     return flops, tokens * d * item * (per_layer * family.layers + ends)
@@ -102,18 +101,19 @@ def ceilings(precision: str) -> tuple[float, float]:
 
 def seconds(act: Callable[[], Any], repeats: int = 10) -> float:
     """Return the seconds of a call, after one that compiles."""
-    jax.block_until_ready(act())
+    cast(Any, jax).block_until_ready(act())
     began = time.perf_counter()
     for _ in range(repeats):
         last = act()
-    jax.block_until_ready(last)
+    cast(Any, jax).block_until_ready(last)
     return (time.perf_counter() - began) / repeats
 
 
 def rate(program: TrainingProgram) -> float:
     """Return member-steps per second."""
     lanes = program.begin()
-    lanes, count, step, rates = program.advance(lanes, 0, 2), 2, 2, []
+    rates: list[float] = []
+    lanes, count, step = program.advance(lanes, 0, 2), 2, 2
     while len(rates) < PIECES:
         began = time.perf_counter()
         lanes = program.advance(lanes, step, count)
@@ -160,7 +160,7 @@ def main() -> None:
     options.add_argument("--cache", help="a folder for compiled programs")
     chosen = options.parse_args()
     if chosen.cache:
-        jax.config.update("jax_compilation_cache_dir", chosen.cache)
+        cast(Any, jax.config).update("jax_compilation_cache_dir", chosen.cache)
     device = jax.devices()[0]
     tops = {precision: ceilings(precision) for precision in ("bfloat16", "float32")}
     for precision, (flops, bandwidth) in tops.items():

@@ -42,7 +42,7 @@ def diagnose(
     from vitrify.interop.diagnose.battery import Budget
     from vitrify.interop.diagnose.battery import diagnose as diagnosed
     from vitrify.interop.diagnose.tasks import chosen, listing
-    from vitrify.learn.program import remember_programs
+    from vitrify.learn.compiler import remember_programs
 
     names = tasks.split(",") if tasks else None
     if target is None:

@@ -85,7 +85,7 @@ def sweep(
 
 def _train_here(groups: Sequence[MemberGroup], store: RunStore, retry: bool, as_json: bool, devices: int = 1) -> None:
     """Train in this process, with a line of progress and then a table."""
-    from vitrify.learn.program import remember_programs
+    from vitrify.learn.compiler import remember_programs
     from vitrify.learn.train import train_groups
 
     remember_programs()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import jax
@@ -37,25 +38,29 @@ def memory(group: MemberGroup, at_once: int) -> int:
     return states + at_once * TrainingProgram(group, width=1).step_bytes()
 
 
-def lane_width(group: MemberGroup) -> int:
-    """Return how many members of a group step side by side: one on a CPU, all that there is room for on a GPU.
-
-    Lanes are of equal width. A member that is too large for the GPU is refused.
-    """
-    count, stats = len(group.members), jax.devices()[0].memory_stats()
+def device_bytes() -> int | None:
+    """Return the memory that JAX has on a GPU; None on a CPU."""
     if jax.default_backend() == "cpu":
+        return None
+    return int((jax.devices()[0].memory_stats() or {}).get("bytes_limit", sys.maxsize))
+
+
+def lane_width(group: MemberGroup, room: int | None) -> int:
+    """Return how many members of a group step side by side: as many as there is room for, in lanes of equal width.
+
+    Without a figure for the room, on a CPU, it is one. A member that is too large is refused.
+    """
+    if room is None:
         return 1
-    if not stats or "bytes_limit" not in stats:
-        return count
-    states, step = memory(group, 0), int(STEP_SHARE * memory(group, 1)) - memory(group, 0)
-    room = int(FILLED * stats["bytes_limit"]) - states
-    if room < step:
+    count, states = len(group.members), memory(group, 0)
+    step = int(STEP_SHARE * (memory(group, 1) - states))
+    most = (int(FILLED * room) - states) // step
+    if most < 1:
         raise InputError(
-            f"{count} members need {states / 2**30:,.1f} GiB for their weights and moments, and a step of one takes "
-            f"{step / 2**30:,.1f} GiB: the device has {stats['bytes_limit'] / 2**30:,.1f}; take fewer members, or a "
-            "smaller batch or model"
+            f"{count} members need {states / 2**30:,.2f} GiB for their weights and moments, and a step of one takes "
+            f"{step / 2**30:,.2f} GiB: the device has {room / 2**30:,.2f}; take fewer members, or a smaller batch or model"
         )
-    return -(-count // -(-count // (room // step)))
+    return -(-count // -(-count // most))
 
 
 def estimate(groups: Sequence[MemberGroup], device: str | None = None) -> str:

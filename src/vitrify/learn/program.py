@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
@@ -27,6 +26,7 @@ from jax.stages import Compiled, Lowered, Wrapped
 from vitrify.arrays import Array, Tree
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
+from vitrify.learn import compiler
 from vitrify.learn.measure import mean_loss, means, sums
 from vitrify.learn.models.catalogue import Family, Parameters
 from vitrify.learn.plan import INTEGERS, MemberGroup
@@ -39,11 +39,11 @@ from vitrify.sandboxes.kit.draws import below
 
 Probe = Callable[[Net, Mapping[str, Array], Example, Mapping[str, Array]], Array]  # net, arrays, sequences, activations
 First = Callable[[Net, Array, Mapping[str, Array]], Parameters]  # net, key, the member's values -> parameters
+compiler.one_kernel_for_random_bits()
 T = TypeVar("T")  # a tree of arrays, or a dictionary of them
 P = TypeVar("P", bound=Parameterized)
 TEST_SEED = 0  # every member is measured on the same sequences
 PIECE = 64  # sequences that are measured at once
-cast(Any, jax.config).update("jax_threefry_gpu_kernel_lowering", True)  # the same bits, in a tenth of the compile time
 COMPILED = 16  # programs of groups that a process holds for others like them
 
 
@@ -78,9 +78,9 @@ class TrainingProgram:
         if problem:
             raise InputError(problem)
         if not self.width:
-            from vitrify.learn.cost import lane_width
+            from vitrify.learn import cost
 
-            object.__setattr__(self, "width", lane_width(self.group))
+            object.__setattr__(self, "width", cost.lane_width(self.group, cost.device_bytes()))
 
     @cached_property
     def net(self) -> Net:
@@ -268,7 +268,7 @@ class TrainingProgram:
         return [identity | code for identity in self.group.identities()]
 
     def only(self, numbers: Sequence[int]) -> TrainingProgram:
-        """Return the program of some of the members, by their numbers."""
+        """Return the program of some members."""
         if list(numbers) == list(range(len(self.group.members))):
             return self
         group = replace(self.group, members=tuple(self.group.members[number] for number in numbers))
@@ -392,11 +392,3 @@ def _unshared(devices: int, batch: int) -> str | None:
 def _drawn(what: int, seed: Array, step: Array) -> Array:
     """The key of something that is drawn anew at every step."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(what, impl="threefry2x32"), seed), step)
-
-
-def remember_programs() -> None:
-    """Keep compiled programs on disk, so that the next process need not compile them again."""
-    folder = os.environ.get("VITRIFY_CACHE") or Path.home() / ".cache" / "vitrify"
-    config: Any = jax.config
-    config.update("jax_compilation_cache_dir", str(Path(folder) / "programs"))
-    config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

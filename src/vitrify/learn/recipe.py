@@ -85,7 +85,7 @@ class Recipe(Parameterized):
 
 
 def _clipped(limit: float) -> optax.GradientTransformation:
-    """Scale gradients down to a global norm; a GPU sums the squares of all arrays at once, one launch instead of many."""
+    """Scale gradients down to a global norm; a GPU sums all squares at once, in one launch instead of dozens."""
     clip = optax.clip_by_global_norm(limit)
     if jax.default_backend() != "gpu":
         return clip

@@ -20,10 +20,11 @@ from typing import Protocol, Self
 
 from vitrify.arrays import Arrays
 from vitrify.errors import WorkersLost
+from vitrify.learn.compiler import remember_programs
 from vitrify.learn.cost import memory, operations
 from vitrify.learn.groups import Checkpoint, RunGroup
 from vitrify.learn.plan import MemberGroup
-from vitrify.learn.program import TrainingProgram, remember_programs
+from vitrify.learn.program import TrainingProgram
 from vitrify.learn.records import Record
 from vitrify.learn.runs import run_id
 from vitrify.learn.store import RunStore

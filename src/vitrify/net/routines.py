@@ -15,6 +15,8 @@ NumPy arrays, recorded or edited activations, caches and padded sequences take t
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -135,4 +137,4 @@ def norm(
 
 def stored(x: Array) -> Array:
     """The same array, which a GPU program stores once instead of computing it again for everything that reads it."""
-    return jax.lax.optimization_barrier(x) if _on_gpu() else x
+    return cast(Any, jax.lax).optimization_barrier(x) if _on_gpu() else x

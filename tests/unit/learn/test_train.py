@@ -282,7 +282,7 @@ from vitrify.learn import trainer
 from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import plan
-from vitrify.learn.program import remember_programs
+from vitrify.learn.compiler import remember_programs
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.store import RunStore
 from vitrify.learn.train import train_groups

@@ -29,7 +29,7 @@ from jax.experimental import pallas as pl
 
 from vitrify.arrays import Array, Float
 from vitrify.net.attention import allowed_keys
-from vitrify.net.kernels.tiles import Axes, Span, load, product, run, store, width
+from vitrify.net.kernels.tiles import Axes, Output, Span, load, product, run, store, width
 from vitrify.net.transformer import Head
 
 Heads: TypeAlias = Float[Array, "batch pos head d"]
@@ -128,34 +128,36 @@ class Tiling:
 
 
 class Reader(NamedTuple):
-    """The inputs of a kernel as it sees them."""
+    """The inputs of a kernel as a program sees them: of one head, and of one sequence or of all."""
 
     tiling: Tiling
-    refs: Inputs
     across: Span  # the numbers of a vector
+    qkv: Array
+    shifts: Array
+    relative: Array = None
 
     def vectors(self, which: int, tile: Array | int, *row: Array) -> Array:
         """Queries, keys or values (0, 1, 2) of a tile.
 
         Queries are divided by ln 2, so that the exponential of a score is a power of two.
         """
-        raw = load(self.refs.qkv, *row, self.tiling.span(tile), which, self.across)
-        shifted = raw.astype(jnp.float32) + load(self.refs.shifts, which, self.across).astype(jnp.float32)[None, :]
+        raw = load(self.qkv, *row, self.tiling.span(tile), which, self.across)
+        shifted = raw.astype(jnp.float32) + load(self.shifts, which, self.across).astype(jnp.float32)[None, :]
         return (shifted * PER_NAT if which == 0 else shifted).astype(raw.dtype)
 
     def scores(self, queries: Array, keys: Array, query: Array | int, key: Array | int) -> Array:
         """The scores of a tile over ln 2, without a mask."""
         scores = product(queries, keys, 1, 1)
-        if self.refs.relative is None:
+        if self.relative is None:
             return scores
-        relative = load(self.refs.relative, self.tiling.span(query), self.tiling.span(key))
+        relative = load(self.relative, self.tiling.span(query), self.tiling.span(key))
         return scores + relative.astype(jnp.float32) * PER_NAT
 
 
 def _reader(tiling: Tiling, given: Inputs, refs: tuple[Array, ...]) -> tuple[Reader, tuple[Array, ...]]:
     """The inputs of a kernel, and the rest of its arguments."""
     count = 2 if given.relative is None else 3
-    return Reader(tiling, Inputs(*refs[:count]), _across(given)), refs[count:]
+    return Reader(tiling, _across(given), *refs[:count]), refs[count:]
 
 
 def _across(given: Inputs) -> Span:
@@ -193,9 +195,9 @@ def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array,
             store(log_ref, log, tiling.span(query))
 
     batch, length, _, heads, d = given.qkv.shape
-    outputs: list[tuple[jax.ShapeDtypeStruct, Axes]] = [
-        (jax.ShapeDtypeStruct((batch, length, heads, d), given.qkv.dtype), ("batch", tiling.rows, "head", across.size)),
-        (jax.ShapeDtypeStruct((batch, heads, length), jnp.float32), ("batch", "head", tiling.rows)),
+    outputs = [
+        Output((batch, length, heads, d), given.qkv.dtype, ("batch", tiling.rows, "head", across.size)),
+        Output((batch, heads, length), jnp.float32, ("batch", "head", tiling.rows)),
     ]
     grid = {"batch": batch, "head": heads}
     mixed, log = run(attention_forward, grid, tiling.inputs(given), outputs, WARPS, tiling.interpret)
@@ -236,9 +238,9 @@ def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads
             store(d_shifts, total.sum(axis=0), which, across)
 
     batch, _, _, heads, d = given.qkv.shape
-    outputs: list[tuple[jax.ShapeDtypeStruct, Axes]] = [
-        (jax.ShapeDtypeStruct(given.qkv.shape, given.qkv.dtype), tiling.inputs(given)[0][1]),
-        (jax.ShapeDtypeStruct((batch, 3, heads, d), jnp.float32), ("batch", 3, "head", across.size)),
+    outputs = [
+        Output(given.qkv.shape, given.qkv.dtype, tiling.inputs(given)[0][1]),
+        Output((batch, 3, heads, d), jnp.float32, ("batch", 3, "head", across.size)),
     ]
     inputs = [*tiling.inputs(given), *tiling.results(mixed, log, d_mixed)]
     d_qkv, sums = run(attention_backward, {"batch": batch, "head": heads}, inputs, outputs, WARPS, tiling.interpret)
@@ -248,7 +250,7 @@ def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads
 
 def _relative_gradient(tiling: Tiling, given: Inputs, mixed: Heads, log: Array, d_mixed: Heads) -> Array:
     """Return the gradient of the biases of scores: a program for each head and tile goes through the batch."""
-    batch, _, _, heads, _ = given.qkv.shape
+    batch, length, _, heads, _ = given.qkv.shape
     across = _across(given)
 
     def attention_bias_gradient(*refs: Array) -> None:
@@ -267,9 +269,7 @@ def _relative_gradient(tiling: Tiling, given: Inputs, mixed: Heads, log: Array, 
         store(to, total, at, tiling.span(key))
 
     grid = {"head": heads, "query": tiling.count, "key": tiling.count}
-    outputs: list[tuple[jax.ShapeDtypeStruct, Axes]] = [
-        (jax.ShapeDtypeStruct(given.relative.shape, given.relative.dtype), ("head", tiling.rows, tiling.rows))
-    ]
+    outputs = [Output((heads, length, length), given.qkv.dtype, ("head", tiling.rows, tiling.rows))]
     inputs = [*tiling.inputs(given, batch), *tiling.results(mixed, log, d_mixed, batch)]
     return run(attention_bias_gradient, grid, inputs, outputs, WARPS, tiling.interpret)[0]
 

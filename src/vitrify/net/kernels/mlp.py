@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 from vitrify.arrays import Array, Float
-from vitrify.net.kernels.tiles import Axes, Span, load, product, run, store, width
+from vitrify.net.kernels.tiles import Axes, Output, Span, load, product, run, store, width
 
 ROWS = 128  # of a program
 SUMMED_ROWS = 128  # of a step of the program that sums the gradients of matrices
@@ -56,6 +56,16 @@ class Layer(NamedTuple):
         return [*zip(self, axes, strict=True), *((array, (length, width(array.shape[1]))) for array in rows)]
 
 
+class Refs(NamedTuple):
+    """The same as a program sees it: references, past whose ends there is padding."""
+
+    x: Array
+    W_in: Array
+    b_in: Array
+    W_out: Array
+    b_out: Array
+
+
 def padded(rows: int) -> int:
     """Return the rows of all programs together."""
     return -(-rows // SHARE) * SHARE if rows > SHARE else -(-rows // ROWS) * ROWS
@@ -65,12 +75,12 @@ def _rows() -> Array:
     return pl.program_id(0) * ROWS
 
 
-def _pre(layer: Layer, refs: Layer, x: Array, chunk: Span) -> Array:
+def _pre(layer: Layer, refs: Refs, x: Array, chunk: Span) -> Array:
     """The pre-activations of a chunk of units."""
     return product(x, load(refs.W_in, layer.model, chunk), 1, 0) + load(refs.b_in, chunk).astype(jnp.float32)[None, :]
 
 
-def _d_pre(layer: Layer, refs: Layer, pre: Array, d_out: Array, chunk: Span) -> Array:
+def _d_pre(layer: Layer, refs: Refs, pre: Array, d_out: Array, chunk: Span) -> Array:
     """The gradient of pre-activations; at 0 the slope of a ReLU is ½, as it is elsewhere."""
     slope = jnp.where(pre > 0, 1.0, jnp.where(pre == 0, 0.5, 0.0))
     return product(d_out, load(refs.W_out, chunk, layer.out), 1, 1) * slope
@@ -85,7 +95,7 @@ def mlp(layer: Layer, interpret: bool = False) -> Float[Array, "row out"]:
 def _forward(layer: Layer, interpret: bool) -> tuple[Array, Layer]:
     def mlp_forward(*args: Array) -> None:
         *inputs, to = args
-        refs, rows = Layer(*inputs), Span(_rows(), ROWS, layer.x.shape[0])
+        refs, rows = Refs(*inputs), Span(_rows(), ROWS, layer.x.shape[0])
         x = load(refs.x, rows, layer.model)
         total = jnp.zeros((ROWS, layer.out.size), jnp.float32)
         for chunk in layer.chunks:
@@ -94,8 +104,7 @@ def _forward(layer: Layer, interpret: bool) -> tuple[Array, Layer]:
         store(to, total + load(refs.b_out, layer.out).astype(jnp.float32)[None, :], rows, layer.out)
 
     rows, out = layer.x.shape[0], layer.b_out.shape[0]
-    shape = jax.ShapeDtypeStruct((rows, out), layer.x.dtype)
-    outputs = [(shape, (padded(rows), layer.out.size))]
+    outputs = [Output((rows, out), layer.x.dtype, (padded(rows), layer.out.size))]
     grid = {"rows": -(-rows // ROWS)}
     return run(mlp_forward, grid, layer.shared(), outputs, WARPS, interpret)[0], layer
 
@@ -103,7 +112,7 @@ def _forward(layer: Layer, interpret: bool) -> tuple[Array, Layer]:
 def _backward(interpret: bool, layer: Layer, d_out: Array) -> tuple[Layer]:
     def mlp_backward(*args: Array) -> None:
         *inputs, d_ref, to = args
-        refs, rows = Layer(*inputs), Span(_rows(), ROWS, layer.x.shape[0])
+        refs, rows = Refs(*inputs), Span(_rows(), ROWS, layer.x.shape[0])
         x, d_rows = load(refs.x, rows, layer.model), load(d_ref, rows, layer.out)
         total = jnp.zeros((ROWS, layer.model.size), jnp.float32)
         for chunk in layer.chunks:
@@ -112,9 +121,9 @@ def _backward(interpret: bool, layer: Layer, d_out: Array) -> tuple[Layer]:
         store(to, total, rows, layer.model)
 
     rows = layer.x.shape[0]
-    shape = jax.ShapeDtypeStruct(layer.x.shape, layer.x.dtype)
     inputs, grid = layer.shared(d_out), {"rows": -(-rows // ROWS)}
-    [dx] = run(mlp_backward, grid, inputs, [(shape, (padded(rows), layer.model.size))], WARPS, interpret)
+    outputs = [Output(layer.x.shape, layer.x.dtype, (padded(rows), layer.model.size))]
+    [dx] = run(mlp_backward, grid, inputs, outputs, WARPS, interpret)
     dW_in, db_in, dW_out = _matrix_gradients(layer, d_out, interpret)
     db_out = d_out.astype(jnp.float32).sum(axis=0).astype(layer.b_out.dtype)
     return (Layer(dx, dW_in, db_in, dW_out, db_out),)
@@ -128,7 +137,7 @@ def _matrix_gradients(layer: Layer, d_out: Array, interpret: bool) -> list[Array
 
     def mlp_matrix_gradients(*args: Array) -> None:
         *inputs, d_ref, in_ref, bias_ref, out_ref = args
-        refs, first, chunk = Layer(*inputs), pl.program_id(0) * share, Span(pl.program_id(1) * CHUNK, CHUNK, units)
+        refs, first, chunk = Refs(*inputs), pl.program_id(0) * share, Span(pl.program_id(1) * CHUNK, CHUNK, units)
 
         def add(step: Array, totals: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             some = Span(first + step * SUMMED_ROWS, SUMMED_ROWS, rows)
@@ -148,8 +157,12 @@ def _matrix_gradients(layer: Layer, d_out: Array, interpret: bool) -> list[Array
 
     wide = len(layer.chunks) * CHUNK
     model, out = layer.model, layer.out
-    shapes = [((model.limit, units), (model.size, wide)), ((units,), (wide,)), ((units, out.limit), (wide, out.size))]
-    outputs = [(jax.ShapeDtypeStruct((grid["share"], *shape), jnp.float32), ("share", *axes)) for shape, axes in shapes]
+    shapes: list[tuple[tuple[int, ...], Axes]] = [
+        ((model.limit, units), (model.size, wide)),
+        ((units,), (wide,)),
+        ((units, out.limit), (wide, out.size)),
+    ]
+    outputs = [Output((grid["share"], *shape), jnp.float32, ("share", *axes)) for shape, axes in shapes]
     sums = run(mlp_matrix_gradients, grid, layer.shared(d_out), outputs, WARPS, interpret)
     return [each.sum(axis=0).astype(old.dtype) for each, old in zip(sums, layer[1:4], strict=True)]
 

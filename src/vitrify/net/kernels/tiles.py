@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
+from jax.typing import DTypeLike
 
 from vitrify.arrays import Array
 
@@ -21,6 +23,14 @@ MIN_TILE = 16  # entries of an axis in a matrix product
 STAGES = 2  # loads of a loop are one step ahead
 
 Axes = tuple[str | int, ...]  # of an array: the grid axis that takes one entry for each program, or a padded size
+
+
+class Output(NamedTuple):
+    """An array that a kernel makes, and how programs share it."""
+
+    shape: tuple[int, ...]
+    dtype: DTypeLike
+    axes: Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +92,7 @@ def run(
     kernel: Callable[..., None],
     grid: Mapping[str, int],
     inputs: Sequence[tuple[Array, Axes]],
-    outputs: Sequence[tuple[jax.ShapeDtypeStruct, Axes]],
+    outputs: Sequence[Output],
     warps: int,
     interpret: bool,
 ) -> list[Array]:
@@ -93,13 +103,15 @@ def run(
         shape = tuple(None if isinstance(axis, str) else axis for axis in axes)
         return pl.BlockSpec(shape, lambda *ids: tuple(ids[names.index(a)] if isinstance(a, str) else 0 for a in axes))
 
-    return pl.pallas_call(
+    shape = cast(Any, jax.ShapeDtypeStruct)
+    arrays: list[Array] = pl.pallas_call(
         kernel,
-        out_shape=[shape for shape, _ in outputs],
+        out_shape=[shape(each.shape, each.dtype) for each in outputs],
         grid=tuple(grid.values()),
         in_specs=[block(axes) for _, axes in inputs],
-        out_specs=[block(axes) for _, axes in outputs],
+        out_specs=[block(each.axes) for each in outputs],
         compiler_params=triton.CompilerParams(num_warps=warps, num_stages=STAGES),
         interpret=interpret,
         name=kernel.__name__,
     )(*[array for array, _ in inputs])
+    return arrays
