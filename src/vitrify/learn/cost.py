@@ -58,7 +58,7 @@ def lane_width(group: MemberGroup, room: int | None) -> int:
     if most < 1:
         raise InputError(
             f"{count} members need {states / 2**30:,.2f} GiB for their weights and moments, and a step of one takes "
-            f"{step / 2**30:,.2f} GiB: the device has {room / 2**30:,.2f}; take fewer members, or a smaller batch or model"
+            f"{step / 2**30:,.2f} GiB: the device has {room / 2**30:,.2f}; take fewer members, a smaller batch or model"
         )
     return -(-count // -(-count // most))
 

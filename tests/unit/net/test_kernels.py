@@ -24,7 +24,10 @@ from vitrify.net.kernels.tiles import Span
 from vitrify.net.transformer import Head, Transformer
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
-CLOSE = {"rtol": 2e-4, "atol": 2e-4}
+
+def near(one: Array, other: Array) -> None:
+    """Compare arrays, or trees of them, up to the rounding of float32 sums in another order."""
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4), one, other)
 
 
 @pytest.fixture
@@ -37,8 +40,8 @@ def same_slopes(one: Callable[..., Array], other: Callable[..., Array], weights:
     """Compare values and gradients with respect to all arguments."""
     pulled = [jax.vjp(function, *arguments) for function in (one, other)]
     (value, back), (expected, reference) = pulled
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), value, expected)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), back(weights), reference(weights))
+    near(value, expected)
+    near(back(weights), reference(weights))
 
 
 def plain_attention(given: Inputs, head: Head) -> Array:
@@ -185,7 +188,7 @@ def test_a_net_computes_the_same_by_kernels(
     monkeypatch.setattr(routines, "_on_gpu", lambda: True)
     assert routines.attends(net.blocks[0], jnp.zeros((2, 8, 16)))
     by_kernels = jax.value_and_grad(loss)(parameters)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), by_kernels, expected)
+    near(by_kernels, expected)
 
 
 def test_other_shapes_take_other_routines(monkeypatch: pytest.MonkeyPatch) -> None:
