@@ -11,14 +11,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from vitrify import __version__
 from vitrify.errors import InputError
 from vitrify.learn.disk import Closing
-from vitrify.learn.processes import ProcessPool, gpu_memory
+from vitrify.learn.processes import ProcessPool
 from vitrify.learn.sweep import WorkerPool
 from vitrify.optional import need
 from vitrify.workers import Lost, WorkerTask, failure
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 SECONDS = 1.0  # that a worker waits for something to tell before it says that there is nothing
 STORE = 80 * 2**20  # bytes of shared memory of a cluster of our own: shards are small, and none are shared
-REACH = 60  # seconds for a node to say how large its GPUs are
 
 
 class RayNode:
@@ -91,17 +89,6 @@ class RayPool(Closing):
     def device(self) -> str:
         """Return the resources of one worker."""
         return "a GPU of the cluster" if self.on_gpu else "a core of the cluster"
-
-    @cached_property
-    def memory(self) -> int | None:
-        """Return the memory of a GPU of the node that answers first; None if none does, and on CPU cores."""
-        if not self.on_gpu:
-            return None
-        try:
-            bytes_per_gpu: int | None = self.ray.get(self.ray.remote(num_gpus=1)(gpu_memory).remote(), timeout=REACH)
-        except self.ray.exceptions.RayError:
-            return None
-        return bytes_per_gpu
 
     def size(self) -> int:
         """The devices of the nodes that are alive."""

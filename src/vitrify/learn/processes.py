@@ -6,7 +6,6 @@ A worker sees its own GPU only: `CUDA_VISIBLE_DEVICES` is set before its Python 
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -27,7 +26,6 @@ class Device:
 
     name: str
     environment: Mapping[str, str] = field(default_factory=dict)
-    memory: int | None = None
 
 
 def devices_here(workers: int | None = None) -> list[Device]:
@@ -37,20 +35,9 @@ def devices_here(workers: int | None = None) -> list[Device]:
     gpus = [name for name in visible.split(",") if name.strip()] if visible is not None else present
     usable = any(find_spec(name) for name in CUDA) and not os.environ.get("JAX_PLATFORMS", "").startswith("cpu")
     if gpus and present and usable:
-        memory = gpu_memory()
-        return [Device(f"GPU {name}", {"CUDA_VISIBLE_DEVICES": name}, memory) for name in gpus[:workers]]
+        return [Device(f"GPU {name}", {"CUDA_VISIBLE_DEVICES": name}) for name in gpus[:workers]]
     count = workers or min(os.cpu_count() or 1, MAX_CORES)
     return [Device("one core", {"JAX_PLATFORMS": "cpu"}) for _ in range(count)]
-
-
-def gpu_memory() -> int | None:
-    """Return the bytes of the smallest GPU of this machine, if the driver's tool says so."""
-    words = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
-    try:
-        lines = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30).stdout
-        return min(int(line) for line in lines.split()) * 2**20
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
 
 
 class ProcessPool(Closing):
@@ -67,11 +54,6 @@ class ProcessPool(Closing):
     def device(self) -> str:
         """The device of each worker, in words."""
         return "a GPU" if "CUDA_VISIBLE_DEVICES" in self.devices[0].environment else "one core"
-
-    @property
-    def memory(self) -> int | None:
-        """Bytes of GPU memory; None on a core, where members step one after the other."""
-        return self.devices[0].memory
 
     def size(self) -> int:
         """Return the number of devices."""

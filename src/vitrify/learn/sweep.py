@@ -33,7 +33,6 @@ from vitrify.workers import Lost, Worker
 
 PAUSE = 1.0  # seconds to wait for news before looking around
 TRIES = 3  # workers that may be lost one after the other over a shard without a step of progress
-FILLED = 0.5  # of a GPU's memory; JAX takes three quarters of it, and a step also needs room for what it does not keep
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +64,6 @@ class WorkerPool(Protocol):
     @property
     def device(self) -> str:
         """The device of each worker, in words."""
-
-    @property
-    def memory(self) -> int | None:
-        """Bytes that a shard may fill, where all its members step at once; None where they do not."""
 
     def size(self) -> int:
         """Return the number of workers that can run now."""
@@ -143,7 +138,7 @@ def train_on_workers(
     retry: bool = False,
 ) -> list[Record]:
     """`train_groups` by the workers of a pool: the records of all runs of some groups, in order."""
-    pieces = cut(to_do(groups, store, retry), pool.size(), pool.memory)
+    pieces = cut(to_do(groups, store, retry), pool.size())
     sweep = _Sweep(store, pool, callback or (lambda _report: None), checkpoint_seconds)
     sweep.run([Piece(group, number, retry) for number, group in enumerate(pieces, 1)])
     known = {record.id: record for record in store.runs()}
@@ -163,17 +158,14 @@ def to_do(groups: Sequence[MemberGroup], store: RunStore, retry: bool) -> list[M
     return remaining
 
 
-def cut(groups: Sequence[MemberGroup], workers: int, room: int | None = None) -> list[MemberGroup]:
-    """Groups in pieces of at most one worker's share of the work, and at most its memory; the most work first."""
+def cut(groups: Sequence[MemberGroup], workers: int) -> list[MemberGroup]:
+    """Groups in pieces of at most one worker's share of the work, the most work first."""
     costs = [operations(group) for group in groups]
     share = sum(cost * len(group.members) for cost, group in zip(costs, groups, strict=True)) / max(workers, 1)
     pieces: list[tuple[float, MemberGroup]] = []
     for cost, group in zip(costs, groups, strict=True):
         count = len(group.members)
         parts = ceil(cost * count / share - 1e-6) if share else 1
-        if room is not None:
-            most = int(FILLED * room * count / memory(group, count))  # members that a device has room for
-            parts = max(parts, ceil(count / max(most, 1)))
         parts = max(1, min(parts, count))
         for part in range(parts):
             members = group.members[part * count // parts : (part + 1) * count // parts]
@@ -288,14 +280,13 @@ class _Sweep:
 def shards_in_words(groups: Sequence[MemberGroup], pool: WorkerPool | None) -> Iterator[str]:
     """Return a line of text for each shard of a sweep, the largest first; without a pool, for each group."""
     workers = pool.size() if pool else 1
-    pieces = cut(groups, workers, pool.memory) if pool else list(groups)
+    pieces = cut(groups, workers) if pool else list(groups)
     who = f"{workers} worker{'s' * (workers != 1)}, each with {pool.device}" if pool else "this process"
     yield f"{len(pieces)} shard{'s' * (len(pieces) != 1)} for {who}"
     for number, piece in enumerate(pieces, 1):
         count = len(piece.members)
-        filled = memory(piece, count if pool and pool.memory else 1) / 2**20
         yield (
             f"shard {number}: {count} member{'s' * (count != 1)} of {piece.family.name} on {piece.sandbox.name}, "
             f"{piece.recipe.steps:,} steps, about {operations(piece) * count:.1e} operations, "
-            f"{filled:,.2f} MiB of states and of what a step goes back to"
+            f"{memory(piece, 1) / 2**20:,.2f} MiB of states and of what a step of a member goes back to"
         )
