@@ -163,4 +163,4 @@ class _PatchedRun:
         last = port.node == "output"
         part = Part(self.wired.weights.prepared, "" if last else f"blocks.{port.half // 2}.", None)
         name = "ln_final" if last else f"ln{port.half % 2 + 1}"
-        return normed(self.wired.weights.architecture, part, name, x, port.half)
+        return normed(self.wired.weights.architecture, part, name, x, port.half)[0]

@@ -1,14 +1,17 @@
-"""The choice of routine in compiled programs: which code computes a part, by its shape, its numbers and the device.
+"""The choice of routine in compiled programs: which code computes a part, by its shape, its dtype and the device.
+
+The first line that fits is taken; each part of a net is chosen for itself.
 
 | part | where | routine |
 | --- | --- | --- |
-| softmax attention | GPU, up to 256 positions, heads of 8 to 64 | `kernels/attention.py`: any mask, window, bias |
-| | GPU, longer, numbers of two bytes, no window | cuDNN's |
-| | else, no window | queries in a few pieces, each with the keys that come before its end |
-| | else | that of `transformer_forward.py`, as are all other kinds of attention |
-| ReLU layer | GPU, rows up to 64 wide, up to 512 units | `kernels/mlp.py` |
+| softmax attention | GPU, up to 256 positions, heads of 8 to 64 dimensions, not rotary | `kernels/attention.py` |
+| | GPU, 16-bit, heads of a multiple of 8 up to 128, causal or no mask, no window | cuDNN's |
+| | causal or no mask, no window | blocks of queries, each with the keys up to its last position |
+| | else, and all other kinds of attention | that of `transformer_forward.py` |
+| ReLU layer | GPU, inputs and outputs up to 64 wide, up to 512 units | `kernels/mlp.py` |
 | | else | two matrix products |
-| layer norm of all dimensions | GPU, rows up to 1024 wide | `kernels/norm.py` |
+| layer norm of all dimensions | GPU, up to 1024 of them | `kernels/norm.py` |
+| | else | that of `transformer_forward.py` |
 
 NumPy arrays, recorded or edited activations, caches and padded sequences take the path of `transformer_forward.py`.
 """
@@ -25,11 +28,12 @@ from vitrify.arrays import Array, Float, Residual
 from vitrify.net.transformer import Block, Head
 
 MAX_KERNEL_POSITIONS = 256
-MIN_KERNEL_HEAD, MAX_KERNEL_HEAD = 8, 64  # numbers
+MIN_KERNEL_HEAD, MAX_KERNEL_HEAD = 8, 64  # dimensions
+MAX_CUDNN_HEAD = 128
 MAX_KERNEL_WIDTH, MAX_KERNEL_UNITS = 64, 512  # of a ReLU layer; wider ones gain nothing
 MAX_NORM_WIDTH = 1024
-QUERY_PIECES = 4
-MIN_CUT_POSITIONS = {True: 64, False: 256}  # of queries in pieces, by whether a GPU runs it
+QUERY_PIECES = 4  # blocks of queries under a causal mask
+MIN_CUT_POSITIONS = {True: 64, False: 256}  # shortest sequence whose queries are cut; key: on a GPU?
 
 
 def _on_gpu() -> bool:
@@ -58,7 +62,10 @@ def attend(
     biases: Float[Array, "3 head d"],
     relative: Float[Array, "head window"] | None,
 ) -> Float[Array, "batch pos head d"]:
-    """Return the mixed values of heads that `attends` accepts, from queries, keys and values without their biases."""
+    """Return the output of heads of one kind (one mask and window) in a block that `attends` accepts.
+
+    `products` are queries, keys and values before their biases are added.
+    """
     from vitrify.net.kernels import attention
 
     length = products.shape[1]
@@ -72,13 +79,14 @@ def fused(
     k: Float[Array, "batch pos head d"],
     v: Float[Array, "batch pos head value"],
 ) -> Float[Array, "batch pos head value"] | None:
-    """Return the mixed values of a softmax head without a window; None for any other."""
+    """Return the output of softmax heads with a causal mask or none, without window or biases of scores; else None."""
     if head.attention != "softmax" or head.window is not None or head.mask not in ("causal", "none"):
         return None
     causal, length = head.mask == "causal", q.shape[1]
     if length != k.shape[1]:
         return None
-    if _on_gpu() and q.dtype.itemsize == 2 and q.shape[-1] % 8 == 0 and v.shape == q.shape:
+    fits = q.shape[-1] % 8 == 0 and q.shape[-1] <= MAX_CUDNN_HEAD and v.shape == q.shape
+    if fits and _on_gpu() and q.dtype.itemsize == 2:
         return jax.nn.dot_product_attention(q, k, v, scale=1.0, is_causal=causal, implementation="cudnn")
     step = -(-length // QUERY_PIECES) if causal and length >= MIN_CUT_POSITIONS[_on_gpu()] else length
     pieces = []
@@ -95,8 +103,9 @@ def fused(
 def by_offset(relative: Float[Array, "head window"], length: int) -> Float[Array, "head query key"]:
     """Return the biases of scores from those of offsets $i - j$; 0 where the offset is outside the window.
 
-    Rows of a band matrix are shifts of one vector: written one after the other in lines that are one number shorter
-    than the vector, they shift by themselves. The gradient is then a sum over rows instead of a scatter.
+    Each row of the matrix is the vector of biases, shifted by one. Copy a vector of 2L numbers L times end to end, and
+    cut that into rows of 2L - 1: each row starts one number earlier in the vector than the row above. The gradient is
+    then a sum over rows instead of a scatter.
     """
     heads, window = relative.shape[0], min(relative.shape[1], length)
     zeros = jnp.zeros_like(relative, shape=(heads, length))
@@ -119,14 +128,17 @@ def mlp(
         return None
     from vitrify.net.kernels import mlp
 
-    layer = mlp.Layer(x.reshape(-1, x.shape[-1]), W_in, b_in, W_out, b_out)
+    layer = mlp.ReluLayer(x.reshape(-1, x.shape[-1]), W_in, b_in, W_out, b_out)
     return mlp.mlp(layer, _interpreted()).reshape(*x.shape[:-1], out)
 
 
 def norm(
     x: Float[Array, "*lead d"], w: Float[Array, " d"], b: Float[Array, " d"], eps: float
 ) -> tuple[Array, Array] | None:
-    """Return the last axis normalized, scaled and shifted, and x; None where a compiler does it as well."""
+    """Return the layer norm of x, and x itself for what reads it beside the norm; None where there is no kernel for it.
+
+    A gradient that comes to x from there is added in the same pass as that of the norm.
+    """
     if not _on_gpu() or x.shape[-1] > MAX_NORM_WIDTH or x.dtype.itemsize > 4:
         return None
     from vitrify.net.kernels import norm

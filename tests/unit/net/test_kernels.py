@@ -18,7 +18,7 @@ from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.net import routines
 from vitrify.net.attention import allowed_keys, softmax
 from vitrify.net.kernels.attention import Inputs, Tiling, attend
-from vitrify.net.kernels.mlp import Layer, mlp
+from vitrify.net.kernels.mlp import ReluLayer, mlp
 from vitrify.net.kernels.norm import norm
 from vitrify.net.kernels.tiles import Span
 from vitrify.net.transformer import Head, Transformer
@@ -75,6 +75,15 @@ def test_attention(draw: Callable[..., Array], head: Head, length: int, d: int, 
 
 
 @pytest.mark.long
+def test_padding_never_reaches_a_gradient(draw: Callable[..., Array]) -> None:
+    """Past the last position a query is its bias alone: its score with a key may be too large for an exponential."""
+    given = Inputs(draw(1, 9, 3, 1, 8), jnp.full((3, 1, 8), 12.0))
+    gradient = jax.grad(lambda given: attend(given, Tiling(Head(), 9, interpret=True)).sum())(given)
+    assert np.isfinite(gradient.qkv).all()
+    assert np.isfinite(gradient.shifts).all()
+
+
+@pytest.mark.long
 def test_tiles_that_are_read_again_for_every_pair(draw: Callable[..., Array], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vitrify.net.kernels.attention.MAX_HELD", 0)
     tiling, given = Tiling(Head(), 70, interpret=True), Inputs(draw(1, 70, 3, 1, 8), draw(3, 1, 8))
@@ -99,7 +108,7 @@ def test_tiles_cover_every_pair_that_may_attend(length: int, mask: str, window: 
         for key in range(tiling.count):
             rows, columns = (slice(at * tiling.size, (at + 1) * tiling.size) for at in (query, key))
             part, share = allowed[rows, columns], tiling.share(query, key)
-            whole = part.all() and part.shape[1] == tiling.size  # a tile that ends outside must be masked
+            whole = part.all() and part.shape == (tiling.size, tiling.size)  # a tile that ends outside must be masked
             assert share == ("none" if not part.any() else "all" if whole else "some") or (
                 share == "some" and part.any()
             )
@@ -108,9 +117,9 @@ def test_tiles_cover_every_pair_that_may_attend(length: int, mask: str, window: 
 @pytest.mark.parametrize(("rows", "d", "units", "out"), [(130, 16, 70, 16), (1100, 24, 64, 40)])
 @pytest.mark.long
 def test_relu_layers(draw: Callable[..., Array], rows: int, d: int, units: int, out: int) -> None:
-    layer = Layer(draw(rows, d), draw(d, units) / 4, draw(units), draw(units, out) / 8, draw(out))
+    layer = ReluLayer(draw(rows, d), draw(d, units) / 4, draw(units), draw(units, out) / 8, draw(out))
 
-    def plain(layer: Layer) -> Array:
+    def plain(layer: ReluLayer) -> Array:
         hidden = jnp.maximum(jnp.matmul(layer.x, layer.W_in, precision="highest") + layer.b_in, 0)
         return jnp.matmul(hidden, layer.W_out, precision="highest") + layer.b_out
 
@@ -119,7 +128,7 @@ def test_relu_layers(draw: Callable[..., Array], rows: int, d: int, units: int, 
 
 @pytest.mark.long
 def test_the_slope_of_a_relu_at_zero_is_that_of_a_maximum(draw: Callable[..., Array]) -> None:
-    layer = Layer(jnp.zeros((16, 16)), draw(16, 16), jnp.zeros(16), draw(16, 16), draw(16))
+    layer = ReluLayer(jnp.zeros((16, 16)), draw(16, 16), jnp.zeros(16), draw(16, 16), draw(16))
     ones = jnp.ones((16, 16))
     kernel = jax.grad(lambda layer: (mlp(layer, True) * ones).sum())(layer)
     plain = jax.grad(lambda b: (jnp.maximum(layer.x @ layer.W_in + b, 0) @ layer.W_out).sum())(layer.b_in)

@@ -1,19 +1,19 @@
-r"""Softmax attention over short sequences as one kernel per direction: a whole head stays on the chip.
+r"""Softmax attention over short sequences as GPU kernels that keep the matrix of scores on the chip.
 
-A program takes one head of one sequence. Queries and keys are cut into tiles of equal length; only tiles in which the
-mask allows some pair are computed, and only those in which it forbids some pair are masked. Forward, with scores
-$s = q k^\top + r$:
+One kernel computes the output and one the gradients; each of their instances takes one head of one sequence. Queries
+and keys are cut into tiles of equal length; only tiles in which the mask allows some pair are computed, and only those
+in which it forbids some pair are masked. With scores $s_{ij} = q_i \cdot k_j + r_{ij}$ ($r$: biases of scores, if any;
+the queries are scaled already):
 
-$$\ell_i = \log_2 \sum_j 2^{s_{ij} / \ln 2}, \qquad o_i = \sum_j 2^{s_{ij} / \ln 2 - \ell_i} v_j.$$
+$$\ell_i = \log_2 \sum_j 2^{s_{ij} / \ln 2}, \quad p_{ij} = 2^{s_{ij} / \ln 2 - \ell_i}, \quad o_i = \sum_j p_{ij} v_j$$
 
-Backward, the weights $p$ are computed again from $s$ and $\ell$. With $\delta_i = o_i \cdot \mathrm{d}o_i$ and
-$\mathrm{d}s = p (\mathrm{d}o\, v^\top - \delta)$: $\mathrm{d}v = p^\top \mathrm{d}o$, $\mathrm{d}q = \mathrm{d}s\, k$,
-$\mathrm{d}k = \mathrm{d}s^\top q$. So queries, keys, values and outputs go through the device's memory once, and the
-matrix of scores never does. Biases of queries, keys and values are added as they are read, and their gradients summed
-as those are written: passes of their own would take half as long as the attention. The gradient of $r$ is a kernel of
-its own: each program sums one tile over the sequences of the batch in their order, so that results do not depend on
-timing. After FlashAttention-2 (Dao 2023, arXiv 2307.08691), without its running maximum: the scores of a query are all
-there at once.
+Backward, $p$ is computed again from $s$ and $\ell$. With $\delta_i = o_i \cdot \mathrm{d}o_i$ and
+$\mathrm{d}s = p \odot (\mathrm{d}o\, v^\top - \delta)$: $\mathrm{d}v = p^\top \mathrm{d}o$,
+$\mathrm{d}q = \mathrm{d}s\, k$, $\mathrm{d}k = \mathrm{d}s^\top q$. The biases of queries, keys and values are added as
+these are read, and their gradients summed as those are written; as separate passes over memory they would add about
+half of the attention's own time. The gradient of $r$ is a third kernel: each instance sums one tile of one head over
+the sequences of the batch, in their order, so that results do not depend on timing. After FlashAttention-2 (Dao 2023,
+arXiv 2307.08691), without its running maximum: the scores of a query are all there at once.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from jax.experimental import pallas as pl
 
 from vitrify.arrays import Array, Float
 from vitrify.net.attention import allowed_keys
-from vitrify.net.kernels.tiles import Axes, Output, Span, load, product, run, store, width
+from vitrify.net.kernels.tiles import Axes, KernelOutput, Span, load, product, run, store, width
 from vitrify.net.transformer import Head
 
 Heads: TypeAlias = Float[Array, "batch pos head d"]
 
 MAX_TILE = 64  # positions
-MAX_HELD = 128  # tiles of a head times its width: what a program reads once instead of for every pair of tiles
-WARPS = 4  # of 32 threads, for a program
-PER_NAT = 1.4426950408889634  # 1 / ln 2
+MAX_HELD = 128  # (number of tiles) × (width of a head) up to which tiles are read once, and not for every pair
+WARPS = 4  # of 32 threads, for an instance of a kernel
+BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2
 FORBIDDEN = -1e30  # a score that is forbidden: finite, so that no difference of two is undefined
 
 
@@ -81,7 +81,7 @@ class Tiling:
             low, high = max(low, 0), min(high, self.head.window - 1)
         if most < low or least > high:
             return "none"
-        whole = (key + 1) * self.size <= self.length
+        whole = (max(query, key) + 1) * self.size <= self.length
         return "all" if low <= least and most <= high and whole else "some"
 
     def pairs(self) -> list[tuple[int, int]]:
@@ -92,7 +92,8 @@ class Tiling:
     def allowed(self, query: Array | int, key: Array | int) -> Array:
         """The pairs of a tile that may attend."""
         queries, keys = self.span(query).entries, self.span(key).entries
-        return allowed_keys(self.head, queries, keys) & (keys < self.length)[None, :]
+        inside = (queries < self.length)[:, None] & (keys < self.length)[None, :]
+        return allowed_keys(self.head, queries, keys) & inside
 
     def masked(self, scores: Array, query: int, key: int) -> Array:
         """The scores of a tile with those of forbidden pairs replaced."""
@@ -105,15 +106,15 @@ class Tiling:
         """Positions of all tiles together."""
         return self.count * self.size
 
-    def once(self, read: Callable[[int], Array], across: Span) -> Callable[[int], Array]:
+    def once(self, read: Callable[[int], Array], features: Span) -> Callable[[int], Array]:
         """The same reader of a tile; where all tiles of a head fit on the chip, it reads each of them once."""
-        if self.count * across.size > MAX_HELD:
+        if self.count * features.size > MAX_HELD:
             return read
         held = [read(tile) for tile in range(self.count)]
         return held.__getitem__
 
     def inputs(self, given: Inputs, batch: str | int = "batch") -> list[tuple[Array, Axes]]:
-        """The inputs of a kernel, and how programs share them."""
+        """The inputs of a kernel, and how the instances share them."""
         d = width(given.qkv.shape[-1])
         arrays: list[tuple[Array, Axes]] = [
             (given.qkv, (batch, self.rows, 3, "head", d)),
@@ -122,16 +123,16 @@ class Tiling:
         return arrays if given.relative is None else [*arrays, (given.relative, ("head", self.rows, self.rows))]
 
     def results(self, mixed: Heads, log: Array, d_mixed: Heads, batch: str | int = "batch") -> list[tuple[Array, Axes]]:
-        """What a kernel of the backward pass reads besides the inputs, and how programs share it."""
+        """What a kernel of the backward pass reads besides the inputs, and how the instances share it."""
         vectors: Axes = (batch, self.rows, "head", width(mixed.shape[-1]))
         return [(mixed, vectors), (log, (batch, "head", self.rows)), (d_mixed, vectors)]
 
 
 class Reader(NamedTuple):
-    """The inputs of a kernel as a program sees them: of one head, and of one sequence or of all."""
+    """The inputs of a kernel as an instance sees them: of one head, and of one sequence or of all."""
 
     tiling: Tiling
-    across: Span  # the numbers of a vector
+    features: Span  # the numbers of a vector
     qkv: Array
     shifts: Array
     relative: Array = None
@@ -141,26 +142,26 @@ class Reader(NamedTuple):
 
         Queries are divided by ln 2, so that the exponential of a score is a power of two.
         """
-        raw = load(self.qkv, *row, self.tiling.span(tile), which, self.across)
-        shifted = raw.astype(jnp.float32) + load(self.shifts, which, self.across).astype(jnp.float32)[None, :]
-        return (shifted * PER_NAT if which == 0 else shifted).astype(raw.dtype)
+        raw = load(self.qkv, *row, self.tiling.span(tile), which, self.features)
+        shifted = raw.astype(jnp.float32) + load(self.shifts, which, self.features).astype(jnp.float32)[None, :]
+        return (shifted * BITS_PER_NAT if which == 0 else shifted).astype(raw.dtype)
 
     def scores(self, queries: Array, keys: Array, query: Array | int, key: Array | int) -> Array:
-        """The scores of a tile over ln 2, without a mask."""
+        """The scores of a tile divided by ln 2, without a mask."""
         scores = product(queries, keys, 1, 1)
         if self.relative is None:
             return scores
         relative = load(self.relative, self.tiling.span(query), self.tiling.span(key))
-        return scores + relative.astype(jnp.float32) * PER_NAT
+        return scores + relative.astype(jnp.float32) * BITS_PER_NAT
 
 
 def _reader(tiling: Tiling, given: Inputs, refs: tuple[Array, ...]) -> tuple[Reader, tuple[Array, ...]]:
     """The inputs of a kernel, and the rest of its arguments."""
     count = 2 if given.relative is None else 3
-    return Reader(tiling, _across(given), *refs[:count]), refs[count:]
+    return Reader(tiling, _features(given), *refs[:count]), refs[count:]
 
 
-def _across(given: Inputs) -> Span:
+def _features(given: Inputs) -> Span:
     return Span(0, width(given.qkv.shape[-1]), given.qkv.shape[-1])
 
 
@@ -171,11 +172,11 @@ def attend(given: Inputs, tiling: Tiling) -> Heads:
 
 
 def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array, Array]]:
-    across = _across(given)
+    features = _features(given)
 
     def attention_forward(*refs: Array) -> None:
         read, (mixed_ref, log_ref) = _reader(tiling, given, refs)
-        keys, values = (tiling.once(partial(read.vectors, which), across) for which in (1, 2))
+        keys, values = (tiling.once(partial(read.vectors, which), features) for which in (1, 2))
         for query in range(tiling.count):
             queries, scores = read.vectors(0, query), {}
             for key in [key for at, key in tiling.pairs() if at == query]:
@@ -184,20 +185,20 @@ def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array,
             for part in scores.values():
                 best = jnp.maximum(best, part.max(axis=1))
             total = jnp.zeros((tiling.size,), jnp.float32)
-            mixed = jnp.zeros((tiling.size, across.size), jnp.float32)
+            mixed = jnp.zeros((tiling.size, features.size), jnp.float32)
             for key, part in scores.items():
                 weights = jnp.exp2(part - best[:, None])
                 total += weights.sum(axis=1)
                 mixed += product(weights.astype(mixed_ref.dtype), values(key), 1, 0)
             some = total > 0  # a query without any key gets the zero vector
-            store(mixed_ref, mixed / jnp.where(some, total, 1.0)[:, None], tiling.span(query), across)
+            store(mixed_ref, mixed / jnp.where(some, total, 1.0)[:, None], tiling.span(query), features)
             log = jnp.where(some, best + jnp.log2(jnp.where(some, total, 1.0)), -FORBIDDEN)
             store(log_ref, log, tiling.span(query))
 
     batch, length, _, heads, d = given.qkv.shape
     outputs = [
-        Output((batch, length, heads, d), given.qkv.dtype, ("batch", tiling.rows, "head", across.size)),
-        Output((batch, heads, length), jnp.float32, ("batch", "head", tiling.rows)),
+        KernelOutput((batch, length, heads, d), given.qkv.dtype, ("batch", tiling.rows, "head", features.size)),
+        KernelOutput((batch, heads, length), jnp.float32, ("batch", "head", tiling.rows)),
     ]
     grid = {"batch": batch, "head": heads}
     mixed, log = run(attention_forward, grid, tiling.inputs(given), outputs, WARPS, tiling.interpret)
@@ -206,16 +207,16 @@ def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array,
 
 def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads) -> tuple[Inputs]:
     given, mixed, log = saved
-    across = _across(given)
+    features = _features(given)
 
     def attention_backward(*refs: Array) -> None:
         read, (mixed_ref, log_ref, d_ref, d_qkv, d_shifts) = _reader(tiling, given, refs)
-        queries = tiling.once(partial(read.vectors, 0), across)
-        d_out = tiling.once(lambda tile: load(d_ref, tiling.span(tile), across), across)
-        zero = jnp.zeros((tiling.size, across.size), jnp.float32)
+        queries = tiling.once(partial(read.vectors, 0), features)
+        d_out = tiling.once(lambda tile: load(d_ref, tiling.span(tile), features), features)
+        zero = jnp.zeros((tiling.size, features.size), jnp.float32)
         dq, sums, deltas, logs = [zero] * tiling.count, [zero] * 3, [], []
         for query in range(tiling.count):
-            mixed = load(mixed_ref, tiling.span(query), across).astype(jnp.float32)
+            mixed = load(mixed_ref, tiling.span(query), features).astype(jnp.float32)
             deltas.append((d_out(query).astype(jnp.float32) * mixed).sum(axis=1))
             logs.append(load(log_ref, tiling.span(query)))
         for key in range(tiling.count):
@@ -227,20 +228,20 @@ def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads
                 ds = (weights * (product(d_out(query), values, 1, 1) - deltas[query][:, None])).astype(keys.dtype)
                 dk += product(ds, queries(query), 0, 0)
                 dq[query] += product(ds, keys, 1, 0)
-            dk = dk * (1 / PER_NAT)
-            store(d_qkv, dk, tiling.span(key), 1, across)
-            store(d_qkv, dv, tiling.span(key), 2, across)
+            dk = dk * (1 / BITS_PER_NAT)
+            store(d_qkv, dk, tiling.span(key), 1, features)
+            store(d_qkv, dv, tiling.span(key), 2, features)
             sums = [sums[0], sums[1] + dk, sums[2] + dv]
         for query in range(tiling.count):
-            store(d_qkv, dq[query], tiling.span(query), 0, across)
+            store(d_qkv, dq[query], tiling.span(query), 0, features)
             sums[0] += dq[query]
         for which, total in enumerate(sums):
-            store(d_shifts, total.sum(axis=0), which, across)
+            store(d_shifts, total.sum(axis=0), which, features)
 
     batch, _, _, heads, d = given.qkv.shape
     outputs = [
-        Output(given.qkv.shape, given.qkv.dtype, tiling.inputs(given)[0][1]),
-        Output((batch, 3, heads, d), jnp.float32, ("batch", 3, "head", across.size)),
+        KernelOutput(given.qkv.shape, given.qkv.dtype, tiling.inputs(given)[0][1]),
+        KernelOutput((batch, 3, heads, d), jnp.float32, ("batch", 3, "head", features.size)),
     ]
     inputs = [*tiling.inputs(given), *tiling.results(mixed, log, d_mixed)]
     d_qkv, sums = run(attention_backward, {"batch": batch, "head": heads}, inputs, outputs, WARPS, tiling.interpret)
@@ -249,9 +250,9 @@ def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads
 
 
 def _relative_gradient(tiling: Tiling, given: Inputs, mixed: Heads, log: Array, d_mixed: Heads) -> Array:
-    """Return the gradient of the biases of scores: a program for each head and tile goes through the batch."""
+    """Return the gradient of the biases of scores: an instance for each head and tile goes through the batch."""
     batch, length, _, heads, _ = given.qkv.shape
-    across = _across(given)
+    features, dtype = _features(given), given.qkv.dtype if given.relative is None else given.relative.dtype
 
     def attention_bias_gradient(*refs: Array) -> None:
         read, (mixed_ref, log_ref, d_ref, to) = _reader(tiling, given, refs)
@@ -259,8 +260,8 @@ def _relative_gradient(tiling: Tiling, given: Inputs, mixed: Heads, log: Array, 
         at, allowed = tiling.span(query), tiling.allowed(query, key)
 
         def add(row: Array, total: Array) -> Array:
-            d_out = load(d_ref, row, at, across)
-            delta = (d_out.astype(jnp.float32) * load(mixed_ref, row, at, across).astype(jnp.float32)).sum(axis=1)
+            d_out = load(d_ref, row, at, features)
+            delta = (d_out.astype(jnp.float32) * load(mixed_ref, row, at, features).astype(jnp.float32)).sum(axis=1)
             scores = read.scores(read.vectors(0, query, row), read.vectors(1, key, row), query, key)
             weights = jnp.exp2(jnp.where(allowed, scores - load(log_ref, row, at)[:, None], FORBIDDEN))
             return total + weights * (product(d_out, read.vectors(2, key, row), 1, 1) - delta[:, None])
@@ -269,7 +270,7 @@ def _relative_gradient(tiling: Tiling, given: Inputs, mixed: Heads, log: Array, 
         store(to, total, at, tiling.span(key))
 
     grid = {"head": heads, "query": tiling.count, "key": tiling.count}
-    outputs = [Output((heads, length, length), given.qkv.dtype, ("head", tiling.rows, tiling.rows))]
+    outputs = [KernelOutput((heads, length, length), dtype, ("head", tiling.rows, tiling.rows))]
     inputs = [*tiling.inputs(given, batch), *tiling.results(mixed, log, d_mixed, batch)]
     return run(attention_bias_gradient, grid, inputs, outputs, WARPS, tiling.interpret)[0]
 

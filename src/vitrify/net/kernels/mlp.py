@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 from vitrify.arrays import Array, Float
-from vitrify.net.kernels.tiles import Axes, Output, Span, load, product, run, store, width
+from vitrify.net.kernels.tiles import Axes, KernelOutput, Span, load, product, run, store, width
 
 ROWS = 128  # of a program
 SUMMED_ROWS = 128  # of a step of the program that sums the gradients of matrices
@@ -26,7 +26,7 @@ CHUNK = 64  # units
 WARPS = 4
 
 
-class Layer(NamedTuple):
+class ReluLayer(NamedTuple):
     """The input [row, model] and the parameters of the layer."""
 
     x: Float[Array, "row model"]
@@ -75,24 +75,24 @@ def _rows() -> Array:
     return pl.program_id(0) * ROWS
 
 
-def _pre(layer: Layer, refs: Refs, x: Array, chunk: Span) -> Array:
+def _pre(layer: ReluLayer, refs: Refs, x: Array, chunk: Span) -> Array:
     """The pre-activations of a chunk of units."""
     return product(x, load(refs.W_in, layer.model, chunk), 1, 0) + load(refs.b_in, chunk).astype(jnp.float32)[None, :]
 
 
-def _d_pre(layer: Layer, refs: Refs, pre: Array, d_out: Array, chunk: Span) -> Array:
+def _d_pre(layer: ReluLayer, refs: Refs, pre: Array, d_out: Array, chunk: Span) -> Array:
     """The gradient of pre-activations; at 0 the slope of a ReLU is ½, as it is elsewhere."""
     slope = jnp.where(pre > 0, 1.0, jnp.where(pre == 0, 0.5, 0.0))
     return product(d_out, load(refs.W_out, chunk, layer.out), 1, 1) * slope
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
-def mlp(layer: Layer, interpret: bool = False) -> Float[Array, "row out"]:
+def mlp(layer: ReluLayer, interpret: bool = False) -> Float[Array, "row out"]:
     """Return the output of the layer."""
     return _forward(layer, interpret)[0]
 
 
-def _forward(layer: Layer, interpret: bool) -> tuple[Array, Layer]:
+def _forward(layer: ReluLayer, interpret: bool) -> tuple[Array, ReluLayer]:
     def mlp_forward(*args: Array) -> None:
         *inputs, to = args
         refs, rows = Refs(*inputs), Span(_rows(), ROWS, layer.x.shape[0])
@@ -104,12 +104,12 @@ def _forward(layer: Layer, interpret: bool) -> tuple[Array, Layer]:
         store(to, total + load(refs.b_out, layer.out).astype(jnp.float32)[None, :], rows, layer.out)
 
     rows, out = layer.x.shape[0], layer.b_out.shape[0]
-    outputs = [Output((rows, out), layer.x.dtype, (padded(rows), layer.out.size))]
+    outputs = [KernelOutput((rows, out), layer.x.dtype, (padded(rows), layer.out.size))]
     grid = {"rows": -(-rows // ROWS)}
     return run(mlp_forward, grid, layer.shared(), outputs, WARPS, interpret)[0], layer
 
 
-def _backward(interpret: bool, layer: Layer, d_out: Array) -> tuple[Layer]:
+def _backward(interpret: bool, layer: ReluLayer, d_out: Array) -> tuple[ReluLayer]:
     def mlp_backward(*args: Array) -> None:
         *inputs, d_ref, to = args
         refs, rows = Refs(*inputs), Span(_rows(), ROWS, layer.x.shape[0])
@@ -122,14 +122,14 @@ def _backward(interpret: bool, layer: Layer, d_out: Array) -> tuple[Layer]:
 
     rows = layer.x.shape[0]
     inputs, grid = layer.shared(d_out), {"rows": -(-rows // ROWS)}
-    outputs = [Output(layer.x.shape, layer.x.dtype, (padded(rows), layer.model.size))]
+    outputs = [KernelOutput(layer.x.shape, layer.x.dtype, (padded(rows), layer.model.size))]
     [dx] = run(mlp_backward, grid, inputs, outputs, WARPS, interpret)
     dW_in, db_in, dW_out = _matrix_gradients(layer, d_out, interpret)
     db_out = d_out.astype(jnp.float32).sum(axis=0).astype(layer.b_out.dtype)
-    return (Layer(dx, dW_in, db_in, dW_out, db_out),)
+    return (ReluLayer(dx, dW_in, db_in, dW_out, db_out),)
 
 
-def _matrix_gradients(layer: Layer, d_out: Array, interpret: bool) -> list[Array]:
+def _matrix_gradients(layer: ReluLayer, d_out: Array, interpret: bool) -> list[Array]:
     """Return the gradients of W_in, b_in and W_out."""
     rows, units = layer.x.shape[0], layer.b_in.shape[0]
     share = min(SHARE, padded(rows))
@@ -162,7 +162,7 @@ def _matrix_gradients(layer: Layer, d_out: Array, interpret: bool) -> list[Array
         ((units,), (wide,)),
         ((units, out.limit), (wide, out.size)),
     ]
-    outputs = [Output((grid["share"], *shape), jnp.float32, ("share", *axes)) for shape, axes in shapes]
+    outputs = [KernelOutput((grid["share"], *shape), jnp.float32, ("share", *axes)) for shape, axes in shapes]
     sums = run(mlp_matrix_gradients, grid, layer.shared(d_out), outputs, WARPS, interpret)
     return [each.sum(axis=0).astype(old.dtype) for each, old in zip(sums, layer[1:4], strict=True)]
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 from vitrify.arrays import Array, Float
-from vitrify.net.kernels.tiles import Axes, Output, Span, load, run, store, width
+from vitrify.net.kernels.tiles import Axes, KernelOutput, Span, load, run, store, width
 
 TILE = 1 << 12  # numbers of a program
 MAX_ROWS = 64  # of a program
@@ -59,7 +59,7 @@ def _forward(x: Rows, w: Vector, b: Vector, eps: float, interpret: bool) -> tupl
     programs = -(-x.shape[0] // count)
     axes: Axes = (programs * count, across.size)
     inputs: list[tuple[Array, Axes]] = [(x, axes), (w, axes[1:]), (b, axes[1:])]
-    outputs = [Output(x.shape, x.dtype, axes)]
+    outputs = [KernelOutput(x.shape, x.dtype, axes)]
     [y] = run(norm_forward, {"rows": programs}, inputs, outputs, WARPS, interpret)
     return (y, x), (x, w)
 
@@ -84,8 +84,8 @@ def _backward(
 
     programs = -(-x.shape[0] // count)
     axes: Axes = (programs * count, across.size)
-    sums = Output((programs, x.shape[1]), jnp.float32, ("rows", across.size))
-    outputs = [Output(x.shape, x.dtype, axes), sums, sums]
+    sums = KernelOutput((programs, x.shape[1]), jnp.float32, ("rows", across.size))
+    outputs = [KernelOutput(x.shape, x.dtype, axes), sums, sums]
     inputs: list[tuple[Array, Axes]] = [(x, axes), (w, axes[1:]), (dy, axes), (d_same, axes)]
     dx, dw, db = run(norm_backward, {"rows": programs}, inputs, outputs, WARPS, interpret)
     return dx, dw.sum(axis=0).astype(w.dtype), db.sum(axis=0).astype(w.dtype)

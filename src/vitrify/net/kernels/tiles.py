@@ -22,11 +22,11 @@ MIN_TILE = 16  # entries of an axis in a matrix product
 
 STAGES = 2  # loads of a loop are one step ahead
 
-Axes = tuple[str | int, ...]  # of an array: the grid axis that takes one entry for each program, or a padded size
+Axes = tuple[str | int, ...]  # of an array: the grid axis by which each instance takes one entry, or a padded size
 
 
-class Output(NamedTuple):
-    """An array that a kernel makes, and how programs share it."""
+class KernelOutput(NamedTuple):
+    """An array that a kernel makes, and how the instances share it."""
 
     shape: tuple[int, ...]
     dtype: DTypeLike
@@ -92,11 +92,11 @@ def run(
     kernel: Callable[..., None],
     grid: Mapping[str, int],
     inputs: Sequence[tuple[Array, Axes]],
-    outputs: Sequence[Output],
+    outputs: Sequence[KernelOutput],
     warps: int,
     interpret: bool,
 ) -> list[Array]:
-    """Run a kernel, one program for each point of the grid, and return its outputs."""
+    """Run a kernel, one instance for each point of the grid, and return its outputs."""
     names = list(grid)
 
     def block(axes: Axes) -> pl.BlockSpec:
