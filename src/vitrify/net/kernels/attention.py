@@ -113,14 +113,14 @@ class Tiling:
         held = [read(tile) for tile in range(self.count)]
         return held.__getitem__
 
-    def inputs(self, given: Inputs, batch: str | int = "batch") -> list[tuple[Array, Axes]]:
+    def inputs(self, inputs: Inputs, batch: str | int = "batch") -> list[tuple[Array, Axes]]:
         """The inputs of a kernel, and how the instances share them."""
-        d = width(given.qkv.shape[-1])
-        arrays: list[tuple[Array, Axes]] = [
-            (given.qkv, (batch, self.rows, 3, "head", d)),
-            (given.shifts, (3, "head", d)),
+        d = width(inputs.qkv.shape[-1])
+        shared: list[tuple[Array, Axes]] = [
+            (inputs.qkv, (batch, self.rows, 3, "head", d)),
+            (inputs.shifts, (3, "head", d)),
         ]
-        return arrays if given.relative is None else [*arrays, (given.relative, ("head", self.rows, self.rows))]
+        return shared if inputs.relative is None else [*shared, (inputs.relative, ("head", self.rows, self.rows))]
 
     def results(self, mixed: Heads, log: Array, d_mixed: Heads, batch: str | int = "batch") -> list[tuple[Array, Axes]]:
         """What a kernel of the backward pass reads besides the inputs, and how the instances share it."""
@@ -155,27 +155,27 @@ class Reader(NamedTuple):
         return scores + relative.astype(jnp.float32) * BITS_PER_NAT
 
 
-def _reader(tiling: Tiling, given: Inputs, refs: tuple[Array, ...]) -> tuple[Reader, tuple[Array, ...]]:
+def _reader(tiling: Tiling, inputs: Inputs, refs: tuple[Array, ...]) -> tuple[Reader, tuple[Array, ...]]:
     """The inputs of a kernel, and the rest of its arguments."""
-    count = 2 if given.relative is None else 3
-    return Reader(tiling, _features(given), *refs[:count]), refs[count:]
+    count = 2 if inputs.relative is None else 3
+    return Reader(tiling, _features(inputs), *refs[:count]), refs[count:]
 
 
-def _features(given: Inputs) -> Span:
-    return Span(0, width(given.qkv.shape[-1]), given.qkv.shape[-1])
+def _features(inputs: Inputs) -> Span:
+    return Span(0, width(inputs.qkv.shape[-1]), inputs.qkv.shape[-1])
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
-def attend(given: Inputs, tiling: Tiling) -> Heads:
+def attend(inputs: Inputs, tiling: Tiling) -> Heads:
     """Return the mixed values of softmax heads of one kind."""
-    return _forward(given, tiling)[0]
+    return _forward(inputs, tiling)[0]
 
 
-def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array, Array]]:
-    features = _features(given)
+def _forward(inputs: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array, Array]]:
+    features = _features(inputs)
 
     def attention_forward(*refs: Array) -> None:
-        read, (mixed_ref, log_ref) = _reader(tiling, given, refs)
+        read, (mixed_ref, log_ref) = _reader(tiling, inputs, refs)
         keys, values = (tiling.once(partial(read.vectors, which), features) for which in (1, 2))
         for query in range(tiling.count):
             queries, scores = read.vectors(0, query), {}
@@ -195,22 +195,22 @@ def _forward(given: Inputs, tiling: Tiling) -> tuple[Heads, tuple[Inputs, Array,
             log = jnp.where(some, best + jnp.log2(jnp.where(some, total, 1.0)), -FORBIDDEN)
             store(log_ref, log, tiling.span(query))
 
-    batch, length, _, heads, d = given.qkv.shape
+    batch, length, _, heads, d = inputs.qkv.shape
     outputs = [
-        KernelOutput((batch, length, heads, d), given.qkv.dtype, ("batch", tiling.rows, "head", features.size)),
+        KernelOutput((batch, length, heads, d), inputs.qkv.dtype, ("batch", tiling.rows, "head", features.size)),
         KernelOutput((batch, heads, length), jnp.float32, ("batch", "head", tiling.rows)),
     ]
     grid = {"batch": batch, "head": heads}
-    mixed, log = run(attention_forward, grid, tiling.inputs(given), outputs, WARPS, tiling.interpret)
-    return mixed, (given, mixed, log)
+    mixed, log = run(attention_forward, grid, tiling.inputs(inputs), outputs, WARPS, tiling.interpret)
+    return mixed, (inputs, mixed, log)
 
 
 def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads) -> tuple[Inputs]:
-    given, mixed, log = saved
-    features = _features(given)
+    inputs, mixed, log = saved
+    features = _features(inputs)
 
     def attention_backward(*refs: Array) -> None:
-        read, (mixed_ref, log_ref, d_ref, d_qkv, d_shifts) = _reader(tiling, given, refs)
+        read, (mixed_ref, log_ref, d_ref, d_qkv, d_shifts) = _reader(tiling, inputs, refs)
         queries = tiling.once(partial(read.vectors, 0), features)
         d_out = tiling.once(lambda tile: load(d_ref, tiling.span(tile), features), features)
         zero = jnp.zeros((tiling.size, features.size), jnp.float32)
@@ -238,24 +238,24 @@ def _backward(tiling: Tiling, saved: tuple[Inputs, Array, Array], d_mixed: Heads
         for which, total in enumerate(sums):
             store(d_shifts, total.sum(axis=0), which, features)
 
-    batch, _, _, heads, d = given.qkv.shape
+    batch, _, _, heads, d = inputs.qkv.shape
     outputs = [
-        KernelOutput(given.qkv.shape, given.qkv.dtype, tiling.inputs(given)[0][1]),
+        KernelOutput(inputs.qkv.shape, inputs.qkv.dtype, tiling.inputs(inputs)[0][1]),
         KernelOutput((batch, 3, heads, d), jnp.float32, ("batch", 3, "head", features.size)),
     ]
-    inputs = [*tiling.inputs(given), *tiling.results(mixed, log, d_mixed)]
-    d_qkv, sums = run(attention_backward, {"batch": batch, "head": heads}, inputs, outputs, WARPS, tiling.interpret)
-    relative = None if given.relative is None else _relative_gradient(tiling, given, mixed, log, d_mixed)
-    return (Inputs(d_qkv, sums.sum(axis=0).astype(given.shifts.dtype), relative),)
+    arrays = [*tiling.inputs(inputs), *tiling.results(mixed, log, d_mixed)]
+    d_qkv, sums = run(attention_backward, {"batch": batch, "head": heads}, arrays, outputs, WARPS, tiling.interpret)
+    relative = None if inputs.relative is None else _relative_gradient(tiling, inputs, mixed, log, d_mixed)
+    return (Inputs(d_qkv, sums.sum(axis=0).astype(inputs.shifts.dtype), relative),)
 
 
-def _relative_gradient(tiling: Tiling, given: Inputs, mixed: Heads, log: Array, d_mixed: Heads) -> Array:
+def _relative_gradient(tiling: Tiling, inputs: Inputs, mixed: Heads, log: Array, d_mixed: Heads) -> Array:
     """Return the gradient of the biases of scores: an instance for each head and tile goes through the batch."""
-    batch, length, _, heads, _ = given.qkv.shape
-    features, dtype = _features(given), given.qkv.dtype if given.relative is None else given.relative.dtype
+    batch, length, _, heads, _ = inputs.qkv.shape
+    features, dtype = _features(inputs), inputs.qkv.dtype if inputs.relative is None else inputs.relative.dtype
 
     def attention_bias_gradient(*refs: Array) -> None:
-        read, (mixed_ref, log_ref, d_ref, to) = _reader(tiling, given, refs)
+        read, (mixed_ref, log_ref, d_ref, to) = _reader(tiling, inputs, refs)
         query, key = pl.program_id(1), pl.program_id(2)
         at, allowed = tiling.span(query), tiling.allowed(query, key)
 
@@ -271,8 +271,8 @@ def _relative_gradient(tiling: Tiling, given: Inputs, mixed: Heads, log: Array, 
 
     grid = {"head": heads, "query": tiling.count, "key": tiling.count}
     outputs = [KernelOutput((heads, length, length), dtype, ("head", tiling.rows, tiling.rows))]
-    inputs = [*tiling.inputs(given, batch), *tiling.results(mixed, log, d_mixed, batch)]
-    return run(attention_bias_gradient, grid, inputs, outputs, WARPS, tiling.interpret)[0]
+    arrays = [*tiling.inputs(inputs, batch), *tiling.results(mixed, log, d_mixed, batch)]
+    return run(attention_bias_gradient, grid, arrays, outputs, WARPS, tiling.interpret)[0]
 
 
 attend.defvjp(_forward, _backward)
