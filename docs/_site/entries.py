@@ -15,9 +15,9 @@ from sphinx.util.docutils import SphinxDirective
 
 import vitrify
 from vitrify import registry
+from vitrify.claims import position
 from vitrify.claims.catalogue import SECTIONS, listing
 from vitrify.registry import Headline
-from vitrify.report.evidence import in_order
 from vitrify.report.tables import criteria
 
 DOCS = Path(__file__).parents[1]
@@ -45,7 +45,7 @@ class Claims(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(EVIDENCE))
-        chosen = [h for h in in_order(listing()) if str(h.fields["id"]).startswith(self.arguments[0])]
+        chosen = [h for h in sorted(listing(), key=position) if str(h.fields["id"]).startswith(self.arguments[0])]
         text = "\n\n".join([*overview(chosen), *(line for headline in chosen for line in claim(headline))])
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 

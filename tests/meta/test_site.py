@@ -28,6 +28,12 @@ def part(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Mod
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("part", sorted(path.stem for path in (ROOT / "docs/_site").glob("*.py")), indirect=True)
+def test_the_parts_of_the_site_import_what_there_is(part: ModuleType) -> None:
+    assert part.__doc__
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["mathematics"], indirect=True)
 def test_every_formula_of_the_claims_and_the_docs_can_be_drawn(part: ModuleType) -> None:
     pages = [re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL) for page in PAGES]

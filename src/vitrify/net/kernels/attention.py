@@ -165,9 +165,13 @@ def _features(inputs: Inputs) -> Span:
     return Span(0, width(inputs.qkv.shape[-1]), inputs.qkv.shape[-1])
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(1,))
 def attend(inputs: Inputs, tiling: Tiling) -> Heads:
-    """Return the mixed values of softmax heads of one kind."""
+    """Return the output of softmax heads of one kind: one mask, one window."""
+    return _attend(inputs, tiling)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _attend(inputs: Inputs, tiling: Tiling) -> Heads:
     return _forward(inputs, tiling)[0]
 
 
@@ -275,4 +279,4 @@ def _relative_gradient(tiling: Tiling, inputs: Inputs, mixed: Heads, log: Array,
     return run(attention_bias_gradient, grid, arrays, outputs, WARPS, tiling.interpret)[0]
 
 
-attend.defvjp(_forward, _backward)
+_attend.defvjp(_forward, _backward)

@@ -86,9 +86,13 @@ def _d_pre(layer: ReluLayer, refs: Refs, pre: Array, d_out: Array, chunk: Span) 
     return product(d_out, load(refs.W_out, chunk, layer.out), 1, 1) * slope
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(1,))
 def mlp(layer: ReluLayer, interpret: bool = False) -> Float[Array, "row out"]:
     """Return the output of the layer."""
+    return _mlp(layer, interpret)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _mlp(layer: ReluLayer, interpret: bool) -> Float[Array, "row out"]:
     return _forward(layer, interpret)[0]
 
 
@@ -167,4 +171,4 @@ def _matrix_gradients(layer: ReluLayer, d_out: Array, interpret: bool) -> list[A
     return [each.sum(axis=0).astype(old.dtype) for each, old in zip(sums, layer[1:4], strict=True)]
 
 
-mlp.defvjp(_forward, _backward)
+_mlp.defvjp(_forward, _backward)
