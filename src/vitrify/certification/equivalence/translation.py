@@ -30,7 +30,7 @@ largest value that heads may write; keys of BOS must win or lose within these bo
 | --- | --- | --- |
 | `Y x` | `aggregate(select(indices, indices - 1), x, False)` | only the one before is selected, none at the first |
 | `O x` | `last(marked(x) & upto, True, False)` | true iff a position up to here is marked; `H x` is `!O !x` |
-| `x S y` | `last(marked(~x | y) & upto, y, False)` | after the last marked one only x holds: y there decides |
+| `x S y` | `last(marked(~(x & ~y)) & upto, y, False)` | after the last marked one only x holds: y there decides |
 | `#x` | `width(marked(x))`, causal; `indices + 1` for `#true` | the number of positions up to here |
 
 For a formula the product of states comes first: it speaks about every length, and finds words.
