@@ -144,7 +144,7 @@ def test_layer_norm_and_what_is_read_beside_it(draw: Callable[..., Array], rows:
         return centered / jnp.sqrt((centered**2).mean(axis=1, keepdims=True) + 1e-5) * w + b, x
 
     weights = (draw(rows, d), draw(rows, d))
-    same_slopes(lambda *given: norm(*given, 1e-5, True), plain, weights, draw(rows, d), draw(d), draw(d))
+    same_slopes(lambda x, w, b: norm(x, w, b, 1e-5, True), plain, weights, draw(rows, d), draw(d), draw(d))
 
 
 def test_a_span_that_ends_inside_needs_no_mask() -> None:
