@@ -71,7 +71,7 @@ def test_it_holds_for_its_first_subjects(name: str, monkeypatch: pytest.MonkeyPa
 def test_it_holds_and_its_saboteur_is_rejected(name: str, tmp_path: Path) -> None:
     """All that is asked of one run: in one test, because a claim is not run twice, whatever process it is in.
 
-    Claims that train take longer, and run with the slow tests; what they showed at paper scale is kept in the docs.
+    Claims that train take longer, and run with the slow tests; what they showed at large scale is kept in the docs.
     """
     headline = HEADLINES[name]
     start = time.process_time()

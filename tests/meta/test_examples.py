@@ -15,7 +15,7 @@ SEEN = {
     "build_a_grammar": ("after 'the dog': ('sleeps', 'sees')", "dog: ['NP']", "{'dog': 0.7, 'cat': 0.3}", "holds on"),
     "certify_a_net": ("abba is accepted: True", "holds (3,244 cases)", "exhaustive sampled proved", "to the bit: True"),
     "train_twins": ("built: holds", "step   0: nearest to uniform", "step 300: nearest to optimal"),
-    "read_a_claim": ("R24 (theorem)", "holds; the saboteur was rejected: True", "holds (paper scale"),
+    "read_a_claim": ("R24 (theorem)", "holds; the saboteur was rejected: True", "holds (large scale"),
     "break_a_net": ("fails {'word': ['1', '1', '1']", "hook_logits                      differs", "200 of 200"),
     "bring_your_own_data": ("equal when read again: True", "cat | █     | → the", "train-00000-of-00001.parquet"),
     "patching": (),

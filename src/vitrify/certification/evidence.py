@@ -1,7 +1,7 @@
 """Evidence: the verdict of a check as a tree of values, with its domains, quantities, criteria and parts.
 
     Evidence
-      verdict       holds | fails | undecided
+      verdict       holds | fails | reversed | not reached | undecided
       domains       what was run: a kind of case, a method, how many, how long
       quantities    sizes and errors: declared by a formula or a tolerance, and measured
       criteria      thresholds on values measured once per seed, each with its own verdict
@@ -29,7 +29,8 @@ from vitrify.intervals import mean_interval
 
 __all__ = ["CaseKind", "Domain", "JsonData", "Link", "Method", "Scope", "tested_links"]  # imported from here, too
 
-Verdict = Literal["holds", "fails", "undecided"]
+Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided"]
+WORST_FIRST: tuple[Verdict, ...] = ("fails", "reversed", "not reached", "undecided", "holds")
 Relation = Literal["=", "<=", ">="]
 Progress = Callable[[int, int], None]  # cases done, cases in all
 Interval: TypeAlias = tuple[float, float]
@@ -65,10 +66,13 @@ class Quantity(JsonData):
 
 @dataclass(frozen=True)
 class Criterion(JsonData):
-    """A threshold on a quantity that has one value per seed: `needed` of the values must lie in the range.
+    """A threshold on a quantity, judged by its values (one per seed) or by the interval of an estimate.
 
-    A criterion that is a `premise` says that the setting of the claim was reached at all: where it is not met, the
-    claim is undecided. `values` may be empty in evidence of earlier versions, which recorded the summary alone.
+    By values: `needed` of them must lie in the range. By the interval (`estimated`): all of it must. A criterion that
+    is a `premise` says that the setting of the claim was reached at all: where it is not met, what it is a premise of
+    is undecided. `statement` is the key of the claim's statement that it belongs to; a premise without one belongs to
+    all. `null` is the value under the rival explanation, `published` the one in the source. `values` may be empty in
+    evidence of earlier versions, which recorded the summary alone.
     """
 
     name: str
@@ -83,6 +87,10 @@ class Criterion(JsonData):
     at_most: float = math.inf
     premise: bool = False
     values: tuple[float, ...] = ()
+    statement: str = ""
+    estimate: bool = False
+    null: float | None = None
+    published: float | None = None
 
     def __post_init__(self) -> None:
         self._tuples("interval", "values")
@@ -98,6 +106,7 @@ class Criterion(JsonData):
         at_most: float = math.inf,
         share: float = 1.0,
         premise: bool = False,
+        statement: str = "",
     ) -> Self:
         """Return the criterion that at least a `share` of the values lies in a range; one that is no number does not.
 
@@ -107,30 +116,76 @@ class Criterion(JsonData):
         numbers = [float(value) for value in values]
         if not numbers:
             raise InputError(f"{name}: no values to judge")
+        passed = sum(at_least <= value <= at_most for value in numbers)
         return cls(
-            name=name,
-            needed=math.ceil(share * len(numbers) - 1e-9),
-            passed=sum(at_least <= value <= at_most for value in numbers),
-            total=len(numbers),
-            mean=sum(numbers) / len(numbers),
-            interval=mean_interval(numbers),
-            lowest=min(numbers),
-            highest=max(numbers),
-            at_least=at_least,
-            at_most=at_most,
-            premise=premise,
-            values=tuple(numbers),
+            name,
+            math.ceil(share * len(numbers) - 1e-9),
+            passed,
+            len(numbers),
+            sum(numbers) / len(numbers),
+            mean_interval(numbers),
+            min(numbers),
+            max(numbers),
+            at_least,
+            at_most,
+            premise,
+            tuple(numbers),
+            statement,
         )
+
+    @classmethod
+    def estimated(
+        cls,
+        name: str,
+        value: float,
+        interval: Interval,
+        *,
+        at_least: float = -math.inf,
+        at_most: float = math.inf,
+        statement: str = "",
+        null: float | None = None,
+        published: float | None = None,
+        values: Sequence[float] = (),
+    ) -> Self:
+        """Return the criterion that the whole interval of an estimate lies in a range; `values` are those of the units.
+
+        >>> Criterion.estimated("slope", 1.4, (1.2, 1.6), at_least=1.1, null=1.0, published=2.0).verdict
+        'not reached'
+        """
+        low, high = (float(end) for end in interval)
+        inside = at_least <= low and high <= at_most
+        units = tuple(float(each) for each in values)
+        ends = min(units, default=low), max(units, default=high)
+        ranges = 1, int(inside), 1, float(value), (low, high), *ends, at_least, at_most, False, units
+        return cls(name, *ranges, statement, True, null, published)
 
     @property
     def met(self) -> bool:
-        """Return whether enough values lie in the range."""
-        return self.passed >= self.needed
+        """Return whether enough values, or the whole interval, lie in the range."""
+        return self.passed >= self.needed and (not self.estimate or self.verdict == "holds")
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on this criterion alone."""
-        return "holds" if self.met else "undecided" if self.premise else "fails"
+        """The verdict on this criterion alone.
+
+        For an estimate: *reversed* where the interval lies on the other side of the null value; *not reached* where it
+        lies on the claim's side, but not in the range or not around the published value; *undecided* where it has
+        both the null value and values of the range in it, or touches the range without a null value.
+        """
+        if not self.estimate:
+            return "holds" if self.passed >= self.needed else "undecided" if self.premise else "fails"
+        low, high = self.interval
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return "undecided"
+        around = self.published is None or low <= self.published <= high
+        if self.passed and around:
+            return "holds"
+        if self.null is None or self.at_least <= self.null <= self.at_most:
+            touches = low <= self.at_most and high >= self.at_least
+            return "not reached" if self.passed else "undecided" if touches else "fails"
+        if low <= self.null <= high:
+            return "undecided" if low <= self.at_most and high >= self.at_least else "fails"
+        return "not reached" if (low > self.null) == (self.at_least > self.null) else "reversed"
 
 
 @dataclass(frozen=True)
@@ -196,6 +251,15 @@ class Evidence(JsonData):
     def figures(self) -> dict[str, JsonMapping]:
         """The data of the figure by subject: that of the parts where there are any."""
         return {name: part.figure for name, part in self.parts.items() if part.figure}
+
+    @property
+    def statements(self) -> dict[str, Verdict]:
+        """The verdict on each statement of a claim: the worst over the parts."""
+        verdicts = {key: verdict for key, verdict in statement_verdicts(self.criteria).items() if key}
+        for part in self.parts.values():
+            for key, verdict in part.statements.items():
+                verdicts[key] = worst_of((verdict, verdicts.get(key, verdict)))
+        return verdicts
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], Evidence]]:
         """Yield every evidence without parts, with the path of names to it."""
@@ -268,24 +332,44 @@ def quantities(declared: JsonMapping, measured: JsonMapping, relation: Relation 
     )
 
 
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the first of the verdicts in the order fails, reversed, not reached, undecided, holds."""
+    return min(verdicts, key=WORST_FIRST.index, default="holds")
+
+
 def judged(criteria: Sequence[Criterion], domains: Sequence[Domain], **more: Any) -> Evidence:
-    """Return the verdict of criteria: undecided where a premise is not met, else fails where any other is not."""
+    """Return the verdict of criteria: the worst of the verdicts on their statements."""
+    verdict = worst_of(statement_verdicts(criteria).values())
     missed = [each for each in criteria if not each.met]
-    worst = next((each for each in missed if each.premise), missed[0] if missed else None)
-    witness = None
-    if worst is not None:
+    worst = next((each for each in missed if each.verdict == verdict), None)
+    witness: dict[str, Any] | None = None
+    if worst is not None and worst.estimate:
+        witness = {"criterion": worst.name, "interval": list(worst.interval)}
+    elif worst is not None:
         outside = [at for at, value in enumerate(worst.values) if not worst.at_least <= value <= worst.at_most]
         values = [worst.values[at] for at in outside]
         witness = {"criterion": worst.name, "seeds outside the range": outside, "their values": values}
-    cases = sum(each.total for each in criteria)
-    verdict = "holds" if worst is None else worst.verdict
+    cases = sum(max(each.total, len(each.values)) for each in criteria)
     return Evidence(verdict, cases, tuple(domains), criteria=tuple(criteria), witness=witness, **more)
 
 
+def statement_verdicts(criteria: Sequence[Criterion]) -> dict[str, Verdict]:
+    """Return the verdict on each statement: undecided where one of its premises is not met, else that of the worst.
+
+    Criteria without a statement are one more, the name of which is empty.
+    """
+    verdicts: dict[str, Verdict] = {}
+    for key in dict.fromkeys(each.statement for each in criteria):
+        own = [each for each in criteria if each.statement == key or (each.premise and not each.statement)]
+        unmet = any(each.premise and not each.met for each in own)
+        verdicts[key] = "undecided" if unmet else worst_of(each.verdict for each in own)
+    return verdicts
+
+
 def combine(parts: Mapping[str, Evidence]) -> Evidence:
-    """Return one evidence for several subjects: fails if any does, else undecided if any is, else holds."""
+    """Return one evidence for several subjects, with the worst of their verdicts."""
     by_verdict = {part.verdict: name for name, part in reversed(list(parts.items()))}  # the first of each verdict
-    verdict: Verdict = "fails" if "fails" in by_verdict else "undecided" if "undecided" in by_verdict else "holds"
+    verdict = worst_of(by_verdict)
     first = by_verdict[verdict]
     witness = parts[first].witness
     return Evidence(

@@ -10,10 +10,10 @@ that favours positions with the trigger in their past gains even from a first he
 the first head gain by attending to a single position, and each position has to learn this separately. So heads are not
 learned in the order of their layers.
 Checked: Eight draws of the frozen embeddings, and eight seeds of the transformer, of which 7 must pass. All must be
-learned in the end. Quick scale has 20 tokens, 5 triggers and sequences of 49; paper scale has 65 tokens, 10 triggers
+learned in the end. Quick scale has 20 tokens, 5 triggers and sequences of 49; large scale has 65 tokens, 10 triggers
 and sequences of 257.
 Not checked: The published order of $W_O^2$ before $W_K^2$: here $W_K^2$ must come at most 20 steps after $W_O^2$, and
-at paper scale it comes 76 to 111 steps before. The authors' SGD with momentum and their bigrams of a text; here Adam
+at large scale it comes 76 to 111 steps before. The authors' SGD with momentum and their bigrams of a text; here Adam
 and random bigrams.
 Source: Bietti, Cabannes, Bouchacourt, Jégou and Bottou 2023, arXiv 2306.00802 [S]; in the spirit of their experiments.
 Saboteur: The position memory is scored by the position two before instead of the previous one.
@@ -55,7 +55,7 @@ def subjects() -> Subjects:
     yield _subject("five triggers", sandbox, (128, recipe), (32, usual))
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     sandbox = BigramTrigger(vocabulary=65, triggers=10, length=257, scored="repeated")
     recipe = Recipe(steps=1200, batch=128, lr=0.01, warmup=0, clip=None, test_examples=256, evals_per_doubling=6)
     usual = replace(recipe, batch=128, lr=3e-3, warmup=10, clip=1.0)
@@ -146,4 +146,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L9", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L9", standing="experiment", learned=True, budget_seconds=180)

@@ -9,7 +9,7 @@ must sum to 1: BOS is always present and nothing needs its value, which can ther
 attending to BOS cheaper, and attention to BOS makes a small value more useful.
 Checked: Eight seeds, of which 7 must pass: accuracy after triggers; attention to BOS at ordinary tokens, alone and
 divided by that at triggers; the norm of the value at BOS over the mean norm elsewhere, at the end and relative to its
-start. Quick scale has 32 tokens, sequences of 96, width 64 and 300 steps; paper scale has 64 tokens, sequences of 128,
+start. Quick scale has 32 tokens, sequences of 96, width 64 and 300 steps; large scale has 64 tokens, sequences of 128,
 width 128 and 800 steps.
 Not checked: The authors' sizes (65 characters, sequences of 256, width 256, batch 512, about 10,000 steps), their
 bigrams of a text (random here), three layers, SGD and ReLU attention. That sinks last: at width 256 after 3,000 steps 3
@@ -52,7 +52,7 @@ def subjects() -> Subjects:
     yield _subject(BackCopy(vocabulary=32, length=96), 64, recipe)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     recipe = Recipe(steps=800, batch=128, lr=1e-3, weight_decay=0.3, test_examples=128)
     yield _subject(BackCopy(vocabulary=64, length=128), 128, recipe)
 
@@ -129,4 +129,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L8", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L8", standing="experiment", learned=True, budget_seconds=180)

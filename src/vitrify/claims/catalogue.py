@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
+import numpy as np
+
 from vitrify.certification import certify
 from vitrify.certification.checking import with_proof
 from vitrify.certification.checks.words import WordCheck
-from vitrify.certification.evidence import Evidence, JsonData, Method, combine
+from vitrify.certification.evidence import Evidence, JsonData, Method, Verdict, combine, worst_of
 from vitrify.claims import evidence_folder, matches
+from vitrify.claims.measurements import Measured
+from vitrify.claims.planning import MIN_REJECTION, Plan
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
 from vitrify.net.weights import Weights, has_positions
@@ -28,11 +32,12 @@ if TYPE_CHECKING:
 
 PACKAGE = "vitrify.claims"
 Standing = Literal["theorem", "experiment", "conjecture"]  # of the statement in its source, not of the check here
-Scale = Literal["quick", "paper"]  # two CPU cores, a minute or so; one GPU, some minutes
+Scale = Literal["quick", "large"]  # two CPU cores, a minute or so; one GPU, some minutes
 Progress = Callable[[str], None]
 Subjects: TypeAlias = Iterator["Subject"]
 Figures: TypeAlias = Mapping[str, Mapping[str, Any]]  # the data that a claim's figure is drawn from, by subject
 Figure: TypeAlias = "matplotlib_figure.Figure"
+Null: TypeAlias = Callable[["Subject", Measured, np.random.Generator], Measured]
 SECTIONS = {  # of a claim's docstring, with their titles on pages
     "Statement": "Statement",
     "Why": "Why",
@@ -78,15 +83,19 @@ class Claim:
     `id` is its number in the atlas, like R14; claims about one theorem share it. `standing` is what the source gives
     for the statement: a theorem, an experiment or a conjecture. `check` measures on one subject what is stated;
     `sabotage` breaks a subject so that `check` must fail. `certified` is the weakest method that certifies its exact
-    nets, if it has any. A claim that trains networks is `learned`. `paper` gives subjects of the size in the papers,
-    `subjects` smaller ones. `draw` makes a matplotlib figure from the figure data of the evidence, by subject.
+    nets, if it has any. A claim that trains networks is `learned`. `subjects` are small; `large` gives those of the
+    recorded run, on one GPU. `draw` makes a matplotlib figure from the figure data of the evidence, by subject.
     Checking all `subjects` takes at most `budget_seconds` of one core. `uncertified` says why there is no exact net.
+
+    A learned claim has a `plan`, and instead of `check` and `sabotage` a function `measure` that trains, a function
+    `judge` of what was measured, and `nulls`: for each statement the nearest rival explanation, as measurements in
+    which it is exactly true (`judging`).
     """
 
     subjects: Callable[[], Iterable[Subject]]
-    check: Callable[[Subject], Evidence]
-    sabotage: Callable[[Subject], Subject]
-    paper: Callable[[], Iterable[Subject]] | None = None
+    check: Callable[[Subject], Evidence] | None = None
+    sabotage: Callable[[Subject], Subject] | None = None
+    large: Callable[[], Iterable[Subject]] | None = None
     draw: Callable[[Figures], Figure] | None = None
     _: KW_ONLY
     id: str
@@ -95,6 +104,10 @@ class Claim:
     learned: bool = False
     budget_seconds: float = 10.0
     uncertified: str | None = None
+    plan: Plan | None = None
+    measure: Callable[[Subject], Measured] | None = None
+    judge: Callable[[Subject, Measured], Evidence] | None = None
+    nulls: Mapping[str, Null] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,7 +115,9 @@ class Outcome(JsonData):
     """The evidence of a claim, with a part for every subject, and what stands beside it.
 
     `certificates` are of its exact nets and `saboteurs` of what its saboteur made, both by subject. An outcome that was
-    recorded has a digest of the claim's `settings`, and says where and when it was `measured_on`.
+    recorded has a digest of the claim's `settings`, and says where and when it was `measured_on`. A learned claim has a
+    `plan` (that of the run, with its commit) and, by subject and statement, the share of the null's draws that its
+    check rejects (`rejections`).
     """
 
     name: str
@@ -116,10 +131,32 @@ class Outcome(JsonData):
     saboteurs: Mapping[str, Evidence] = field(default_factory=dict)
     settings: str | None = None
     measured_on: Mapping[str, str] = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    rejections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
-    def verdict(self) -> str:
+    def version(self) -> int:
+        """The version of the plan that was judged; 0 for a run before there were plans."""
+        return int(self.plan.get("version", 0))
+
+    @property
+    def criterion_older(self) -> bool:
+        """Return whether the criteria were committed before the run."""
+        return "commit" in self.plan
+
+    @property
+    def statements(self) -> dict[str, Verdict]:
+        """The verdict on each statement: where too few draws of its null are rejected, undecided instead of holds."""
+        least = self.plan.get("min_rejection", MIN_REJECTION)
+        passed = {key for own in self.rejections.values() for key, share in own.items() if share < least}
+        verdicts = self.evidence.statements
+        return {key: "undecided" if key in passed and v == "holds" else v for key, v in verdicts.items()}
+
+    @property
+    def verdict(self) -> Verdict:
         """The verdict on the claim: undecided where its saboteur passes, as its check then proves nothing."""
+        if self.statements:
+            return worst_of(self.statements.values())
         return self.evidence.verdict if self.saboteur_rejected else "undecided"
 
     @property
@@ -145,21 +182,21 @@ class ClaimPage(Headline):
     """The name, docstring and literal fields of a claim, read without importing it; `claim_of` imports it."""
 
     def recorded(self, folder: Path | str | None = None) -> Outcome:
-        """Return the outcome that `vitrify check --keep` recorded in a folder, by default `evidence_folder()`."""
+        """Return the outcome that `vitrify check --record` wrote to a folder, by default `evidence_folder()`."""
         return read_outcome(self, Path(folder or evidence_folder()) / f"{self.name}.json")
 
 
 def read_outcome(page: Headline, path: Path) -> Outcome:
     """Return the outcome of a claim that a file holds."""
-    again = f"'vitrify check {page.name} --keep {path.parent}'"
+    again = f"'vitrify check {page.name} --record {path.parent}'"
     if not path.exists():
         raise InputError(f"{path} is not there: {again} makes it")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise InputError(f"{path} must be JSON that 'vitrify check --keep' wrote: {error}") from None
+        raise InputError(f"{path} must be JSON that 'vitrify check --record' wrote: {error}") from None
     if not isinstance(data, dict) or data.get("name") != page.name:
-        raise InputError(f"{path} must be the evidence of {page.name}: 'vitrify check --keep' writes it")
+        raise InputError(f"{path} must be the evidence of {page.name}: 'vitrify check --record' writes it")
     if not isinstance(data.get("evidence"), dict):
         raise InputError(f"{path} is of an earlier version: {again} renews it")
     return Outcome.from_json(data)
@@ -193,6 +230,12 @@ def find(name: str) -> ClaimPage:
     return pages[0]
 
 
+def named(names: Sequence[str]) -> list[ClaimPage]:
+    """Return the one claim that all words together describe, or else one claim for each word."""
+    together = " ".join(names)
+    return [find(together)] if len(names) == 1 or matching(together) else [find(name) for name in names]
+
+
 def claim_of(headline: Headline) -> Claim:
     """The claim itself, imported."""
     claim: Claim = load(PACKAGE, headline.name).CLAIM
@@ -209,13 +252,17 @@ def run_claim(
     """
     headline = find(claimed) if isinstance(claimed, str) else claimed
     claim = claim_of(headline)
-    if scale == "paper" and claim.paper is None:
+    if scale == "large" and claim.large is None:
         raise InputError(f"{headline.name} has one scale only: leave --scale away")
     store = None
     if trainings is not None and claim.learned:
         from vitrify.learn.store import RunStore
 
         store = RunStore(trainings)
+    if claim.measure is not None:
+        from vitrify.claims import judging
+
+        return judging.judge(headline, claim, scale, judging.measure(headline, claim, scale, progress, store))
     start, before = time.perf_counter(), store.seconds() if store else 0.0
     outcome = _examined(headline, claim, progress, scale, store)
     return replace(outcome, evidence=replace(outcome.evidence, seconds=before + time.perf_counter() - start))
@@ -227,7 +274,9 @@ def _examined(
     parts: dict[str, Evidence] = {}
     certificates: dict[str, Evidence] = {}
     saboteurs: dict[str, Evidence] = {}
-    for subject in claim.paper() if claim.paper and scale == "paper" else claim.subjects():
+    assert claim.check is not None
+    assert claim.sabotage is not None
+    for subject in claim.large() if claim.large and scale == "large" else claim.subjects():
         if progress:
             progress(f"{headline.name}: {subject.name}")
         start = time.perf_counter()

@@ -11,10 +11,10 @@ Why: Leaves $l$ levels away help as soon as their correlation with the last leaf
 correlations of pairs of leaves fall by $m^2$ per level; those with hidden symbols, which shared filters find at all
 positions at once, only by $m$.
 Checked: Stairs are exact for each of 8 grammars. Quick scale has $v = 6$, $m = 3$, $L = 3$ and up to $2^{14}$
-sequences; paper scale has $v = 16$, $m = 4$, $L = 4$ and up to $2^{17}$, and $v = 12$, $m = 3$, $L = 3$ and up to
+sequences; large scale has $v = 16$, $m = 4$, $L = 4$ and up to $2^{17}$, and $v = 12$, $m = 3$, $L = 3$ and up to
 $2^{15}$. A step is taken where the loss, interpolated in $\ln P$, is half-way between two stairs; a transformer that
 never gets there counts as if it did at the largest $P$. Judged are the ratio of the two sample sizes at the third step
-(at paper scale also its geometric mean against $m$) and, at quick scale, the difference of the losses at the largest
+(at large scale also its geometric mean against $m$) and, at quick scale, the difference of the losses at the largest
 $P$.
 Not checked: The exponents and the second step are reported, not judged. The authors' sizes ($v = 32$, $m = 8$) and
 online training. Each network has one width and one learning rate, and the smallest loss of a run is chosen on the test
@@ -54,7 +54,7 @@ def subjects() -> Subjects:
     yield _subject(hierarchies.last_leaf(6, 3, 3), convolution, small, (10, 12, 14), strict=False)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     """The size of the papers, 16 symbols and four levels; and a smaller one."""
     common = Recipe(schedule="cosine", test_examples=4096, evals_per_doubling=4, precision="bfloat16")
     recipe = replace(common, batch=128, lr=1e-2, weight_decay=0.3, warmup=200)
@@ -144,4 +144,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L13", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L13", standing="experiment", learned=True, budget_seconds=180)

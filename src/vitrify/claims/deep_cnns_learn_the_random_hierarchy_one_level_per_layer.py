@@ -9,11 +9,11 @@ Why: With $P^*$ sequences the correlations of pairs of leaves with the class exc
 for synonyms, so gradient descent brings the channels of synonyms together in the next layer. What is left is the same
 problem with one level less and stronger correlations.
 Checked: Eight grammars with $n_c = v$ for each model and training sets of $P^*/2$ to $8P^*$ sequences. Quick scale has
-$v = 8$, $m = 3$ and 4, $L = 3$; paper scale has $v = 16$, $m = 4$ and 8, $L = 3$ and 4. The test error must be at least
+$v = 8$, $m = 3$ and 4, $L = 3$; large scale has $v = 16$, $m = 4$ and 8, $L = 3$ and 4. The test error must be at least
 30 % at $P^*$ and at most 12 % at $4P^*$. The number of sequences at 10 % error, in units of $P^*$, may differ between
 models by a factor of 2. Judged too is the sensitivity of each layer: how far it moves when all productions of a height
 are exchanged for synonyms, over how far it moves when the symbols are exchanged. The network built for the grammar, one
-channel per rule, must have sensitivity and error 0. At paper scale the claim fails by two criteria: 8 of 24 networks
+channel per rule, must have sensitivity and error 0. At large scale the claim fails by two criteria: 8 of 24 networks
 have less than 30 % error at $P^*$ already, and 9 of 80 layers (8 may) stay too sensitive at $8P^*$.
 Not checked: The authors' stopping rule (training loss $10^{-3}$; here a fixed number of steps), mean-field scaling,
 SGD, and fully connected networks. Up to one in ten test sequences may also be in the training set.
@@ -51,7 +51,7 @@ def subjects() -> Subjects:
     yield _subject("v = 8, m = 3 and 4, L = 3", ((8, 3, 3), (8, 4, 3)), 64, recipe)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     """Sixteen symbols: more productions, or one level more."""
     recipe = Recipe(steps=2000, batch=128, lr=3e-3, weight_decay=0.3, test_examples=4096, evals_per_doubling=0)
     yield _subject("v = 16, m = 4 and 8, L = 3 and 4", ((16, 4, 3), (16, 8, 3), (16, 4, 4)), 256, recipe)
@@ -138,4 +138,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L13", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L13", standing="experiment", learned=True, budget_seconds=180)

@@ -9,7 +9,7 @@ Why: Both weights of a token grow like $e^{ct}$ from their start, where $c$ is p
 occurs and how informative it is: a relation occurs in $1/R$ of the sequences, a subject in $1/S$. The loss depends on
 $w(z)$ and $W(z, \cdot)$ only through their product, so the flow conserves the difference of their squares.
 Checked: SGD on sequences with noise tokens, one data seed per member, and the exact gradient flow in float64 over all
-facts without noise, from random starts. Quick scale has 8 members each and batches of 256; paper scale has 32 members
+facts without noise, from random starts. Quick scale has 8 members each and batches of 256; large scale has 32 members
 with the authors' batch of 1,024 and $2^{13}$ steps, 16 with four times the facts, and 16 flows. Judged are the KL
 divergence from $p(a \mid r)$, the length and level of the plateau, the loss of relation and subject there, the order of
 the stages, the final accuracy and loss, and the drift of the conserved quantity.
@@ -49,7 +49,7 @@ def subjects() -> Subjects:
     yield _flow(FactRecall(noise=0, length=3), members=8)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     """The authors' batches and steps, more seeds, and four times as many facts."""
     yield _sgd("SGD", FactRecall(), steps=1 << 13, batch=1024, seeds=32)
     large = FactRecall(subjects=32, relations=8, per_relation=16, noise=40)
@@ -140,4 +140,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L11", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L11", standing="experiment", learned=True, budget_seconds=180)

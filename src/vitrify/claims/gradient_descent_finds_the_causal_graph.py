@@ -51,7 +51,7 @@ def subjects() -> Subjects:
     yield _subject(sandbox, recipe, (16, 24, 32, 48), (0.3, 3.0), 16384)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     """Longer rows, and the whole disentangled transformer on ten symbols."""
     sandbox = CausalGraph(states=3, length=16, alpha=0.3, trees=10)
     recipe = replace(RECIPE, steps=512, batch=512, lr=0.1, test_examples=1024)
@@ -143,4 +143,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L4", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L4", standing="experiment", learned=True, budget_seconds=180)

@@ -8,7 +8,7 @@ which is optimal.
 Why: Symbol frequencies need only uniform attention and a readout, which the first gradient steps learn. Bigram counts
 need both layers, and the gradient of each is small as long as the other layer does not do its part.
 Checked: Three states; sequences of 64 symbols, 600 steps and 8 seeds at quick scale, sequences of 100, 2,000 steps and
-16 seeds at paper scale. The plateaus of each seed's test loss are detected by slope and named after the predictor with
+16 seeds at large scale. The plateaus of each seed's test loss are detected by slope and named after the predictor with
 the least KL divergence; their order and their levels are judged. So are the KL divergences from the unigram and the
 bigram predictor on the way and at the end, and the rise of the first head's attention to the previous token.
 Not checked: Two states: there the first plateau is too short for the slope rule in most seeds (28 of 64 show it),
@@ -56,7 +56,7 @@ def subjects() -> Subjects:
     yield _subject("3 states, rows of 64", InContextMarkov(states=3, length=64), recipe, seeds=8)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     recipe = Recipe(steps=2000, batch=64, lr=3e-3, test_examples=1024, evals_per_doubling=8)
     yield _subject("3 states, rows of 100", InContextMarkov(states=3, length=100), recipe, seeds=16)
 
@@ -129,4 +129,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L5", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L5", standing="experiment", learned=True, budget_seconds=180)

@@ -9,13 +9,13 @@ has the loss of the last stair.
 Why: No network with a limited view can beat the best predictor for that view. The leaves below a node carry its symbol
 and nothing else about the last leaf, so the best predictor needs only the symbols of the left siblings, which a network
 finds level by level.
-Checked: Exact stairs of 8 grammars. Quick scale has $v = 6$, $m = 3$, $L = 3$; paper scale has $v = 16$, $m = 4$, $L =
+Checked: Exact stairs of 8 grammars. Quick scale has $v = 6$, $m = 3$, $L = 3$; large scale has $v = 16$, $m = 4$, $L =
 4$ and $v = 12$, $m = 3$, $L = 3$. Convolutional nets are trained for all stairs, transformers for stairs 1 and 2 at
-quick scale, and 2 and 3 at paper scale. A loss is the exact loss plus the mean KL divergence from the exact conditional
+quick scale, and 2 and 3 at large scale. A loss is the exact loss plus the mean KL divergence from the exact conditional
 distribution on test sequences, so the randomness of test answers does not enter. The built net is compared with exact
 fractions on 16 sequences for each grammar, sequence by sequence and leaf by leaf.
 Not checked: Finite training sets: a curve over their size has no flat part at a stair. Transformers for the last stair
-at paper scale. Single leaves in next-leaf training are reported and only their mean is judged, since late leaves have
+at large scale. Single leaves in next-leaf training are reported and only their mean is judged, since late leaves have
 small losses and are learned last. The authors' sizes.
 Source: Cagnetta and Wyart 2024, arXiv 2406.00048 [S] for the stairs; Cagnetta, Favero, Sclocchi and Wyart 2025, arXiv
 2505.07070 [A] for the two architectures; the limited views and the exact sums are ours.
@@ -54,7 +54,7 @@ def subjects() -> Subjects:
     yield Subject("v = 6, m = 3, L = 3", data={"v": 6, "m": 3, "L": 3, "missing": 0}, trials=trials)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     """The size of the papers, 16 symbols and four levels; and a smaller one, with prediction of every leaf too."""
     common = Recipe(schedule="cosine", test_examples=4096, evals_per_doubling=0)
     recipe = replace(common, steps=4000, batch=512, lr=1e-2, warmup=200)
@@ -144,4 +144,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L13", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L13", standing="experiment", learned=True, budget_seconds=180)

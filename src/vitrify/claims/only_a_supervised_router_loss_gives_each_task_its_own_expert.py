@@ -9,7 +9,7 @@ Why: Any split of the queries that the experts can store lowers the cross-entrop
 by tasks; balancing constrains loads, not their content. An expert that sees a whole task can share one dictionary
 between its templates.
 Checked: $I(\text{task}; \text{expert}) / H(\text{task})$, and the same over the mean of both entropies, on all queries,
-at two sizes (4 and 8 tasks at quick scale, 8 and 16 at paper scale, as many experts): in at least 7 of 8 seeds both
+at two sizes (4 and 8 tasks at quick scale, 8 and 16 at large scale, as many experts): in at least 7 of 8 seeds both
 must be 0.05 higher with the router loss than with any alternative. Also judged are the accuracy on trained and held-out
 queries, and the accuracy lost without each expert. Purity, load and a grid of tasks times experts are reported. Expert
 choice compares sequences at one position only, so that no later token is seen. Settings, and the mean accuracy of 0.8
@@ -54,7 +54,7 @@ def subjects() -> Subjects:
     yield experts.subject(sandbox, family, recipe, [(4, 4), (8, 8)], [(4, 4), (8, 8), (4, 8), (8, 4)])
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     sandbox = KnowledgeSandbox(tasks=16, templates=4, keys=32, pooled=True, fraction=0.5)
     family = ExpertsFamily(layers=1, heads=2, d_model=64, experts=16, units=32, pads=0)
     recipe = Recipe(steps=4000, batch=256, lr=3e-3, schedule="cosine", evals_per_doubling=0, test_examples=32)
@@ -142,4 +142,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L14", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L14", standing="experiment", learned=True, budget_seconds=180)

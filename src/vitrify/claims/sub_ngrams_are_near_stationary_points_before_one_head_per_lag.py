@@ -9,7 +9,7 @@ Why: At such a point what the heads retrieve is the same at all attended positio
 comparison changes the output. Progress needs a head at a new lag and a comparison that uses it, and each is useless
 without the other.
 Checked: Trained networks with 2 states: sequences of 64 symbols, 1,000 steps and 8 seeds at quick scale, sequences of
-128, 750 steps and 16 seeds at paper scale. Judged are the order of the nearest predictors in KL, the loss there, the
+128, 750 steps and 16 seeds at large scale. Judged are the order of the nearest predictors in KL, the loss there, the
 share of the steps at the bigram loss, and the attention of each head to its own lag. At the points, the gradient norm,
 corrected for sampling noise, over 4 or 5 pairs of length (8 to 256) and sharpness, and the loss above that of counting.
 Not checked: Orders above 2 and more than 2 states. The trained network is an ordinary transformer, not the authors'
@@ -56,7 +56,7 @@ def subjects() -> Subjects:
     yield points.subject(((8, 3.0), (32, 6.0), (64, 8.0), (128, 10.0)), batch=1024)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     yield _chains(128, Recipe(steps=750, batch=32, lr=2e-3, test_examples=1024, evals_per_doubling=6), seeds=16)
     yield points.subject(((8, 3.0), (32, 6.0), (64, 8.0), (128, 10.0), (256, 12.0)), batch=2048)
 
@@ -135,4 +135,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L6", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L6", standing="experiment", learned=True, budget_seconds=180)

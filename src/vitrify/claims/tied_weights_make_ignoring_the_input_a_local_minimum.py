@@ -13,7 +13,7 @@ Since $E[(\pi_1 - x_{n+1})\,x_n] = \pi_0 \pi_1 (p + q - 1)$, the Hessian in $(b,
 vectors, $\bar u$ is their mean. Without tying, $p + q - 1$ stands off the diagonal, between $a$ and $e$, so the matrix
 is indefinite whatever its sign.
 Checked: The exact population loss in float64, as a sum over all bit strings: $d = 3$ with 4 tokens at quick scale, $d =
-4$ with 6 tokens at paper scale, on a grid of $(p, q)$ and four further points. Measured are loss and gradient at
+4$ with 6 tokens at large scale, on a grid of $(p, q)$ and four further points. Measured are loss and gradient at
 $\theta_\pi$ (other weights zero except position vectors, or all random and small) and at $\theta_\star$; the Hessian
 against its formula and the signs of its eigenvalues; the loss at 200 random points within a distance of 0.1 of a
 minimum, and one step along the lowest eigenvector from a saddle; for tied weights of rank one, given by numbers $e$ and
@@ -44,7 +44,7 @@ def subjects() -> Subjects:
     yield from _subjects(3, 4, (0.1, 0.3, 0.5, 0.7, 0.9))
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     yield from _subjects(4, 6, tuple(number / 10 for number in range(1, 10)))
 
 
@@ -118,4 +118,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L1", standing="theorem", budget_seconds=120)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L1", standing="theorem", budget_seconds=120)

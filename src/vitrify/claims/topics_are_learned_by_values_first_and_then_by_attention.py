@@ -11,7 +11,7 @@ topic by $1/(1 - (1-p_c)p_m)$, in $v$ equal parts. Scores are products of two sm
 $W_V$ separates topics.
 Checked: The exact optimum against $c$; the gaps of the trained $W_V$ and of the Gram matrix; the ratio of attention to
 words of the same and of other topics with $W_V$ at its optimum, and in joint training when $\|W_V\|$ has grown fourfold
-and at the end. Quick scale has 6 topics of 5 words and 8 seeds; paper scale has 10 topics of 10 words and 16 seeds, and
+and at the end. Quick scale has 6 topics of 5 words and 8 seeds; large scale has 10 topics of 10 words and 16 seeds, and
 adds a Dirichlet mixture; documents have 100 words. Real documents are Python's help texts with topics fitted by
 scikit-learn; there the computed optimum replaces $c$, and $W_V$ must rank pairs of words by topic.
 Not checked: Attention on real documents is reported: it prefers the same word. Joint training with Adam or squared
@@ -51,7 +51,7 @@ def subjects() -> Subjects:
     yield _subject("corpus", Corpus(topics=8, words=4, length=16), {"values": (1000, 32, 3.0), "all": (600, 32, 5.0)})
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     trainings = (2000, 64, 15.0), (3000, 64, 8.0), (2000, 64, 200.0), (2000, 64, 20.0)
     parts = dict(zip(topics.HEADS, trainings, strict=True))
     yield _subject("topics", Topics(topics=10, words=10, tau=4, length=100), parts, seeds=16)
@@ -144,4 +144,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L10", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L10", standing="experiment", learned=True, budget_seconds=180)

@@ -8,7 +8,7 @@ possible answers counts $\log_2 M$ bits.
 Why: Parameters of $b$ bits cannot hold more than $b$ bits each. Random codes of $d$ numbers are nearly orthogonal, so
 each association can be stored by its own outer product. $N$ inputs with $N$ answers are $N \log_2 N$ bits, so $N$
 itself grows slightly slower.
-Checked: Three to five sizes of each memory, with $d$ from 6 to 28 at quick scale and from 5 to 80 at paper scale, eight
+Checked: Three to five sizes of each memory, with $d$ from 6 to 28 at quick scale and from 5 to 80 at large scale, eight
 seeds, and a ladder of numbers of facts for each size. Capacity is where the accuracy falls below 0.99, interpolated
 between two rungs in log scale. Each seed has its own slope; their mean is judged. All seeds must store the fewest
 facts, and none of them the most. Slopes of facts and bits per parameter are reported.
@@ -48,7 +48,7 @@ def subjects() -> Subjects:
     yield _subject("heads and units", (8, 12, 16), (0.15, 0.25, 0.4, 0.65), steps=800, batch=64, lr=0.03)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     """About two decades of parameters."""
     yield _subject("matrix", (8, 14, 25, 45, 80), (0.7, 0.95, 1.25, 1.65, 2.2), steps=1500, batch=512, lr=3.0)
     yield _subject("units", (5, 9, 16, 28, 50), (0.6, 0.9, 1.3, 1.8, 2.5), steps=3000, batch=256, lr=0.1)
@@ -131,4 +131,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L11", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L11", standing="experiment", learned=True, budget_seconds=180)

@@ -9,7 +9,7 @@ Why: An optimum has no gradient to leave by, and the same number of steps is eno
 isolated: noise along flat directions costs nothing and is not undone. Random starts reach one of many networks with the
 same function; two layers of one head have hardly another way to do induction.
 Checked: Five problems, 8 seeds for each start: the built weights at 2 or 5 learning rates, with Gaussian noise of 3 or
-5 sizes relative to each array's root mean square, and random weights; 400 steps at quick scale, 1,500 at paper scale on
+5 sizes relative to each array's root mean square, and random weights; 400 steps at quick scale, 1,500 at large scale on
 larger problems. *Function* is the excess loss as a share of the uniform predictor's excess. *Weights* is the sine of
 the angle to the construction, array by array, up to symmetries. *Kind* compares attention patterns, active units and
 chosen experts with the built network, relative to a random network. Kept means equal in function and weights at the
@@ -51,7 +51,7 @@ def subjects() -> Subjects:
     yield Subject("five constructions", data={"settings": QUICK, "problems": SMALL, "starts": list(QUICK.starts)})
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     """Larger ones, more rates and more sizes of noise."""
     yield Subject("five constructions", data={"settings": PAPER, "problems": LARGE, "starts": list(PAPER.starts)})
 
@@ -122,4 +122,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="L15", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="L15", standing="experiment", learned=True, budget_seconds=180)

@@ -10,9 +10,9 @@ writes, or one distant write against hundreds of ignored bits.
 Checked: Error rate (wrong reads over reads) of each seed on the training distribution and on both tails, on fresh
 sequences after the last step; 10 seeds, and 5 transformers with a fifth of the training data from the tails, whose mean
 error rate must be at most half. Quick scale has sequences of 64 tokens and a transformer of 2 layers and width 32, and
-judges the dense tail; paper scale has 512 tokens, 4 layers and width 256, and judges both. Premise: two thirds of the
-transformers fit the training distribution (error rate at most 0.05, at paper scale 0.001). The LSTMs must make no error
-in $10^5$ reads of each tail. A gated linear recurrence is measured, not judged. At paper scale 5 of 10 transformers fit
+judges the dense tail; large scale has 512 tokens, 4 layers and width 256, and judges both. Premise: two thirds of the
+transformers fit the training distribution (error rate at most 0.05, at large scale 0.001). The LSTMs must make no error
+in $10^5$ reads of each tail. A gated linear recurrence is measured, not judged. At large scale 5 of 10 transformers fit
 well enough, so the verdict is undecided.
 Not checked: The authors' 6 layers of width 512 and 10,000 steps. The sparse tail at quick scale: 64 tokens are too few
 for an effect. The size of the effect depends on the network: with rotary positions 4 of 5 transformers were wrong on at
@@ -57,7 +57,7 @@ def subjects() -> Subjects:
     yield flip_flop_subject("sequences of 64 tokens", nets, 64, thresholds)
 
 
-def paper() -> Subjects:
+def large() -> Subjects:
     brief = Recipe(steps=1000, batch=16, lr=3e-3, schedule="linear", warmup=50, test_examples=64, evals_per_doubling=0)
     recipe = replace(brief, steps=6000, lr=1e-3, weight_decay=0.1, beta2=0.999, precision="bfloat16")
     lstm, linear = RecurrentFamily(kind="lstm", state=128, d_embed=64), StateSpaceFamily(layers=2, d_model=64, state=64)
@@ -136,4 +136,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, paper, draw, id="G3", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(subjects, check, sabotage, large, draw, id="G3", standing="experiment", learned=True, budget_seconds=180)

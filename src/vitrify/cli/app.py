@@ -16,7 +16,7 @@ from vitrify.cli.options import Command, Commands, WithChoices, WithNumbers, opt
 HELPS = ("-h", "--help", "--install-completion", "--show-completion")
 PANELS = {  # files of this folder, each with a tuple COMMANDS
     "Networks": ("building", "running", "certifying", "exchange"),
-    "Claims and bounds": ("claims", "bounds", "serving"),
+    "Claims and bounds": ("claims", "evidence", "bounds", "serving"),
     "Training": ("data", "training", "diagnosing"),
 }
 # Completion imports much that `vitrify list` does without: it is offered where it is used, and in the help.

@@ -1,4 +1,4 @@
-"""The commands about claims and constructions: list, show, check, evidence, figure and atlas."""
+"""The commands about claims and constructions: list, show, check and atlas."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from vitrify.cli.evidence import caught
 from vitrify.cli.options import (
     ATLAS,
+    CLAIM_NAMES,
     AsJson,
+    ClaimNames,
     EvidenceFolder,
     Open,
     Scale,
@@ -29,6 +32,7 @@ from vitrify.cli.render import (
     VERDICT_COLORS,
     Part,
     TextTable,
+    colored,
     console,
     json_line,
     progress,
@@ -42,13 +46,11 @@ from vitrify.errors import InputError
 from vitrify.optional import need
 
 if TYPE_CHECKING:
-    from vitrify.claims.catalogue import ClaimPage, Outcome
+    from vitrify.claims.catalogue import Outcome
     from vitrify.constructions.catalogue import Construction
     from vitrify.registry import Headline
 
-CLAIM_NAMES = complete(lambda: entries("vitrify.claims"))
 ALL_NAMES = complete(lambda: [*entries("vitrify.claims"), *construction_names()])
-Names = Annotated[list[str] | None, arg("Claims, by name, id (R14) or words.", "NAME…", autocompletion=CLAIM_NAMES)]
 Section = Literal["represent", "limits", "learn", "generalize"]
 Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "undecided", "none"]
@@ -194,43 +196,48 @@ def show_entries(
 
 
 def check(
-    names: Names = None,
+    names: ClaimNames = None,
     every: Annotated[bool, opt("Check all claims.", "--all")] = False,
     trained: Annotated[
         bool | None, opt("Check all that train networks, or all others.", "--trained/--untrained")
     ] = None,
-    scale: Annotated[Scale, opt("quick: two CPU cores, a minute per claim; paper: one GPU, some minutes.")] = "quick",
-    keep: Annotated[Path | None, opt("Write the evidence of each claim to DIR/NAME.json.", metavar="DIR")] = None,
+    scale: Annotated[Scale, opt("quick: two CPU cores, a minute per claim; large: one GPU, some minutes.")] = "quick",
+    record: Annotated[
+        Path | None, opt("Write the evidence to DIR/NAME.json; learned claims need a committed plan.", metavar="DIR")
+    ] = None,
     resume: Annotated[Path | None, opt("Save trainings here, so that the same command resumes.", metavar="DIR")] = None,
+    measurements: Annotated[
+        Path | None, opt("Save what is measured here, to be judged later with --from.", metavar="DIR")
+    ] = None,
+    saved: Annotated[Path | None, opt("Judge saved measurements; train nothing.", "--from", metavar="DIR")] = None,
+    trial: Annotated[
+        list[str] | None, opt("Measure only this trial of the claim; repeatable; with --measurements.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check claims. Each check also runs on a deliberately broken network (its saboteur) and must fail there."""
-    from vitrify.claims.catalogue import listing, run_claim
-    from vitrify.report.recorded import keep as keep_outcome
+    from vitrify.claims.catalogue import listing, named
+    from vitrify.report import checks
 
     if every + (trained is not None) + bool(names) != 1:
         raise InputError("name the claims to check, or say --all, --trained or --untrained; 'vitrify list' shows them")
-    chosen = listing() if not names else _named(names)
+    chosen = listing() if not names else named(names)
     if trained is not None:
         chosen = [headline for headline in chosen if headline.fields.get("learned", False) == trained]
-    outcomes = []
+    outcomes, files = [], []
     with status("checking") as say:
         for headline in chosen:
-            trainings = resume and resume / headline.name / scale
-            outcomes.append(run_claim(headline, say, scale, trainings))
-            if keep:
-                keep_outcome(outcomes[-1], keep)
-    good = sum(outcome.evidence.verdict == "holds" and outcome.saboteur_rejected for outcome in outcomes)
+            run = checks.ClaimRun(headline, scale, say, resume and resume / headline.name / scale)
+            if trial:
+                files.append(str(run.measure(measurements, trial)))
+                continue
+            outcomes.append(run.judged(measurements, saved, record))
+    if trial:
+        show(as_json, {"files": files}, *files)
+        return
+    good = sum(outcome.verdict == "holds" for outcome in outcomes)
     show(as_json, outcomes, *_outcomes(outcomes), f"{good} of {len(outcomes)} hold")
     raise typer.Exit(0 if good == len(outcomes) else 1)
-
-
-def _named(names: list[str]) -> list[ClaimPage]:
-    """Return the one claim that all words together describe, or else one claim for each word."""
-    from vitrify.claims.catalogue import find, matching
-
-    together = " ".join(names)
-    return [find(together)] if len(names) == 1 or matching(together) else [find(name) for name in names]
 
 
 def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
@@ -241,10 +248,12 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
     for o in outcomes:
         nets = ", ".join(f"{count} {method}" for method, count in o.methods.items()) or "–"
         about = (wording.methods(o.evidence), f"{o.evidence.cases:,}", nets)
-        rows.append((o.id, o.name, o.standing, _verdict(o), *about, _caught(o), f"{o.evidence.seconds:.1f} s"))
+        rows.append((o.id, o.name, o.standing, colored(o.verdict), *about, caught(o), f"{o.evidence.seconds:.1f} s"))
     columns = ("id", "claim", "standing", "verdict", "method", "cases", "nets certified", "saboteur", "time")
     yield TextTable(columns, rows, "claims", keys=2)
     for o in outcomes:
+        if o.statements:
+            yield f"{o.name}: {wording.statements(o)}"
         if o.evidence.witness:
             yield styled("red", o.name, f": {dict(o.evidence.witness)}")
         for path, part in o.evidence.leaves():
@@ -252,60 +261,9 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
         yield from (f"{o.name}: {note}" for note in o.evidence.notes if o.evidence.parts)
 
 
-def _verdict(outcome: Outcome) -> str:
-    return styled(VERDICT_COLORS[outcome.verdict], outcome.verdict)
-
-
-def _caught(outcome: Outcome) -> str:
-    return "rejected" if outcome.saboteur_rejected else styled("red", "passed")
-
-
-def evidence(names: Names = None, folder: EvidenceFolder = None, as_json: AsJson = False) -> None:
-    """Show recorded evidence: the verdict on each claim, the scale and the device of the run."""
-    outcomes = [page.recorded(folder) for page in _recorded_pages(names, folder)]
-    rows = [
-        (o.id, o.name, _verdict(o), o.scale, o.measured_on.get("device"), _caught(o), f"{o.evidence.seconds:.1f} s")
-        for o in outcomes
-    ]
-    columns = ("id", "claim", "verdict", "scale", "device", "saboteur", "time")
-    show(as_json, outcomes, TextTable(columns, rows, "evidence", keys=2))
-
-
-def _recorded_pages(names: list[str] | None, folder: Path | None) -> list[ClaimPage]:
-    """Return the named claims, or all that have evidence in a folder."""
-    from vitrify.claims import evidence_folder
-    from vitrify.claims.catalogue import find
-    from vitrify.report.recorded import kept_names
-
-    return _named(names) if names else [find(name) for name in kept_names(folder or evidence_folder())]
-
-
-def figure(
-    names: Names = None,
-    folder: EvidenceFolder = None,
-    out: Annotated[
-        Path | None, opt("Folder to write. Default: --evidence DIR, or here.", "--out", "-o", metavar="DIR")
-    ] = None,
-    kind: Annotated[Literal["svg", "png", "pdf"], opt("Format of the figures.")] = "svg",
-    as_json: AsJson = False,
-) -> None:
-    """Draw the figures of claims from their recorded evidence; without a name, of all claims that have a figure."""
-    from vitrify.report.recorded import figure as drawn
-
-    into = out or folder or Path()
-    into.mkdir(parents=True, exist_ok=True)
-    files = []
-    for page in _recorded_pages(names, folder):
-        outcome = page.recorded(folder)
-        if names or outcome.evidence.figures:
-            files.append(str(into / f"{page.name}.{kind}"))
-            drawn(page, outcome, Path(files[-1]))
-    show(as_json, {"files": files}, *files)
-
-
 def atlas(
     out: Annotated[Path, opt("Write the site here.", "--out", "-o", metavar="DIR")] = ATLAS,
-    scale: Annotated[Scale, opt("Scale of the checks that run now; paper needs one GPU.")] = "quick",
+    scale: Annotated[Scale, opt("Scale of the checks that run now; large needs one GPU.")] = "quick",
     only: Annotated[
         list[str] | None, opt("Only this claim; repeatable.", metavar="NAME", autocompletion=CLAIM_NAMES)
     ] = None,
@@ -349,4 +307,4 @@ def atlas(
     raise typer.Exit(0 if all(row.verdict == "holds" or row.origin in ("recorded", "absent") for row in rows) else 1)
 
 
-COMMANDS = (list_entries, show_entries, check, evidence, figure, atlas)
+COMMANDS = (list_entries, show_entries, check, atlas)

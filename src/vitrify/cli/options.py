@@ -46,7 +46,7 @@ EvidenceFolder = Annotated[
     Path | None, opt("Recorded evidence. Default: ./docs/evidence, or vitrify's own.", "--evidence", metavar="DIR")
 ]
 
-Scale = Literal["quick", "paper"]
+Scale = Literal["quick", "large"]
 ATLAS = Path("build/atlas")  # written by `atlas`, served by `serve`
 CHOICES = "vitrify.choices"  # key in the metadata of the command's context
 MAX_NAMED = 4  # constructions in the help of an option
@@ -78,6 +78,10 @@ def construction_names() -> list[str]:
     return [each.name for each in constructions()]
 
 
+CLAIM_NAMES = complete(lambda: entries("vitrify.claims"))
+ClaimNames = Annotated[
+    list[str] | None, arg("Claims, by name, id (R14) or words.", "NAME…", autocompletion=CLAIM_NAMES)
+]
 SANDBOX_NAMES = complete(lambda: entries("vitrify.sandboxes"))
 
 CONSTRUCTIONS = complete(construction_names)

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from vitrify.net.architecture import Architecture
     from vitrify.net.weights import Weights
 
-VERDICT_COLORS = {"holds": "green", "fails": "red", "undecided": "yellow"}
+VERDICT_COLORS = {
+    "holds": "green",
+    "fails": "red",
+    "reversed": "red",
+    "not reached": "yellow",
+    "undecided": "yellow",
+}
 MAX_WIDTH = 10_000  # characters of a line, while the columns of a table are measured
 MAX_SYMBOLS = 12  # tokens, or candidates for the next one, that `vitrify run` prints of an answer
 CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
@@ -28,6 +34,11 @@ CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(32), *range(127, 160
 
 class Styled(str):
     """A text or cell in which `[bold]…[/]` is markup; in all others brackets are brackets."""
+
+
+def colored(verdict: str) -> Styled:
+    """Return a verdict in its color."""
+    return styled(VERDICT_COLORS[verdict], verdict)
 
 
 def styled(style: str, text: str, after: str = "") -> Styled:

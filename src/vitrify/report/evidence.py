@@ -98,7 +98,7 @@ class EvidenceStore:
 
     def check(self, headline: Headline, scale: Scale) -> Outcome:
         """Check a claim now, at that scale if it has it, and keep what was found; what is trained goes on, too."""
-        fits: Scale = scale if claim_of(headline).paper else "quick"
+        fits: Scale = scale if claim_of(headline).large else "quick"
         path = self.path(headline, scale)
         trainings = self.folder / "runs" / path.stem
         outcome = replace(run_claim(headline, scale=fits, trainings=trainings), measured_on=place())

@@ -1,6 +1,10 @@
-"""Evidence that is kept: one small file for each claim, with where and when it was measured, and of what; its figure.
+"""Recorded evidence: one small file for each claim, with where and when it was measured, and of what; its figure.
 
 A digest of the settings ties evidence to the subjects that it is of: what is changed later is told from what was run.
+
+    docs/evidence/NAME.json                   the latest version
+    docs/evidence/versions/NAME.vK.json       every version before it, with its verdict
+    docs/evidence/measurements/NAME.vK.npz    what a version was judged by (`claims/measurements.py`)
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ from typing import Any
 import numpy as np
 
 import vitrify
-from vitrify.claims.catalogue import PACKAGE, Outcome, Scale, Subject, claim_of, find
+from vitrify.claims import evidence_folder
+from vitrify.claims.catalogue import PACKAGE, Outcome, Scale, Subject, claim_of, find, read_outcome
 from vitrify.encoding import JsonMapping, recorded_name
 from vitrify.errors import InputError
 from vitrify.files import write_text
@@ -29,12 +34,32 @@ from vitrify.registry import Headline, load
 
 
 def keep(outcome: Outcome, folder: Path) -> Path:
-    """Write an outcome and where it was measured to NAME.json in a folder."""
+    """Write an outcome and where it was measured to NAME.json in a folder; move an older version aside."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{outcome.name}.json"
-    digest = settings(find(outcome.name), outcome.scale)
-    write_text(path, written(replace(outcome, settings=digest, measured_on=place()).to_json()))
+    page, path = find(outcome.name), folder / f"{outcome.name}.json"
+    before = latest(page, folder)
+    if before is not None and before.version < outcome.version:
+        older = folder / "versions" / f"{outcome.name}.v{before.version}.json"
+        older.parent.mkdir(exist_ok=True)
+        write_text(older, path.read_text(encoding="utf-8"))
+    digest, where = settings(page, outcome.scale), outcome.measured_on or place()
+    write_text(path, written(replace(outcome, settings=digest, measured_on=where).to_json()))
     return path
+
+
+def latest(headline: Headline, folder: Path | None = None) -> Outcome | None:
+    """Return the latest recorded outcome of a claim; None where there is none."""
+    path = (folder or evidence_folder()) / f"{headline.name}.json"
+    return read_outcome(headline, path) if path.exists() else None
+
+
+def all_versions(headline: Headline, folder: Path | None = None) -> list[Outcome]:
+    """Return every recorded version of a claim, the oldest first."""
+    where = folder or evidence_folder()
+    older = sorted(
+        (where / "versions").glob(f"{headline.name}.v*.json"), key=lambda path: int(path.stem.rpartition(".v")[2])
+    )
+    return [read_outcome(headline, path) for path in [*older, where / f"{headline.name}.json"]]
 
 
 def settings(headline: Headline, scale: Scale) -> str:
@@ -43,7 +68,7 @@ def settings(headline: Headline, scale: Scale) -> str:
     It is another one where any parameter of a trial is another; the names of functions and constants don't matter.
     """
     claim = claim_of(headline)
-    subjects: Iterable[Subject] = claim.paper() if claim.paper and scale == "paper" else claim.subjects()
+    subjects: Iterable[Subject] = claim.large() if claim.large and scale == "large" else claim.subjects()
     parts = [described(subject) for subject in subjects]
     if claim.learned:
         parts.append(sorted(constants(vars(load(PACKAGE, headline.name)))))
@@ -115,11 +140,11 @@ def place() -> dict[str, str]:
     return {"device": kind, **machine, "jax": jax.__version__}
 
 
-def kept_names(folder: Path) -> list[str]:
-    """The claims of which evidence is kept in a folder."""
+def recorded_names(folder: Path) -> list[str]:
+    """Return the claims of which a folder has evidence."""
     names = sorted(path.stem for path in folder.glob("*.json"))
     if not names:
-        raise InputError(f"there is no evidence in {folder}: 'vitrify check NAME --keep {folder}' writes some")
+        raise InputError(f"there is no evidence in {folder}: 'vitrify check NAME --record {folder}' writes some")
     return names
 
 
@@ -131,7 +156,7 @@ def figure(headline: Headline, outcome: Outcome, out: Path) -> None:
     if draw is None:
         raise InputError(f"{headline.name} has no figure")
     if not data:
-        raise InputError(f"the evidence of {headline.name} has nothing to draw: check it again with --keep")
+        raise InputError(f"the evidence of {headline.name} has nothing to draw: check it again with --record")
     saved(lambda: draw(data), out)
 
 

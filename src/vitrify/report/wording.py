@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping
 
 from vitrify.certification.evidence import CaseKind, Criterion, Domain, Evidence, Link, Quantity, Scope
+from vitrify.claims.catalogue import Outcome
+from vitrify.claims.planning import Plan
 from vitrify.encoding import JsonMapping
 
 EVERY_PREFIX = (CaseKind.LISTED_WORDS, CaseKind.FIRST_WORDS, CaseKind.RANDOM_WORDS, CaseKind.RANDOM_SENTENCES)
@@ -106,6 +108,23 @@ def mean(each: Criterion) -> str:
     """Return the mean over seeds and its interval, in words."""
     low, high = each.interval
     return f"{each.mean:.4g} [{low:.4g}, {high:.4g}]"
+
+
+def statements(outcome: Outcome) -> str:
+    """Return the verdict on each statement of a learned claim, in words; empty where there are none."""
+    by_verdict: dict[str, list[str]] = {}
+    for key, verdict in outcome.statements.items():
+        by_verdict.setdefault(verdict, []).append(key)
+    return "; ".join(f"{', '.join(keys)} {verdict}" for verdict, keys in by_verdict.items())
+
+
+def scale(outcome: Outcome) -> str:
+    """Return how the sizes of a run compare with those of the source: same, reduced (and in what) or own."""
+    if not outcome.plan.get("scale"):
+        return "not stated" if outcome.scale == "large" else outcome.scale
+    plan = Plan.from_json({key: value for key, value in outcome.plan.items() if key not in ("digest", "commit")})
+    lower = [name for name, axis in plan.scale.items() if axis.label == "reduced"]
+    return f"reduced ({', '.join(lower)})" if plan.label == "reduced" else plan.label
 
 
 def proof(data: JsonMapping | None) -> list[str]:

@@ -28,7 +28,7 @@ def test_what_is_stored_is_where_the_accuracy_first_falls_below_99_percent() -> 
 
 
 def test_ladders_are_of_bits_per_parameter() -> None:
-    for subject in (*stored.subjects(), *stored.paper()):
+    for subject in (*stored.subjects(), *stored.large()):
         ((_, trial),) = subject.trials.items()
         family, facts, loads = trial.family, subject.data["relations"], subject.data["loads"]
         assert isinstance(family, MemoryFamily)

@@ -88,10 +88,10 @@ def test_evidence_is_kept_with_its_device_and_its_figure_is_drawn_again_from_the
 
     claim = Claim(nothing, lambda _: evidence, lambda s: s, draw=draw, id="L1", standing="experiment", learned=True)
     monkeypatch.setattr(load("vitrify.claims", NAME), "CLAIM", claim)
-    outcome = Outcome(NAME, "L1", "empirical", "a title", "paper", evidence, True)
+    outcome = Outcome(NAME, "L1", "empirical", "a title", "large", evidence, True)
     path = recorded.keep(outcome, tmp_path)
     found = HEADLINE.recorded(tmp_path)
-    assert found.scale == "paper"
+    assert found.scale == "large"
     assert found.measured_on["device"] == "CPU"
     assert found.evidence == evidence
     figures = {"chain": {"steps": [1, 2, 4], "loss": [[1.0, 0.5, 0.25], [1.0, 0.6, 0.3]]}}
@@ -107,7 +107,7 @@ def test_evidence_is_kept_with_its_device_and_its_figure_is_drawn_again_from_the
     assert (tmp_path / "f" / f"{NAME}.svg").read_bytes() == pages[0].read_bytes()
     told = run.invoke(app, ["evidence", "--evidence", str(tmp_path)])
     assert told.exit_code == 0
-    assert "paper" in told.output
+    assert "large" in told.output
     assert json.loads(run.invoke(app, ["evidence", "--evidence", str(tmp_path), "--json"]).output) == [found.to_json()]
 
 
@@ -115,7 +115,7 @@ def test_what_is_missing_or_wrong_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not there: 'vitrify check"):
         HEADLINE.recorded(tmp_path)
     with pytest.raises(InputError, match="there is no evidence in"):
-        recorded.kept_names(tmp_path)
+        recorded.recorded_names(tmp_path)
     for text, why in (
         ("{", "must be JSON"),
         ("[]", "must be the evidence of"),
@@ -128,7 +128,7 @@ def test_what_is_missing_or_wrong_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no figure"):
         recorded.figure(HEADLINE, run_claim(HEADLINE), tmp_path / "x.svg")
     with pytest.raises(InputError, match="one scale only"):
-        run_claim(HEADLINE, scale="paper")
+        run_claim(HEADLINE, scale="large")
     told = CliRunner().invoke(app, ["check", NAME, "--all"])
     assert isinstance(told.exception, InputError)
 
@@ -148,7 +148,7 @@ def test_a_scale_has_its_own_subjects_and_the_saboteur_is_tried_on_them(monkeypa
 
     claim = Claim(small, check, lambda _: Subject("broken"), large, id="L1", standing="experiment", learned=True)
     monkeypatch.setattr(load("vitrify.claims", NAME), "CLAIM", claim)
-    for scale, name in (("quick", "small"), ("paper", "large")):
+    for scale, name in (("quick", "small"), ("large", "large")):
         seen.clear()
         outcome = run_claim(HEADLINE, scale=scale)  # type: ignore[arg-type]
         assert seen == [name, "broken"]

@@ -86,7 +86,7 @@ def test_a_claim_is_checked_if_that_takes_seconds() -> None:
     assert lives(built, None, every=False)
     assert lives(trained, quick, every=False)
     assert not lives(trained, long, every=False)
-    assert not lives(trained, replace(quick, scale="paper"), every=False)
+    assert not lives(trained, replace(quick, scale="large"), every=False)
     assert not lives(trained, None, every=False)
     assert lives(trained, long, every=True)
 

@@ -65,18 +65,18 @@ def test_what_a_check_depends_on_makes_it_due_and_nothing_else(sources: Path, ch
 def test_a_check_is_kept_and_found_again(tmp_path: Path) -> None:
     store, headline = EvidenceStore(tmp_path), HEADLINES[QUICKEST]
     assert store.find(headline, "quick") is None
-    found = store.check(headline, "paper")  # has no such scale
+    found = store.check(headline, "large")  # has no such scale
     assert store.find(headline, "quick") is None
-    again = store.find(headline, "paper")
+    again = store.find(headline, "large")
     assert again is not None
     assert again == found
     assert (again.verdict, again.scale, again.name) == ("holds", "quick", QUICKEST)
     assert set(again.saboteurs) == set(again.evidence.parts)
     assert all(broken.verdict == "fails" for broken in again.saboteurs.values())
-    assert store.seconds(headline, "paper") == again.evidence.seconds
-    store.path(headline, "paper").rename(tmp_path / f"{QUICKEST}.paper.0123.json")  # of other code
-    assert store.find(headline, "paper") is None
-    assert store.seconds(headline, "paper") == again.evidence.seconds
+    assert store.seconds(headline, "large") == again.evidence.seconds
+    store.path(headline, "large").rename(tmp_path / f"{QUICKEST}.large.0123.json")  # of other code
+    assert store.find(headline, "large") is None
+    assert store.seconds(headline, "large") == again.evidence.seconds
 
 
 def test_what_is_kept_is_json_whatever_its_keys_are() -> None:

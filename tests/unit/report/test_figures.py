@@ -118,7 +118,7 @@ def test_a_claim_without_a_figure_shows_its_promises_the_same_every_time(tmp_pat
     assert drawings.find(headline, data) is None
     drawings.draw(headline, data)
     assert drawings.find(headline, data) == once
-    assert drawings.find(headline, replace(data, scale="paper")) is None
+    assert drawings.find(headline, replace(data, scale="large")) is None
 
 
 def test_a_claim_without_numbers_shows_its_cases() -> None:

@@ -130,7 +130,7 @@ def test_a_claim_has_its_evidence_its_saboteur_and_its_command(site: Path) -> No
         assert said in text, said
     text = (site / "claims" / f"{DEPTH}.html").read_text()
     assert "Recorded, not checked by this run: measured on one NVIDIA H200" in text
-    assert f"vitrify check {DEPTH} --scale paper" in text
+    assert f"vitrify check {DEPTH} --scale large" in text
     assert "<oops>" not in (site / "claims" / "state_bits_bound_recall_and_copying.html").read_text()
     failed = site / "claims" / "parity_takes_a_diagonal_recurrence_a_negative_eigenvalue.html"
     assert "Witness" in [each.text for each in parsed(failed).iter("h3")]

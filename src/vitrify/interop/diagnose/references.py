@@ -91,7 +91,7 @@ def _from_glitches(part: Evidence, tasks: Sequence[DiagnosisTask]) -> dict[str, 
 
 def known(names: Sequence[str]) -> dict[str, Family]:
     """The architectures that can be trained beside a model; names of others are refused."""
-    (subject,) = table.paper()
+    (subject,) = table.large()
     families: dict[str, Family] = {name: trial.family for name, trial in subject.trials.items()}
     unknown = [name for name in names if name not in families]
     if unknown:

@@ -34,7 +34,7 @@ BEGIN = "<s>"
 TRAINED, TWICE = "as trained", "twice as long"
 GLITCH = 0.01  # the least rate of wrong reads on the dense tail that counts as glitching, as in the claim G3
 FLIP_FLOP = 64  # symbols of a row, as in the recorded evidence at quick scale
-LENGTH = 32  # tokens of the rows of other tasks, as in the recorded evidence at paper scale
+LENGTH = 32  # tokens of the rows of other tasks, as in the recorded evidence at large scale
 
 
 class TokenBatch(NamedTuple):
@@ -99,7 +99,7 @@ class DiagnosisTask:
 
 def battery() -> dict[str, DiagnosisTask]:
     """All tasks, by name."""
-    (subject,) = table.paper()
+    (subject,) = table.large()
     columns: dict[str, Column] = subject.data["columns"]
 
     def column(name: str, title: str, in_context: bool = False) -> DiagnosisTask:

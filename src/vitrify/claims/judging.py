@@ -1,0 +1,109 @@
+"""How a claim with a plan is run: measure its subjects, judge the measurements, and judge draws of each null as well.
+
+    measure(subject)                  trains, and returns unrounded arrays by name
+    judge(subject, measured)          the evidence: criteria of statements, quantities, the data of the figure
+    nulls[statement](subject, measured, rng)
+                                      measurements in which the nearest rival explanation of the statement is exactly
+                                      true, and everything else is as it was measured
+
+A statement counts as *holds* only where its check rejects its null in at least 95 % of the draws.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vitrify.certification.evidence import Evidence, combine
+from vitrify.claims.catalogue import Claim, Outcome, Progress, Scale, Subject
+from vitrify.claims.measurements import Measured, Measurements
+from vitrify.claims.planning import NULL_DRAWS, Plan, digest
+from vitrify.errors import InputError
+from vitrify.registry import Headline
+
+if TYPE_CHECKING:
+    from vitrify.learn.store import RunStore
+
+QUICK_DRAWS = 40
+
+
+def subjects_of(claim: Claim, scale: Scale) -> list[Subject]:
+    """Return the subjects of a claim at a scale; a claim of one scale has the same at both."""
+    return list(claim.large() if claim.large and scale == "large" else claim.subjects())
+
+
+def plan_of(headline: Headline, claim: Claim) -> Plan:
+    """Return the plan of a claim; one without a plan is refused."""
+    if claim.plan is None:
+        raise InputError(f"{headline.name} has no plan: only a claim that trains networks by a plan can do this")
+    return claim.plan
+
+
+def measure(
+    headline: Headline,
+    claim: Claim,
+    scale: Scale,
+    progress: Progress | None = None,
+    store: RunStore | None = None,
+    trials: Sequence[str] = (),
+    before: Measurements | None = None,
+) -> Measurements:
+    """Train and measure the subjects of a claim, or only some trials of them, and add that to earlier measurements."""
+    assert claim.measure is not None
+    arrays: dict[str, Measured] = {}
+    known = [name for subject in subjects_of(claim, scale) for name in subject.trials]
+    unknown = [name for name in trials if name not in known]
+    if unknown:
+        raise InputError(f"{headline.name} has no trial {unknown[0]!r}; there are {', '.join(dict.fromkeys(known))}")
+    began, start, spent = datetime.now(UTC), time.perf_counter(), store.seconds() if store else 0.0
+    for subject in subjects_of(claim, scale):
+        chosen = {name: trial for name, trial in subject.trials.items() if not trials or name in trials}
+        if trials and not chosen:
+            continue
+        if progress:
+            progress(f"{headline.name}: {subject.name}")
+        arrays[subject.name] = claim.measure(replace(subject, trials=chosen, store=store))
+    return (before or Measurements()).adding(
+        arrays,
+        plan=digest(headline, plan_of(headline, claim)),
+        scale=scale,
+        trials=list(trials),
+        began=f"{began:%Y-%m-%dT%H:%M:%S+00:00}",
+        seconds=round(spent + time.perf_counter() - start, 1),
+    )
+
+
+def judge(headline: Headline, claim: Claim, scale: Scale, measured: Measurements, draws: int | None = None) -> Outcome:
+    """Return the outcome of a claim from measurements: evidence by subject, and how often each null is rejected."""
+    assert claim.judge is not None
+    plan = plan_of(headline, claim)
+    parts: dict[str, Evidence] = {}
+    rejections: dict[str, dict[str, float]] = {}
+    count = draws or (NULL_DRAWS if scale == "large" else QUICK_DRAWS)
+    for subject in subjects_of(claim, scale):
+        arrays = measured.subjects.get(subject.name)
+        if arrays is None:
+            raise InputError(f"{headline.name}: {subject.name} is not measured yet")
+        try:
+            parts[subject.name] = claim.judge(subject, arrays)
+        except KeyError as error:
+            raise InputError(f"{headline.name}: {subject.name}: {error} is not measured yet") from None
+        stated = parts[subject.name].statements
+        rejections[subject.name] = {key: 1.0 for key in stated if key not in claim.nulls}
+        for null in dict.fromkeys(claim.nulls[key] for key in stated if key in claim.nulls):
+            keys = [key for key in stated if claim.nulls.get(key) is null]
+            rng = np.random.default_rng(0)
+            verdicts = [claim.judge(subject, null(subject, arrays, rng)).statements for _ in range(count)]
+            rejections[subject.name] |= {key: float(np.mean([v[key] != "holds" for v in verdicts])) for key in keys}
+    missing = sorted(set(plan.statements) - {key for part in parts.values() for key in part.statements})
+    if missing:
+        raise InputError(f"{headline.name}: statement {missing[0]} of the plan is judged on no subject")
+    identity = headline.name, claim.id, claim.standing, headline.title
+    evidence = replace(combine(parts), seconds=measured.seconds)
+    rejected = all(share >= plan.min_rejection for own in rejections.values() for share in own.values())
+    return Outcome(*identity, scale, evidence, rejected, rejections=rejections, plan={"version": plan.version})
