@@ -62,6 +62,11 @@ def load(package: str, name: str) -> ModuleType:
     return importlib.import_module(f"{root}.{name}")
 
 
+def source_of(package: str, name: str) -> tuple[str, Path]:
+    """Return the package (a catalogue, or a plugin's counterpart) and the file of one entry."""
+    return _entries(package)[name]
+
+
 class Declaration(NamedTuple):
     """A top-level statement of a module, read without importing the module."""
 

@@ -7,21 +7,14 @@ those of other tokens.
 Why: After an ordinary token the bigram alone gives the next one, so whatever the head adds is noise. Softmax weights
 must sum to 1: BOS is always present and nothing needs its value, which can therefore go to zero. A small value makes
 attending to BOS cheaper, and attention to BOS makes a small value more useful.
-Checked: Eight seeds, of which 7 must pass: accuracy after triggers; attention to BOS at ordinary tokens, alone and
-divided by that at triggers; the norm of the value at BOS over the mean norm elsewhere, at the end and relative to its
-start. Quick scale has 32 tokens, sequences of 96, width 64 and 300 steps; large scale has 64 tokens, sequences of 128,
-width 128 and 800 steps.
-Not checked: The authors' sizes (65 characters, sequences of 256, width 256, batch 512, about 10,000 steps), their
-bigrams of a text (random here), three layers, SGD and ReLU attention. That sinks last: at width 256 after 3,000 steps 3
-of 8 seeds still had one. Sizes were chosen on seeds 0 to 23 and judged on others; on shorter sequences fewer seeds
-reach the ratio (10 of 16 at 72 tokens, 15 of 16 at 96).
+Not checked: The authors' text and sizes (see the scale), three layers, SGD and ReLU attention. That sinks last: at
+width 256 after 3,000 steps 3 of 8 seeds still had one.
 Source: Guo, Pai, Bai, Jiao, Jordan and Mei 2024, arXiv 2410.13835 [S].
-Saboteur: The same networks, judged with other tokens named as triggers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import jax
@@ -30,7 +23,8 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
-from vitrify.claims.trials.trial import Criterion, Evidence, Quantity, Recipe, Trial, evidence, trained
+from vitrify.claims.protocol.planning import Axis, Plan, Statement
+from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Quantity, Recipe, Trial, evidence, recalled
 from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.probes import value_at_sink
@@ -43,29 +37,54 @@ MIN_DORMANT = 0.2  # attention to BOS at ordinary tokens
 MIN_RATIO = 20.0  # that, over the attention to BOS at triggers
 MAX_DRAIN = 0.5  # norm of the value at BOS over those elsewhere
 MAX_SHRUNK = 0.6  # the same, over what it was at the start
-MIN_SEEDS = 7 / 8  # a seed may attend to another position than BOS
-SEEDS = range(24, 32)
+MIN_SEEDS = 13 / 16  # a seed may attend to another position than BOS
+PLAN = Plan(
+    version=1,
+    question="Does a head attend to BOS where it has nothing to copy, and does the value at BOS become small?",
+    statements={
+        "sink": Statement(
+            "at ordinary tokens the head attends to BOS, at triggers it does not",
+            f"attention to BOS at ordinary tokens ≥ {MIN_DORMANT}, and ≥ {MIN_RATIO:g} times that at triggers",
+            "the head is not gated: at triggers BOS gets its share of the attention that copying leaves over",
+        ),
+        "drain": Statement(
+            "the value vector at BOS becomes small",
+            f"|v| at BOS over the mean |v| elsewhere ≤ {MAX_DRAIN}, and ≤ {MAX_SHRUNK} times what it was at the start",
+            "training leaves the ratio of the two norms as it was at the start",
+        ),
+    },
+    units="seed",
+    judged=range(100, 116),
+    explored=range(32),
+    stopping="fixed number of steps",
+    scale={
+        "steps": Axis(800, 10_000),
+        "batch": Axis(128, 512),
+        "d_model": Axis(128, 256),
+        "length": Axis(128, 256),
+        "tokens": Axis(64, 65),
+        "bigrams": Axis("random", "of a text"),
+        "layers": Axis(1, 3),
+    },
+    chosen="On sequences of 72 tokens 10 of 16 explored seeds reach the ratio of the statement 'sink', on 96 tokens 15.",
+)
 
 
 def subjects() -> Subjects:
     recipe = Recipe(steps=300, batch=64, lr=2e-3, test_examples=64, evals_per_doubling=1)
-    yield _subject(BackCopy(vocabulary=32, length=96), 64, recipe)
+    yield _subject(BackCopy(vocabulary=32, length=96), 64, recipe, PLAN.explored[-8:])
 
 
 def large() -> Subjects:
     recipe = Recipe(steps=800, batch=128, lr=1e-3, weight_decay=0.3, test_examples=128)
-    yield _subject(BackCopy(vocabulary=64, length=128), 128, recipe)
+    yield _subject(BackCopy(vocabulary=64, length=128), 128, recipe, PLAN.judged)
 
 
-def _subject(sandbox: BackCopy, d_model: int, recipe: Recipe) -> Subject:
+def _subject(sandbox: BackCopy, d_model: int, recipe: Recipe, seeds: Sequence[int]) -> Subject:
     family = TransformerFamily(layers=1, heads=1, d_model=d_model)
     probes = {"by_token": by_token, "drain": value_at_sink}
-    data = {"vocabulary": sandbox.vocabulary, "length": sandbox.length, "d_model": d_model, "misnamed": False}
-    return Subject("back-copying", data=data, trials={"sinks": Trial(sandbox, family, recipe, SEEDS, probes=probes)})
-
-
-def sabotage(subject: Subject) -> Subject:
-    return subject.with_data(misnamed=True)
+    data = {"vocabulary": sandbox.vocabulary, "length": sandbox.length, "d_model": d_model}
+    return Subject("back-copying", data=data, trials={"sinks": Trial(sandbox, family, recipe, seeds, probes=probes)})
 
 
 def by_token(net: Transformer, arrays: object, row: Example, seen: Mapping[str, Array]) -> Array:
@@ -81,21 +100,20 @@ def by_token(net: Transformer, arrays: object, row: Example, seen: Mapping[str, 
     return jnp.einsum("xbt,btv->xv", each, jax.nn.one_hot(row.tokens[:, 1:], len(net.inputs) - 1))
 
 
-def check(subject: Subject) -> Evidence:
-    nets = trained(subject)["sinks"]
-    right = nets.trial.sandbox.trigger  # [token]
-    trigger = np.roll(right, 1) & ~right if subject.data["misnamed"] else right
-    counts = nets.curves("by_token")  # [seed, step, 4, token]
+def judge(subject: Subject, measured: Measured) -> Evidence:
+    nets = recalled(subject, measured)["sinks"]
+    trigger, counts = nets.trial.sandbox.trigger, nets.curves("by_token")  # [token], [seed, step, 4, token]
     sums = (counts[..., own].sum(axis=-1) for own in (trigger, ~trigger))
     active, dormant = (np.moveaxis(each[..., 1:] / each[..., :1], -1, 0) for each in sums)  # [3, seed, step]
     drain, excess = nets.curves("drain")[..., 0], nets.curves("excess")
-    judged = partial(Criterion.judged, share=MIN_SEEDS)
+    sink, small = (partial(Criterion.judged, share=MIN_SEEDS, statement=key) for key in PLAN.statements)
+    accuracy = active[2, :, -1]
     criteria = [
-        judged("accuracy after triggers", active[2, :, -1], at_least=MIN_ACCURACY),
-        judged("attention to BOS at ordinary tokens", dormant[0, :, -1], at_least=MIN_DORMANT),
-        judged("attention to BOS, ordinary tokens over triggers", (dormant[0] / active[0])[:, -1], at_least=MIN_RATIO),
-        judged("|v| at BOS / |v| elsewhere", drain[:, -1], at_most=MAX_DRAIN),
-        judged("|v| at BOS / |v| elsewhere, over its initial value", drain[:, -1] / drain[:, 0], at_most=MAX_SHRUNK),
+        Criterion.judged("accuracy after triggers", accuracy, at_least=MIN_ACCURACY, share=MIN_SEEDS, premise=True),
+        sink("attention to BOS at ordinary tokens", dormant[0, :, -1], at_least=MIN_DORMANT),
+        sink("attention to BOS, ordinary tokens over triggers", (dormant[0] / active[0])[:, -1], at_least=MIN_RATIO),
+        small("|v| at BOS / |v| elsewhere", drain[:, -1], at_most=MAX_DRAIN),
+        small("|v| at BOS / |v| elsewhere, over its initial value", drain[:, -1] / drain[:, 0], at_most=MAX_SHRUNK),
     ]
     figure = {
         "steps": nets.steps,
@@ -108,6 +126,25 @@ def check(subject: Subject) -> Evidence:
     }
     above = Quantity("loss above the optimum at the end, nats per token", excess[:, -1].mean())
     return evidence(subject, criteria, figure, [above])
+
+
+def ungated(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements of redrawn seeds in which triggers leave BOS its share of what copying does not take."""
+    counts = measured["sinks/by_token"]
+    counts = counts[rng.integers(len(counts), size=len(counts))]
+    trigger = subject.trials["sinks"].sandbox.trigger
+    asked, bos, copied = (counts[..., at, :] for at in range(3))
+    rest = bos[..., ~trigger].sum(axis=-1) / asked[..., ~trigger].sum(axis=-1)
+    bos[..., trigger] = rest[..., None] * (asked - copied)[..., trigger]
+    return {**measured, "sinks/by_token": counts}
+
+
+def kept_norms(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which every seed ends with the ratio of norms that another one began with."""
+    del subject
+    drain = measured["sinks/drain"].copy()
+    drain[:, -1] = rng.choice(drain[:, 0], size=len(drain))
+    return {**measured, "sinks/drain": drain}
 
 
 def draw(figures: Figures) -> Figure:
@@ -129,4 +166,15 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, large, draw, id="L8", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(
+    subjects,
+    large=large,
+    draw=draw,
+    id="L8",
+    standing="experiment",
+    learned=True,
+    budget_seconds=180,
+    plan=PLAN,
+    judge=judge,
+    nulls={"sink": ungated, "drain": kept_norms},
+)

@@ -17,8 +17,8 @@ from vitrify.certification.checking import with_proof
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import Evidence, JsonData, Method, Verdict, combine, worst_of
 from vitrify.claims import evidence_folder, matches
-from vitrify.claims.measurements import Measured
-from vitrify.claims.planning import MIN_REJECTION, Plan
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.protocol.planning import MIN_REJECTION, Plan
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
 from vitrify.net.weights import Weights, has_positions
@@ -87,9 +87,9 @@ class Claim:
     recorded run, on one GPU. `draw` makes a matplotlib figure from the figure data of the evidence, by subject.
     Checking all `subjects` takes at most `budget_seconds` of one core. `uncertified` says why there is no exact net.
 
-    A learned claim has a `plan`, and instead of `check` and `sabotage` a function `measure` that trains, a function
-    `judge` of what was measured, and `nulls`: for each statement the nearest rival explanation, as measurements in
-    which it is exactly true (`judging`).
+    A claim that trains networks has a `plan`, and instead of `check` and `sabotage` a function `measure` that trains
+    (by default, its trials), a function `judge` of what was measured, and `nulls`: for each statement the nearest rival
+    explanation, as measurements in which it is exactly true (`protocol.judging`).
     """
 
     subjects: Callable[[], Iterable[Subject]]
@@ -259,8 +259,8 @@ def run_claim(
         from vitrify.learn.store import RunStore
 
         store = RunStore(trainings)
-    if claim.measure is not None:
-        from vitrify.claims import judging
+    if claim.plan is not None:
+        from vitrify.claims.protocol import judging
 
         return judging.judge(headline, claim, scale, judging.measure(headline, claim, scale, progress, store))
     start, before = time.perf_counter(), store.seconds() if store else 0.0

@@ -14,7 +14,7 @@ from vitrify.errors import InputError
 
 if TYPE_CHECKING:
     from vitrify.claims.catalogue import ClaimPage, Outcome
-    from vitrify.claims.planning import Plan
+    from vitrify.claims.protocol.planning import Plan
 
 
 def plan(
@@ -24,7 +24,7 @@ def plan(
 ) -> None:
     """Write the plans of learned claims to docs/plans, to be committed before the run that is judged."""
     from vitrify.claims.catalogue import claim_of, listing, named
-    from vitrify.claims.planning import digest, read_plan, write_plan
+    from vitrify.claims.protocol.planning import digest, read_plan, write_plan
     from vitrify.report.recorded import latest
 
     pages = named(names) if names else listing()

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from vitrify.claims import evidence_folder, judging
+from vitrify.claims import evidence_folder
 from vitrify.claims.catalogue import Claim, Outcome, Progress, Scale, claim_of, run_claim
-from vitrify.claims.measurements import Measurements, file_of, load
-from vitrify.claims.planning import committed, digest
+from vitrify.claims.protocol import judging
+from vitrify.claims.protocol.measurements import Measurements, file_of, load
+from vitrify.claims.protocol.planning import committed
 from vitrify.encoding import canonical
 from vitrify.errors import InputError
 from vitrify.registry import Headline
@@ -40,7 +41,7 @@ class ClaimRun:
         return path
 
     def _measured(self, trials: Sequence[str] = (), before: Measurements | None = None) -> Measurements:
-        if self.claim.measure is None:
+        if self.claim.plan is None:
             raise InputError(f"{self.headline.name} measures nothing that could be saved: it has no plan")
         store = None
         if self.trainings is not None:
@@ -57,7 +58,7 @@ class ClaimRun:
         learned = claim.learned or claim.plan is not None
         if record and learned:  # refused before an hour of training, not after it
             self._planned(began)
-        if claim.measure is None:
+        if claim.plan is None:
             if save or saved:
                 raise InputError(f"{self.headline.name} measures nothing that could be saved: it has no plan")
             outcome = run_claim(self.headline, self.progress, self.scale, self.trainings)
@@ -94,7 +95,10 @@ class ClaimRun:
 
 
 def reproduced(headline: Headline, folder: Path | None) -> str:
-    """Judge a claim's stored measurements again; return what differs from the recorded evidence, empty if nothing."""
+    """Judge a claim's stored measurements again; return what differs from the recorded evidence, empty if nothing.
+
+    By the code that is there now: evidence stays reproducible while code is rewritten that computes the same numbers.
+    """
     from vitrify.report.recorded import latest
 
     recorded, claim = latest(headline, folder), claim_of(headline)
@@ -103,8 +107,8 @@ def reproduced(headline: Headline, folder: Path | None) -> str:
     if not recorded.version:
         return "version 0 was recorded before measurements were stored"
     plan = judging.plan_of(headline, claim)
-    if (plan.version, digest(headline, plan)) != (recorded.version, recorded.plan.get("digest")):
-        return f"recorded by plan version {recorded.version}, the claim has version {plan.version} or other code now"
+    if {**recorded.plan, **plan.to_json()} != recorded.plan:
+        return f"recorded by another plan, of version {recorded.version}: the claim has version {plan.version} now"
     path = file_of(headline.name, plan.version, (folder or evidence_folder()) / "measurements")
     if not path.exists():
         return f"{path} is not there: measurements come with the repository, not with the package"

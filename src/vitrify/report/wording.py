@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from vitrify.certification.evidence import CaseKind, Criterion, Domain, Evidence, Link, Quantity, Scope
 from vitrify.claims.catalogue import Outcome
-from vitrify.claims.planning import Plan
+from vitrify.claims.protocol.planning import Plan
 from vitrify.encoding import JsonMapping
 
 EVERY_PREFIX = (CaseKind.LISTED_WORDS, CaseKind.FIRST_WORDS, CaseKind.RANDOM_WORDS, CaseKind.RANDOM_SENTENCES)

@@ -2,6 +2,7 @@
 
     subject.trials                         the trainings of one subject of a claim, by name
     trained(subject)                       their runs: curves [*axes, seed, step] and last values [*axes, seed]
+    measured(subject)                      the same as arrays that can be stored; `recalled` reads them
     evidence(subject, criteria, figure)    the verdict, from criteria that hold their measured values
 
 A sandbox is a task with an exact optimum, a family an architecture with its sizes. A saboteur is a negative control: a
@@ -21,6 +22,7 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.certification.evidence import Criterion, Domain, Evidence, Method, Quantity, judged
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.protocol.measurements import Measured
 from vitrify.encoding import encoded
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.plan import together
@@ -32,7 +34,8 @@ from vitrify.learn.train import train
 
 # A file of a claim that trains imports these from here.
 __all__ = ["Claim", "Criterion", "Domain", "Evidence", "Figure", "Figures", "Method", "Quantity", "Recipe", "Subject"]
-__all__ += ["Subjects", "Trained", "Trial", "domain", "evidence", "run_trial", "trained"]
+__all__ += ["Measured", "Subjects", "Trained", "Trial", "domain", "evidence", "measured", "recalled", "run_trial"]
+__all__ += ["trained"]
 
 MAX_TRIALS = 16  # results in memory: saboteurs share trials with subjects
 FIGURE_DIGITS = 5
@@ -87,10 +90,29 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trial's runs, and their measurements as arrays [*axes, seed, step]."""
+    """A trial's measurements: `curves` [*axes, seed, step] by name, and `runs` where they were trained in this process.
+
+    What is read back from a file has no runs. `lengths` [*axes, seed] are the numbers of measurements of each run.
+    """
 
     trial: Trial
-    runs: Sequence[Run]
+    values: Mapping[str, Array]
+    lengths: Array
+    runs: Sequence[Run] = ()
+
+    @classmethod
+    def of(cls, trial: Trial, runs: Sequence[Run]) -> Trained:
+        """Return the measurements of runs as arrays; NaN after a run stopped early or its loss became NaN.
+
+        A probe that gives an array has its dimensions last.
+        """
+        values, steps = {}, len(trial.recipe.eval_steps())
+        for name, first in runs[0].curve[0].items():
+            array = np.full((len(runs), steps, *np.shape(first)), np.nan)
+            for curve, run in zip(array, runs, strict=True):
+                curve[: len(run.curve)] = [point[name] for point in run.curve]
+            values[name] = array.reshape(*trial.shape, *array.shape[1:])
+        return cls(trial, values, np.array([len(run.curve) for run in runs]).reshape(trial.shape), runs)
 
     @property
     def steps(self) -> list[int]:
@@ -104,20 +126,46 @@ class Trained:
         return {name: np.stack([np.asarray(run.weights.arrays[name]) for run in self.runs]) for name in names}
 
     def curves(self, name: str) -> Array:
-        """Return a measured quantity [*axes, seed, step]; NaN after a run stopped early or its loss became NaN.
-
-        A probe that gives an array has its dimensions last.
-        """
-        first = np.asarray(self.runs[0].curve[0][name])
-        values = np.full((len(self.runs), len(self.steps), *first.shape), np.nan)
-        for curve, run in zip(values, self.runs, strict=True):
-            curve[: len(run.curve)] = [point[name] for point in run.curve]
-        return values.reshape(*self.trial.shape, *values.shape[1:])
+        """Return a measured quantity [*axes, seed, step]; NaN after a run ended early."""
+        return self.values[name]
 
     def final(self, name: str) -> Array:
-        """Return the last measurement of a quantity [*axes, seed], also of runs that stopped early."""
-        values = np.array([run.last[name] for run in self.runs])
-        return values.reshape(*self.trial.shape, *values.shape[1:])
+        """Return the last measurement of a quantity [*axes, seed], also of runs that ended early."""
+        values, last = self.values[name], self.lengths - 1
+        at = last.reshape(*last.shape, *[1] * (values.ndim - last.ndim))
+        return np.take_along_axis(values, at, axis=last.ndim).squeeze(last.ndim)
+
+    @property
+    def points(self) -> list[list[dict[str, Any]]]:
+        """The measurements of each run as a list of its points, as `Run.curve` has them."""
+        flat = {name: array.reshape(-1, *array.shape[self.lengths.ndim :]) for name, array in self.values.items()}
+        return [
+            [{name: array[run, at].tolist() for name, array in flat.items()} for at in range(length)]
+            for run, length in enumerate(self.lengths.ravel())
+        ]
+
+
+LENGTHS = "lengths"  # beside the curves of a trial in stored measurements
+
+
+def measured(subject: Subject) -> Measured:
+    """Train the trials of a subject and return all curves as arrays "trial/name": what a claim measures by default."""
+    arrays: dict[str, Array] = {}
+    for name, nets in trained(subject).items():
+        arrays |= {f"{name}/{key}": array for key, array in nets.values.items()} | {f"{name}/{LENGTHS}": nets.lengths}
+    return arrays
+
+
+def recalled(subject: Subject, arrays: Measured) -> dict[str, Trained]:
+    """Return the trials of a subject with the curves that `measured` returned, without their runs."""
+    return {
+        name: Trained(
+            trial,
+            {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")},
+            np.asarray(arrays[f"{name}/{LENGTHS}"]),
+        )
+        for name, trial in subject.trials.items()
+    }
 
 
 def trained(subject: Subject) -> dict[str, Trained]:
@@ -130,7 +178,7 @@ def run_trial(trial: Trial, store: RunStore | None) -> Trained:
     """Train one trial; the results of the latest trials stay in memory."""
     axes, recipe, probes, first = trial.all_axes, trial.recipe, trial.probes, trial.first
     runs = train(trial.family, trial.sandbox, axes=axes, recipe=recipe, probes=probes, first=first, store=store)
-    return Trained(trial, runs)
+    return Trained.of(trial, runs)
 
 
 def domain(subject: Subject) -> Domain:

@@ -1,6 +1,6 @@
 """Measurements of learned claims: unrounded arrays by subject and name, in one compressed file for each plan version.
 
-    docs/measurements/NAME.vK.npz    "0/cnn, m = 3/excess" is an array of the first subject; `header` is JSON
+    docs/evidence/measurements/NAME.vK.npz    "0/cnn, m = 3/excess" is an array of the first subject; `header` is JSON
 
 Everything that a claim judges is computed from these arrays and the claim's file, so verdicts and figures can be
 reproduced without training. A long run is measured in parts: each part is saved as it is measured, with the digest of
@@ -23,9 +23,8 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.encoding import JsonMapping, JsonObject, canonical
 from vitrify.errors import InputError
-from vitrify.files import bundled, write_bytes
+from vitrify.files import write_bytes
 
-FOLDER = Path("docs") / "measurements"
 MAX_BYTES = 1 << 28  # of one array in a file
 Measured: TypeAlias = Mapping[str, Array]  # the arrays of a subject, by name
 
@@ -67,7 +66,7 @@ class Measurements:
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, array in {"header": np.frombuffer(canonical(header).encode(), np.uint8), **arrays}.items():
                 held = io.BytesIO()
-                np.lib.format.write_array(held, np.asarray(array), allow_pickle=False)
+                np.lib.format.write_array(held, _narrow(np.asarray(array)), allow_pickle=False)
                 archive.writestr(zipfile.ZipInfo(f"{name}.npy"), held.getvalue(), zipfile.ZIP_DEFLATED)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, buffer.getvalue())
@@ -88,17 +87,22 @@ def load(path: Path) -> Measurements:
             for name in data.files:
                 at, _, key = name.partition("/")
                 if key:
-                    subjects[names[int(at)]][key] = data[name]
+                    array = data[name]
+                    subjects[names[int(at)]][key] = array.astype(np.float64) if array.dtype.kind == "f" else array
             return Measurements(subjects, tuple(header["parts"]))
     except (OSError, ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} must be measurements that 'vitrify check --measurements' wrote: {error}") from None
 
 
-def folder() -> Path:
-    """Return `docs/measurements` of the working directory, or else those that come with vitrify."""
-    return FOLDER if FOLDER.is_dir() else bundled(str(FOLDER)) or FOLDER
+def _narrow(array: Array) -> Array:
+    """Return an array of 64-bit numbers in 32 bits where that loses nothing, as for all that a GPU measured."""
+    if array.dtype != np.float64:
+        return array
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    return narrow if np.array_equal(narrow.astype(np.float64), array, equal_nan=True) else array
 
 
-def file_of(name: str, version: int, where: Path | None = None) -> Path:
-    """Return the path of a claim's measurements of a plan version."""
-    return (where or folder()) / f"{name}.v{version}.npz"
+def file_of(name: str, version: int, folder: Path) -> Path:
+    """Return the path of a claim's measurements of a plan version in a folder."""
+    return folder / f"{name}.v{version}.npz"

@@ -22,10 +22,12 @@ from vitrify.certification.domains import JsonData
 from vitrify.encoding import JsonMapping, JsonObject, canonical, parsed
 from vitrify.errors import InputError
 from vitrify.files import bundled, write_text
-from vitrify.registry import Headline
+from vitrify.registry import Headline, source_of
 
+PACKAGE, CLAIMS = "vitrify.claims", Path(__file__).parents[1]
 PLANS = Path("docs") / "plans"
-CLAIMS = Path(__file__).parent
+RECORDS = Path("docs") / "evidence"  # what recording writes; it may differ from the last commit
+MACHINERY = "vitrify.claims.protocol", "vitrify.claims.catalogue"  # the same for every claim: no part of a digest
 SHOWN = ("draw",)  # functions that show evidence and judge nothing
 MIN_REJECTION = 0.95  # share of the null's draws that the check of a statement must reject
 NULL_DRAWS = 200
@@ -83,7 +85,8 @@ class Plan(JsonData):
     min_rejection: float = MIN_REJECTION
 
     def __post_init__(self) -> None:
-        self._tuples("judged", "explored")
+        for name in ("judged", "explored"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, kind in (("statements", Statement), ("scale", Axis)):
             entries = getattr(self, name).items()
             values = {key: kind.from_json(each) if isinstance(each, dict) else each for key, each in entries}
@@ -104,32 +107,35 @@ class Plan(JsonData):
 def digest(headline: Headline, plan: Plan) -> str:
     """Return the digest of a plan and of the code that judges it."""
     hasher = hashlib.sha256(canonical(plan).encode())
-    for name in sorted(_judging(headline.name)):
-        hasher.update(f"{name}\n{_code((CLAIMS / f'{name}.py').read_text(encoding='utf-8'))}".encode())
+    for name, path in sorted(_judging(source_of(PACKAGE, headline.name)).items()):
+        hasher.update(f"{name}\n{_code(path.read_text(encoding='utf-8'))}".encode())
     return hasher.hexdigest()[:16]
 
 
-def _judging(name: str) -> set[str]:
-    """Return a claim's module and those of `vitrify.claims` that it imports, and so on: 'trials/trial'."""
-    modules, new = set[str](), {name}
+def _judging(claim: tuple[str, Path]) -> dict[str, Path]:
+    """Return a claim's module and those of its package that it imports, directly or not, with their files."""
+    root, path = claim
+    modules: dict[str, Path] = {}
+    new = {path.stem: path}
     while new:
         modules |= new
-        new = {each for one in new for each in _imported(one)} - modules
-    return modules - {"planning", "catalogue", "measurements", "__init__"}  # machinery: the same for every claim
+        imported = {name: found for each in new.values() for name, found in _imported(each, root, path.parent)}
+        imported |= {name: found for each in new.values() for name, found in _imported(each, PACKAGE, CLAIMS)}
+        new = {name: found for name, found in imported.items() if name not in modules}
+    return modules
 
 
 @cache
-def _imported(name: str) -> frozenset[str]:
-    tree = ast.parse((CLAIMS / f"{name}.py").read_text(encoding="utf-8"))
-    found = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vitrify.claims"):
-            base = (node.module or "").split(".")[2:]
-            for parts in (base, *([*base, alias.name] for alias in node.names)):
-                path = "/".join(parts)
-                if parts and (CLAIMS / f"{path}.py").exists():
-                    found.add(path)
-    return frozenset(found)
+def _imported(source: Path, package: str, folder: Path) -> tuple[tuple[str, Path], ...]:
+    """Return the modules of a package, in its folder, that a source file imports, but for the machinery."""
+    modules: dict[str, Path] = {}
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{package}."):
+            for name in (str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)):
+                path = folder.joinpath(*name.removeprefix(package).strip(".").split(".")).with_suffix(".py")
+                if not name.startswith(MACHINERY) and path.is_file():
+                    modules[name] = path
+    return tuple(modules.items())
 
 
 def _code(text: str) -> str:
@@ -208,7 +214,7 @@ def committed(headline: Headline, plan: Plan, began: datetime, root: Path | None
             f"{path} is of another plan or other code (digest {data['digest']}, now {own}): a changed threshold or "
             "judging function is a new version, with new units"
         )
-    changed = _git(root, "status", "--porcelain").splitlines()
+    changed = _git(root, "status", "--porcelain", "--", ".", f":!{RECORDS}").splitlines()
     if changed:
         raise InputError(f"the tree is not clean ({changed[0].strip()}): commit first, then run and record")
     commit, _, when = _git(root, "log", "-1", "--format=%H %ct", "--", str(path)).strip().partition(" ")

@@ -1,6 +1,6 @@
 """How a claim with a plan is run: measure its subjects, judge the measurements, and judge draws of each null as well.
 
-    measure(subject)                  trains, and returns unrounded arrays by name
+    measure(subject)                  trains, and returns unrounded arrays by name; by default, all curves of its trials
     judge(subject, measured)          the evidence: criteria of statements, quantities, the data of the figure
     nulls[statement](subject, measured, rng)
                                       measurements in which the nearest rival explanation of the statement is exactly
@@ -21,8 +21,8 @@ import numpy as np
 
 from vitrify.certification.evidence import Evidence, combine
 from vitrify.claims.catalogue import Claim, Outcome, Progress, Scale, Subject
-from vitrify.claims.measurements import Measured, Measurements
-from vitrify.claims.planning import NULL_DRAWS, Plan, digest
+from vitrify.claims.protocol.measurements import Measured, Measurements
+from vitrify.claims.protocol.planning import NULL_DRAWS, Plan, digest
 from vitrify.errors import InputError
 from vitrify.registry import Headline
 
@@ -54,7 +54,6 @@ def measure(
     before: Measurements | None = None,
 ) -> Measurements:
     """Train and measure the subjects of a claim, or only some trials of them, and add that to earlier measurements."""
-    assert claim.measure is not None
     arrays: dict[str, Measured] = {}
     known = [name for subject in subjects_of(claim, scale) for name in subject.trials]
     unknown = [name for name in trials if name not in known]
@@ -67,7 +66,7 @@ def measure(
             continue
         if progress:
             progress(f"{headline.name}: {subject.name}")
-        arrays[subject.name] = claim.measure(replace(subject, trials=chosen, store=store))
+        arrays[subject.name] = (claim.measure or _curves)(replace(subject, trials=chosen, store=store))
     return (before or Measurements()).adding(
         arrays,
         plan=digest(headline, plan_of(headline, claim)),
@@ -78,10 +77,19 @@ def measure(
     )
 
 
+def _curves(subject: Subject) -> Measured:
+    """Train the trials of a subject and return all their curves; training needs JAX, judging does not."""
+    from vitrify.claims.trials.trial import measured
+
+    return measured(subject)
+
+
 def judge(headline: Headline, claim: Claim, scale: Scale, measured: Measurements, draws: int | None = None) -> Outcome:
     """Return the outcome of a claim from measurements: evidence by subject, and how often each null is rejected."""
     assert claim.judge is not None
     plan = plan_of(headline, claim)
+    if set(plan.statements) != set(claim.nulls):
+        raise InputError(f"{headline.name}: each statement of the plan needs a null hypothesis, and nothing else")
     parts: dict[str, Evidence] = {}
     rejections: dict[str, dict[str, float]] = {}
     count = draws or (NULL_DRAWS if scale == "large" else QUICK_DRAWS)
@@ -94,9 +102,9 @@ def judge(headline: Headline, claim: Claim, scale: Scale, measured: Measurements
         except KeyError as error:
             raise InputError(f"{headline.name}: {subject.name}: {error} is not measured yet") from None
         stated = parts[subject.name].statements
-        rejections[subject.name] = {key: 1.0 for key in stated if key not in claim.nulls}
-        for null in dict.fromkeys(claim.nulls[key] for key in stated if key in claim.nulls):
-            keys = [key for key in stated if claim.nulls.get(key) is null]
+        rejections[subject.name] = {}
+        for null in dict.fromkeys(claim.nulls[key] for key in stated):
+            keys = [key for key in stated if claim.nulls[key] is null]
             rng = np.random.default_rng(0)
             verdicts = [claim.judge(subject, null(subject, arrays, rng)).statements for _ in range(count)]
             rejections[subject.name] |= {key: float(np.mean([v[key] != "holds" for v in verdicts])) for key in keys}

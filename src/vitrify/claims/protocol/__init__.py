@@ -1,0 +1,1 @@
+"""The protocol of learned claims: plans older than their runs, stored measurements, verdicts per statement."""
