@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vitrify.claims import position
-from vitrify.claims.catalogue import ClaimPage, listing
+from vitrify.claims.catalogue import ClaimPage, Outcome, listing
 from vitrify.constructions.catalogue import constructions
 from vitrify.errors import InputError, VitrifyError
 from vitrify.files import write_text
+from vitrify.report import wording
 
 BEGIN, END = "<!-- verdicts: `make readme` writes this table -->", "<!-- end of verdicts -->"
 PARTS = {
@@ -25,37 +26,49 @@ PARTS = {
     "L": "[how they learn](docs/claims/learn.md)",
     "G": "[when they generalise](docs/claims/generalise.md)",
 }
-VERDICTS = ("holds", "fails", "undecided")
+COLUMNS = {"hold": ("holds",), "not reached": ("not reached",), "fail": ("fails", "reversed")}
+COLUMNS |= {"undecided": ("undecided",), "not yet run": ("not yet run",)}
 
 
-def verdict(claim: ClaimPage, evidence: Path) -> tuple[str, str | None]:
-    """Return the verdict of a claim and the scale at which it was recorded, None if the tests check it every time."""
-    if not claim.fields.get("learned") and not (evidence / f"{claim.name}.json").exists():
-        return "holds", None
-    outcome = claim.recorded(evidence)
-    return outcome.verdict, outcome.scale
+def recorded(claim: ClaimPage, evidence: Path) -> Outcome | None:
+    """Return the latest recorded outcome of a claim; None where there is none."""
+    return claim.recorded(evidence) if (evidence / f"{claim.name}.json").exists() else None
+
+
+def verdict(claim: ClaimPage, outcome: Outcome | None) -> str:
+    """Return the verdict on a claim; one that trains nothing is checked by the tests every time."""
+    return outcome.verdict if outcome else "not yet run" if claim.fields.get("learned") else "holds"
 
 
 def by_part(evidence: Path) -> str:
     """Return the table of the README: verdicts by part."""
-    lines = ["| part | claims | hold | fail | undecided | recorded |", "| --- | --- | --- | --- | --- | --- |"]
+    titles = ["part", "claims", *COLUMNS, "plan older than the run"]
+    lines = [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}"]
     for letter, title in PARTS.items():
-        outcomes = [verdict(claim, evidence) for claim in listing() if str(claim.fields["id"]).startswith(letter)]
-        counts = Counter(name for name, _ in outcomes)
-        recorded = sum(scale is not None for _, scale in outcomes)
-        cells = [title, len(outcomes), *(counts[name] for name in VERDICTS), recorded]
-        lines.append(f"| {' | '.join(map(str, cells))} |")
+        pages = [page for page in listing() if str(page.fields["id"]).startswith(letter)]
+        outcomes = [(page, recorded(page, evidence)) for page in pages]
+        counts = Counter(verdict(page, outcome) for page, outcome in outcomes)
+        sums = [sum(counts[name] for name in names) for names in COLUMNS.values()]
+        trained = [outcome for page, outcome in outcomes if page.fields.get("learned")]
+        older = f"{sum(bool(each and each.criterion_older) for each in trained)} of {len(trained)}" if trained else "–"
+        lines.append(f"| {' | '.join(map(str, [title, len(pages), *sums, older]))} |")
     return "\n".join(lines)
 
 
 def all_claims(evidence: Path) -> str:
-    """Return the table of the docs: every claim with its standing and its verdict."""
-    lines = ["| id | claim | standing of the source | verdict here |", "| --- | --- | --- | --- |"]
+    """Return the table of the docs: every claim with its standing, its verdicts, plan and scale."""
+    lines = [
+        "| id | claim | standing of the source | verdict here | plan and scale |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for claim in sorted(listing(), key=position):
-        name, scale = verdict(claim, evidence)
-        result = f"{{download}}`{name}, {scale} scale </evidence/{claim.name}.json>`" if scale else name
+        outcome = recorded(claim, evidence)
+        name, about = verdict(claim, outcome), ""
+        if outcome:
+            name = f"{{download}}`{wording.statements(outcome)} </evidence/{claim.name}.json>`"
+            about = f"{wording.plan(outcome)}; {wording.scale(outcome)}"
         link = f"[{claim.title}](#{claim.name})".replace("|", r"\|")
-        lines.append(f"| {claim.fields['id']} | {link} | {claim.fields['standing']} | {result} |")
+        lines.append(f"| {claim.fields['id']} | {link} | {claim.fields['standing']} | {name} | {about} |")
     return "\n".join(lines)
 
 

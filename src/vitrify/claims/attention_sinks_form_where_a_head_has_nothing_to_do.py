@@ -66,7 +66,7 @@ PLAN = Plan(
         "bigrams": Axis("random", "of a text"),
         "layers": Axis(1, 3),
     },
-    chosen="On sequences of 72 tokens 10 of 16 explored seeds reach the ratio of the statement 'sink', on 96 tokens 15.",
+    chosen="On sequences of 72 tokens 10 of 16 explored seeds reach the ratio of 'sink', on sequences of 96 tokens 15.",
 )
 
 

@@ -19,6 +19,7 @@ from vitrify.certification.evidence import Evidence, JsonData, Method, Verdict, 
 from vitrify.claims import evidence_folder, matches
 from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.protocol.planning import MIN_REJECTION, Plan
+from vitrify.encoding import Json
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
 from vitrify.net.weights import Weights, has_positions
@@ -145,6 +146,11 @@ class Outcome(JsonData):
         return "commit" in self.plan
 
     @property
+    def plan_of_run(self) -> Plan:
+        """The plan that a recorded run was judged by."""
+        return Plan.from_json({name: value for name, value in self.plan.items() if name not in ("digest", "commit")})
+
+    @property
     def statements(self) -> dict[str, Verdict]:
         """The verdict on each statement: where too few draws of its null are rejected, undecided instead of holds."""
         least = self.plan.get("min_rejection", MIN_REJECTION)
@@ -167,9 +173,18 @@ class Outcome(JsonData):
             for certificate in self.certificates.values()
         )
 
+    def to_json(self) -> dict[str, Json]:
+        """Return the outcome as JSON data, with a `summary` of what follows from the rest."""
+        data = super().to_json()
+        if self.plan:
+            scale = self.plan_of_run.label if self.criterion_older else self.scale
+            data["summary"] = {"verdict": self.verdict, "statements": dict(self.statements), "scale": scale}
+        return data
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the outcome that `to_json` was called on."""
+        data = {name: value for name, value in data.items() if name != "summary"}
         trees = {
             name: {subject: Evidence.from_json(each) for subject, each in data.get(name, {}).items()}
             for name in ("certificates", "saboteurs")

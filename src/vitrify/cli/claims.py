@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from vitrify.cli.evidence import caught
+from vitrify.cli.evidence import caught, described
 from vitrify.cli.options import (
     ATLAS,
     CLAIM_NAMES,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 ALL_NAMES = complete(lambda: [*entries("vitrify.claims"), *construction_names()])
 Section = Literal["represent", "limits", "learn", "generalize"]
 Standing = Literal["theorem", "experiment", "conjecture"]
-Verdict = Literal["holds", "fails", "undecided", "none"]
+Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # what every certificate by this method says
     "proved": "both links (weights = ideal network = spec) are proved for every word; short words are tested",
@@ -85,41 +85,58 @@ def list_entries(
     from vitrify.registry import headlines
 
     wanted = (PARTS[part] if part else None, standing, verdict)
-    claims, verdicts = [], _verdicts()
+    claims, recorded = [], _recorded()
     for each in sorted(headlines("vitrify.claims", "CLAIM"), key=position):
-        recorded = verdicts.get(each.name)
-        fields = (each.fields["id"][0], each.fields["standing"], recorded or "none")
+        known = recorded.get(each.name, {"verdict": None})
+        known = known if each.fields.get("learned") else {"verdict": known["verdict"]}
+        fields = (each.fields["id"][0], each.fields["standing"], known["verdict"] or "none")
         if matches(each, words or ()) and all(w in (None, field) for w, field in zip(wanted, fields, strict=True)):
-            claims.append({"name": each.name, "title": each.title, **_fields(each), "verdict": recorded})
+            claims.append({"name": each.name, "title": each.title, **_fields(each), **known})
     texts = {entry: f"{entry.name} {entry.spec} {entry.summary}".lower() for entry in constructions()}
     built = [e for e in texts if not any(wanted) and all(word.lower() in texts[e] for word in words or ())]
     if as_json:
         json_line({"claims": claims, "constructions": [_described(entry) for entry in built]})
         return
     rows = [
-        (f"{c['id']:<4} ", c["name"], f"{c['standing']:<10} {c['verdict'] or '–':<10} ", c["title"]) for c in claims
+        (f"{c['id']:<4} ", c["name"], f"{c['standing']:<10} {c['verdict'] or '–':<11} ", c["title"] + _versioned(c))
+        for c in claims
     ]
-    lines = _lines(("id   ", "claim", "standing   verdict    ", "title"), rows) if rows else []
+    lines = _lines(("id   ", "claim", "standing   verdict     ", "title"), rows) if rows else []
     cells = [(*LINKS, "construction", "of", "builds"), *((*e.certified, e.name, e.spec, e.summary) for e in built)]
-    rows = [("", f"{a:<15} {b:<12} {name:<18} {spec:<22}", "", text) for a, b, name, spec, text in cells]
+    rows = [("", f"{a:<15} {b:<13} {name:<18} {spec:<22}", "", text) for a, b, name, spec, text in cells]
     lines += ["", *_lines(rows[0], rows[1:])] if built else []
     sys.stdout.write("\n".join(lines or ["nothing matches: `vitrify list` shows all"]).lstrip("\n") + "\n")
 
 
-def _verdicts() -> dict[str, str]:
-    """Return the latest verdict of each claim that has evidence, in `docs/evidence` or else in the atlas."""
+def _recorded() -> dict[str, JsonObject]:
+    """Return the latest verdict of each claim that has evidence, in `docs/evidence` or else in the atlas.
+
+    Claims about training also have the verdict on each statement, the version of their plan (0: none) and the scale.
+    """
     import json
 
     from vitrify.claims import evidence_folder
 
-    verdicts = {}
+    recorded: dict[str, JsonObject] = {}
     for folder in filter(None, (ATLAS / "store", evidence_folder())):
         for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime):
             with suppress(ValueError, LookupError, TypeError):  # no evidence, or damaged
                 data = json.loads(path.read_bytes())
-                verdict = str(data["evidence"]["verdict"]) if data["saboteur_rejected"] else "undecided"
-                verdicts[path.name.partition(".")[0]] = verdict
-    return verdicts
+                plan = data.get("plan", {})
+                verdict = str(data["evidence"]["verdict"]) if data["saboteur_rejected"] or plan else "undecided"
+                about = {"scale": data["scale"], **data.get("summary", {}), "version": plan.get("version", 0)}
+                recorded[path.name.partition(".")[0]] = {"statements": {}, **about, "verdict": verdict}
+    return recorded
+
+
+def _versioned(claim: JsonObject) -> str:
+    """Return the verdicts on the statements of a claim about training, and by which plan and at which scale."""
+    if claim["method"] != "trained" or not claim["verdict"]:
+        return ""
+    if not claim["version"]:
+        return " [version 0: its criteria are not older than the run]"
+    verdicts = "; ".join(f"{key} {verdict}" for key, verdict in claim["statements"].items())
+    return f" [plan {claim['version']}, {claim['scale']}: {verdicts}]"
 
 
 def _lines(header: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> list[str]:
@@ -162,7 +179,7 @@ def show_entries(
     as_json: AsJson = False,
 ) -> None:
     """Show one claim (statement, reason, what is checked, source) or one construction (options, how it works)."""
-    from vitrify.claims.catalogue import SECTIONS, find
+    from vitrify.claims.catalogue import SECTIONS, claim_of, find
     from vitrify.constructions.catalogue import constructions, option
 
     name = " ".join(words)
@@ -192,7 +209,10 @@ def show_entries(
     ]
     data = {"name": claim.name, **_fields(claim), "title": claim.title}
     data |= {word.lower().replace(" ", "_"): text for word, text in parts.items()}
-    show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}"))
+    plan = claim_of(claim).plan if claim.fields.get("learned") else None
+    data |= {"plan": plan} if plan else {}
+    tables = described(plan) if plan else ()
+    show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}"), *tables)
 
 
 def check(

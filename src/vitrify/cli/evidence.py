@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from vitrify.cli.options import AsJson, ClaimNames, EvidenceFolder, opt
-from vitrify.cli.render import Part, TextTable, colored, show, styled
+from vitrify.cli.render import VERDICT_COLORS, Part, TextTable, show, styled
 from vitrify.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,19 +47,30 @@ def plan(
         rows.append((page.fields["id"], page.name, own.version, current, state))
     columns = ("id", "claim", "version", "digest", "file")
     data = [dict(zip(columns, row, strict=True)) for row in rows]
-    details = _details(found[0][1]) if len(found) == 1 else ()
+    details = described(found[0][1]) if len(found) == 1 and found[0][1] else ()
     show(as_json, data, *details, TextTable(columns, rows, "plans", keys=2))
     raise typer.Exit(1 if stale else 0)
 
 
-def _details(plan: Plan | None) -> Iterator[Part]:
-    """Return the statements of a plan, and its scale by axis."""
-    assert plan is not None
+def described(plan: Plan) -> Iterator[Part]:
+    """Return the statements of a plan with their rules and nulls, its scale by axis, and its other fields."""
     yield plan.question
     rows = [(key, each.says, each.rule, each.null) for key, each in plan.statements.items()]
     yield TextTable(("", "statement", "holds if", "nearest null"), rows, "statements", keys=1)
     axes = [(name, axis.ours, axis.theirs, axis.label) for name, axis in plan.scale.items()]
     yield TextTable(("axis", "ours", "theirs", "scale"), axes, f"scale: {plan.label}")
+    named = ("units", "stopping", "chosen", "changed")
+    rest = [(name, getattr(plan, name)) for name in named if getattr(plan, name)]
+    numbers = [(name, _spans(getattr(plan, name))) for name in ("judged", "explored")]
+    yield TextTable(("", ""), [*rest, *numbers], f"plan {plan.version}")
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """Return numbers in words: 0 to 31, 40."""
+    starts = [at for at, number in enumerate(numbers) if not at or number != numbers[at - 1] + 1]
+    ends = [*(at - 1 for at in starts[1:]), len(numbers) - 1]
+    spans = ((numbers[start], numbers[end]) for start, end in zip(starts, ends, strict=True))
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in spans)
 
 
 def evidence(
@@ -72,7 +83,7 @@ def evidence(
     as_json: AsJson = False,
 ) -> None:
     """Show recorded evidence: the verdict on each statement, plan version, scale and device of the run."""
-    from vitrify.report import checks, wording
+    from vitrify.report import checks
     from vitrify.report.recorded import all_versions
 
     pages = _recorded_pages(names, folder)
@@ -85,22 +96,17 @@ def evidence(
     outcomes = [
         each for page in pages for each in (all_versions(page, folder) if versions else [page.recorded(folder)])
     ]
-    shown = [
-        (
-            o.id,
-            o.name,
-            colored(o.verdict),
-            wording.statements(o) or "–",
-            o.version,
-            "yes" if o.criterion_older else "no",
-            wording.scale(o),
-            o.measured_on.get("device"),
-            caught(o),
-        )
-        for o in outcomes
-    ]
-    columns = ("id", "claim", "verdict", "statements", "version", "criterion older than run", "scale", "device", "null")
-    show(as_json, outcomes, TextTable(columns, shown, "evidence", keys=2))
+    cells = ((o.id, o.name, *summary(o), o.measured_on.get("device"), caught(o)) for o in outcomes)
+    columns = ("id", "claim", "verdicts", "plan", "scale", "device", "null hypothesis")
+    show(as_json, outcomes, TextTable(columns, list(cells), "evidence", keys=2))
+
+
+def summary(outcome: Outcome) -> tuple[str, str, str]:
+    """Return the verdicts on the statements, plan and scale of a recorded run."""
+    from vitrify.report import wording
+
+    verdicts = styled(VERDICT_COLORS[outcome.verdict], wording.statements(outcome))
+    return verdicts, wording.plan(outcome), wording.scale(outcome)
 
 
 def caught(outcome: Outcome) -> str:

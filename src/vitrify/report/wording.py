@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from vitrify.certification.evidence import CaseKind, Criterion, Domain, Evidence, Link, Quantity, Scope
 from vitrify.claims.catalogue import Outcome
-from vitrify.claims.protocol.planning import Plan
 from vitrify.encoding import JsonMapping
 
 EVERY_PREFIX = (CaseKind.LISTED_WORDS, CaseKind.FIRST_WORDS, CaseKind.RANDOM_WORDS, CaseKind.RANDOM_SENTENCES)
@@ -111,20 +110,26 @@ def mean(each: Criterion) -> str:
 
 
 def statements(outcome: Outcome) -> str:
-    """Return the verdict on each statement of a learned claim, in words; empty where there are none."""
+    """Return the verdicts on the statements of a claim about training; of one recorded before plans, one verdict."""
     by_verdict: dict[str, list[str]] = {}
     for key, verdict in outcome.statements.items():
         by_verdict.setdefault(verdict, []).append(key)
-    return "; ".join(f"{', '.join(keys)} {verdict}" for verdict, keys in by_verdict.items())
+    return "; ".join(f"{verdict}: {', '.join(keys)}" for verdict, keys in by_verdict.items()) or outcome.verdict
+
+
+def plan(outcome: Outcome) -> str:
+    """Return the version of the plan of a recorded run, and whether it is older than the run."""
+    older = "older than the run" if outcome.criterion_older else "criterion older than the run: no"
+    return f"plan {outcome.version}, {older}" if outcome.version else f"version 0, {older}"
 
 
 def scale(outcome: Outcome) -> str:
-    """Return how the sizes of a run compare with those of the source: same, reduced (and in what) or own."""
-    if not outcome.plan.get("scale"):
-        return "not stated" if outcome.scale == "large" else outcome.scale
-    plan = Plan.from_json({key: value for key, value in outcome.plan.items() if key not in ("digest", "commit")})
-    lower = [name for name, axis in plan.scale.items() if axis.label == "reduced"]
-    return f"reduced ({', '.join(lower)})" if plan.label == "reduced" else plan.label
+    """Return how the sizes of a run compare with those of the source: same, reduced (in which axes) or own."""
+    if not outcome.criterion_older:
+        return f"{outcome.scale} scale"
+    run = outcome.plan_of_run
+    lower = [name for name, axis in run.scale.items() if axis.label == "reduced"]
+    return f"scale reduced ({', '.join(lower)})" if run.label == "reduced" else f"scale: {run.label}"
 
 
 def proof(data: JsonMapping | None) -> list[str]:

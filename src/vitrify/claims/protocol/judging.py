@@ -109,9 +109,10 @@ def judge(headline: Headline, claim: Claim, scale: Scale, measured: Measurements
             verdicts = [claim.judge(subject, null(subject, arrays, rng)).statements for _ in range(count)]
             rejections[subject.name] |= {key: float(np.mean([v[key] != "holds" for v in verdicts])) for key in keys}
     missing = sorted(set(plan.statements) - {key for part in parts.values() for key in part.statements})
-    if missing:
+    if missing and scale == "large":
         raise InputError(f"{headline.name}: statement {missing[0]} of the plan is judged on no subject")
     identity = headline.name, claim.id, claim.standing, headline.title
     evidence = replace(combine(parts), seconds=measured.seconds)
     rejected = all(share >= plan.min_rejection for own in rejections.values() for share in own.values())
-    return Outcome(*identity, scale, evidence, rejected, rejections=rejections, plan={"version": plan.version})
+    outcome = Outcome(*identity, scale, evidence, rejected, rejections=rejections, plan={"version": plan.version})
+    return replace(outcome, evidence=replace(evidence, verdict=outcome.verdict))
