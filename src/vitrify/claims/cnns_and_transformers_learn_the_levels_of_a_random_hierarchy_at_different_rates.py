@@ -15,6 +15,7 @@ Source: Cagnetta, Favero, Sclocchi and Wyart 2025, arXiv 2505.07070 [P].
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -140,9 +141,9 @@ def judge(subject: Subject, measured: Measured) -> Evidence:
     race, last = Race.of(subject, measured), subject.data["last"]
     criteria: list[Criterion] = []
 
-    def judged(statement: str, name: str, estimate: Estimate, **limits: float) -> None:
+    def judged(statement: str, name: str, estimate: Estimate, **limits: Any) -> None:
         values = estimate.value, estimate.interval
-        criteria.append(Criterion.estimated(name, *values, statement=statement, **limits))  # type: ignore[arg-type]
+        criteria.append(Criterion.estimated(name, *values, statement=statement, **limits))
 
     for m in race.productions(TF):
         steps = range(2, last[f"{TF}, m = {m}"] + 1)

@@ -339,8 +339,8 @@ def draw(figures: Figures) -> Figure:
         label = "test loss above the optimum (nats)"
         title = f"m = {m}: mean of the grammars, 10–90 % band"
         panel(loss, lines=lines, at=0.01, xscale="log", xlabel="training sequences P", ylabel=label, title=title)
-        axes = {"yscale": "log", "xlabel": "step l", "ylabel": "sequences $P_l$", "title": f"m = {m}: each grammar"}
-        panel(steps, xticks=levels, size=7, **axes)
+        steps.set(yscale="log", xlabel="step l", ylabel="sequences $P_l$", title=f"m = {m}: each grammar")
+        panel(steps, xticks=levels, size=7)
         title = f"m = {m}: from step 3 on"
         panel(collapse, lines=lines, at=0.01, xscale="log", xlabel="$P / P_3$ of the net", ylabel=label, title=title)
     return figure
