@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitrify.arrays import Array
-from vitrify.claims.statistics.estimates import Estimate
+from vitrify.claims.statistics.estimates import IntervalEstimate
 from vitrify.claims.statistics.likelihood import fit
 from vitrify.errors import InputError
 
@@ -32,7 +32,7 @@ def crossing_interval(marks: ArrayLike, losses: ArrayLike, level: ArrayLike, sta
 class Regression(NamedTuple):
     """Coefficients of the columns of a design, and the standard deviations of residuals and of units' intercepts."""
 
-    coefficients: tuple[Estimate, ...]
+    coefficients: tuple[IntervalEstimate, ...]
     sigma: float
     sigma_unit: float = 0.0
 
@@ -68,5 +68,7 @@ def interval_regression(
     halves = fitted.quantile * fitted.errors
     pairs = zip(fitted.values.tolist(), halves.tolist(), strict=True)
     return Regression(
-        tuple(Estimate(value, (value - half, value + half)) for value, half in pairs), fitted.sigma, fitted.sigma_unit
+        tuple(IntervalEstimate(value, (value - half, value + half)) for value, half in pairs),
+        fitted.sigma,
+        fitted.sigma_unit,
     )

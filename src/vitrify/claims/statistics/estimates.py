@@ -20,7 +20,7 @@ UNKNOWN = (math.nan, math.nan)
 TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
-class Estimate(NamedTuple):
+class IntervalEstimate(NamedTuple):
     """A point estimate and its 95 % interval, which has NaN ends where the units do not determine it."""
 
     value: float
@@ -43,13 +43,13 @@ class Estimate(NamedTuple):
         """Return whether the whole interval lies below a number."""
         return self.interval[1] < x
 
-    def exp(self) -> Estimate:
+    def exp(self) -> IntervalEstimate:
         """Return the estimate of a ratio from that of its logarithm."""
         value, low, high = (math.exp(min(x, MAX_EXPONENT)) for x in (self.value, *self.interval))
-        return Estimate(value, (low, high))
+        return IntervalEstimate(value, (low, high))
 
 
-def mean(values: ArrayLike) -> Estimate:
+def mean(values: ArrayLike) -> IntervalEstimate:
     """Return the mean of the units with Student's t interval; fewer than two units have no interval.
 
     >>> mean([1.0, 2.0, 3.0]).contains(1.0), mean([1.0]).contains(1.0)
@@ -57,11 +57,11 @@ def mean(values: ArrayLike) -> Estimate:
     """
     numbers = np.asarray(values, dtype=float)
     if len(numbers) < 2:
-        return Estimate(float(numbers[0]) if len(numbers) else math.nan)
-    return Estimate(float(numbers.mean()), mean_interval(list(numbers)))
+        return IntervalEstimate(float(numbers[0]) if len(numbers) else math.nan)
+    return IntervalEstimate(float(numbers.mean()), mean_interval(list(numbers)))
 
 
-def paired(one: ArrayLike, other: ArrayLike) -> Estimate:
+def paired(one: ArrayLike, other: ArrayLike) -> IntervalEstimate:
     """Return the mean difference `one - other` of the same units; give logarithms for a ratio."""
     first, second = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
     if first.shape != second.shape:
@@ -69,9 +69,9 @@ def paired(one: ArrayLike, other: ArrayLike) -> Estimate:
     return mean(first - second)
 
 
-def share(successes: int, total: int) -> Estimate:
+def share(successes: int, total: int) -> IntervalEstimate:
     """Return the share of units that succeed, with its Clopper–Pearson interval."""
-    return Estimate(successes / total, rate_interval(successes, total)) if total else Estimate(math.nan)
+    return IntervalEstimate(successes / total, rate_interval(successes, total)) if total else IntervalEstimate(math.nan)
 
 
 def bootstrap(
@@ -82,7 +82,7 @@ def bootstrap(
     bca: bool = True,
     vectorized: bool = False,
     seed: int = 0,
-) -> Estimate:
+) -> IntervalEstimate:
     """Return a statistic of an array [unit, ...] with its bootstrap interval over units: BCa, or percentiles.
 
     A vectorized statistic maps samples [draw, unit, ...] to [draw]; otherwise it maps one sample to a number.
@@ -104,13 +104,13 @@ def bootstrap(
 
     value = float(evaluate(np.arange(n)[None])[0])
     if n < 2 or not math.isfinite(value):
-        return Estimate(value)
+        return IntervalEstimate(value)
     sampled = evaluate(np.random.default_rng(seed).integers(0, n, (draws, n)))
     tails = TAILS
     if bca:
         left_out = np.array([np.delete(np.arange(n), unit) for unit in range(n)])
         tails = _bca_tails(value, sampled[np.isfinite(sampled)], evaluate(left_out))
-    return Estimate(value, percentiles(sampled, tails))
+    return IntervalEstimate(value, percentiles(sampled, tails))
 
 
 def _bca_tails(value: float, sampled: Floats, jackknife: Floats) -> tuple[float, float]:

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitrify.arrays import Array, Floats
-from vitrify.claims.statistics.estimates import DRAWS, Estimate, bootstrap, percentiles
+from vitrify.claims.statistics.estimates import DRAWS, IntervalEstimate, bootstrap, percentiles
 
 
 class Trend(NamedTuple):
     """The slope of the straight line, and the coefficient of x² of the parabola: a power law needs one around 0."""
 
-    slope: Estimate
-    quadratic: Estimate
+    slope: IntervalEstimate
+    quadratic: IntervalEstimate
 
 
 def mixed_slope(x: ArrayLike, y: ArrayLike, units: ArrayLike) -> Trend:
@@ -67,10 +67,10 @@ def slope_over(x: Sequence[float], groups: Sequence[ArrayLike], draws: int = DRA
     sampled = np.concatenate([group[rng.integers(0, len(group), (draws, len(group)))] for group in values], axis=1)
     centered = positions - positions.mean()
 
-    def coefficient(degree: int) -> Estimate:
+    def coefficient(degree: int) -> IntervalEstimate:
         if len(np.unique(positions)) <= degree or min(map(len, values)) < 2:
-            return Estimate(math.nan)
+            return IntervalEstimate(math.nan)
         weights = np.linalg.pinv(np.vander(centered, degree + 1))[0]
-        return Estimate(float(np.concatenate(values) @ weights), percentiles(sampled @ weights))
+        return IntervalEstimate(float(np.concatenate(values) @ weights), percentiles(sampled @ weights))
 
     return Trend(coefficient(1), coefficient(2))
