@@ -21,7 +21,7 @@ import numpy as np
 
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.protocol.planning import Axis, Plan, Statement
-from vitrify.claims.statistics.estimates import Estimate
+from vitrify.claims.statistics.estimates import IntervalEstimate
 from vitrify.claims.trials import races
 from vitrify.claims.trials.races import CNN, LCN, LOCAL, TF, Nets, Race, factor, minus, slope, within
 from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Recipe, evidence
@@ -141,7 +141,7 @@ def judge(subject: Subject, measured: Measured) -> Evidence:
     race, last = Race.of(subject, measured), subject.data["last"]
     criteria: list[Criterion] = []
 
-    def judged(statement: str, name: str, estimate: Estimate, **limits: Any) -> None:
+    def judged(statement: str, name: str, estimate: IntervalEstimate, **limits: Any) -> None:
         values = estimate.value, estimate.interval
         criteria.append(Criterion.estimated(name, *values, statement=statement, **limits))
 

@@ -80,7 +80,7 @@ class Join(NamedTuple):
 
 
 @dataclass(eq=False)
-class Plan:
+class SpanPlan:
     """The states that a grammar needs, and their derivations.
 
     `ways` are the joins, each of which makes one sequence complete or one set open. `any_of` lists, for each state, the
@@ -247,7 +247,7 @@ def grammar_spans(
     positions: Positions = "dyadic",
 ) -> Network:
     """Return a transformer whose output after every prefix of a sentence is the set of words that may come next."""
-    plan = Plan(Phrases.of(grammar))
+    plan = SpanPlan(Phrases.of(grammar))
     longest = plan.phrases.longest
     if max_length is not None and max_length < longest:
         raise BuildRefused(f"sentences have up to {longest} words: --max-length must be at least that, or left out")
@@ -265,7 +265,7 @@ def grammar_spans(
 class _Chart:
     """The chart while it is being built: the space and coordinate of each way, state, and fetched state."""
 
-    def __init__(self, net: Builder, plan: Plan, positions: CodeName) -> None:
+    def __init__(self, net: Builder, plan: SpanPlan, positions: CodeName) -> None:
         self.net, self.plan = net, plan
         self.code = position_code(positions, net.max_length, sorted({back for _, back in plan.fetched}))
         self.index = net.embed_position("position", self.code.kind(), self.code.table())

@@ -24,7 +24,7 @@ from vitrify.certification.evidence import Quantity
 from vitrify.claims.catalogue import Figure, Figures, Subject
 from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.statistics.crossings import interval_regression
-from vitrify.claims.statistics.estimates import Estimate, mean
+from vitrify.claims.statistics.estimates import IntervalEstimate, mean
 from vitrify.claims.trials import hierarchies
 from vitrify.claims.trials.trial import Trial, run_trial
 from vitrify.encoding import JsonObject
@@ -167,7 +167,7 @@ class Race:
             low, high = low + one, high + two
         return low, high
 
-    def mean(self, weights: Contrast) -> Estimate:
+    def mean(self, weights: Contrast) -> IntervalEstimate:
         """Return the mean of a contrast over grammars, with its interval."""
         return interval_mean(*self.contrast(weights))
 
@@ -175,7 +175,7 @@ class Race:
         """Return the numbers m of productions that a net was trained at."""
         return sorted(m for name, m in self.curves if name == net)
 
-    def power(self, net: str, step: int, v: int) -> Estimate:
+    def power(self, net: str, step: int, v: int) -> IntervalEstimate:
         """Return the power of m in $P_l (1 - m/v) / v$, by regression over all grammars of all m."""
         ms = self.productions(net)
         bounds = [np.stack(self.contrast({(net, m, step): 1.0})) + math.log(1 - m / v) for m in ms]
@@ -219,17 +219,17 @@ class Race:
             return np.asarray((fall[:, 1] - fall[:, 2]) / (logs[:, 2] - logs[:, 1]))
 
 
-def interval_mean(low: Floats, high: Floats) -> Estimate:
+def interval_mean(low: Floats, high: Floats) -> IntervalEstimate:
     """Return the mean of values that are known between two ends, or exactly; with Student's t where all are exact."""
     exact = np.array_equal(low, high)
     return mean(low) if exact else interval_regression(low, high, np.ones(len(low))).coefficients[0]
 
 
-def apart(one: Estimate, other: Estimate) -> Estimate:
+def apart(one: IntervalEstimate, other: IntervalEstimate) -> IntervalEstimate:
     """Return the difference of two estimates as if they were independent, which is cautious for shared grammars."""
     half = math.hypot(*((each.interval[1] - each.interval[0]) / 2 for each in (one, other)))
     value = one.value - other.value
-    return Estimate(value, (value - half, value + half))
+    return IntervalEstimate(value, (value - half, value + half))
 
 
 def within(limits: tuple[float, float]) -> dict[str, float]:
