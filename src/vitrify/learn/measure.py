@@ -9,6 +9,7 @@ predictor on the same sequences, `excess` their difference, `kl` the mean $\math
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 import jax
@@ -87,6 +88,7 @@ def sums(sandbox: Sandbox, logits: Answers, batch: Example) -> dict[str, Array]:
 
 def over(sandbox: Sandbox, logits: Callable[[Example], Answers], split: Split, count: int) -> dict[str, Array]:
     """The measured quantities of a member over the first `count` examples of a split, or a few more."""
+    sandbox = sandbox if split == "test" else replace(sandbox)  # what it cached belongs to the loop over the tests
     piece = min(PIECE, count)
 
     def measured(start: Array) -> dict[str, Array]:
