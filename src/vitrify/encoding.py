@@ -18,7 +18,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Set
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, field, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -91,6 +91,27 @@ def parsed(text: str | bytes) -> Any:
     return decoded(data) if b"NaN" in text or b"Infinity" in text else data
 
 
+def added(default: Any) -> Any:
+    """Declare a field that runs and nets recorded before it lack: at its default, nothing that names the value has it.
+
+    Identities of runs, digests, `config.json` and evidence from before the field stay what they were.
+    """
+    return field(default=default, metadata={"later": True, "added": True})
+
+
+def named_fields(value: Any) -> list[Field[Any]]:
+    """Return the fields of a dataclass, without those that were `added` and have their default."""
+    return [
+        each for each in fields(value) if not (each.metadata.get("added") and getattr(value, each.name) == each.default)
+    ]
+
+
+def drawn(value: object) -> str:
+    """Return the `repr` of a dataclass, of its named fields."""
+    shown = (f"{each.name}={getattr(value, each.name)!r}" for each in named_fields(value))
+    return f"{type(value).__name__}({', '.join(shown)})"
+
+
 _plain_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -103,7 +124,9 @@ def recorded_name(value: object) -> str:
 def content(value: object) -> str:
     """Return all that a value holds, as text for a digest: the `repr` of a large spec is only a drawing of it."""
     if is_dataclass(value):
-        return f"{recorded_name(value)}({', '.join(content(getattr(value, each.name)) for each in fields(value))})"
+        return (
+            f"{recorded_name(value)}({', '.join(content(getattr(value, each.name)) for each in named_fields(value))})"
+        )
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(content, value))}]"
     if isinstance(value, set | frozenset):

@@ -26,7 +26,7 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from vitrify.encoding import Json, JsonMapping, JsonObject, content, encoded, recorded_name
+from vitrify.encoding import Json, JsonMapping, JsonObject, content, encoded, named_fields, recorded_name
 from vitrify.errors import InputError, VitrifyError
 from vitrify.hints import bare, class_of, container, metadata, options
 
@@ -364,7 +364,7 @@ class Parameterized:
 
     def identity(self) -> JsonObject:
         """Return the parameters as plain JSON data, for run identifiers; specs are named by their content."""
-        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+        return {entry.name: plain(getattr(self, entry.name)) for entry in named_fields(self)}
 
 
 def later(default: Any) -> Any:

@@ -109,7 +109,9 @@ def _recheck(folder: Path, report: Recheck) -> None:
     plain = {"architecture": "transformer", "reads": "tokens", "norm": False, "residual": "add", "loops": 1}
     odd, blocks = [key for key, value in plain.items() if net.get(key) != value], net.get("blocks", ())
     odd += [key for block in blocks for key in ("experts", "cell") if block.get(key)]
-    odd += ["heads" for b in blocks for h in b["heads"] if h["rotary"] or h["attention"] == "linear"]
+    odd += [
+        "heads" for b in blocks for h in b["heads"] if h["rotary"] or h.get("segment") or h["attention"] == "linear"
+    ]
     errors = {q["name"]: (q["measured"], q["declared"]) for q in evidence["quantities"] if q.get("relation") == "<="}
     _need(all(far <= limit for far, limit in errors.values()), f"some error is too large: {errors}")
     error, allowed = errors["largest error"]

@@ -20,7 +20,7 @@ def plain_arrays(weights: Weights[Architecture], attention: AttentionKind, purpo
         raise BuildRefused(f"only {attention} attention over tokens {purpose}; this net is {net.tag}")
     kinds = {head.attention for block in net.blocks for head in block.heads}
     odd = [f"{kind} attention" for kind in sorted(kinds - {attention})] + ["a layer norm"] * net.norm
-    odd += ["experts"] * any(block.experts for block in net.blocks)
+    odd += ["heads with segments"] * net.segmented + ["experts"] * any(block.experts for block in net.blocks)
     odd += ["vectors as input"] * (net.reads != "tokens") + ["a growing residual stream"] * (net.residual != "add")
     if odd:
         raise BuildRefused(f"only {attention} attention over tokens {purpose}; this net has {', '.join(odd)}")

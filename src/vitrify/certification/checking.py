@@ -206,7 +206,9 @@ def _attacked(evidence: Evidence, weights: Weights[SequenceArchitecture], check:
 
 def _radius_of(weights: Weights[Architecture], check: PointCheck) -> tuple[Quantity, ...]:
     """Return certified radii: by how much every pixel may change, for some images that a net was run on."""
-    if not has_architecture(weights, Convolutional) or weights.architecture.pixels != "numbers":
+    if not has_architecture(weights, Convolutional):
+        return ()
+    if weights.architecture.pixels != "numbers" or not weights.architecture.shared:
         return ()
     radius = radii(weights, check.batches[0].inputs[:IMAGES])
     parts = {"smallest": radius.min(), "median": np.median(radius), "largest": radius.max()}

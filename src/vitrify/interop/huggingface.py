@@ -13,7 +13,7 @@ from vitrify.encoding import JsonObject
 from vitrify.interop.equality import Precision, Run
 from vitrify.interop.folders import description, write_tensors
 from vitrify.interop.torch_folder import arrays, torch_run, travel
-from vitrify.interop.uniform import strange_inputs
+from vitrify.interop.uniform import strange_inputs, unknown_layers
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.folder import write_json
 from vitrify.net.inference import UNKNOWN
@@ -42,7 +42,7 @@ def output_ids(net: SequenceArchitecture) -> list[int]:
 def refusal(weights: Weights[Architecture]) -> list[str]:
     """Return the features that no causal language model of Hugging Face has, or an empty list."""
     net = weights.architecture
-    reasons = strange_inputs(net)
+    reasons = strange_inputs(net) + unknown_layers(net)
     if net.output.scores == "linear":
         reasons.append("answers that are weights to be divided by their sum, not logits")
     return reasons

@@ -18,6 +18,7 @@ from vitrify.errors import BuildRefused, FolderError
 from vitrify.interop.equality import Precision, Run
 from vitrify.interop.folders import blank, description
 from vitrify.interop.torch_folder import arrays
+from vitrify.interop.uniform import unknown_layers
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.weights import Weights
 from vitrify.optional import need
@@ -30,7 +31,8 @@ MODEL = "model.onnx"
 def refusal(weights: Weights[Architecture]) -> list[str]:
     """The features that no graph of fixed operators can represent."""
     blocks = getattr(weights.architecture, "blocks", ())
-    return ["experts that choose among the rows of a batch"] if any(block.crowded for block in blocks) else []
+    crowded = ["experts that choose among the rows of a batch"] if any(block.crowded for block in blocks) else []
+    return crowded + unknown_layers(weights.architecture)
 
 
 def write(weights: Weights[SequenceArchitecture], folder: Path, precision: Precision) -> str:

@@ -12,6 +12,7 @@ from vitrify.arrays import Array
 from vitrify.files import write_text
 from vitrify.interop.equality import Inputs, Precision, Run
 from vitrify.interop.folders import description, write_tensors
+from vitrify.interop.uniform import unknown_layers
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.folder import write_json
 from vitrify.net.sparse import dense
@@ -25,9 +26,8 @@ EXTRA = "torch"
 
 
 def refusal(weights: Weights[Architecture]) -> list[str]:
-    """Nothing: the module knows every architecture."""
-    del weights
-    return []
+    """Return the layers that the module does not know."""
+    return unknown_layers(weights.architecture)
 
 
 def write(weights: Weights[SequenceArchitecture], folder: Path, precision: Precision) -> str:

@@ -55,7 +55,7 @@ def obstacles(net: Architecture) -> list[str]:
     """Return the features of a network that no padding with zeros can express, by name."""
     if not isinstance(net, Transformer):
         return [f"{net.tag} architectures"]
-    features = strange_inputs(net)
+    features = strange_inputs(net) + unknown_layers(net)
     heads = [head for block in net.blocks for head in block.heads]
     kinds = sorted({head.attention for head in heads} - {"softmax"})
     features += [f"{kind} attention" for kind in kinds]
@@ -80,6 +80,14 @@ def obstacles(net: Architecture) -> list[str]:
 def strange_inputs(net: Architecture) -> list[str]:
     """Inputs that are no tokens, by name."""
     return [] if net.reads == "tokens" else [f"inputs that are no tokens ({net.reads})"]
+
+
+def unknown_layers(net: Architecture) -> list[str]:
+    """Layers that only vitrify runs, by name."""
+    segments = ["heads with segments"] if getattr(net, "segmented", False) else []
+    return segments + (
+        [] if getattr(net, "shared", True) else ["convolutions with weights of their own at each position"]
+    )
 
 
 def spread(weights: Weights, penalty: float = 2.0**14) -> Uniform:

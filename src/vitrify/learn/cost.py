@@ -15,6 +15,7 @@ from vitrify.learn.program import TrainingProgram
 from vitrify.sandboxes.catalogue import Sandbox
 
 STATE = 16  # bytes for each parameter: weight, gradient, two moments
+AVERAGE = 4  # further bytes where the weights are averaged
 STEP_SHARE = 1.25  # of the bytes that a backward pass goes back to: what a step takes at its peak, measured 1.11
 FILLED = 0.95  # of the memory that JAX has on a GPU
 
@@ -34,8 +35,13 @@ def operations(group: MemberGroup, size: int | None = None) -> float:
 
 def memory(group: MemberGroup, at_once: int) -> int:
     """Bytes that a group takes when so many of its members step at once: all their states, and the steps."""
-    states = len(group.members) * STATE * parameters(group.family, group.sandbox)
+    states = len(group.members) * _state(group) * parameters(group.family, group.sandbox)
     return states + at_once * TrainingProgram(group, width=1).step_bytes()
+
+
+def _state(group: MemberGroup) -> int:
+    """Return the bytes of a member's state for each of its parameters."""
+    return STATE + AVERAGE * group.recipe.average
 
 
 def device_bytes() -> int | None:
@@ -69,7 +75,7 @@ def estimate(groups: Sequence[MemberGroup], device: str | None = None) -> str:
     sizes = [parameters(group.family, group.sandbox) for group in groups]
     sized = list(zip(sizes, groups, strict=True))
     total = sum(operations(group, size) * len(group.members) for size, group in sized)
-    held = max((STATE * size * len(group.members) for size, group in sized), default=0)
+    held = max((_state(group) * size * len(group.members) for size, group in sized), default=0)
     spread = f"{min(sizes):,}" if len(set(sizes)) == 1 else f"{min(sizes):,} to {max(sizes):,}"
     steps = sorted({group.recipe.steps for group in groups})
     device = device or jax.devices()[0].device_kind

@@ -96,6 +96,8 @@ def _by_numpy(measure: Callable[[Tree], float], member: Tree) -> Array:
 
 def distances(net: Net, arrays: Arrays, reference: Arrays, *, turned: bool = False) -> dict[str, float]:
     """The relative distance of every part, by name."""
+    if isinstance(net, Convolutional) and not net.shared:
+        raise InputError("distances of weights are not measured where convolutions do not share theirs")
     ours, theirs = (_folded(net, {n: _plain(a) for n, a in found.items()}) for found in (arrays, reference))
     found = _channels(ours, theirs) if isinstance(net, Convolutional) else _parts(net, ours, theirs)
     measure: Callable[[Floats, Floats], float] = _sine if turned else _relative

@@ -17,9 +17,9 @@ from jax.stages import Compiled
 
 from vitrify.arrays import Array, Arrays, Float
 from vitrify.errors import InputError
-from vitrify.learn.measure import aligned, log_probabilities, losses
+from vitrify.learn.measure import PIECE, TEST_SEED, aligned, log_probabilities, losses
 from vitrify.learn.models.catalogue import Family
-from vitrify.learn.program import PIECE, TEST_SEED, Probe
+from vitrify.learn.program import Probe
 from vitrify.learn.runs import Net, Run
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights

@@ -8,16 +8,19 @@ predictor on the same sequences, `excess` their difference, `kl` the mean $\math
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from vitrify.arrays import Array, Float
-from vitrify.sandboxes.catalogue import Example, LogProbs, Sandbox
+from vitrify.sandboxes.catalogue import Example, LogProbs, Sandbox, Split, examples
 
 Answers: TypeAlias = Float[Array, "*batch asked answer"]  # to all questions of an example, or to the last of them
+TEST_SEED = 0  # every member is measured on the same sequences
+PIECE = 64  # sequences that are measured at once
 MAX_ONE_HOT_ANSWERS = 256  # up to here a sum over one-hot targets is quicker than a gather
 
 
@@ -81,6 +84,19 @@ def sums(sandbox: Sandbox, logits: Answers, batch: Example) -> dict[str, Array]:
         each[f"kl.{name}" if name else "kl"] = divergence(theirs, logp)
     totals = {name: (value * weight).sum() for name, value in each.items()}
     return totals | {"weight": weight.sum()}
+
+
+def over(sandbox: Sandbox, logits: Callable[[Example], Answers], split: Split, count: int) -> dict[str, Array]:
+    """The measured quantities of a member over the first `count` examples of a split, or a few more."""
+    sandbox = sandbox if split == "test" else replace(sandbox)  # what it cached belongs to the loop over the tests
+    piece = min(PIECE, count)
+
+    def measured(start: Array) -> dict[str, Array]:
+        batch = examples(sandbox, TEST_SEED, split, start, piece)
+        return sums(sandbox, logits(batch), batch)
+
+    starts = jnp.arange(0, count, piece, dtype=jnp.uint32)
+    return means(jax.tree.map(lambda x: x.sum(axis=0), jax.lax.map(measured, starts)))
 
 
 def means(total: Mapping[str, Array]) -> dict[str, Array]:

@@ -27,7 +27,7 @@ from vitrify.arrays import Array, Tree
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.learn import compiler
-from vitrify.learn.measure import mean_loss, means, sums
+from vitrify.learn.measure import PIECE, TEST_SEED, mean_loss, over
 from vitrify.learn.models.catalogue import Family, Parameters
 from vitrify.learn.plan import INTEGERS, MemberGroup
 from vitrify.learn.recipe import Recipe
@@ -42,8 +42,6 @@ First = Callable[[Net, Array, Mapping[str, Array]], Parameters]  # net, key, the
 compiler.one_kernel_for_random_bits()
 T = TypeVar("T")  # a tree of arrays, or a dictionary of them
 P = TypeVar("P", bound=Parameterized)
-TEST_SEED = 0  # every member is measured on the same sequences
-PIECE = 64  # sequences that are measured at once
 COMPILED = 16  # programs of groups that a process holds for others like them
 
 
@@ -55,6 +53,12 @@ class Member(NamedTuple):
     alive: Array  # neither stopped nor broken
     broken: Array  # the step whose loss was not a number, or -1
     loss: Array  # the sum of the training losses since the last measurement
+    average: Parameters | None = None  # of the parameters, where the recipe measures it
+
+    @property
+    def measured(self) -> Parameters:
+        """The weights that are measured, and that a run ends with."""
+        return self.parameters if self.average is None else self.average
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +137,8 @@ class TrainingProgram:
             key = jax.random.key(values["seed"], impl="threefry2x32")
             parameters = self.first(self.net, key, values) if self.first else family.first(self.net, key)
             state = recipe.transformation().init(parameters)
-            return Member(parameters, state, jnp.bool_(True), jnp.int32(-1), jnp.float32(0.0))
+            average = parameters if recipe.average else None
+            return Member(parameters, state, jnp.bool_(True), jnp.int32(-1), jnp.float32(0.0), average)
 
         return self._each(one)(values)
 
@@ -176,6 +181,7 @@ class TrainingProgram:
             parameters: Parameters = optax.apply_updates(member.parameters, update)
             own = family.moved(member.parameters, seen, batch)
             parameters = {**parameters, **own} if own else parameters
+            average = recipe.averaged(member.average, parameters, step) if recipe.average else None
             finite = jnp.isfinite(loss)
             alive = member.alive & finite
 
@@ -188,6 +194,7 @@ class TrainingProgram:
                 alive,
                 jnp.where(member.alive & ~finite, step, member.broken),
                 member.loss + jnp.where(alive, loss, 0.0),
+                jax.tree.map(updated, average, member.average),
             )
 
         def body(done: Array, lane: Member) -> Member:
@@ -238,17 +245,16 @@ class TrainingProgram:
     def _measure(self, lane: Member, values: Mapping[str, Array]) -> dict[str, Array]:
         def one(values: Mapping[str, Array], member: Member) -> dict[str, Array]:
             sandbox, family, recipe = self._parts(values)
-            arrays = family.arrays(self.net, member.parameters)
-            piece = min(PIECE, recipe.test_examples)
+            arrays = family.arrays(self.net, member.measured)
 
-            def measured(start: Array) -> dict[str, Array]:
-                batch = examples(sandbox, TEST_SEED, "test", start, piece)
-                return sums(sandbox, family.logits(self.net, sandbox, arrays, batch), batch)
+            def logits(batch: Example) -> Array:
+                return family.logits(self.net, sandbox, arrays, batch)
 
-            starts = jnp.arange(0, recipe.test_examples, piece, dtype=jnp.uint32)
-            measurements = means(jax.tree.map(lambda x: x.sum(axis=0), jax.lax.map(measured, starts)))
+            measurements = over(sandbox, logits, "test", recipe.test_examples)
+            if recipe.validation_examples:
+                measurements["validation"] = over(sandbox, logits, "validation", recipe.validation_examples)["excess"]
             if self.probes:
-                batch = examples(sandbox, TEST_SEED, "probe", 0, piece)
+                batch = examples(sandbox, TEST_SEED, "probe", 0, min(PIECE, recipe.test_examples))
                 seen: dict[str, Array] = {}
                 family.logits(self.net, sandbox, arrays, batch, seen.__setitem__)
                 measurements |= {name: probe(self.net, arrays, batch, seen) for name, probe in self.probes.items()}

@@ -11,16 +11,18 @@ import jax.numpy as jnp
 import optax
 
 from vitrify.arrays import Array, Tree
+from vitrify.encoding import added
 from vitrify.parameters import Count, Help, Natural, Parameterized, Positive, Within, later
 from vitrify.sandboxes.catalogue import MAX_EXAMPLES
 
 Precision = Literal["float32", "bfloat16"]
 Loss = Literal["entropy", "squared"]
+AVERAGE_SHARE = 0.1  # of the steps so far that a running average of the weights is over, about
 
 
 @dataclass(frozen=True)
 class Recipe(Parameterized):
-    """Hyper-parameters of training; those in `TRACED` may differ between members of one compiled program.
+    r"""Hyper-parameters of training; those in `TRACED` may differ between members of one compiled program.
 
     With `train_examples` = n, batches are drawn with replacement from the first n training examples; by default every
     step has new ones. A member stops when its loss exceeds the optimal one by at most `stop`. Members are measured
@@ -28,6 +30,10 @@ class Recipe(Parameterized):
     sequences start at a random position of a transformer's position table, so that short ones train all of it. The loss
     is the cross-entropy, or the squared distance between logits and one-hot target. In `bfloat16` the forward pass and
     its gradient use rounded copies of float32 weights; loss, optimizer and weights stay in float32.
+
+    With `average`, members are measured with a running average of their weights: after step $t$, $a \leftarrow a + (b -
+    a) / (0.1 t + 1)$, where $b$ are the weights and $a$ begins as the initial ones. The weights of a run are then $a$,
+    too. With `validation_examples`, their excess loss on as many other sequences is measured as `validation`.
     """
 
     TRACED = ("lr", "weight_decay", "beta1", "beta2", "train_examples")
@@ -49,6 +55,8 @@ class Recipe(Parameterized):
     stop: Annotated[float | None, Help("excess loss over the optimum at which a member stops")] = None
     evals_per_doubling: Annotated[Natural, Help("measurements per doubling of the step")] = 2
     random_offset: Annotated[bool, Help("sequences begin at random positions of the position table")] = later(False)
+    average: Annotated[bool, Help("measure a running average of the weights")] = added(False)
+    validation_examples: Annotated[int, Within(0), Help("sequences on which `validation` is measured")] = added(0)
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.steps * self.batch > MAX_EXAMPLES:
@@ -74,6 +82,11 @@ class Recipe(Parameterized):
         parts.append(optax.add_decayed_weights(self.weight_decay))
         parts.append(optax.scale_by_schedule(lambda step: -self.rate_at(step)))
         return optax.chain(*parts)
+
+    def averaged(self, average: Tree, weights: Tree, step: Array) -> Tree:
+        """Return the running average of the weights after a step, the first of which is number 0."""
+        share = 1 / (AVERAGE_SHARE * (step + 1) + 1)
+        return jax.tree.map(lambda a, b: a + (b - a) * share, average, weights)
 
     def eval_steps(self) -> list[int]:
         """Return the steps after which members are measured: 0, then `evals_per_doubling`, and the last."""

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.learn.program import TEST_SEED
+from vitrify.learn.measure import TEST_SEED
 from vitrify.sandboxes.catalogue import Example, examples
 from vitrify.sandboxes.hierarchy import HierarchySandbox
 

@@ -23,7 +23,7 @@ from vitrify.learn.runs import Run
 
 EVENT_SECONDS = 1.0  # of training between two events, about
 CHECKPOINT_SECONDS = 20.0  # between two checkpoints
-SCALARS = ("alive", "broken", "loss")  # of a member, beside its parameters and its optimizer
+SCALARS = ("alive", "broken", "loss")  # of a member, beside its parameters, their average and its optimizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ class Trainer:
     def runs(self) -> list[Run]:
         """Return the run of every member, as far as it is."""
         group, net = self.program.group, self.program.net
-        parameters = self.program.joined([lane.parameters for lane in self.lanes])
+        parameters = self.program.joined([lane.measured for lane in self.lanes])
         runs = []
         for member, identity in enumerate(self.program.identities):
             arrays = {name: array[member] for name, array in parameters.items()}

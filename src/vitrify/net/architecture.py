@@ -7,14 +7,14 @@ share it; only the arrays differ. Each kind of network is one entry of `ARCHITEC
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from typing_extensions import TypedDict, Unpack
 
 from vitrify.arrays import Array, Arrays, Float, Int, Num
-from vitrify.encoding import JsonObject
+from vitrify.encoding import JsonObject, named_fields
 from vitrify.errors import FolderError
 from vitrify.parameters import Fault, NonNegative, Within, convert, sentences, shown
 
@@ -145,7 +145,16 @@ def layer_shapes(name: str, reads: int, units: int, writes: int) -> dict[str, tu
 
 def to_json(architecture: Any) -> JsonObject:
     """Return the architecture as plain JSON data."""
-    return {"architecture": architecture.tag} | asdict(architecture)
+    return {"architecture": architecture.tag} | dict(_plain(architecture))
+
+
+def _plain(value: Any) -> Any:
+    """Return a dataclass as a dictionary of its named fields, and so on within it."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return (
+        {each.name: _plain(getattr(value, each.name)) for each in named_fields(value)} if is_dataclass(value) else value
+    )
 
 
 def from_json(data: object) -> Any:

@@ -11,14 +11,20 @@ from typing import TypeAlias
 import numpy as np
 
 from vitrify.arrays import Array, Bool, Float, Int, namespace
+from vitrify.errors import InputError
 from vitrify.net.transformer import Head
 
 Scores: TypeAlias = Float[Array, "*lead query key"]
 Allowed: TypeAlias = Bool[Array, "*#lead query key"]
 
 
-def allowed_keys(head: Head, queries: Int[Array, " query"], keys: Int[Array, " key"]) -> Bool[Array, "query key"]:
-    """Return a mask [query, key]: the keys that each query may attend to."""
+def allowed_keys(
+    head: Head, queries: Int[Array, " query"], keys: Int[Array, " key"], pads: int | None = None
+) -> Bool[Array, "query key"]:
+    """Return a mask [query, key]: the keys that each query may attend to.
+
+    Segments begin after the `pads`; callers that do not pass these reason about nets without segments only.
+    """
     xp = namespace(keys)
     offset = queries[:, None] - keys[None, :]
     allowed = xp.ones_like(offset, dtype=bool)
@@ -28,6 +34,11 @@ def allowed_keys(head: Head, queries: Int[Array, " query"], keys: Int[Array, " k
         allowed = allowed & (offset >= (1 if head.mask == "strict" else 0))
     if head.window is not None:
         allowed = allowed & (offset >= 0) & (offset < head.window)
+    if head.segment:
+        if pads is None:
+            raise InputError("heads with segments can be run and trained; nothing else is worked out for them")
+        own = (queries[:, None] - pads) // head.segment == (keys[None, :] - pads) // head.segment
+        allowed = allowed & (own | (keys < pads)[None, :])
     return allowed
 
 

@@ -3,7 +3,8 @@ r"""Convolutional networks: a stack of 2-D convolutions with ReLU, a sum over al
 An input is a batch of planes [batch, plane, row, column]: one plane of intensities for an image, one plane per symbol
 for a sequence of symbols. The arrays have the layout that deep-learning libraries use: `conv.i.W` [out, in, row,
 column], and a convolution is the correlation $z_{o,p} = b_o + \sum_{c,d} W_{o,c,d}\, x_{c,\,p \cdot \text{stride} + d}$
-over the planes with `pad` zeros around them.
+over the planes with `pad` zeros around them. One whose weights are not shared (a locally connected layer) has arrays of
+its own for each position $p$ of its output: `conv.i.W` [place, out, in, row, column] and `conv.i.b` [place, out].
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitrify.arrays import Array, Arrays, Float, Floats, Int, Namespace, Num, namespace
+from vitrify.encoding import added, drawn
 from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Output, Reads, Record, Size
 from vitrify.net.sparse import affine
@@ -31,12 +33,18 @@ CACHED = 256  # a batch of some megabytes runs twice as fast as one of hundreds
 
 @dataclass(frozen=True)
 class Convolution:
-    """One convolution: its output channels, kernel and stride; `pad` zeros are put on every side."""
+    """One convolution: its output channels, kernel and stride; `pad` zeros are put on every side.
+
+    Unless `shared`, each position of its output has weights of its own.
+    """
 
     channels: Size
     kernel: Steps
     stride: Steps = (1, 1)
     pad: Pair = (0, 0)
+    shared: bool = added(True)
+
+    __repr__ = drawn
 
     def __post_init__(self) -> None:
         if any(pad > kernel for pad, kernel in zip(self.pad, self.kernel, strict=True)):
@@ -96,6 +104,11 @@ class Convolutional:
         return max((self.planes, *self.units_per_layer))
 
     @property
+    def shared(self) -> bool:
+        """True if every convolution has the same weights at all positions."""
+        return all(layer.shared for layer in self.convolutions)
+
+    @property
     def maps(self) -> tuple[tuple[int, int, int], ...]:
         """Channels, rows and columns before each convolution and after the last."""
         sizes = [(self.planes, self.rows, self.columns)]
@@ -108,7 +121,10 @@ class Convolutional:
         shapes: dict[str, tuple[int, ...]] = {}
         width = self.planes
         for index, layer in enumerate(self.convolutions):
-            shapes |= {f"conv.{index}.W": (layer.channels, width, *layer.kernel), f"conv.{index}.b": (layer.channels,)}
+            _, rows, columns = self.maps[index + 1]
+            own = () if layer.shared else (rows * columns,)
+            shapes[f"conv.{index}.W"] = (*own, layer.channels, width, *layer.kernel)
+            shapes[f"conv.{index}.b"] = (*own, layer.channels)
             width = layer.channels
         for index, units in enumerate(self.dense):
             shapes |= {f"dense.{index}.W_in": (width, units), f"dense.{index}.b_in": (units,)}
@@ -140,8 +156,12 @@ class Convolutional:
         xp = namespace(inputs)
         x = inputs
         for index, layer in enumerate(self.convolutions):
-            bias = arrays[f"conv.{index}.b"][:, None, None]
-            x = _relu(xp, convolve(x, arrays[f"conv.{index}.W"], layer) + bias, f"conv.{index}", seen)
+            linear, bias = convolve, arrays[f"conv.{index}.b"]
+            if layer.shared:
+                bias = bias[:, None, None]
+            else:
+                linear, bias = locally_connected, bias.T.reshape(self.maps[index + 1])
+            x = _relu(xp, linear(x, arrays[f"conv.{index}.W"], layer) + bias, f"conv.{index}", seen)
         x = x.sum(axis=(2, 3))
         seen("hook_pooled", x)
         for index in range(len(self.dense)):
@@ -167,9 +187,7 @@ def convolve(
     xp = namespace(x)
     batch, channels, *size = x.shape
     rows, columns = layer.places(*size)
-    if any(layer.pad):
-        down, right = layer.pad
-        x = xp.pad(x, ((0, 0), (0, 0), (down, down), (right, right)))
+    x = _with_zeros(x, layer)
     taps = kernel.reshape(layer.channels, channels, -1)
     total = xp.zeros((batch, layer.channels, rows * columns), dtype=x.dtype)
     for number, window in enumerate(_windows(layer, rows, columns)):
@@ -177,6 +195,28 @@ def convolve(
         if not isinstance(tap, np.ndarray) or tap.any():
             total = total + xp.matmul(tap, x[:, :, *window].reshape(batch, channels, rows * columns))
     return total.reshape(batch, layer.channels, rows, columns)
+
+
+def locally_connected(
+    x: Num[Array, "batch plane row column"],
+    kernel: Float[Array, "place out plane height width"],
+    layer: Convolution,
+) -> Float[Array, "batch out rows columns"]:
+    """Return the linear part of a convolution whose weights are not shared: one batched matrix product over places."""
+    xp = namespace(x)
+    batch, _, *size = x.shape
+    rows, columns = layer.places(*size)
+    x = _with_zeros(x, layer)
+    taps = xp.stack([x[:, :, *window] for window in _windows(layer, rows, columns)], axis=2)
+    inputs = taps.reshape(batch, -1, rows * columns).transpose(2, 0, 1)  # [place, batch, plane and pixel of the kernel]
+    matrices = kernel.reshape(*kernel.shape[:2], -1).transpose(0, 2, 1)
+    return xp.matmul(inputs, matrices).transpose(1, 2, 0).reshape(batch, layer.channels, rows, columns)
+
+
+def _with_zeros(x: Num[Array, "batch plane row column"], layer: Convolution) -> Num[Array, "batch plane height width"]:
+    """Return maps with the zeros around them that a convolution sees."""
+    down, right = layer.pad
+    return namespace(x).pad(x, ((0, 0), (0, 0), (down, down), (right, right))) if any(layer.pad) else x
 
 
 def transposed(g: Floats, kernel: Floats, layer: Convolution, size: Pair) -> Floats:

@@ -182,6 +182,7 @@ def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) ->
         attends_to.append(f"keys with the largest {added(plain)}")
     if head.window is not None:
         attends_to.append("itself alone" if head.window == 1 else f"only the last {head.window} positions, with itself")
+    attends_to += [f"only BOS and the positions of its own segment of {head.segment}"] if head.segment else []
     copies = copied(w_v @ w_o, b_v @ w_o, inputs, [s for s in outputs if s.name == label.writes] or outputs)
     parts = [
         head.attention,

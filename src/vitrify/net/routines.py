@@ -4,9 +4,9 @@ The first line that fits is taken; each part of a net is chosen for itself.
 
 | part | where | routine |
 | --- | --- | --- |
-| softmax attention | GPU, up to 256 positions, heads of 8 to 64 dimensions, not rotary | `kernels/attention.py` |
-| | GPU, 16-bit, heads of a multiple of 8 up to 128, causal or no mask, no window | cuDNN's |
-| | causal or no mask, no window | blocks of queries, each with the keys up to its last position |
+| softmax attention | GPU, up to 256 positions, heads 8 to 64 wide, not rotary, no segment | `kernels/attention.py` |
+| | GPU, 16-bit, heads of a multiple of 8 up to 128, causal or no mask, no window or segment | cuDNN's |
+| | causal or no mask, no window or segment | blocks of queries, each with the keys up to its last position |
 | | else, and all other kinds of attention | that of `transformer_forward.py` |
 | ReLU layer | GPU, inputs and outputs up to 64 wide, up to 512 units | `kernels/mlp.py` |
 | | else | two matrix products |
@@ -52,7 +52,7 @@ def attends(block: Block, x: Residual) -> bool:
         and x.shape[1] <= MAX_KERNEL_POSITIONS
         and x.dtype.itemsize <= 4
         and MIN_KERNEL_HEAD <= block.d_head == block.d_value <= MAX_KERNEL_HEAD
-        and all(head.attention == "softmax" and not head.rotary for head in block.heads)
+        and all(head.attention == "softmax" and not head.rotary and not head.segment for head in block.heads)
     )
 
 
@@ -79,8 +79,9 @@ def fused(
     k: Float[Array, "batch pos head d"],
     v: Float[Array, "batch pos head value"],
 ) -> Float[Array, "batch pos head value"] | None:
-    """Return the output of softmax heads with a causal mask or none, without window or biases of scores; else None."""
-    if head.attention != "softmax" or head.window is not None or head.mask not in ("causal", "none"):
+    """Return the output of softmax heads with a causal mask or none, without window, segment or biases; else None."""
+    plain = head.attention == "softmax" and head.window is None and not head.segment
+    if not plain or head.mask not in ("causal", "none"):
         return None
     causal, length = head.mask == "causal", q.shape[1]
     if length != k.shape[1]:

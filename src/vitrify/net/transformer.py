@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from typing_extensions import Unpack
 
 from vitrify.arrays import Array, Arrays, Int, Logits, Num
+from vitrify.encoding import added, drawn
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Edit, Options, Output, Reads, Size, layer_shapes
 from vitrify.net.cells import Cell
@@ -31,7 +32,7 @@ QUERY_CHUNK = 1024  # longer sequences attend in chunks of queries
 
 @dataclass(frozen=True)
 class Head:
-    r"""One attention head: its kind of attention, mask and window.
+    r"""One attention head: its kind of attention, mask, window and segment.
 
     Scores are $s_{ij} = \beta\,q_i \cdot k_j + r_{i-j}$; `beta` and `r` are arrays of the block. Keys that the mask
     (`causal`: up to here; `strict`: before here; `after` here) or the window (offsets $0 \le i-j <$ window) exclude
@@ -39,6 +40,9 @@ class Head:
     score is within `resolution` of the best: all of them (`average`), or only the `left`most or `right`most.
     `linear` takes scores as weights. A `rotary` head rotates the pairs $(x_c, x_{c+d/2})$ of its queries and keys at
     position $i$ by the angle $i\,b^{-2c/d}$, where $b$ is the value of `rotary` and $d$ the width of the head.
+
+    With a `segment` of $n > 0$, the positions after the pads are cut into segments of $n$, from the first token on. A
+    query then sees, of the keys that mask and window leave, only those of its own segment and the pads.
     """
 
     attention: AttentionKind = "softmax"
@@ -47,6 +51,9 @@ class Head:
     ties: Ties = "average"
     resolution: NonNegative = 0.0
     rotary: NonNegative = 0.0
+    segment: Annotated[int, Within(0, 1 << 40)] = added(0)
+
+    __repr__ = drawn
 
 
 @dataclass(frozen=True)
@@ -226,7 +233,13 @@ class Transformer:
     @property
     def only_learned(self) -> bool:
         """True if some head is of a kind for trained nets only, which no certificate covers."""
-        return any(head.rotary or head.attention == "linear" for block in self.blocks for head in block.heads)
+        heads = (head for block in self.blocks for head in block.heads)
+        return self.segmented or any(head.rotary or head.attention == "linear" for head in heads)
+
+    @property
+    def segmented(self) -> bool:
+        """True if some head sees only the keys of its segment."""
+        return any(head.segment for block in self.blocks for head in block.heads)
 
     @property
     def soft(self) -> bool:

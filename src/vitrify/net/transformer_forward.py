@@ -229,7 +229,7 @@ def _attention(
         if read is None:
             queries, keys, values = (xp.moveaxis(each, 2, 1) for each in each)  # [batch, head, pos, …]
             keys, values = part.joined(f"k.{members[0]}", keys), part.joined(f"v.{members[0]}", values)
-            pattern, read = _head(head, queries, keys, values, rel, visible, query_chunk, recording)
+            pattern, read = _head(head, queries, keys, values, rel, visible, query_chunk, recording, net.pads)
             read = xp.moveaxis(read, 1, 2)
         for place, member in enumerate(members):
             mixed[member] = read[:, :, place]
@@ -256,6 +256,7 @@ def _head(
     visible: Bool[Array, "batch key"] | None,
     query_chunk: int | None,
     recording: bool,
+    pads: int,
 ) -> tuple[Attention | None, Float[Array, "batch head query value"]]:
     """Return the attention weights (if recorded) and the mixed values of heads of one kind."""
     xp = namespace(q)
@@ -264,7 +265,7 @@ def _head(
     patterns, mixed = [], []
     for start in range(0, length, step):
         queries, keys = before + xp.arange(start, min(start + step, length)), xp.arange(before + length)
-        allowed = allowed_keys(head, queries, keys)[None, None]
+        allowed = allowed_keys(head, queries, keys, pads)[None, None]
         if visible is not None:
             allowed = allowed & visible[:, None, None, :]
         scores = q[:, :, start : start + step] @ xp.swapaxes(k, -1, -2)

@@ -7,7 +7,7 @@ that predicts the next symbol of $x_1 \dots x_T$ has the tokens $x_1 \dots x_{T-
 The key of an example is made of the sandbox's name, a data seed, the split and the example's index. So an example is
 the same whatever the batch size, the device or the number of workers. Splits have independent random streams. They are
 not disjoint: where the domain is small, test examples repeat training examples by chance. `modular` and `knowledge`
-with `fraction` below 1 hold examples out: they override `of`, and no test or probe example is a training example.
+with `fraction` below 1 hold examples out: they override `of`, and no example of another split is a training example.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = ["Array", "Count", "Float", "Int", "Natural", "NonNegative", "Positive
 __all__ += ["later"]
 
 PACKAGE = "vitrify.sandboxes"
-Split = Literal["train", "test", "probe"]
-SPLITS: dict[Split, int] = {"train": 0, "test": 1, "probe": 2}
+Split = Literal["train", "test", "probe", "validation"]
+SPLITS: dict[Split, int] = {"train": 0, "test": 1, "probe": 2, "validation": 3}
 MAX_SYMBOLS = 1 << 16
 MAX_EXAMPLES = 1 << 32  # the index of an example is one 32-bit word of its key
 LEAST_LOG = -1e30  # stands for the logarithm of zero where an infinity would turn a gradient or a product into NaN

@@ -14,7 +14,7 @@ Source: Cagnetta et al. 2024, arXiv 2307.02129; Cagnetta and Wyart 2024, arXiv 2
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, Literal
 
@@ -24,7 +24,18 @@ import numpy as np
 
 from vitrify.arrays import Array, Float
 from vitrify.errors import InputError
-from vitrify.sandboxes.catalogue import Count, Entry, Example, LogProbs, Natural, Predictor, Sandbox, Within, later
+from vitrify.sandboxes.catalogue import (
+    Count,
+    Entry,
+    Example,
+    LogProbs,
+    Natural,
+    Predictor,
+    Sandbox,
+    Split,
+    Within,
+    later,
+)
 from vitrify.sandboxes.kit import tree
 from vitrify.sandboxes.kit.draws import integer_below, logarithm
 from vitrify.spec.grammars.families import hierarchy_tables, letter
@@ -129,6 +140,10 @@ class HierarchySandbox(Sandbox):
         return tuple(hierarchy_tables(self.v, self.m, self.s, self.L, self.task + grammar, classes=self.roots))
 
     # Sequences
+
+    def of(self, split: Split) -> HierarchySandbox:
+        """Return a copy for probes: the rules of a traced grammar, once cached, belong to the loop that drew tests."""
+        return replace(self) if split == "probe" else self
 
     def draw(self, key: Array) -> Example:
         u = jax.random.uniform(key, (1 + (self.leaves - 1) // (self.s - 1),))

@@ -13,7 +13,12 @@ import pytest
 
 from cases import each
 from oracles import naive_scene
-from vitrify.errors import FolderError, InputError
+from vitrify.certification.attacks.images import attack
+from vitrify.certification.attacks.robust import radii
+from vitrify.certification.reals.nets import RealNet
+from vitrify.errors import BuildRefused, FolderError, InputError
+from vitrify.interop.export import TARGETS, export
+from vitrify.learn.distance import distance
 from vitrify.net.architecture import Output, from_json, to_json
 from vitrify.net.conv import Convolution, Convolutional, convolve, image_planes, symbol_planes, transposed
 from vitrify.net.folder import load, save
@@ -139,3 +144,88 @@ def test_sequences_become_one_plane_per_symbol() -> None:
         symbol_planes(net, ["xyz"])
     with pytest.raises(InputError, match="sequences of 3 symbols, not 2"):
         symbol_planes(net, ["xy"])
+
+
+# Convolutions whose weights are not shared
+
+LOCAL = replace(NET, convolutions=tuple(replace(layer, shared=False) for layer in LAYERS))
+
+
+def repeated(weights: Weights[Convolutional]) -> Weights[Convolutional]:
+    """The same net with a copy of its kernels and biases for each place."""
+    arrays = {
+        name: np.broadcast_to(array, LOCAL.shapes()[name]).copy() if name.startswith("conv") else array
+        for name, array in weights.arrays.items()
+    }
+    return Weights(LOCAL, arrays)
+
+
+def test_equal_weights_at_all_places_are_a_convolution() -> None:
+    weights, planes = random_weights(NET, 0), random_planes(NET, 3, 1)
+    np.testing.assert_allclose(outputs(repeated(weights), planes), outputs(weights, planes), atol=1e-12)
+
+
+def test_a_locally_connected_layer_is_a_loop_over_places() -> None:
+    weights, planes = random_weights(LOCAL, 1), random_planes(LOCAL, 2, 2)
+    seen: dict[str, Any] = {"conv.-1.hook_post": planes}
+    LOCAL.forward(weights.arrays, planes, record=seen.__setitem__)
+    for index, layer in enumerate(LOCAL.convolutions):
+        (down, right), (height, width) = layer.stride, layer.kernel
+        x = np.pad(seen[f"conv.{index - 1}.hook_post"], ((0, 0), (0, 0), *((pad, pad) for pad in layer.pad)))
+        _, rows, columns = LOCAL.maps[index + 1]
+        for place, (row, column) in enumerate(np.ndindex(rows, columns)):
+            window = x[:, :, row * down : row * down + height, column * right : column * right + width]
+            for out in range(layer.channels):
+                kernel, bias = (weights.arrays[f"conv.{index}.{name}"][place, out] for name in "Wb")
+                wanted = [(kernel * one).sum() + bias for one in window]
+                np.testing.assert_allclose(seen[f"conv.{index}.hook_pre"][:, out, row, column], wanted, atol=1e-12)
+
+
+@each("name", ["conv.1.W", "conv.1.b"])
+def test_weights_of_a_place_matter_there_only(name: str) -> None:
+    weights, planes = random_weights(LOCAL, 1), random_planes(LOCAL, 2, 2)
+    array = weights.arrays[name].copy()
+    array[3] += 1.0
+    maps = []
+    for each_net in (weights, weights.with_array(name, array)):
+        seen: dict[str, Any] = {}
+        LOCAL.forward(each_net.arrays, planes, record=seen.__setitem__)
+        maps.append((seen["conv.0.hook_pre"], seen["conv.1.hook_pre"].reshape(2, 4, -1)))
+    np.testing.assert_array_equal(maps[0][0], maps[1][0])
+    assert np.flatnonzero((maps[0][1] != maps[1][1]).any(axis=(0, 1))).tolist() == [3]
+
+
+def test_locally_connected_nets_run_on_jax_and_survive_a_folder(tmp_path: Path) -> None:
+    weights, planes = random_weights(LOCAL, 5), random_planes(LOCAL, 4, 2)
+    with jax.enable_x64(True):
+        arrays = {name: jnp.asarray(array) for name, array in weights.arrays.items()}
+        run = jax.jit(LOCAL.forward)
+        np.testing.assert_allclose(np.asarray(run(arrays, jnp.asarray(planes))), outputs(weights, planes), atol=1e-12)
+    assert from_json(to_json(LOCAL)) == LOCAL
+    save(weights, tmp_path / "net")
+    assert load(tmp_path / "net").digest == weights.digest != random_weights(NET, 5).digest
+    assert weights.sizes.dense == sum(int(np.prod(shape)) for shape in LOCAL.shapes().values())
+
+
+def test_only_locally_connected_layers_tell_that_they_share_no_weights() -> None:
+    """Digests and files of nets from before there were any are what they were."""
+    assert repr(Convolution(3, (2, 3))) == "Convolution(channels=3, kernel=(2, 3), stride=(1, 1), pad=(0, 0))"
+    assert repr(Convolution(1, (1, 1), shared=False)).endswith("pad=(0, 0), shared=False)")
+    assert to_json(NET)["convolutions"][0].keys() == {"channels", "kernel", "stride", "pad"}
+    assert to_json(LOCAL)["convolutions"][0]["shared"] is False
+
+
+def test_what_needs_shared_weights_refuses_others(tmp_path: Path) -> None:
+    weights, planes = random_weights(LOCAL, 1), random_planes(LOCAL, 2, 2)
+    for act in (
+        lambda: radii(weights, planes),
+        lambda: attack(weights, planes, np.ones(2)),
+        lambda: distance(weights, weights),
+        lambda: RealNet(weights).run(planes[0]),
+    ):
+        with pytest.raises(InputError, match=r"weights of their own|do not share"):
+            act()
+    save(weights, tmp_path / "net")
+    for target in TARGETS:
+        with pytest.raises(BuildRefused, match=r"no convolutional|weights of their own"):
+            export(tmp_path / "net", target, tmp_path / "out")

@@ -12,6 +12,7 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.attacks.robust import BATCH, answers
+from vitrify.errors import InputError
 from vitrify.net.conv import Convolutional, transposed
 from vitrify.net.weights import Weights
 
@@ -62,6 +63,8 @@ def lead_gradient(
 ) -> Floats:
     """The gradient of one logit minus another with respect to the input, with softened ReLUs."""
     net, arrays = weights.architecture, weights.arrays
+    if not net.shared:
+        raise InputError("no gradient is worked out where convolutions have weights of their own at each position")
     seen: dict[str, Floats] = {}
     net.forward(weights.prepared, planes, record=seen.__setitem__)
     back: Floats = (arrays["unembed.W_U"][:, first] - arrays["unembed.W_U"][:, others]).T

@@ -32,6 +32,7 @@ from functools import partial
 import numpy as np
 
 from vitrify.arrays import Array, Bool, Float, Floats, Int, Ints, Matrix
+from vitrify.errors import InputError
 from vitrify.net.conv import Convolutional, convolve
 from vitrify.net.inference import outputs
 from vitrify.net.weights import Weights
@@ -57,6 +58,8 @@ def certified(
 ) -> Bool[np.ndarray, " input"]:
     """For each input, whether no input within its radius of it, in every pixel, gets another answer."""
     net, arrays = weights.architecture, weights.arrays
+    if not net.shared:
+        raise InputError("no radius is certified where convolutions have weights of their own at each position")
     wide = radius[:, None, None, None]
     bounds: Bounds = (planes - wide, planes + wide)
     for index, layer in enumerate(net.convolutions):

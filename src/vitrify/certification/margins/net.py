@@ -96,7 +96,7 @@ def _covered(weights: Weights[Architecture]) -> Weights:
     if net.norm or net.residual != "add" or net.loops > 1 or any(block.experts or block.cell for block in net.blocks):
         raise Undecided("margins are not worked out for norms, experts, recurrences, loops and concatenating residuals")
     if net.only_learned:
-        raise Undecided("margins are not worked out for rotary and linear heads")
+        raise Undecided("margins are not worked out for heads with segments, rotary and linear ones")
     if net.looks_ahead and net.pads != 1:
         raise Undecided("a net that looks ahead behind several pads is not covered")
     return weights

@@ -78,6 +78,8 @@ def _refuse(net: Transformer, arrays: Arrays) -> None:
         problems.append("a head attends ahead")
     if any(head.window is not None for head in heads):
         problems.append("a head sees a window of the last positions")
+    if net.segmented:
+        problems.append("a head sees only the keys of its segment")
     if net.output.kind not in ("transducer", "recognizer", "class"):
         problems.append(f"its answers are not symbols but of kind {net.output.kind!r}")
     if problems:

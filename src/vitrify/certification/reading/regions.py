@@ -56,6 +56,7 @@ def _followed(weights: Weights[Transformer], start: AffinePiece) -> Regions:
 
 def _check(net: Transformer, arrays: Arrays) -> None:
     plain = net.reads == "vector" and not net.norm and net.residual == "add"
+    plain = plain and not net.segmented
     heads = [(f"blocks.{i}.attn.W_Q", h) for i, block in enumerate(net.blocks) for h in block.heads]
     hard = all(h.attention == "hard" and h.ties == "left" and h.mask == "none" and not h.window for _, h in heads)
     if not plain or not hard or any(np.any(arrays[name]) for name, _ in heads):

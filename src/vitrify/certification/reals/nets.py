@@ -142,6 +142,8 @@ class _RealRun:
         return x + below([source.row("pos_embed.W_pos", p) for p in range(x.shape[0])])
 
     def convolved(self, net: Convolutional, planes: ArrayLike) -> RealMatrix:
+        if not net.shared:
+            raise InputError("convolutions with weights of their own at each position are not run in real arithmetic")
         pixels = np.asarray(planes, dtype=np.float64)
         if pixels.shape != net.maps[0]:
             raise InputError(f"the net reads planes of shape {net.maps[0]}, not {pixels.shape}")
@@ -201,8 +203,8 @@ class _RealRun:
 
     def head(self, block: Block, index: int, turn: int, place: int, x: RealMatrix) -> RealMatrix:
         name, head = f"blocks.{index}.attn", block.heads[place]
-        if head.rotary or head.attention == "linear":
-            raise InputError("the numbers of rotary and linear heads are not bounded: only training makes them")
+        if head.rotary or head.segment or head.attention == "linear":
+            raise InputError("heads with segments, rotary and linear ones are not run in real arithmetic")
         q, k, v = (self.affine(x, f"{name}.W_{letter}", f"{name}.b_{letter}", place) for letter in "QKV")
         q = q.times(float(self.source.arrays[f"{name}.beta"][place]))
         bias = self.source.arrays[f"{name}.b_rel"][place].tolist() if head.window is not None else None

@@ -26,9 +26,8 @@ from vitrify.claims.trials.trial import Trained, Trial
 from vitrify.constructions.grammar_unambiguous import unambiguous
 from vitrify.constructions.hierarchy import hierarchy_cnn
 from vitrify.kit import assemble
-from vitrify.learn.measure import divergence, log_probabilities
+from vitrify.learn.measure import PIECE, TEST_SEED, divergence, log_probabilities
 from vitrify.learn.models.catalogue import Family
-from vitrify.learn.program import PIECE, TEST_SEED
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.resampling import moved
 from vitrify.net.inference import encode, logits

@@ -15,8 +15,8 @@ from vitrify.arrays import Array, Floats, Ints
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials.trial import Trial
 from vitrify.learn.figures import band
+from vitrify.learn.measure import TEST_SEED
 from vitrify.learn.models.transformer import TransformerFamily
-from vitrify.learn.program import TEST_SEED
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.catalogue import Split, examples
 from vitrify.sandboxes.ngram_family import NGramFamily

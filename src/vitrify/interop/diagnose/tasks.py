@@ -22,8 +22,7 @@ from vitrify.claims.trials.flip_flop import P_IGNORE
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.learn.agreement import SOLVED
-from vitrify.learn.measure import losses
-from vitrify.learn.program import TEST_SEED
+from vitrify.learn.measure import TEST_SEED, losses
 from vitrify.sandboxes.catalogue import Example, Sandbox, examples
 from vitrify.sandboxes.composition import CompositionSandbox
 from vitrify.sandboxes.flip_flop import DENSE, SPARSE, FlipFlop

@@ -83,8 +83,8 @@ def deviation(name: str, shape: tuple[int, ...], depth: int, scale: Array) -> Ar
     last = name.split(".")[-1]
     if last.startswith("b_") or last in ("b", "w"):
         return 0.0
-    if last == "W":  # of a convolution: [out, in, row, column]
-        return scale * np.sqrt(2 / prod(shape[1:]))
+    if last == "W":  # of a convolution: [out, in, row, column], or one such kernel for each place
+        return scale * np.sqrt(2 / prod(shape[-3:]))
     fan = {"W_O": prod(shape[:-1]), "W_E": shape[-1], "W_pos": shape[-1]}.get(last, shape[-2])
     writes = last in ("W_O", "W_C") or (last == "W_out" and "router" not in name)
     return scale / np.sqrt(fan * (2 * depth if writes else 1))

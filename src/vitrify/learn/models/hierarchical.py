@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vitrify.encoding import added
 from vitrify.learn.models import _start
 from vitrify.learn.models.catalogue import Array, Example, Family, Parameters, Sandbox, answers_of, inputs_of
 from vitrify.net.conv import Convolution, Convolutional
@@ -25,7 +26,8 @@ class HierarchicalFamily(Family, small={"channels": 8}):
 
     It answers the last question only. A sequence is filled up with empty places behind to $s^L$, so that a last token
     that is to be guessed leaves the place where it would stand. `order` is a seed of an order to read the places in:
-    filters then see what does not stand together.
+    filters then see what does not stand together. Unless `shared`, a filter has weights of its own at each place: a
+    locally connected net.
     """
 
     TRACED = ("scale",)
@@ -34,6 +36,7 @@ class HierarchicalFamily(Family, small={"channels": 8}):
     channels: Count = 64
     order: Natural | None = None
     scale: float = 1.0
+    shared: bool = added(True)
 
     def architecture(self, sandbox: Sandbox) -> Convolutional:
         symbols, layers = inputs_of(sandbox)[1:], 1  # an empty place stands for nothing, not for BOS
@@ -44,7 +47,7 @@ class HierarchicalFamily(Family, small={"channels": 8}):
             rows=1,
             columns=self.s**layers,
             output=answers_of(sandbox),
-            convolutions=(Convolution(self.channels, (1, self.s), (1, self.s)),) * layers,
+            convolutions=(Convolution(self.channels, (1, self.s), (1, self.s), shared=self.shared),) * layers,
             pixels="symbols",
             symbols=symbols,
             name=f"hierarchical net on {sandbox.name}",

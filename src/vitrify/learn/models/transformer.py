@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
+from vitrify.encoding import added
 from vitrify.errors import InputError
 from vitrify.learn.models import _start
 from vitrify.learn.models.catalogue import Array, Family, Parameters, Sandbox, answers_of, inputs_of
@@ -31,6 +32,8 @@ class TransformerFamily(Family, small={"layers": 1, "heads": 2, "d_model": 8, "u
     `positions`: a learned vector per place, none, a rotation of queries and keys (`rotary`), a learned number per
     distance (`relative`), or a fixed penalty for distance, $2^{-8h/\\text{heads}}$ per place in head $h$ (`alibi`:
     Press, Smith, Lewis 2021, arXiv 2108.12409). Where the tokens of the sandbox are fewer, there is room for `room`.
+    With `segments` of s > 1, the heads of layer l see BOS and, of the tokens, those up to here in the same segment of
+    s^l: a causal mask that follows the levels of a tree whose nodes have s children.
     `tied` reads the answers with the embedding of the symbols. `scale` multiplies the standard deviation of the first
     weights, which is $1/\\sqrt{\\text{fan-in}}$, and for what a block writes a factor $1/\\sqrt{2\\,\\text{layers}}$
     smaller; embeddings have 1/√d_model. `gain` multiplies the learned numbers of distances: so much faster than all
@@ -54,6 +57,7 @@ class TransformerFamily(Family, small={"layers": 1, "heads": 2, "d_model": 8, "u
     max_positions: Annotated[int, Within(0)] = later(0)
     scale: float = 1.0
     gain: float = 1.0
+    segments: Annotated[int, Within(0)] = added(0)
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         yield from head_conflicts(self.d_model, self.heads, self.d_head, self.positions)
@@ -71,13 +75,15 @@ class TransformerFamily(Family, small={"layers": 1, "heads": 2, "d_model": 8, "u
         rotary = ROTARY_BASE if self.positions == "rotary" else 0.0
         head = _start.head_of(sandbox, attention=self.attention, window=window, rotary=rotary)
         units = 4 * self.d_model if self.units is None else self.units
-        block = Block((head,) * self.heads, self.size, self.size, units)
+        heads = [head] * self.layers
+        if self.segments:
+            heads = [replace(head, mask="causal", segment=self.segments ** (layer + 1)) for layer in range(self.layers)]
         return Transformer(
             inputs=inputs_of(sandbox),
             output=answers_of(sandbox),
             max_length=longest,
             d_model=self.d_model,
-            blocks=(block,) * self.layers,
+            blocks=tuple(Block((each,) * self.heads, self.size, self.size, units) for each in heads),
             pads=self.pads,
             norm=self.norm,
             eps=1e-5 if self.norm else 0.0,
