@@ -61,7 +61,8 @@ class Subject:
 
     A net with a spec is certified beside the check, unless it is not `exact`: not meant to answer as its spec does.
     Claims about training have `trials` instead, by name.
-    `store` is where they are saved and resumed, if anywhere; `run_claim` sets it.
+    `store` is where they are saved and resumed, if anywhere; `run_claim` sets it. On draws of a null hypothesis
+    `statements` are those that count, and a judging function may leave out the others; empty means all.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Subject:
     exact: bool = True
     trials: Mapping[str, Trial] = field(default_factory=dict, metadata={"later": True})
     store: RunStore | None = field(default=None, metadata={"later": True})  # no part of the settings' digest
+    statements: Sequence[str] = field(default=(), metadata={"later": True})
 
     def with_data(self, **data: object) -> Subject:
         """Return the subject with other data under some names; a saboteur often changes no more."""

@@ -21,9 +21,8 @@ import numpy as np
 
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.protocol.planning import Axis, Plan, Statement
-from vitrify.claims.statistics.estimates import IntervalEstimate
 from vitrify.claims.trials import races
-from vitrify.claims.trials.races import CNN, LCN, LOCAL, TF, Nets, Race, factor, minus, slope, within
+from vitrify.claims.trials.races import CNN, LCN, LOCAL, TF, Contrast, Nets, Race, factor, minus, slope, within
 from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Recipe, evidence
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 from vitrify.learn.models.transformer import TransformerFamily
@@ -141,36 +140,37 @@ def judge(subject: Subject, measured: Measured) -> Evidence:
     race, last = Race.of(subject, measured), subject.data["last"]
     criteria: list[Criterion] = []
 
-    def judged(statement: str, name: str, estimate: IntervalEstimate, **limits: Any) -> None:
-        values = estimate.value, estimate.interval
-        criteria.append(Criterion.estimated(name, *values, statement=statement, **limits))
+    def judged(statement: str, name: str, contrast: Contrast, *, ratio: bool = False, **limits: Any) -> None:
+        if not subject.statements or statement in subject.statements:
+            own = race.mean(contrast)
+            value, interval = own.exp() if ratio else own
+            criteria.append(Criterion.estimated(name, value, interval, statement=statement, **limits))
 
     for m in race.productions(TF):
         steps = range(2, last[f"{TF}, m = {m}"] + 1)
         slopes = {net: slope(net, m, steps) for net in (TF, CNN)}
-        judged("transformer", f"slope of the transformer, m = {m}", race.mean(slopes[TF]), **within(SLOPES), null=1)
-        less = race.mean(minus(slopes[TF], slopes[CNN]))
+        judged("transformer", f"slope of the transformer, m = {m}", slopes[TF], **within(SLOPES), null=1)
+        less = minus(slopes[TF], slopes[CNN])
         judged("less", f"slope of the transformer minus that of the CNN, m = {m}", less, at_least=MIN_LESS, null=0)
-        own = race.mean(slope(CNN, m, range(2, last[f"{CNN}, m = {m}"] + 1)))
+        own = slope(CNN, m, range(2, last[f"{CNN}, m = {m}"] + 1))
         judged("doubling", f"slope of the CNN, m = {m}", own, at_most=SLOPES[0], null=2, published=1)
         for step in steps[:-1]:
-            grown = race.mean(minus(factor(TF, CNN, m, step + 1), factor(TF, CNN, m, step))).exp()
-            name = f"growth of transformer / CNN from step {step} to {step + 1}, m = {m}"
-            judged("growth", name, grown, at_least=MIN_GROWTH, null=1)
-            judged("growth by m", f"{name}, against m", grown, at_least=MIN_GROWTH, null=1, published=m)
+            growth = minus(factor(TF, CNN, m, step + 1), factor(TF, CNN, m, step))
+            name, limits = f"growth of transformer / CNN from step {step} to {step + 1}, m = {m}", {"null": 1}
+            judged("growth", name, growth, ratio=True, at_least=MIN_GROWTH, **limits)
+            judged("growth by m", f"{name}, against m", growth, ratio=True, at_least=MIN_GROWTH, published=m, **limits)
     for m in race.productions(LCN):
         end = last[f"{LCN}, m = {m}"]
-        late, early = (race.mean(factor(LCN, CNN, m, step)).exp() for step in (end, end - 1))
-        judged("sharing", f"LCN / CNN at step {end}, m = {m}", late, at_least=MIN_SHARING, null=1)
-        judged("sharing", f"LCN / CNN at step {end - 1}, m = {m}", early, **within(SAME))
+        name, late, early = f"{LCN} / {CNN} at step", *(factor(LCN, CNN, m, step) for step in (end, end - 1))
+        judged("sharing", f"{name} {end}, m = {m}", late, ratio=True, at_least=MIN_SHARING, null=1)
+        judged("sharing", f"{name} {end - 1}, m = {m}", early, ratio=True, **within(SAME))
     for m in race.productions(LOCAL):
-        saved = race.mean(factor(TF, LOCAL, m, 3)).exp()
-        judged("locality", f"transformer / local transformer at step 3, m = {m}", saved, at_least=MIN_LOCALITY, null=1)
-    if len(race.productions(TF)) > 1:
-        powers = {net: race.power(net, 3, subject.data["v"]) for net in POWERS}
-        for net, limits in POWERS.items():
-            judged("powers", f"power of m in P_3, {net}", powers[net], **within(limits))
-        judged("powers", "power of m in P_3, difference", races.apart(powers[TF], powers[CNN]), at_least=0, null=0)
+        name, saved = f"transformer / {LOCAL} at step 3, m = {m}", factor(TF, LOCAL, m, 3)
+        judged("locality", name, saved, ratio=True, at_least=MIN_LOCALITY, null=1)
+    if len(race.productions(TF)) > 1 and (not subject.statements or "powers" in subject.statements):
+        criteria += races.powers(race, POWERS, subject.data["v"])
+    if subject.statements:
+        return evidence(subject, criteria, {})
     return evidence(subject, criteria, race.figure(), race.quantities())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from vitrify.certification.evidence import Criterion, Domain, Evidence, judged
-from vitrify.claims.catalogue import Claim, ClaimPage, Outcome, Subject, find
+from vitrify.claims.catalogue import Claim, ClaimPage, Null, Outcome, Subject, find
 from vitrify.claims.protocol import judging, measurements, planning
 from vitrify.claims.protocol.measurements import Measured, Measurements
 from vitrify.claims.protocol.planning import Axis, Plan, Statement
@@ -48,7 +47,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "src" / f"{PAGE.name}.py"
     path.parent.mkdir()
     path.write_text(SOURCE)
-    monkeypatch.setattr(planning, "source_of", lambda package, name: (package, path))
+    monkeypatch.setattr(planning, "source_of", lambda package, _: (package, path))
     monkeypatch.setattr(planning, "_imported", planning._imported.__wrapped__)
     return path
 
@@ -74,8 +73,9 @@ def test_what_only_speaks_or_draws_does_not(source: Path, old: str, new: str) ->
     assert planning.digest(PAGE, plan()) == before
 
 
+@pytest.mark.usefixtures("source")
 @pytest.mark.parametrize("change", [{"version": 2}, {"judged": range(200, 216)}, {"stopping": "when it looks good"}])
-def test_the_plan_is_part_of_the_digest(source: Path, change: dict[str, object]) -> None:
+def test_the_plan_is_part_of_the_digest(change: dict[str, object]) -> None:
     assert planning.digest(PAGE, plan(**change)) != planning.digest(PAGE, plan())
 
 
@@ -87,13 +87,13 @@ def test_judging_code_is_followed_into_the_modules_it_imports(source: Path) -> N
 
 
 @pytest.fixture
-def repository(source: Path) -> Iterator[Path]:
+def repository(source: Path) -> Path:
     """A repository with the source and its committed plan."""
     root = source.parents[1]
     git(root, "init", "-q")
     planning.write_plan(PAGE, plan(), judged=False, folder=root / planning.PLANS)
     commit(root)
-    yield root
+    return root
 
 
 def git(root: Path, *words: str) -> None:
@@ -160,7 +160,7 @@ def test_a_plan_that_is_not_there_or_not_committed_is_refused(repository: Path, 
         planning.committed(PAGE, plan(version=2), soon(), repository)
     outside = tmp_path / "outside"
     planning.write_plan(PAGE, plan(), judged=False, folder=outside / planning.PLANS)
-    with pytest.raises(InputError, match="tree is not clean"):
+    with pytest.raises(InputError, match="is not clean"):
         planning.committed(PAGE, plan(), soon(), outside)
 
 
@@ -243,7 +243,7 @@ def test_each_statement_has_a_verdict_and_the_claim_the_worst() -> None:
     assert fitted.statements == {"a": "undecided", "b": "undecided"}  # nothing is concluded from nets that did not fit
 
 
-def claim_with(null: object) -> Claim:
+def claim_with(null: Null | None) -> Claim:
     def judge(subject: Subject, measured: Measured) -> Evidence:
         del subject
         return judged_of([float(value) for value in measured["slopes"]])
@@ -254,21 +254,19 @@ def claim_with(null: object) -> Claim:
         standing="experiment",
         learned=True,
         plan=plan(),
-        measure=lambda subject: {"slopes": np.array([1.5, 1.6, 1.7, 0.9])},
+        measure=lambda _: {"slopes": np.array([1.5, 1.6, 1.7, 0.9])},
         judge=judge,
-        nulls={"growth": null} if null else {},  # type: ignore[dict-item]
+        nulls={"growth": null} if null else {},
     )
 
 
-def test_a_statement_holds_only_if_its_null_is_rejected(source: Path) -> None:
-    def stays(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
-        return {"slopes": rng.normal(0.0, 0.1, size=4)}
+@pytest.mark.usefixtures("source")
+def test_a_statement_holds_only_if_its_null_is_rejected() -> None:
+    def null_at(mean: float) -> Null:
+        return lambda _subject, _measured, rng: {"slopes": rng.normal(mean, 0.2, size=4)}
 
-    def too_near(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
-        return {"slopes": rng.normal(1.2, 0.2, size=4)}
-
-    for null, verdict in ((stays, "holds"), (too_near, "undecided")):
-        claim = claim_with(null)
+    for mean, verdict in ((0.0, "holds"), (1.2, "undecided")):
+        claim = claim_with(null_at(mean))
         held = judging.measure(PAGE, claim, "quick")
         outcome = judging.judge(PAGE, claim, "quick", held)
         assert outcome.evidence.statements == {"growth": "holds"}
@@ -282,7 +280,8 @@ def test_a_statement_holds_only_if_its_null_is_rejected(source: Path) -> None:
         assert outcome.to_json()["summary"]["statements"] == {"growth": verdict}  # type: ignore[index,call-overload]
 
 
-def test_a_statement_without_a_null_is_refused(source: Path) -> None:
+@pytest.mark.usefixtures("source")
+def test_a_statement_without_a_null_is_refused() -> None:
     claim = claim_with(None)
     with pytest.raises(InputError, match="needs a null hypothesis"):
         judging.judge(PAGE, claim, "quick", judging.measure(PAGE, claim, "quick"))

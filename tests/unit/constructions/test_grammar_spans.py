@@ -13,7 +13,7 @@ from vitrify.certification import certify, mutation_test
 from vitrify.claims.bounded_depth_grammars_run_in_linear_depth import conjunctions
 from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.grammar_shapes import grammar_shapes
-from vitrify.constructions.grammar_spans import Complete, Join, Open, Plan, Word, grammar_spans, sizes
+from vitrify.constructions.grammar_spans import Complete, Join, Open, SpanPlan, Word, grammar_spans, sizes
 from vitrify.constructions.grammar_spans import conjunctions as counted
 from vitrify.errors import BuildRefused, SpecError
 from vitrify.kit import assemble
@@ -91,7 +91,7 @@ def test_states_can_be_read_by_name() -> None:
 
 def test_the_plan_of_a_small_grammar() -> None:
     """One noun phrase of two words, seen and then followed by a verb phrase, or by the end."""
-    plan = Plan(Phrases.of(Grammar.from_text(PHRASES)))
+    plan = SpanPlan(Phrases.of(Grammar.from_text(PHRASES)))
     number = {phrase.name: place for place, phrase in enumerate(plan.phrases.listed)}
     the, noun, phrase = number["'the'"], number["N"], number["NP"]
     pair = Complete(frozenset({(the, noun)}), 2)

@@ -106,7 +106,8 @@ def judge(headline: Headline, claim: Claim, scale: Scale, measured: Measurements
         for null in dict.fromkeys(claim.nulls[key] for key in stated):
             keys = [key for key in stated if claim.nulls[key] is null]
             rng = np.random.default_rng(0)
-            verdicts = [claim.judge(subject, null(subject, arrays, rng)).statements for _ in range(count)]
+            part = replace(subject, statements=keys)
+            verdicts = [claim.judge(part, null(subject, arrays, rng)).statements for _ in range(count)]
             rejections[subject.name] |= {key: float(np.mean([v[key] != "holds" for v in verdicts])) for key in keys}
     missing = sorted(set(plan.statements) - {key for part in parts.values() for key in part.statements})
     if missing and scale == "large":

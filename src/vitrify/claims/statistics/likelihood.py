@@ -109,9 +109,10 @@ def identified(ends: Floats, design: Floats) -> Bools:
     from scipy.optimize import linprog
 
     up, down = np.isinf(ends[1]), np.isinf(ends[0])
-    rows = np.concatenate(
-        [-design[~down], design[~up]]
-    )  # a known low end forbids a decrease, a known high one an increase
+    # A known low end forbids a decrease, a known high one an increase.
+    rows = np.concatenate([-design[~down], design[~up]])
+    if design.shape[1] == 1:
+        return np.array([rows.min() < 0 < rows.max()])
     sure = np.ones(design.shape[1], dtype=bool)
     for j, unit in enumerate(np.eye(design.shape[1])):
         for gain in (unit, -unit):

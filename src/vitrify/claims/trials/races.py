@@ -15,12 +15,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from vitrify.arrays import Bools, Floats
-from vitrify.certification.evidence import Quantity
+from vitrify.arrays import Floats
+from vitrify.certification.evidence import Criterion, Quantity
 from vitrify.claims.catalogue import Figure, Figures, Subject
 from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.statistics.crossings import interval_regression
@@ -36,6 +36,7 @@ from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.hierarchy import HierarchySandbox
 
+TINY = 1e-12
 MARKS = 4  # measurements each time the number of sequences doubles
 SPLITS = ("excess", "validation")  # losses above the optimum on test and on validation sequences
 CNN, LCN, TF, LOCAL = "CNN", "CNN without weight sharing", "transformer", "transformer with local mask"
@@ -80,6 +81,12 @@ def subject(
     )
 
 
+def _envelope(excess: Floats, validation: Floats) -> Floats:
+    """Return the losses [grammar, mark] at the rates with the least validation losses."""
+    chosen = np.where(np.isfinite(validation), validation, np.inf).argmin(axis=0)
+    return np.asarray(np.take_along_axis(excess, chosen[None], axis=0)[0])
+
+
 def measured(subject: Subject) -> Measured:
     """Train the racers of a subject; return losses above the optimum [rate, grammar, mark] and exact stairs."""
     arrays: dict[str, Floats] = {}
@@ -94,41 +101,45 @@ def measured(subject: Subject) -> Measured:
 class Curve:
     """A racer's loss above the optimum [grammar, mark] at the rate chosen for each mark; `rows` [mark] are sequences.
 
-    `at_edge` [grammar, mark] is true where the rate chosen is the smallest or the largest one.
+    `inner` is the same where the two ends of the grid of rates may not be chosen.
     """
 
     rows: Floats
     excess: Floats
-    at_edge: Bools
+    inner: Floats
     middles: Floats  # [grammar, step]
 
     @classmethod
     def of(cls, trial: Trial, excess: Floats, validation: Floats, stair: Floats) -> Curve:
         """Return the curve of a trial from its losses [rate, grammar, mark] and the exact stairs [grammar, level]."""
-        chosen = np.where(np.isfinite(validation), validation, np.inf).argmin(axis=0)
         return cls(
             np.array(trial.recipe.eval_steps()[1:]) * float(trial.recipe.batch),
-            np.take_along_axis(excess, chosen[None], axis=0)[0],
-            (chosen == 0) | (chosen == len(excess) - 1),
+            _envelope(excess, validation),
+            _envelope(excess[1:-1], validation[1:-1]),
             (stair[:, :-1] + stair[:, 1:]) / 2 - stair[:, -1:],
         )
 
     def logs(self) -> tuple[Floats, Floats]:
         r"""Return bounds [grammar, step] of $\ln P_l$, which are equal where it is known.
 
-        Where the loss never falls to the middle, $P_l$ is above the last mark. Where the rate chosen there is an end of
-        the grid, another rate might have been faster: $P_l$ is at most what it is seen to be.
+        Where the loss never falls to the middle, $P_l$ is above the last mark. Where an end of the grid of rates takes
+        the step earlier than all other rates by more than a mark, a wider grid might take it earlier still: $P_l$ is at
+        most what it is seen to be.
         """
-        down = self.excess[:, None, :] <= self.middles[..., None]  # [grammar, step, mark]
-        at = np.where(down.any(axis=-1), down.argmax(axis=-1), len(self.rows))
-        logs, each = np.log(self.rows), np.arange(len(self.excess))[:, None]
-        after, before = np.minimum(at, len(self.rows) - 1), np.clip(at - 1, 0, None)
-        over, under = self.excess[each, before], self.excess[each, after]
-        ahead = np.clip((over - self.middles) / np.maximum(over - under, 1e-12), 0.0, 1.0)
-        seen = logs[before] + ahead * (logs[after] - logs[before])
-        never, edge = at == len(self.rows), self.at_edge[each, after]
-        low = np.where(never, logs[-1], np.where((at == 0) | edge, -np.inf, seen))
-        return low, np.where(never, np.inf, seen)
+        seen, inner = self._crossed(self.excess), self._crossed(self.inner)
+        with np.errstate(invalid="ignore"):
+            narrow = (inner - seen > math.log(2) / MARKS) | (seen == math.log(self.rows[0]))
+        low = np.where(np.isinf(seen), math.log(self.rows[-1]), np.where(narrow, -np.inf, seen))
+        return low, seen
+
+    def _crossed(self, excess: Floats) -> Floats:
+        """Return ln P [grammar, step] where losses first fall to the middles, interpolated; infinite if never."""
+        down = excess[:, None, :] <= self.middles[..., None]  # [grammar, step, mark]
+        at, each = down.argmax(axis=-1), np.arange(len(excess))[:, None]
+        before, logs = np.clip(at - 1, 0, None), np.log(self.rows)
+        over, under = excess[each, before], excess[each, at]
+        ahead = np.clip((over - self.middles) / np.maximum(over - under, TINY), 0.0, 1.0)
+        return np.where(down.any(axis=-1), logs[before] + ahead * (logs[at] - logs[before]), np.inf)
 
     def delayed(self, curve: Curve, factors: Floats) -> Floats:
         """Return losses [grammar, mark] at the marks of this curve: those of another one, each delayed by a factor."""
@@ -225,6 +236,17 @@ def interval_mean(low: Floats, high: Floats) -> IntervalEstimate:
     return mean(low) if exact else interval_regression(low, high, np.ones(len(low))).coefficients[0]
 
 
+def powers(race: Race, ranges: Mapping[str, tuple[float, float]], v: int) -> list[Criterion]:
+    """Return the criteria of the powers of m in $P_3$ of two nets, and of their difference."""
+    own = {net: race.power(net, 3, v) for net in ranges}
+    judged = [
+        Criterion.estimated(f"power of m in P_3, {net}", *own[net], statement="powers", **within(limits))
+        for net, limits in ranges.items()
+    ]
+    name, difference = "power of m in P_3, difference", apart(*own.values())
+    return [*judged, Criterion.estimated(name, *difference, statement="powers", at_least=0.0, null=0.0)]
+
+
 def apart(one: IntervalEstimate, other: IntervalEstimate) -> IntervalEstimate:
     """Return the difference of two estimates as if they were independent, which is cautious for shared grammars."""
     half = math.hypot(*((each.interval[1] - each.interval[0]) / 2 for each in (one, other)))
@@ -232,7 +254,7 @@ def apart(one: IntervalEstimate, other: IntervalEstimate) -> IntervalEstimate:
     return IntervalEstimate(value, (value - half, value + half))
 
 
-def within(limits: tuple[float, float]) -> dict[str, float]:
+def within(limits: tuple[float, float]) -> dict[str, Any]:
     """Return a range as the limits of a criterion."""
     return {"at_least": limits[0], "at_most": limits[1]}
 
