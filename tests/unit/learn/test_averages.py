@@ -52,7 +52,7 @@ def test_the_average_is_that_of_the_weights_after_every_step(width: int) -> None
         average = jax.tree.map(lambda a, b, t=step + 1: a + (b - a) / (0.1 * t + 1), average, weights)
         close(lanes[0].average, average)
     measured, raw = program.measure(lanes), plain.measure(others)
-    swapped = [other._replace(parameters=lane.average) for lane, other in zip(lanes, others, strict=True)]
+    swapped = [other._replace(parameters=lane.measured) for lane, other in zip(lanes, others, strict=True)]
     assert (measured["loss"] != raw["loss"]).all()
     np.testing.assert_allclose(measured["loss"], plain.measure(swapped)["loss"], rtol=1e-6)
 
@@ -90,7 +90,7 @@ def test_validation_sequences_are_no_test_sequences() -> None:
     distinct = {row.tobytes() for split in rows.values() for row in split}
     assert len(distinct) == 128
     part = make_sandbox("modular", {"modulus": 7, "fraction": 0.5})
-    held_out = {split: part.of(split) for split in ("train", "test", "validation")}  # type: ignore[arg-type]
+    held_out = {split: part.of(split) for split in ("train", "test", "validation")}
     assert held_out["validation"] == held_out["test"] != held_out["train"]
 
 

@@ -185,6 +185,6 @@ def test_exports_refuse_segments(target: Target, tmp_path: Path) -> None:
 
 
 def test_answers_come_from_the_one_forward_pass(permutations: Weights[Transformer]) -> None:
-    words = [np.array([0, 1, 2, 1]), np.array([0, 2])]
+    words = [[0, 1, 2, 1], [0, 2]]
     for one, other in zip(logits(permutations, words), logits(segmented(permutations, WIDE), words), strict=True):
         np.testing.assert_array_equal(one, other)
