@@ -20,7 +20,8 @@ from vitrify.sandboxes.catalogue import Example, LogProbs, Sandbox, Split, examp
 
 Answers: TypeAlias = Float[Array, "*batch asked answer"]  # to all questions of an example, or to the last of them
 TEST_SEED = 0  # every member is measured on the same sequences
-PIECE = 64  # sequences that are measured at once
+PIECE = 64  # sequences that are measured at once, more only where that would make too many pieces
+MAX_PIECES = 64
 MAX_ONE_HOT_ANSWERS = 256  # up to here a sum over one-hot targets is quicker than a gather
 
 
@@ -89,7 +90,7 @@ def sums(sandbox: Sandbox, logits: Answers, batch: Example) -> dict[str, Array]:
 def over(sandbox: Sandbox, logits: Callable[[Example], Answers], split: Split, count: int) -> dict[str, Array]:
     """The measured quantities of a member over the first `count` examples of a split, or a few more."""
     sandbox = sandbox if split == "test" else replace(sandbox)  # what it cached belongs to the loop over the tests
-    piece = min(PIECE, count)
+    piece = min(max(PIECE, count // MAX_PIECES), count)
 
     def measured(start: Array) -> dict[str, Array]:
         batch = examples(sandbox, TEST_SEED, split, start, piece)
