@@ -97,8 +97,9 @@ PLAN = Plan(
         "data": Axis("fresh sequences", "finite training sets"),
         "grammars": Axis(8, "?"),
     },
-    chosen="Widths, batch, and the middle of the grids of rates: from runs on grammars 0 to 7 with other code. The "
-    "grids are wider on both sides, as the smallest rate was the best one there at late marks.",
+    chosen="Widths, batch, and rates of transformers: from runs on grammars 0 to 7 with other code, in which the "
+    "smallest rate was the best one at late marks; the grid is wider on both sides. Rates of CNNs: m = 3, grammars 0 "
+    "and 1, up to 2^15 sequences with this code: the best rate falls from 6.4e-2 at step 1 to 4e-3 at the end.",
 )
 RACERS = {  # trial -> log2 of its sequences, and the last step that is judged
     f"{CNN}, m = 3": (22, 4),
@@ -113,15 +114,15 @@ RACERS = {  # trial -> log2 of its sequences, and the last step that is judged
 }
 LARGE = Nets(
     HierarchicalFamily(channels=256),
-    (1e-4, 4e-4, 1.6e-3, 6.4e-3, 2.56e-2),
+    (2.5e-4, 1e-3, 4e-3, 1.6e-2, 6.4e-2),
     TransformerFamily(layers=4, heads=8, d_model=256),
     (7.5e-5, 1.9e-4, 4.7e-4, 1.2e-3, 3e-3),
 )
 SMALL = Nets(
     HierarchicalFamily(channels=64),
-    (1e-3, 4e-3, 1.6e-2),
+    (2e-3, 8e-3, 3.2e-2, 0.128),
     TransformerFamily(layers=3, heads=4, d_model=64),
-    (1e-3, 3e-3, 9e-3),
+    (3e-4, 1e-3, 3e-3, 9e-3),
 )
 
 
