@@ -61,6 +61,7 @@ CASES = (
     Case("show R14"),
     Case("check R14"),
     Case("check energy_decides_if_gradient_flow", "flow"),
+    Case("plan G3"),
     Case("evidence"),
     Case("figure", "report"),
     Case("atlas --only R14", "report"),

@@ -98,12 +98,12 @@ def list_entries(
         json_line({"claims": claims, "constructions": [_described(entry) for entry in built]})
         return
     rows = [
-        (f"{c['id']:<4} ", c["name"], f"{c['standing']:<10} {c['verdict'] or '–':<11} ", c["title"] + _versioned(c))
+        (f"{c['id']:<4} ", c["name"], f"{c['standing']:<10} {c['verdict'] or '–':<11}", c["title"] + _versioned(c))
         for c in claims
     ]
-    lines = _lines(("id   ", "claim", "standing   verdict     ", "title"), rows) if rows else []
+    lines = _lines(("id   ", "claim", "standing   verdict    ", "title"), rows) if rows else []
     cells = [(*LINKS, "construction", "of", "builds"), *((*e.certified, e.name, e.spec, e.summary) for e in built)]
-    rows = [("", f"{a:<15} {b:<13} {name:<18} {spec:<22}", "", text) for a, b, name, spec, text in cells]
+    rows = [("", f"{a:<15} {b:<12} {name:<18} {spec:<22}", "", text) for a, b, name, spec, text in cells]
     lines += ["", *_lines(rows[0], rows[1:])] if built else []
     sys.stdout.write("\n".join(lines or ["nothing matches: `vitrify list` shows all"]).lstrip("\n") + "\n")
 
@@ -124,7 +124,7 @@ def _recorded() -> dict[str, JsonObject]:
                 data = json.loads(path.read_bytes())
                 plan = data.get("plan", {})
                 verdict = str(data["evidence"]["verdict"]) if data["saboteur_rejected"] or plan else "undecided"
-                about = {"scale": data["scale"], **data.get("summary", {}), "version": plan.get("version", 0)}
+                about = {"scale": data.get("scale"), **data.get("summary", {}), "version": plan.get("version", 0)}
                 recorded[path.name.partition(".")[0]] = {"statements": {}, **about, "verdict": verdict}
     return recorded
 

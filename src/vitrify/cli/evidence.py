@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -54,6 +54,8 @@ def plan(
 
 def described(plan: Plan) -> Iterator[Part]:
     """Return the statements of a plan with their rules and nulls, its scale by axis, and its other fields."""
+    from vitrify.report.wording import spans
+
     yield plan.question
     rows = [(key, each.says, each.rule, each.null) for key, each in plan.statements.items()]
     yield TextTable(("", "statement", "holds if", "nearest null"), rows, "statements", keys=1)
@@ -61,16 +63,8 @@ def described(plan: Plan) -> Iterator[Part]:
     yield TextTable(("axis", "ours", "theirs", "scale"), axes, f"scale: {plan.label}")
     named = ("units", "stopping", "chosen", "changed")
     rest = [(name, getattr(plan, name)) for name in named if getattr(plan, name)]
-    numbers = [(name, _spans(getattr(plan, name))) for name in ("judged", "explored")]
+    numbers = [(name, spans(getattr(plan, name))) for name in ("judged", "explored")]
     yield TextTable(("", ""), [*rest, *numbers], f"plan {plan.version}")
-
-
-def _spans(numbers: Sequence[int]) -> str:
-    """Return numbers in words: 0 to 31, 40."""
-    starts = [at for at, number in enumerate(numbers) if not at or number != numbers[at - 1] + 1]
-    ends = [*(at - 1 for at in starts[1:]), len(numbers) - 1]
-    spans = ((numbers[start], numbers[end]) for start, end in zip(starts, ends, strict=True))
-    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in spans)
 
 
 def evidence(

@@ -12,11 +12,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from vitrify.bounds.classes import MODELS, OUTSIDE, PROBLEMS, WITHIN, published_map
-from vitrify.claims.catalogue import SECTIONS
+from vitrify.claims.catalogue import SECTIONS, claim_of
 from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.files import keep_only, put
 from vitrify.learn.agreement import WORDS, agreement
 from vitrify.optional import need
+from vitrify.report import plans
 from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
 from vitrify.report.figures import Drawing, Drawings
 from vitrify.report.frame import STATIC, page
@@ -28,7 +29,8 @@ from vitrify.report.wording import duration, number
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-VERDICTS = ("holds", "fails", "undecided", "being checked", "could not be checked", "not recorded here")
+JUDGED = ("holds", "fails", "reversed", "not reached", "undecided")
+VERDICTS = (*JUDGED, "being checked", "could not be checked", "not recorded here")
 TEASERS = 2  # quantities of a claim that the index shows
 REFRESH = 15  # seconds after which an index that is not complete is read again
 SURVEY = "the_published_map_of_language_classes_follows_from_the_claims"
@@ -40,6 +42,11 @@ SHORT = {
     "allowed, not found": "differs",
     "found against a theorem": "against",
 }
+
+
+def style(verdict: str) -> str:
+    """Return the style of a verdict's badge."""
+    return verdict.replace(" ", "-") if verdict in JUDGED else "pending"
 
 
 class Site:
@@ -82,7 +89,7 @@ class Site:
         ]
         values: JsonObject = {
             "parts": [part for part in parts if part["cards"]],
-            "verdicts": [(verdict, verdicts[verdict]) for verdict in VERDICTS if verdicts[verdict]],
+            "verdicts": [(name, style(name), verdicts[name]) for name in VERDICTS if verdicts[name]],
             "origins": Counter(row.origin for row in rows),
             "total": len(rows),
             "refresh": REFRESH if verdicts["being checked"] else None,
@@ -114,7 +121,7 @@ class Site:
             "title": markup(row.headline.title, self.rows, root),
             "standing": row.headline.fields["standing"],
             "verdict": row.verdict,
-            "verdict_class": row.verdict if row.verdict in VERDICTS[:3] else "pending",
+            "verdict_class": style(row.verdict),
             "origin": row.origin,
             "methods": outcome.evidence.methods if outcome else (expected,) if expected else (),
             "cases": number(outcome.evidence.cases) if outcome else None,
@@ -144,6 +151,7 @@ class Site:
             "checked": SECTIONS["Checked"],
             "saboteur": SECTIONS["Saboteur"],
             "criteria": criteria(row.outcome.evidence) if row.outcome else [],
+            "plan": self._plan(row),
             "drawing": drawing and _labeled(drawing, sentence_of(name)),
             "own_figure": bool(row.outcome and row.outcome.evidence.figures),
             "outcome": row.outcome,
@@ -153,6 +161,11 @@ class Site:
             "part": PARTS[row.id[0]][0],
         }
         put(self.out / "claims" / f"{name}.html", page("claim.html.j2", "atlas", "../", **values))
+
+    def _plan(self, row: AtlasEntry) -> JsonObject | None:
+        """Return the plan of a claim about training, its sentences with mathematics."""
+        plan = claim_of(row.headline).plan if row.headline.fields.get("learned") else None
+        return plans.of_claim(row.headline, plan, row.outcome)
 
     def _text(self, row: AtlasEntry, word: str) -> Markup:
         return markup(row.headline.section(word), self.rows, "../")

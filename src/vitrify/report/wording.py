@@ -6,7 +6,7 @@ Nothing reads these sentences back: change them at will.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from vitrify.certification.evidence import CaseKind, Criterion, Domain, Evidence, Link, Quantity, Scope
 from vitrify.claims.catalogue import Outcome
@@ -130,6 +130,18 @@ def scale(outcome: Outcome) -> str:
     run = outcome.plan_of_run
     lower = [name for name, axis in run.scale.items() if axis.label == "reduced"]
     return f"scale reduced ({', '.join(lower)})" if run.label == "reduced" else f"scale: {run.label}"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return whole numbers as spans.
+
+    >>> spans([0, 1, 2, 40])
+    '0 to 2, 40'
+    """
+    starts = [at for at, number in enumerate(numbers) if not at or number != numbers[at - 1] + 1]
+    ends = [*(at - 1 for at in starts[1:]), len(numbers) - 1]
+    pairs = ((numbers[start], numbers[end]) for start, end in zip(starts, ends, strict=True))
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in pairs)
 
 
 def proof(data: JsonMapping | None) -> list[str]:

@@ -58,7 +58,7 @@ class Nets(NamedTuple):
         """Return the family of a net, and its rates."""
         if net in (CNN, LCN):
             return replace(self.convolutional, shared=net == CNN), self.convolutional_rates
-        return replace(self.transformer, segments=2 if net == LOCAL else 0), self.transformer_rates
+        return replace(self.transformer, causal=True, segments=2 if net == LOCAL else 0), self.transformer_rates
 
 
 def subject(

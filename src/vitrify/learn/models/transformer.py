@@ -33,7 +33,8 @@ class TransformerFamily(Family, small={"layers": 1, "heads": 2, "d_model": 8, "u
     distance (`relative`), or a fixed penalty for distance, $2^{-8h/\\text{heads}}$ per place in head $h$ (`alibi`:
     Press, Smith, Lewis 2021, arXiv 2108.12409). Where the tokens of the sandbox are fewer, there is room for `room`.
     With `segments` of s > 1, the heads of layer l see BOS and, of the tokens, those up to here in the same segment of
-    s^l: a causal mask that follows the levels of a tree whose nodes have s children.
+    s^l: a causal mask that follows the levels of a tree whose nodes have s children. With `causal`, heads see earlier
+    positions only, also where the sandbox asks about the last token alone.
     `tied` reads the answers with the embedding of the symbols. `scale` multiplies the standard deviation of the first
     weights, which is $1/\\sqrt{\\text{fan-in}}$, and for what a block writes a factor $1/\\sqrt{2\\,\\text{layers}}$
     smaller; embeddings have 1/√d_model. `gain` multiplies the learned numbers of distances: so much faster than all
@@ -58,6 +59,7 @@ class TransformerFamily(Family, small={"layers": 1, "heads": 2, "d_model": 8, "u
     scale: float = 1.0
     gain: float = 1.0
     segments: Annotated[int, Within(0)] = added(0)
+    causal: bool = added(False)
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         yield from head_conflicts(self.d_model, self.heads, self.d_head, self.positions)
@@ -75,6 +77,7 @@ class TransformerFamily(Family, small={"layers": 1, "heads": 2, "d_model": 8, "u
         rotary = ROTARY_BASE if self.positions == "rotary" else 0.0
         head = _start.head_of(sandbox, attention=self.attention, window=window, rotary=rotary)
         units = 4 * self.d_model if self.units is None else self.units
+        head = replace(head, mask="causal") if self.causal else head
         heads = [head] * self.layers
         if self.segments:
             heads = [replace(head, mask="causal", segment=self.segments ** (layer + 1)) for layer in range(self.layers)]
