@@ -2,10 +2,9 @@ r"""The facts that trained memories (matrix, MLP, attention, both) store grow in
 
 Statement: Embeddings are random and frozen. The bits that gradient descent stores at 99 % accuracy grow in proportion
 to the number of trained parameters: the slope in log-log scale lies between 0.8 and 1.2, and is about the same at all
-sizes. This holds for a $d \times d$
-matrix and an MLP with $m = 4d$ units, which map $N$ inputs to $N$ answers, and for attention with $H d_h = 2d$, and
-with $H d_h = d$ and an MLP of $4d$ units, which map subjects and 4 relations to one of 4 answers. A fact with $M$
-possible answers counts $\log_2 M$ bits.
+sizes. This holds for a $d \times d$ matrix and an MLP with $m = 4d$ units, which map $N$ inputs to $N$ answers, and for
+attention with $H d_h = 2d$, and with $H d_h = d$ and an MLP of $4d$ units, which map subjects and 4 relations to one of
+4 answers. A fact with $M$ possible answers counts $\log_2 M$ bits.
 Why: Parameters of $b$ bits cannot hold more than $b$ bits each. Random codes of $d$ numbers are nearly orthogonal, so
 each association can be stored by its own outer product. $N$ inputs with $N$ answers are $N \log_2 N$ bits, so $N$
 itself grows slightly slower.
