@@ -52,7 +52,7 @@ class BuiltProblem:
     built: Weights[Architecture]
 
 
-def n_gram(words: int, order: int, length: int, seed: int) -> BuiltProblem:
+def n_gram(words: int, order: int, length: int, seed: int = 0) -> BuiltProblem:
     """Return a random n-gram model, with sentences cut at a length."""
     model = random_ngram(words, order, seed=seed)
     sandbox = make("ngram", {"model": model, "length": length, "apart": True})
@@ -80,7 +80,7 @@ def experts(tasks: int, keys: int, sharpness: float) -> BuiltProblem:
     return BuiltProblem(sandbox, smooth(assemble(knowledge(sandbox.known), arithmetic="float32"), sharpness))
 
 
-def hierarchy(v: int, m: int, levels: int, sharpness: float, seed: int) -> BuiltProblem:
+def hierarchy(v: int, m: int, levels: int, sharpness: float, seed: int = 0) -> BuiltProblem:
     """Return classification of strings of a random hierarchy."""
     sandbox = make("hierarchy", {"v": v, "m": m, "L": levels, "mode": "classify", "task": seed})
     return BuiltProblem(sandbox, smooth(hierarchy_cnn(random_hierarchy(v, m, 2, levels, seed, classes=v)), sharpness))
@@ -89,11 +89,11 @@ def hierarchy(v: int, m: int, levels: int, sharpness: float, seed: int) -> Built
 Problems = Mapping[str, Callable[[], BuiltProblem]]
 SMALL: Problems = MappingProxyType(
     {
-        "n-gram": partial(n_gram, 3, 3, 12, 0),
+        "n-gram": partial(n_gram, 3, 3, 12),
         "induction": partial(induction, 8, 24, 8.0),
         "grammar": partial(brackets, SHALLOW, 6, 8.0),
         "experts": partial(experts, 3, 4, 10.0),
-        "hierarchy": partial(hierarchy, 4, 2, 2, 10.0, 0),
+        "hierarchy": partial(hierarchy, 4, 2, 2, 10.0),
     }
 )
 LARGE: Problems = MappingProxyType(
