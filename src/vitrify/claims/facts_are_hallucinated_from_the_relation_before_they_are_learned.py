@@ -8,15 +8,10 @@ divergence. Gradient flow conserves $\sum_a W(z,a)^2 - w(z)^2$ for every token $
 Why: Both weights of a token grow like $e^{ct}$ from their start, where $c$ is proportional to how often the token
 occurs and how informative it is: a relation occurs in $1/R$ of the sequences, a subject in $1/S$. The loss depends on
 $w(z)$ and $W(z, \cdot)$ only through their product, so the flow conserves the difference of their squares.
-Checked: SGD on sequences with noise tokens, one data seed per member, and the exact gradient flow in float64 over all
-facts without noise, from random starts. Quick scale has 8 members each and batches of 256; large scale has 32 members
-with the authors' batch of 1,024 and $2^{13}$ steps, 16 with four times the facts, and 16 flows. Judged are the KL
-divergence from $p(a \mid r)$, the length and level of the plateau, the loss of relation and subject there, the order of
-the stages, the final accuracy and loss, and the drift of the conserved quantity.
-Not checked: Softmax attention, an MLP, trained embeddings, Adam, and other ratios of subjects to relations.
+Not checked: Softmax attention, an MLP, trained embeddings, Adam, and other ratios of subjects to relations. Flows run
+over all facts without noise tokens, from random starts.
 Source: Nichani, Lee and Bietti 2025, arXiv 2412.06538 [S]; sizes, start and learning rate as in their public code; the
 thresholds are ours.
-Saboteur: Few subjects and many relations, so that what the subject alone tells is learned first.
 """
 
 from __future__ import annotations
@@ -29,11 +24,12 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
-from vitrify.claims.trials.facts import PLATEAU_NATS, flow_curves, head, passed, probes
-from vitrify.claims.trials.trial import Criterion, Domain, Evidence, Method, Recipe, Trial, evidence, trained
+from vitrify.claims.protocol.planning import Axis, Plan, Statement
+from vitrify.claims.trials import facts
+from vitrify.claims.trials.facts import PLATEAU_NATS
+from vitrify.claims.trials.trial import Criterion, Domain, Evidence, Measured, Method, Recipe, Trial, evidence, trained
 from vitrify.encoding import JsonObject
 from vitrify.learn.figures import band, panel, sheet
-from vitrify.learn.stages import Curve
 from vitrify.sandboxes.facts import FactRecall
 
 MAX_KL, MIN_PLATEAU, MAX_RELATION, MIN_SUBJECT = 0.03, 0.15, 0.05, 0.95  # on the plateau; in nats, or in ln D
@@ -42,80 +38,116 @@ MIN_ACCURACY, MAX_LOSS = 0.99, 0.1  # at the end
 MAX_DRIFT = {"steps": 0.05, "flow": 1e-6}  # steps of SGD are not the flow
 FLOW_TIME = 600.0
 POINTS, DRAWN = 120, 16  # of a curve, for a figure; members
+PLAN = Plan(
+    version=1,
+    question="Does a linear head predict p(a|r) from the relation alone for a while, before it learns the facts?",
+    statements={
+        "plateau": Statement(
+            "the loss has a plateau at the loss of p(a|r)",
+            f"share of the time within {PLATEAU_NATS} nats of that loss ≥ {MIN_PLATEAU}, and the mean loss where the "
+            f"net is nearest to p(a|r) is {MIN_LEVEL} to {MAX_LEVEL} times it, in every seed",
+            "from the step at which the loss begins to fall to that at which it has fallen, it falls steadily",
+        ),
+        "relation": Statement(
+            "on the plateau the net predicts p(a|r): it knows the relation and nothing of the subject",
+            f"least KL from p(a|r) ≤ {MAX_KL} nats; there the loss of the relation ≤ {MAX_RELATION} nats and that of "
+            f"the subject ≥ {MIN_SUBJECT} ln D, in every seed",
+            "the losses of relation and subject fall in proportion, and the total loss as measured",
+        ),
+        "order": Statement(
+            "the net predicts any answer first, then p(a|r), then the right one",
+            f"it comes within {PLATEAU_NATS}, {PLATEAU_NATS} and {facts.STAGES['kl']} nats of them at later and later "
+            "times, in every seed",
+            "in each seed a fair coin decides which of p(a|r) and the right answer is reached first",
+        ),
+        "conserved": Statement(
+            "training conserves the difference of squares of each token's weights",
+            f"largest change of any token, over the largest sum of squares: ≤ {MAX_DRIFT['flow']:g} by the flow, and ≤ "
+            f"{MAX_DRIFT['steps']} by steps of SGD, in every seed",
+            f"the two squares grow at rates that differ by {facts.NULL_DRIFT:.0%}",
+        ),
+    },
+    units="seed: of the data for SGD, of the start for the flow",
+    judged=range(100, 132),
+    explored=range(32),
+    stopping="fixed number of steps; a fixed time for the flow",
+    scale={
+        "subjects": Axis(16, 16),
+        "relations": Axis(4, 4),
+        "answers per relation": Axis(8, 8),
+        "noise tokens": Axis(20, 20),
+        "length": Axis(32, 32),
+        "batch": Axis(1024, 1024),
+        "steps": Axis(1 << 13, 1 << 13),
+    },
+    chosen="Sizes, start and learning rate are the authors'. A second subject has four times the facts.",
+)
 
 
 def subjects() -> Subjects:
-    yield _sgd("SGD", FactRecall(), steps=5200, batch=256, seeds=8)
-    yield _flow(FactRecall(noise=0, length=3), members=8)
+    yield _sgd("SGD", FactRecall(), steps=5200, batch=256, seeds=PLAN.explored[:8])
+    yield _flow(FactRecall(noise=0, length=3), PLAN.explored[:8])
 
 
 def large() -> Subjects:
     """The authors' batches and steps, more seeds, and four times as many facts."""
-    yield _sgd("SGD", FactRecall(), steps=1 << 13, batch=1024, seeds=32)
-    large = FactRecall(subjects=32, relations=8, per_relation=16, noise=40)
-    yield _sgd("SGD, four times the facts", large, steps=1 << 14, batch=1024, seeds=16)
-    yield _flow(FactRecall(noise=0, length=3), members=16)
+    yield _sgd("SGD", FactRecall(), steps=1 << 13, batch=1024, seeds=PLAN.judged)
+    more = FactRecall(subjects=32, relations=8, per_relation=16, noise=40)
+    yield _sgd("SGD, four times the facts", more, steps=1 << 14, batch=1024, seeds=PLAN.judged[:16])
+    yield _flow(FactRecall(noise=0, length=3), PLAN.judged[:16])
 
 
-def _sgd(name: str, box: FactRecall, steps: int, batch: int, seeds: int) -> Subject:
+def _sgd(name: str, box: FactRecall, steps: int, batch: int, seeds: Sequence[int]) -> Subject:
     """Return members that are trained on sequences with noise tokens."""
     sgd = Recipe(optimizer="sgd", lr=0.1, beta1=0.0, clip=None, warmup=0)
     recipe = replace(sgd, steps=steps, batch=batch, evals_per_doubling=12, test_examples=512)
-    trial = Trial(box, head(0.0), recipe, range(seeds), probes=probes(box, head(0.0)))
+    family = facts.head(0.0)
+    trial = Trial(box, family, recipe, seeds, probes=facts.probes(box, family))
     return Subject(name, data={"box": box, **_numbers(box)}, trials={"SGD": trial})
 
 
-def _flow(box: FactRecall, members: int) -> Subject:
+def _flow(box: FactRecall, seeds: Sequence[int]) -> Subject:
     """Return trajectories of the exact flow over all facts."""
-    ran = Domain("gradient flows", Method.INTEGRATED, members, settings={**_numbers(box), "until": FLOW_TIME})
-    return Subject("gradient flow", data={"box": box, "members": members, "domain": ran})
+    ran = Domain("gradient flows", Method.INTEGRATED, len(seeds), settings={**_numbers(box), "until": FLOW_TIME})
+    return Subject("gradient flow", data={"box": box, "seeds": seeds, "domain": ran})
 
 
 def _numbers(box: FactRecall) -> dict[str, int]:
     return {"subjects": box.subjects, "relations": box.relations, "answers per relation": box.per_relation}
 
 
-def sabotage(subject: Subject) -> Subject:
-    """Exchange the numbers of relations and subjects, with one answer for each subject of a relation."""
-    box = subject.data["box"]
-    turned = replace(box, subjects=box.relations, relations=box.subjects, per_relation=box.relations)
-    if not subject.trials:
-        return _flow(turned, subject.data["members"])
-    trial = replace(subject.trials["SGD"], sandbox=turned, probes=probes(turned, head(0.0)))
-    return replace(subject, data={**subject.data, "box": turned, **_numbers(turned)}, trials={"SGD": trial})
-
-
-def check(subject: Subject) -> Evidence:
-    box: FactRecall = subject.data["box"]
+def measure(subject: Subject) -> Measured:
     if subject.trials:
-        kind, curves = "steps", [run.curve for run in trained(subject)["SGD"].runs]
-    else:
-        kind, curves = "flow", flow_curves(box, subject.data["members"], FLOW_TIME)
-    seen = [passed(curve, box.per_relation) for curve in curves]
-    of = {name: [each[name] for each in seen] for name in seen[0]}
-    judged = Criterion.judged
+        return facts.of_steps(trained(subject)["SGD"])
+    return facts.of_flow(subject.data["box"], subject.data["seeds"], FLOW_TIME)
+
+
+def judge(subject: Subject, measured: Measured) -> Evidence:
+    box, kind = subject.data["box"], "steps" if subject.trials else "flow"
+    of, judged = facts.passed(measured, box.per_relation), Criterion.judged
+    plateau, relation, order, conserved = (partial(judged, statement=key) for key in PLAN.statements)
+    within = f"share of time within {PLATEAU_NATS} nats of the loss of p(a|r)"
     criteria = [
-        judged("least KL from p(a|r)", of["kl"], at_most=MAX_KL),
-        judged(f"share of time within {PLATEAU_NATS} nats of the loss of p(a|r)", of["share"], at_least=MIN_PLATEAU),
-        judged("loss over that of p(a|r) on the plateau", of["level"], at_least=MIN_LEVEL, at_most=MAX_LEVEL),
-        judged("loss of the relation on the plateau", of["relation"], at_most=MAX_RELATION),
-        judged("loss of the subject on the plateau, in ln D", of["subject"], at_least=MIN_SUBJECT),
-        judged("any answer, then p(a|r), then the right one", of["order"], at_least=1.0),
-        judged("accuracy at the end", of["accuracy"], at_least=MIN_ACCURACY),
-        judged("loss at the end", of["loss"], at_most=MAX_LOSS),
-        judged("drift of the conserved quantity", of["drift"], at_most=MAX_DRIFT[kind]),
+        judged("accuracy at the end", of["accuracy"], at_least=MIN_ACCURACY, premise=True),
+        judged("loss at the end", of["loss"], at_most=MAX_LOSS, premise=True),
+        plateau(within, of["share"], at_least=MIN_PLATEAU),
+        plateau("loss over that of p(a|r) on the plateau", of["level"], at_least=MIN_LEVEL, at_most=MAX_LEVEL),
+        relation("least KL from p(a|r)", of["kl"], at_most=MAX_KL),
+        relation("loss of the relation on the plateau", of["relation"], at_most=MAX_RELATION),
+        relation("loss of the subject on the plateau, in ln D", of["subject"], at_least=MIN_SUBJECT),
+        order("any answer, then p(a|r), then the right one", of["order"], at_least=1.0),
+        conserved("drift of the conserved quantity", of["drift"], at_most=MAX_DRIFT[kind]),
     ]
-    return evidence(subject, criteria, _figure(curves, box, kind))
+    return evidence(subject, criteria, _figure(measured, box, kind))
 
 
-def _figure(curves: Sequence[Curve], box: FactRecall, kind: str) -> JsonObject:
+def _figure(members: Measured, box: FactRecall, kind: str) -> JsonObject:
     """Return losses and KL of every member at common steps, rounded."""
-    at = np.linspace(0, min(curve[-1]["step"] for curve in curves), POINTS)
+    steps = members["step"]
+    at = np.linspace(0, steps[:, -1].min(), POINTS)
 
     def along(name: str) -> list[Array]:
-        return [
-            np.interp(at, [p["step"] for p in curve], [p[name] for p in curve]).round(4) for curve in curves[:DRAWN]
-        ]
+        return [np.interp(at, *pair).round(4) for pair in zip(steps[:DRAWN], members[name], strict=False)]
 
     names = {"loss": "loss", "relation loss": "relation", "kl": "kl.relation"}
     data = {"kind": kind, "steps": at.round(2), "relations": box.relations, "answers": box.per_relation}
@@ -140,4 +172,21 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, large, draw, id="L11", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(
+    subjects,
+    large=large,
+    draw=draw,
+    id="L11",
+    standing="experiment",
+    learned=True,
+    budget_seconds=180,
+    plan=PLAN,
+    measure=measure,
+    judge=judge,
+    nulls={
+        "plateau": facts.steady,
+        "relation": facts.in_proportion,
+        "order": facts.either_first,
+        "conserved": facts.unequal,
+    },
+)

@@ -13,7 +13,7 @@ import pytest
 
 from vitrify.claims import trained_memories_store_facts_in_proportion_to_their_parameters as stored
 from vitrify.claims.trials import ngrams
-from vitrify.claims.trials.ladders import bits_of, crossing
+from vitrify.claims.trials.ladders import bits_of, crossing, facts_of
 from vitrify.learn.models.memory import MemoryFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.catalogue import examples
@@ -32,7 +32,8 @@ def test_ladders_are_of_bits_per_parameter() -> None:
         ((_, trial),) = subject.trials.items()
         family, facts, loads = trial.family, subject.data["relations"], subject.data["loads"]
         assert isinstance(family, MemoryFamily)
-        parts = list(dict.fromkeys(part for part, _ in trial.axes["part,share"]))
+        (points,) = trial.axes.values()
+        parts = list(dict.fromkeys(part for part, _ in points))
         for part, size, rungs in zip(parts, subject.data["parameters"], subject.data["counts"], strict=True):
             own, width = replace(family, part=part), round(part * family.d_model)
             heads = int(np.asarray(own.used(own.heads)).sum())
@@ -44,9 +45,23 @@ def test_ladders_are_of_bits_per_parameter() -> None:
             for count, load in zip(rungs, loads, strict=True):
                 assert abs(bits_of(count, facts) - load * size) <= bits_of(count + 1, facts) - bits_of(count, facts)
             assert all(one < two for one, two in pairwise(rungs))
-        shares = [share for _, share in trial.axes["part,share"]]
+        shares = [share for _, share in points]
         assert max(shares) <= 1
         assert max(shares) > 0.99
+
+
+def test_facts_in_proportion_hold_and_a_size_that_is_bound_by_steps_does_not() -> None:
+    rng = np.random.default_rng(0)
+    for subject in stored.subjects():
+        sizes, counts = np.array(subject.data["parameters"]), subject.data["counts"]
+        bits = 1.5 * sizes[:, None] * np.exp(0.02 * rng.normal(size=(len(sizes), 8)))
+        facts = np.vectorize(lambda each, own=subject.data["relations"]: facts_of(each, own))(bits).astype(float)
+        accuracy = np.ones((len(sizes), len(counts[0]), 8))
+        accuracy[:, -1] = 0.5
+        measured = {f"{subject.name}/accuracy": accuracy, f"{subject.name}/facts": facts}
+        assert stored.judge(subject, measured).statements == {subject.name: "holds"}
+        bound = stored.bound_by_steps(subject, measured, rng)
+        assert stored.judge(subject, bound).statements == {subject.name: "fails"}
 
 
 def test_effects_are_found_where_they_are() -> None:

@@ -1,9 +1,13 @@
-"""Mixtures of experts on queries of several tasks: trials by loss, and which expert serves which task."""
+"""Mixtures of experts on queries of several tasks: trials by loss, and which expert serves which task.
+
+Measurements of a cell, which is a size with a loss, are the arrays "CELL/counts" and, at the judged sizes, "CELL/lost",
+"CELL/trained" and "CELL/held", as the fields of a `Routing`. The loss `BUILT` stands for the network built by hand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
 import jax
@@ -11,7 +15,8 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.catalogue import Subject
-from vitrify.claims.trials.trial import Trained, Trial
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.trials.trial import Trial, trained
 from vitrify.constructions.knowledge import knowledge
 from vitrify.kit import assemble
 from vitrify.learn.models.built import BuiltFamily
@@ -33,9 +38,8 @@ LOSSES: dict[str, tuple[float, ...]] = {  # values of the last four axes
     "shifts 0.01": (0, 0, 0, 0.01),
     "router": (0, 0, 1, 0),
 }
-ROUTER, CHOICE = "router", "expert choice"
+ROUTER, CHOICE, BUILT = "router", "expert choice", "built"
 COMPARED = ("cross-entropy", "balance 0.1", ROUTER)  # losses that are trained on the whole grid
-SEEDS = range(200, 208)
 
 Size: TypeAlias = tuple[int, int]  # tasks, experts
 Cell: TypeAlias = tuple[Size, str]  # with a loss
@@ -51,21 +55,32 @@ class Routing:
     lost: Array  # [seed, expert, task]: accuracy lost without that expert
 
     def isolation(self) -> tuple[Array, Array]:
-        """Return the mean accuracy lost [seed] without the task's main expert, and without any other."""
-        main = np.take_along_axis(self.lost, self.counts.argmax(axis=-1)[:, None], axis=1)[:, 0]
-        others = (self.lost.sum(axis=1) - main) / max(self.counts.shape[-1] - 1, 1)
-        return main.mean(axis=-1), others.mean(axis=-1)
+        """Return the mean accuracy lost [seed] without the task's main expert, and without the worst other one."""
+        main = self.counts.argmax(axis=-1)[:, None]  # [seed, 1, task]
+        others = np.where(np.arange(self.lost.shape[1])[:, None] == main, -np.inf, self.lost)
+        own = np.take_along_axis(self.lost, main, axis=1)[:, 0]
+        return own.mean(axis=-1), others.max(axis=1).mean(axis=-1)
+
+    def apart(self) -> Array:
+        """Return the share of tasks [seed] whose main expert is that of no other task."""
+        main = self.counts.argmax(axis=-1)
+        return ((main[:, :, None] == main[:, None]).sum(axis=-1) == 1).mean(axis=-1)
 
     def numbers(self) -> dict[str, Array]:
         """Return every scalar measure [seed], by name."""
         main, others = self.isolation()
         measures = {"information": information, "agreement": agreement, "purity": purity, "load": load}
-        answered = {"trained": self.trained, "held": self.held, "own": main, "others": others}
+        answered = {"trained": self.trained, "held": self.held, "own": main, "others": others, "apart": self.apart()}
         return {name: measure(self.counts) for name, measure in measures.items()} | answered
 
 
 def subject(
-    sandbox: KnowledgeSandbox, family: ExpertsFamily, recipe: Recipe, sizes: list[Size], grid: list[Size]
+    sandbox: KnowledgeSandbox,
+    family: ExpertsFamily,
+    recipe: Recipe,
+    sizes: list[Size],
+    grid: list[Size],
+    seeds: Sequence[int],
 ) -> Subject:
     """Return the subject for the largest sandbox and family, with the judged sizes and those of the grid.
 
@@ -82,23 +97,43 @@ def subject(
             if loss == CHOICE:
                 box, net = replace(sandbox, tasks=tasks), replace(family, experts=experts, by="expert")
             points.append((tasks / box.tasks, experts / net.experts, *LOSSES.get(loss, (0, 0, 0, 0))))
-        trials[name] = Trial(box, net, recipe, SEEDS, axes={AXES: points})
+        trials[name] = Trial(box, net, recipe, seeds, axes={AXES: points})
     data = {"templates": sandbox.templates, "keys": sandbox.keys, "d_model": family.d_model, "units": family.units}
     return Subject("tasks", data={**data, "sizes": sizes, "grid": grid, "cells": cells}, trials=trials)
 
 
-def routings(subject: Subject, nets: Mapping[str, Trained]) -> dict[Cell, Routing]:
-    """Return the routing of the members of every size and loss, over all queries."""
-    by_cell: dict[Cell, Routing] = {}
-    for name, cells in subject.data["cells"].items():
-        trial, net = nets[name].trial, nets[name].runs[0].weights.architecture
-        seen = _surveyed(trial.family, trial.sandbox, net, nets[name].arrays)
-        each = seen.reshape(*trial.shape, *seen.shape[1:])  # [cell, seed, …]
-        by_cell |= {cell: _routing(trial.sandbox, own, cell[0]) for cell, own in zip(cells, each, strict=True)}
-    return by_cell
+def measure(subject: Subject) -> Measured:
+    """Return the routing of every cell over all queries and, with those of the router loss, that of built nets."""
+    arrays: dict[str, Array] = {}
+    sizes = subject.data["sizes"]
+    for name, nets in trained(subject).items():
+        sandbox, net = nets.trial.sandbox, nets.runs[0].weights.architecture
+        seen = _surveyed(nets.trial.family, sandbox, net, nets.arrays)
+        each = seen.reshape(*nets.trial.shape, *seen.shape[1:])  # [cell, seed, …]
+        for cell, own in zip(subject.data["cells"][name], each, strict=True):
+            arrays |= _named(cell, _routing(sandbox, own, cell[0]), cell[0] in sizes)
+        for size in sizes if name == ROUTER else ():
+            arrays |= _named((size, BUILT), _built(replace(sandbox, tasks=size[0])), True)
+    return arrays
 
 
-def built(sandbox: KnowledgeSandbox) -> Routing:
+def _named(cell: Cell, routing: Routing, judged: bool) -> dict[str, Array]:
+    """Return the measurements of a cell: all at a judged size, else counts alone."""
+    names = [field.name for field in fields(Routing)] if judged else ["counts"]
+    return {f"{key(*cell)}/{name}": getattr(routing, name) for name in names}
+
+
+def key(size: Size, loss: str) -> str:
+    """Return the name of a cell."""
+    return f"{size[0]}x{size[1]} {loss}"
+
+
+def routing(measured: Measured, size: Size, loss: str) -> Routing:
+    """Return the routing of a cell of a judged size."""
+    return Routing(*(measured[f"{key(size, loss)}/{field.name}"] for field in fields(Routing)))
+
+
+def _built(sandbox: KnowledgeSandbox) -> Routing:
     """Return the routing of the net built for these tasks, as the only member."""
     weights = assemble(knowledge(sandbox.known), arithmetic="float32")
     arrays = {name: np.asarray(dense(array), np.float32)[None] for name, array in weights.arrays.items()}
@@ -137,7 +172,7 @@ def chance(sandbox: KnowledgeSandbox, size: Size) -> float:
 
 def draw_grid(axes: Array, data: Mapping[str, Array]) -> None:
     """Draw means and intervals over the grid, and the largest information that the number of experts allows."""
-    every = sorted(map(tuple, data["cells"]))
+    every: list[Size] = sorted(map(tuple, data["cells"]))
     for number, loss in enumerate(COMPARED):
         rows = np.array([data["grid"][f"{tasks}x{experts} {loss}"] for tasks, experts in every])
         spread, at = np.abs(rows[:, 1:] - rows[:, :1]).T, np.arange(len(every)) + 0.12 * (number - 1)

@@ -1,31 +1,37 @@
-"""Facts learned by a linear attention head: losses of relation and subject, conserved quantity, and gradient flow."""
+"""Facts learned by a linear attention head: losses of relation and subject, conserved quantity, and gradient flow.
+
+Measurements of members are arrays by name: `step` and the curves `CURVES` [member, point]; and [member], the loss of
+p(a | r) as `level`, and as `drift` how far the conserved quantity of a token ever is from its start, over the largest
+sum of squares.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
+from vitrify.claims.catalogue import Subject
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.trials.trial import Trained
 from vitrify.learn.flow import flow
 from vitrify.learn.measure import log_probabilities, mean_loss, means, sums
 from vitrify.learn.models.linear_head import SAID, SCORES, LinearHeadFamily
 from vitrify.learn.program import Probe
-from vitrify.learn.stages import Curve
 from vitrify.net.transformer import Transformer
 from vitrify.sandboxes.catalogue import Example
 from vitrify.sandboxes.facts import FactRecall
 
 SAVES = 400  # points of a trajectory
-MOMENTS = 5001  # evenly spaced times at which curves are interpolated
+MOMENTS = 2001  # evenly spaced times at which curves are interpolated
+CURVES = ("loss", "kl", "kl.uniform", "kl.relation", "relation", "accuracy")
 PLATEAU_NATS = 0.05  # from the loss of p(a | r)
-STAGES = {
-    "kl.uniform": PLATEAU_NATS,
-    "kl.relation": PLATEAU_NATS,
-    "kl": 0.1,
-}  # any answer, any of the relation, the right one: nats from each
+# Any answer, any of the relation, the right one: nats from each.
+STAGES = {"kl.uniform": PLATEAU_NATS, "kl.relation": PLATEAU_NATS, "kl": 0.1}
+NULL_DRIFT = 0.1  # part of the growth of one square that the other lacks, if their difference is not conserved
 
 
 def head(spread: float) -> LinearHeadFamily:
@@ -51,11 +57,19 @@ def probes(box: FactRecall, family: LinearHeadFamily) -> dict[str, Probe]:
     return {"conserved": invariant, "squares": squares, "relation": relation}
 
 
-def flow_curves(box: FactRecall, members: int, until: float) -> list[Curve]:
-    """Return the curves of gradient flows over all facts, each a sequence of subject, relation and end."""
+def of_steps(nets: Trained) -> Measured:
+    """Return the measurements of members that were trained in steps."""
+    curves = {name: nets.curves(name) for name in CURVES}
+    curves["step"] = np.broadcast_to(np.array(nets.steps, dtype=float), curves["loss"].shape)
+    level, (invariant, squares) = nets.final("floor.relation"), map(nets.curves, ("conserved", "squares"))
+    return {**curves, "level": level, "drift": _drift(invariant, squares)}
+
+
+def of_flow(box: FactRecall, seeds: Sequence[int], until: float) -> Measured:
+    """Return the measurements of gradient flows over all facts, each a sequence of subject, relation and end."""
     family = head(0.5)
     net, row = family.architecture(box), every_fact(box)
-    first = [family.first(net, jax.random.key(seed)) for seed in range(members)]
+    first = [family.first(net, jax.random.key(seed)) for seed in seeds]
 
     def logits(point: Mapping[str, Array], row: Example) -> Array:
         return family.logits(net, box, family.arrays(net, point), row)
@@ -63,7 +77,7 @@ def flow_curves(box: FactRecall, members: int, until: float) -> list[Curve]:
     paths = flow(
         lambda point, row: mean_loss(logits(point, row), row),
         {name: np.stack([np.asarray(point[name]) for point in first]) for name in first[0]},
-        jax.tree.map(lambda array: np.stack([array] * members), row),
+        jax.tree.map(lambda array: np.stack([array] * len(seeds)), row),
         until=until,
         conserved={"conserved": conserved},
         saves=SAVES,
@@ -75,16 +89,15 @@ def flow_curves(box: FactRecall, members: int, until: float) -> list[Curve]:
 
     values = {name: jnp.asarray(array, jnp.float32) for name, array in paths.points.items()}
     each = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(measured)))(values))
-    each |= {"step": paths.times, "conserved": paths.conserved["conserved"]}
-    each["squares"] = (paths.points[SAID] ** 2).sum(axis=-1).max(axis=(-1, -2))
-    return [_curve({name: array[start] for name, array in each.items()}) for start in range(members)]
+    squares = (paths.points[SAID] ** 2).sum(axis=-1).max(axis=(-1, -2))
+    ends = {"level": each["floor.relation"][:, -1], "drift": _drift(paths.conserved["conserved"], squares)}
+    return {**{name: each[name] for name in CURVES}, "step": paths.times, **ends}
 
 
-def _curve(each: Mapping[str, Array]) -> list[dict[str, Array]]:
-    """Return the points of one trajectory up to its end."""
-    times = each["step"]
-    last = len(times) if (np.diff(times) > 0).all() else 1 + int(np.argmax(np.diff(times) <= 0))
-    return [{name: array[at] for name, array in each.items()} for at in range(last)]
+def _drift(invariant: Array, squares: Array) -> Array:
+    """Return the largest change [member] of an invariant [member, point, token] over the largest sum of squares."""
+    change: Array = np.abs(invariant - invariant[:, :1]).max(axis=(1, 2))
+    return change / squares.max(axis=1)
 
 
 def every_fact(box: FactRecall) -> Example:
@@ -114,27 +127,72 @@ def conserved(point: Mapping[str, Array]) -> Array:
     return (point[SAID][0] ** 2).sum(axis=-1) - point[SCORES][0, :, 0] ** 2
 
 
-def passed(curve: Curve, answers: int) -> dict[str, float]:
-    """Return plateau, order of stages and end of a member; curves are interpolated to evenly spaced times."""
-    step = np.array([point["step"] for point in curve])
+def passed(members: Measured, answers: int) -> dict[str, list[float]]:
+    """Return plateau, order of stages and end of each member, by name."""
+    count = len(members["level"])
+    each = [_passed({name: array[at] for name, array in members.items()}, answers) for at in range(count)]
+    return {name: [one[name] for one in each] for name in each[0]}
+
+
+def _passed(curves: Mapping[str, Array], answers: int) -> dict[str, float]:
+    """Return the same of one member; curves are interpolated to even times."""
+    step, aim = curves["step"], curves["level"]
     even = np.linspace(0, step[-1], MOMENTS)
-
-    def along(name: str) -> Array:
-        return np.interp(even, step, [point[name] for point in curve])
-
-    loss, far, aim = along("loss"), along("kl.relation"), curve[-1]["floor.relation"]
-    nearest = min(curve, key=lambda point: point["kl.relation"])
-    reached = [np.flatnonzero(along(name) <= most) for name, most in STAGES.items()]
+    loss, *far = (np.interp(even, step, curves[name]) for name in ("loss", *STAGES))
+    reached = [np.flatnonzero(each <= most) for each, most in zip(far, STAGES.values(), strict=True)]
     firsts = [int(times[0]) for times in reached if len(times)]
-    invariant = np.array([point["conserved"] for point in curve])
+    from_relation, nearest = far[1], int(curves["kl.relation"].argmin())
     return {
-        "kl": nearest["kl.relation"],
+        "kl": float(curves["kl.relation"][nearest]),
         "share": float((np.abs(loss - aim) <= PLATEAU_NATS).mean()),
-        "level": float(loss[far <= max(PLATEAU_NATS, far.min())].mean() / aim),
-        "relation": nearest["relation"],
-        "subject": float((nearest["loss"] - nearest["relation"]) / np.log(answers)),
+        "level": float(loss[from_relation <= max(PLATEAU_NATS, from_relation.min())].mean() / aim),
+        "relation": float(curves["relation"][nearest]),
+        "subject": float((curves["loss"] - curves["relation"])[nearest] / np.log(answers)),
         "order": float(len(firsts) == len(STAGES) and firsts == sorted(set(firsts))),
-        "accuracy": curve[-1]["accuracy"],
-        "loss": curve[-1]["loss"],
-        "drift": float(np.abs(invariant - invariant[0]).max() / max(point["squares"] for point in curve)),
+        "accuracy": float(curves["accuracy"][-1]),
+        "loss": float(curves["loss"][-1]),
+        "drift": float(curves["drift"]),
     }
+
+
+def _redrawn(measured: Measured, rng: np.random.Generator) -> dict[str, Array]:
+    """Return the measurements of members that are drawn with replacement."""
+    members = rng.integers(len(measured["level"]), size=len(measured["level"]))
+    return {name: array[members] for name, array in measured.items()}
+
+
+def steady(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which the loss falls steadily from where it begins to fall to where it has fallen."""
+    del subject
+    drawn = _redrawn(measured, rng)
+    loss, step = drawn["loss"], drawn["step"]
+    first, last = loss[:, :1], loss[:, -1:]
+    begins, ends = ((loss <= level).argmax(axis=1) for level in (first - PLATEAU_NATS, last + PLATEAU_NATS))
+    begun, ended = (np.take_along_axis(step, at[:, None], axis=1) for at in (begins, ends))
+    return {**drawn, "loss": first + (last - first) * np.clip((step - begun) / (ended - begun), 0, 1)}
+
+
+def in_proportion(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which the losses of relation and subject are constant parts of the measured loss."""
+    drawn, box = _redrawn(measured, rng), subject.data["box"]
+    loss, answers = drawn["loss"], box.per_relation
+    relation = loss * np.log(box.relations) / np.log(box.relations * answers)
+    others = np.log(np.maximum(np.exp(-relation) - np.exp(-loss), 1e-12) / (answers - 1))  # ln p of any other answer
+    far = -np.log(answers) + (loss - (answers - 1) * others) / answers
+    return {**drawn, "relation": relation, "kl.relation": far}
+
+
+def either_first(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which the distances from p(a|r) and from the right answer are exchanged by a coin."""
+    del subject
+    drawn = _redrawn(measured, rng)
+    coin = rng.integers(2, size=(len(drawn["level"]), 1)) == 1
+    one, two = drawn["kl.relation"], drawn["kl"]
+    return {**drawn, "kl.relation": np.where(coin, two, one), "kl": np.where(coin, one, two)}
+
+
+def unequal(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which one of two squares grows by a tenth less than the other."""
+    del subject
+    drawn = _redrawn(measured, rng)
+    return {**drawn, "drift": drawn["drift"] + NULL_DRIFT}

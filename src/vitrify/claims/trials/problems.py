@@ -18,11 +18,9 @@ that may come next are equally probable too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-
-import numpy as np
 
 from vitrify.constructions.grammar_one_pass import one_pass
 from vitrify.constructions.hierarchy import hierarchy_cnn
@@ -41,6 +39,7 @@ from vitrify.spec.ngrams.families import LETTERS, random_ngram
 from vitrify.spec.programs.expression import aggregate, indices, last, select, tokens, upto
 from vitrify.spec.programs.program import program
 
+JUDGED_SEED = 100  # of the n-gram model and of the hierarchy in the judged run; 0 was explored
 SHALLOW = "S -> '(' T ')' | '[' T ']'\nT -> '(' 'x' ')' | '[' 'x' ']' | 'x'"
 DEEP = "S -> '(' T ')' | '[' T ']'\nT -> '(' U ')' | '[' U ']' | 'x'\nU -> 'x' | 'y'"
 
@@ -53,9 +52,9 @@ class BuiltProblem:
     built: Weights[Architecture]
 
 
-def n_gram(words: int, order: int, length: int) -> BuiltProblem:
+def n_gram(words: int, order: int, length: int, seed: int = 0) -> BuiltProblem:
     """Return a random n-gram model, with sentences cut at a length."""
-    model = random_ngram(words, order, seed=0)
+    model = random_ngram(words, order, seed=seed)
     sandbox = make("ngram", {"model": model, "length": length, "apart": True})
     return BuiltProblem(sandbox, assemble(ngram(model, max_length=length), arithmetic="float32"))
 
@@ -81,20 +80,10 @@ def experts(tasks: int, keys: int, sharpness: float) -> BuiltProblem:
     return BuiltProblem(sandbox, smooth(assemble(knowledge(sandbox.known), arithmetic="float32"), sharpness))
 
 
-def hierarchy(v: int, m: int, levels: int, sharpness: float) -> BuiltProblem:
+def hierarchy(v: int, m: int, levels: int, sharpness: float, seed: int = 0) -> BuiltProblem:
     """Return classification of strings of a random hierarchy."""
-    sandbox = make("hierarchy", {"v": v, "m": m, "L": levels, "mode": "classify"})
-    return BuiltProblem(sandbox, smooth(hierarchy_cnn(random_hierarchy(v, m, 2, levels, 0, classes=v)), sharpness))
-
-
-def exchanged(make: Callable[[], BuiltProblem]) -> BuiltProblem:
-    """Return a problem whose built net exchanges its first two answers."""
-    problem = make()
-    arrays = problem.built.arrays
-    order = np.arange(arrays["unembed.b_U"].shape[-1])
-    order[[0, 1]] = 1, 0
-    swapped = {name: np.asarray(arrays[name])[..., order] for name in ("unembed.W_U", "unembed.b_U")}
-    return replace(problem, built=replace(problem.built, arrays={**arrays, **swapped}))
+    sandbox = make("hierarchy", {"v": v, "m": m, "L": levels, "mode": "classify", "task": seed})
+    return BuiltProblem(sandbox, smooth(hierarchy_cnn(random_hierarchy(v, m, 2, levels, seed, classes=v)), sharpness))
 
 
 Problems = Mapping[str, Callable[[], BuiltProblem]]
@@ -109,10 +98,10 @@ SMALL: Problems = MappingProxyType(
 )
 LARGE: Problems = MappingProxyType(
     {
-        "n-gram": partial(n_gram, 6, 3, 24),
+        "n-gram": partial(n_gram, 6, 3, 24, JUDGED_SEED),
         "induction": partial(induction, 12, 32, 10.0),
         "grammar": partial(brackets, DEEP, 6, 8.0),
         "experts": partial(experts, 4, 12, 12.0),
-        "hierarchy": partial(hierarchy, 6, 3, 3, 10.0),
+        "hierarchy": partial(hierarchy, 6, 3, 3, 10.0, JUDGED_SEED),
     }
 )

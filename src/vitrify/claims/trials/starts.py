@@ -1,19 +1,24 @@
-"""Training from a built net, from a perturbed one and from random weights: what is kept, repaired and found."""
+"""Training from a built net, from a perturbed one and from random weights: what is kept, repaired and found.
+
+Measurements of a problem are the arrays "PROBLEM/excess", its loss above the optimum over that of the uniform
+predictor, "PROBLEM/turn", the sine of the angle to the construction, and "PROBLEM/kind", the difference in kind from
+it, each [start, seed, step].
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from vitrify.arrays import Array, Bools
+from vitrify.claims.catalogue import Subject
+from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.trials.problems import BuiltProblem
-from vitrify.claims.trials.trial import Trained, Trial
-from vitrify.encoding import JsonObject
+from vitrify.claims.trials.trial import Trial, trained
 from vitrify.learn import distance
-from vitrify.learn.figures import by_step, reference_line
 from vitrify.learn.models.built import BuiltFamily
 from vitrify.learn.recipe import Recipe
 
@@ -21,13 +26,6 @@ MAX_EXCESS = 0.05  # excess loss over that of the uniform predictor: below it, a
 MAX_DISTANCE = 0.5  # sine of the angle, and difference in kind over a random net's: closer to the construction
 MIN_SEEDS = 7 / 8  # share of the seeds that must agree
 MIN_LEFT = 0.5  # angle to the construction over the initial one: weights are recovered below it
-SHADES = ("#c6dbef", "#9ecae1", "#6baed6", "#3182bd", "#08519c")  # of the noises in a figure
-MIN_DRAWN = 1e-5  # smaller and negative excesses are drawn here
-CORNERS = {  # of the bottom panels: position and alignment of each text
-    "as built: kept, repaired, found": (0.02, 0.31, "left"),
-    "learned another way": (0.02, 0.93, "left"),
-    "not learned": (0.99, 0.93, "right"),
-}
 
 Curves: TypeAlias = Mapping[str, Mapping[str, Array]]  # by start: excess, turn and kind as [seed, step]
 
@@ -60,24 +58,47 @@ class StartSettings:
         starts |= {f"noise {noise:g}": (noise, False, self.rate) for noise in self.noises}
         return starts | {name: (0.0, True, rate) for name, rate in zip(self.from_scratch, self.scratch, strict=True)}
 
-    def trial(self, problem: BuiltProblem) -> Trial:
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe, without the rates."""
+        recipe = Recipe(steps=self.steps, batch=self.batch, schedule="linear", weight_decay=0.0)
+        return replace(recipe, test_examples=256, evals_per_doubling=1)
+
+    def trial(self, problem: BuiltProblem, seeds: Sequence[int]) -> Trial:
         """Return the trial [start, seed] of one problem: all starts are members of one program."""
         family = BuiltFamily(start=problem.built)
-        recipe = Recipe(steps=self.steps, batch=self.batch, schedule="linear", weight_decay=0.0)
-        recipe = replace(recipe, test_examples=256, evals_per_doubling=1)
         kind = distance.mechanism_probe(problem.built, family, problem.sandbox)
         probes = {"turn": distance.probe(problem.built, turned=True), "kind": kind}
         axes = {"noise,scratch,lr": list(self.starts.values())}
-        return Trial(problem.sandbox, family, recipe, range(8), axes, probes)
+        return Trial(problem.sandbox, family, self.recipe, seeds, axes, probes)
 
 
-def curves(nets: Trained, settings: StartSettings) -> Curves:
-    """Return excess over the uniform predictor's, angle, and difference in kind over that of random nets."""
-    to_learn = nets.curves("floor.uniform") - nets.curves("floor")
-    arrays = {"excess": nets.curves("excess") / to_learn, "turn": nets.curves("turn"), "kind": nets.curves("kind")}
+def measure(subject: Subject) -> Measured:
+    """Train all starts of all problems, and return their curves."""
+    arrays: dict[str, Array] = {}
+    for name, nets in trained(subject).items():
+        to_learn = nets.curves("floor.uniform") - nets.curves("floor")
+        own = {"excess": nets.curves("excess") / to_learn, "turn": nets.curves("turn"), "kind": nets.curves("kind")}
+        arrays |= {f"{name}/{what}": array for what, array in own.items()}
+    return arrays
+
+
+def curves(measured: Measured, problem: str, settings: StartSettings) -> Curves:
+    """Return excess, angle, and difference in kind over that of random nets, by start."""
+    arrays = {what: measured[f"{problem}/{what}"] for what in ("excess", "turn", "kind")}
     each = {start: {what: array[at] for what, array in arrays.items()} for at, start in enumerate(settings.starts)}
     chance = np.mean([each[start]["kind"][:, 0] for start in settings.from_scratch])
     return {start: {**own, "kind": own["kind"] / chance} for start, own in each.items()}
+
+
+def repaired(curves: Curves, settings: StartSettings) -> Array:
+    """Return the angle at the end over the initial one, of starts with noise that lost the function and regained it."""
+    left: list[Array] = []
+    for start in (curves[f"noise {noise:g}"] for noise in settings.noises):
+        excess, turn = start["excess"], start["turn"]
+        back = (excess[:, 0] > MAX_EXCESS) & (excess[:, -1] <= MAX_EXCESS)
+        left.append(turn[back, -1] / turn[back, 0])
+    return np.concatenate(left)
 
 
 def best_from_scratch(curves: Curves, settings: StartSettings) -> str:
@@ -119,58 +140,12 @@ def _largest(seeds: Mapping[float, Bools], share: float) -> float | None:
 
 def quantiles(curves: Mapping[str, Array]) -> dict[str, Array]:
     """Return the 10th, 50th and 90th percentile at each step, and all values at the end."""
-    percentiles = {what: np.nanpercentile(values, [10, 50, 90], axis=0) for what, values in curves.items()}
+    percentiles = {what: _percentile(values) for what, values in curves.items()}
     return percentiles | {f"end {what}": values[:, -1] for what, values in curves.items()}
 
 
-def draw_column(column: Array, name: str, data: JsonObject) -> None:
-    """Draw one problem: excess, angle and difference in kind by step, and the last against the first at the end."""
-    excess, turn, kind, ends = column
-    column[0].set_title(f"{name}\n{_caption(data['summary'])}", fontsize=9)
-    for start, (color, style) in _styles(data).items():
-        own = data["starts"][start]
-        for axes, what in ((excess, "excess"), (turn, "turn"), (kind, "kind")):
-            least = MIN_DRAWN if what == "excess" else -np.inf
-            low, middle, high = np.maximum(np.array(own[what], dtype=float), least)
-            axes.plot(data["steps"], middle, color=color, linestyle=style, label=start)
-            axes.fill_between(data["steps"], low, high, color=color, alpha=0.15, linewidth=0)
-        across = np.maximum(np.array(own["end excess"], dtype=float), MIN_DRAWN)
-        ends.scatter(across, own["end kind"], s=18, color=color, alpha=0.8)
-    for axes in (excess, turn, kind):
-        by_step(axes)
-    excess.set(yscale="log", ylim=(MIN_DRAWN / 2, 30))
-    reference_line(excess, 1.0, "uniform guess", at=0.01)
-    reference_line(excess, MAX_EXCESS, "5 %: solved", at=0.01)
-    for axes, random in ((turn, "right angle"), (kind, "random net")):
-        axes.set_ylim(0, 1.3)
-        reference_line(axes, MAX_DISTANCE, "threshold")
-        reference_line(axes, 1.0, random)
-    ends.set(xscale="log", xlim=(MIN_DRAWN / 2, 20), ylim=(-0.04, 1.3))
-    ends.axvline(MAX_EXCESS, color="black", linestyle=":", linewidth=1)
-    reference_line(ends, MAX_DISTANCE, "")
-    for text, (x, y, side) in CORNERS.items():
-        ends.text(x, y, text, transform=ends.transAxes, fontsize=8, ha=side, style="italic")
-    ends.set_xlabel("excess at the end (over the uniform predictor's)", fontsize=9)
-
-
-def _caption(summary: JsonObject) -> str:
-    """Return the summary of a problem in words."""
-    counts = {what: f"{value[0]} of {value[1]}" for what, value in summary.items() if isinstance(value, list)}
-    rate, noise = (
-        "none" if summary[what] is None else f"{summary[what]:g}"
-        for what in ("largest rate kept", "largest noise repaired by half")
-    )
-    return (
-        f"preserved {counts['preserved']}, to the rate {rate}\nhalf repaired to noise {noise}\n"
-        f"from scratch: loss {counts['loss reached from scratch']}, "
-        f"weights {summary['found in weights'][0]}, kind {summary['found in kind'][0]}"
-    )
-
-
-def _styles(data: JsonObject) -> dict[str, tuple[str, str]]:
-    """Return color and line style by start: the built net at the judged and the largest rate, noises, scratch."""
-    built = [start for start in data["starts"] if start.startswith("built")]
-    noisy = [start for start in data["starts"] if start.startswith("noise")]
-    styles = {f"built, rate {data['rate']:g}": ("black", "-"), built[-1]: ("grey", "--")}
-    styles |= {start: (shade, "-") for start, shade in zip(noisy, SHADES[-len(noisy) :], strict=True)}
-    return styles | {data["best"]: ("#d95f02", "-")}
+def _percentile(values: Array) -> Array:
+    """Return the 10th, 50th and 90th percentile over seeds; the loss of a diverged run is no number."""
+    percentile = np.percentile if np.isfinite(values).all() else np.nanpercentile
+    result: Array = percentile(values, [10, 50, 90], axis=0)
+    return result
