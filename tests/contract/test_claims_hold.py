@@ -29,7 +29,9 @@ def budget(name: str) -> float:
 
 SLOW = [name for name in HEADLINES if budget(name) > MAX_WHOLE_SECONDS or HEADLINES[name].fields.get("learned")]
 PART = [name for name in SLOW if budget(name) <= MAX_PART_SECONDS and not HEADLINES[name].fields.get("learned")]
-RUN = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in HEADLINES]
+LEARNED = [name for name in HEADLINES if HEADLINES[name].fields.get("learned")]
+BUILT = [name for name in HEADLINES if name not in LEARNED]
+RUN = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in BUILT]
 
 
 @pytest.fixture(params=HEADLINES)
@@ -68,10 +70,10 @@ def test_it_holds_for_its_first_subjects(name: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", RUN)
-def test_it_holds_and_its_saboteur_is_rejected(name: str, tmp_path: Path) -> None:
+def test_it_holds_and_its_saboteur_is_rejected(name: str) -> None:
     """All that is asked of one run: in one test, because a claim is not run twice, whatever process it is in.
 
-    Claims that train take longer, and run with the slow tests; what they showed at large scale is kept in the docs.
+    Claims that train take longer, and run with the slow tests (below).
     """
     headline = HEADLINES[name]
     start = time.process_time()
@@ -99,12 +101,28 @@ def test_it_holds_and_its_saboteur_is_rejected(name: str, tmp_path: Path) -> Non
     assert all(each.cases > 0 and each.domains and each.methods for each in again.certificates.values())
     weakest = max(outcome.methods, key=STRENGTH.index, default=None)
     assert claim_of(headline).certified == weakest, f"declare certified={weakest!r}"
-    assert (weakest is None) == (claim_of(headline).uncertified is not None or claim_of(headline).draw is not None)
-    if claim_of(headline).draw is not None:
-        path = keep(outcome, tmp_path)
-        figure(headline, headline.recorded(tmp_path), tmp_path / "figure.svg")
-        assert path.stat().st_size < 200_000
-        assert (tmp_path / "figure.svg").stat().st_size > 5_000
+    assert (weakest is None) == (claim_of(headline).uncertified is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEARNED)
+def test_a_claim_about_training_runs_quickly_and_rejects_its_nulls(name: str, tmp_path: Path) -> None:
+    """A quick run may have another verdict than the recorded one: what is asked of it is that its check can fail."""
+    page, claim = HEADLINES[name], claim_of(HEADLINES[name])
+    assert claim.plan is not None
+    start = time.process_time()
+    outcome = run_claim(page)
+    assert time.process_time() - start <= budget(name), "on one core; declare budget_seconds"
+    assert set(outcome.statements) <= set(claim.plan.statements)
+    assert {key for own in outcome.rejections.values() for key in own} == set(outcome.statements)
+    assert outcome.saboteur_rejected, outcome.rejections
+    assert not outcome.criterion_older
+    assert all(leaf.criteria and leaf.domains for _, leaf in outcome.evidence.leaves())
+    assert Outcome.from_json(json.loads(json.dumps(outcome.to_json(), allow_nan=False))) == outcome
+    path = keep(outcome, tmp_path)
+    figure(page, page.recorded(tmp_path), tmp_path / "figure.svg")
+    assert path.stat().st_size < 400_000
+    assert (tmp_path / "figure.svg").stat().st_size > 5_000
 
 
 @pytest.mark.slow
@@ -118,8 +136,11 @@ def test_it_is_deterministic(headline: Headline) -> None:
 
 
 @pytest.mark.slow
-def test_its_saboteur_breaks_every_subject_for_a_stated_reason(headline: Headline) -> None:
-    claim = claim_of(headline)
+@pytest.mark.parametrize("name", BUILT)
+def test_its_saboteur_breaks_every_subject_for_a_stated_reason(name: str) -> None:
+    claim = claim_of(HEADLINES[name])
+    assert claim.check
+    assert claim.sabotage
     seen: list[str] = []
     for subject in claim.subjects():
         assert subject.name not in seen

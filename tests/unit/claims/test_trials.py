@@ -29,7 +29,7 @@ WEIGHTS: Any = None
 def made_up(*lengths: int) -> Trained:
     """Runs that ended after so many measurements, with a number and a probe of two at each."""
     curves = [[{"loss": 10.0 * at + n, "heads": [n, -n]} for n in range(length)] for at, length in enumerate(lengths)]
-    return Trained(TRIAL, [Run({}, curve, WEIGHTS) for curve in curves])  # type: ignore[arg-type]
+    return Trained.of(TRIAL, [Run({}, curve, WEIGHTS) for curve in curves])  # type: ignore[arg-type]
 
 
 def test_curves_are_arrays_over_axes_seeds_and_steps_and_end_where_a_member_broke() -> None:
