@@ -179,7 +179,7 @@ def test_a_claim_about_training_is_one_page() -> None:
     plans = re.compile(r"^PLAN = .*?^\)$", re.MULTILINE | re.DOTALL)
     lines = {name: len(plans.sub("", text).splitlines()) for name, text in texts.items() if "learned=True" in text}
     assert len(lines) >= 24
-    assert not {name: count for name, count in lines.items() if count > 150}
+    assert not {name: count for name, count in lines.items() if count > 180}
 
 
 def test_a_module_with_a_leading_underscore_is_imported_by_its_own_package_only() -> None:
