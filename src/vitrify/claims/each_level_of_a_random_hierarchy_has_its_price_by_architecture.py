@@ -1,11 +1,11 @@
-r"""For each further level of a random hierarchy a transformer needs more additional sequences than a CNN.
+r"""How many more sequences each further level of a random hierarchy takes, for CNNs and for transformers.
 
 Statement: In the random hierarchy model a symbol of each level has $m$ productions. To predict the last leaf from the
 $s^l - 1$ leaves before it, a net needs $P_l$ training sequences. For transformers $P_l \propto m^{2l - 1}$, as the
 correlations of two leaves fall by a factor $m^2$ per level; convolutional nets, which are local and share their
 weights, see correlations with hidden symbols, and $P_l$ grows by a factor $m$ per level: their exponent of the loss is
 twice that of transformers. The source shows both for finite training sets, by theory (asymptotically) and experiment.
-Not checked: Finite training sets ([](#cnns_learn_a_random_hierarchy_from_less_data_than_transformers)), next-token
+Not checked: Finite training sets (`cnns_learn_a_random_hierarchy_from_less_data_than_transformers`), next-token
 loss at all leaves, the authors' sizes, other widths. Rates stay constant, and batches stay at 128: small last steps may
 be hidden by the noise of the rate. A $P_l$ is infinite, or only bounded, where a net does not get there or where the
 best rate is an end of the grid.

@@ -149,6 +149,7 @@ class Site:
                 title: self._text(row, word) for word, title in SECTIONS.items() if row.headline.section(word)
             },
             "checked": SECTIONS["Checked"],
+            "unchecked": SECTIONS["Not checked"],
             "saboteur": SECTIONS["Saboteur"],
             "criteria": criteria(row.outcome.evidence) if row.outcome else [],
             "plan": self._plan(row),
