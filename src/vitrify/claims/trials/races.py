@@ -182,6 +182,12 @@ class Race:
         """Return the mean of a contrast over grammars, with its interval."""
         return interval_mean(*self.contrast(weights))
 
+    def factors(self, slow: str, fast: str, m: int, step: int) -> Floats:
+        """Return ln of the factor [grammar] between two nets at a step; the mean of the others where it is unknown."""
+        low, high = self.contrast(factor(slow, fast, m, step))
+        known = low == high
+        return np.where(known, low, low[known].mean() if known.any() else 0.0)
+
     def productions(self, net: str) -> list[int]:
         """Return the numbers m of productions that a net was trained at."""
         return sorted(m for name, m in self.curves if name == net)
@@ -306,7 +312,7 @@ def delayed(
     count = len(next(iter(race.curves.values())).excess)
     drawn = {m: rng.integers(count, size=count) for _, m in race.curves}
     arrays: dict[str, Floats] = {}
-    logs = {m: _between(race, slow, fast, m, step) for m in race.productions(slow) if (fast, m) in race.curves}
+    logs = {m: race.factors(slow, fast, m, step) for m in race.productions(slow) if (fast, m) in race.curves}
     level = float(np.mean(np.concatenate(list(logs.values()))))
     for (net, m), curve in race.curves.items():
         name = f"{net}, m = {m}"
@@ -320,13 +326,6 @@ def delayed(
         arrays |= {f"{name}/{split}": array[:, drawn[m]] for split, array in own.items()}
         arrays[f"{name}/stairs"] = measured[f"{name}/stairs"][drawn[m]]
     return arrays
-
-
-def _between(race: Race, slow: str, fast: str, m: int, step: int) -> Floats:
-    """Return ln of the factor [grammar] between two nets at a step; where it is not known, the mean of the others."""
-    low, high = race.contrast(factor(slow, fast, m, step))
-    known = low == high
-    return np.where(known, low, low[known].mean() if known.any() else 0.0)
 
 
 def draw(figures: Figures) -> Figure:
