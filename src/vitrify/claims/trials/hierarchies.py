@@ -24,16 +24,14 @@ from vitrify.arrays import Array, Floats
 from vitrify.claims.trials.ladders import reached
 from vitrify.claims.trials.trial import Trained, Trial
 from vitrify.constructions.grammar_unambiguous import unambiguous
-from vitrify.constructions.hierarchy import hierarchy_cnn
 from vitrify.kit import assemble
 from vitrify.learn.measure import divergence, log_probabilities
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.program import PIECE, TEST_SEED
 from vitrify.learn.recipe import Recipe
-from vitrify.learn.resampling import moved
 from vitrify.net.inference import encode, logits
 from vitrify.net.inference import log_probabilities as log_probabilities_of
-from vitrify.sandboxes.catalogue import Example, examples
+from vitrify.sandboxes.catalogue import examples
 from vitrify.sandboxes.hierarchy import HierarchySandbox
 from vitrify.spec.grammars.families import random_hierarchy
 
@@ -172,43 +170,3 @@ def built_distance(box: HierarchySandbox, members: int, count: int) -> Floats:
             far = np.maximum(far, np.abs(exact - there))
         distances.append(far)
     return np.array(distances)
-
-
-def diagonal(far: Array, up: int) -> Array:
-    """Return the entries of [..., height, layer] at layer = height + `up`: [..., height]."""
-    far = np.array(far)
-    return np.diagonal(far[..., up : far.shape[-2] + up], axis1=-2, axis2=-1)
-
-
-def synonym_moves(nets: Trained) -> Array:
-    """Return the sensitivity of a CNN's layers to synonyms: [size, member, height, layer]."""
-    box, family, shape = nets.trial.sandbox, nets.trial.family, nets.trial.shape
-    net = family.architecture(box)
-
-    def layers(arrays: Mapping[str, Array], row: Example) -> list[Array]:
-        seen: dict[str, Array] = {}
-        logits = family.logits(net, box, arrays, row, seen.__setitem__)
-        return [*(seen[f"conv.{k}.hook_post"] for k in range(box.L)), logits]
-
-    far = moved(box, layers)
-    each = [far(dict(run.weights.arrays), at % shape[1]) for at, run in enumerate(nets.runs)]
-    return np.array(each).reshape(*shape, *each[0].shape)
-
-
-def built_moves(box: HierarchySandbox) -> tuple[Array, float]:
-    """Return the sensitivity to synonyms of the net built for the first grammar, and its test error."""
-    weights = hierarchy_cnn(random_hierarchy(box.v, box.m, box.s, box.L, seed=box.task, classes=box.roots))
-    net, arrays = weights.architecture, {name: jnp.asarray(array) for name, array in weights.arrays.items()}
-    channels = np.array([box.symbols.index(symbol) for symbol in net.symbols])
-    one = replace(box, grammars=1)
-
-    def layers(arrays: Mapping[str, Array], row: Example) -> list[Array]:
-        seen: dict[str, Array] = {}
-        inputs = jnp.swapaxes(jax.nn.one_hot(row.tokens, box.v)[..., channels], 1, 2)[:, :, None]
-        logits = net.forward(arrays, inputs, record=seen.__setitem__)
-        return [*(seen[f"conv.{k}.hook_post"] for k in range(box.L)), logits]
-
-    row = examples(one, TEST_SEED, "test", 0, 512)
-    names = np.array([box.answers.index(name) if name in box.answers else -1 for name in net.output.symbols])
-    answers = names[np.asarray(layers(arrays, row)[-1].argmax(axis=-1))]
-    return moved(one, layers)(arrays, 0), float((answers != np.asarray(row.targets[:, -1])).mean())
