@@ -6,58 +6,95 @@ relevant size of a parity problem is the number of ones, not the length.
 Why: Heads that attend to ones only have one output value for each number of ones, whatever else the word contains. The
 layers behind them learn a table of these values, which says nothing about numbers that never occurred; in these runs,
 larger counts are answered like the largest trained one.
-Checked: Accuracy for each number of ones from 0 to $2k$ and several lengths, with learned positions that start at a
-random offset and without positions. Quick scale has $T = 16$, $k = 5$, 1,000 steps and 8 seeds; large scale has $T =
-40$, $k = 10$, 8,000 or 12,000 steps and 16 seeds. The drop from length $T$ to $2T$ at up to $k$ ones is compared with
-the drop from at most $k$ to more ones at length $T$. Fitting the training distribution is a premise.
-Not checked: Words longer than $2T$ are reported, not judged. Other position encodings, the authors' lengths and sizes.
-In a first run at quick scale (seeds 0 to 7, 600 steps without positions and 1,200 with) 6 and 8 of 8 seeds stayed
-within the bound at $2T$; seeds from 8 on are judged.
+Not checked: Other position encodings, and the authors' lengths and sizes (see the scale).
 Source: In the spirit of Zhou et al. 2023, arXiv 2310.16028 [A], and Huang et al. 2024, arXiv 2410.02140 [A]; that the
 number of ones is the relevant size is stated in tutorials [S]; the criterion is ours.
-Saboteur: The two axes are exchanged: numbers of ones are presented as lengths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
-from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, Trial, evidence, trained
+from vitrify.claims.protocol.planning import Axis, Plan, Statement
+from vitrify.claims.trials import ones
+from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Recipe, Trial, evidence, recalled
 from vitrify.encoding import JsonObject
+from vitrify.intervals import mean_interval
 from vitrify.learn.evaluation import accuracy_on
 from vitrify.learn.figures import heat, panel, sheet
 from vitrify.learn.models.transformer import Positions, TransformerFamily
 from vitrify.sandboxes.parity import Parity
 
 MIN_FIT = 0.95  # accuracy on the words of training: less is no basis for a judgement
-MAX_DROP = 0.15  # in accuracy from T to 2T bits
+MAX_DROP = 0.15  # in accuracy from T to 2T or 4T bits
 MAX_CHANCE = 0.72  # accuracy on words with more ones; chance is 0.5
 MIN_APART = 0.2  # by which the drop with more ones exceeds that with length
-MIN_SEEDS = 7 / 8
+MIN_SEEDS = 13 / 16
 PER_CELL = 64  # words of a length and number of ones, about
+NULLS = ones.share_read, ones.share_read, ones.harmless, ones.exchanged
+SHARE = "the net reads the share of ones: a word is answered like one of T bits with the same share of ones"
+PLAN = Plan(
+    version=1,
+    question="Is a parity problem beyond those of training hard by its number of ones, or by its length?",
+    statements={
+        "longer": Statement(
+            "on words of 2T bits with at most k ones the net is nearly as good as on words of T bits",
+            f"drop in accuracy from T to 2T bits, up to k ones, ≤ {MAX_DROP} in 13 of 16 seeds, for both codes",
+            SHARE,
+        ),
+        "longest": Statement(
+            "the same on words of 4T bits",
+            f"drop in accuracy from T to 4T bits, up to k ones, ≤ {MAX_DROP} in 13 of 16 seeds, for both codes",
+            SHARE,
+        ),
+        "ones": Statement(
+            "on words of T bits with k + 1 to 2k ones it is close to chance",
+            f"accuracy ≤ {MAX_CHANCE} in 13 of 16 seeds, for both codes",
+            "larger numbers of ones are as harmless as longer words: the accuracy is that at 2T bits",
+        ),
+        "apart": Statement(
+            "twice the ones cost more accuracy than twice the length",
+            f"drop with ones minus drop with length: 95 % interval of the mean ≥ {MIN_APART}, for both codes",
+            "both cost the same: in a random half of the seeds the two drops are exchanged",
+        ),
+    },
+    units="seed",
+    judged=range(100, 116),
+    explored=range(32),
+    stopping="fixed number of steps",
+    scale={
+        "numbers of ones": Axis("at most k, tested to 2k", None),
+        "longest training word": Axis(40, 50),
+        "steps": Axis(8000, 30_000),
+        "batch": Axis(128, 64),
+        "layers": Axis(3, 4),
+        "d_model": Axis(64, 256),
+    },
+    chosen="In a first quick run (seeds 0 to 7, fewer steps) 6 and 8 of 8 seeds were within the bound at 2T. In "
+    "explored large runs with learned positions the accuracy at 4T was 0.38, and it became a statement of its own.",
+)
 
 
 def subjects() -> Subjects:
     family, recipe = TransformerFamily(layers=2, heads=4, d_model=32), Recipe(batch=64, lr=4e-3, warmup=100)
-    data = {"longest": 16, "ones": 5, "lengths": (16, 24, 32, 64), "exchanged": False}
-    yield _subject(data, family, recipe, {"none": 1000, "learned": 1000}, range(8, 16))
+    data = {"longest": 16, "ones": 5, "lengths": (16, 24, 32, 64)}
+    yield _subject(data, family, recipe, {"none": 1000, "learned": 1000}, PLAN.explored[8:16])
 
 
 def large() -> Subjects:
     """Words of up to 40 bits with at most 10 ones."""
     family, recipe = TransformerFamily(layers=3, heads=4, d_model=64), Recipe(batch=128, lr=1e-3, warmup=500)
-    data = {"longest": 40, "ones": 10, "lengths": (40, 60, 80, 160), "exchanged": False}
-    yield _subject(data, family, recipe, {"none": 8000, "learned": 12_000}, range(8, 24))
+    data = {"longest": 40, "ones": 10, "lengths": (40, 60, 80, 160)}
+    yield _subject(data, family, recipe, {"none": 8000, "learned": 12_000}, PLAN.judged)
 
 
 def _subject(
-    data: JsonObject, family: TransformerFamily, recipe: Recipe, codes: dict[Positions, int], seeds: range
+    data: JsonObject, family: TransformerFamily, recipe: Recipe, codes: dict[Positions, int], seeds: Sequence[int]
 ) -> Subject:
     """Return one trial for each position encoding, with its number of steps."""
     trials: dict[str, Trial] = {}
@@ -73,33 +110,24 @@ def _subject(
     return Subject(f"words of up to {data['longest']} bits", data=data, trials=trials)
 
 
-def sabotage(subject: Subject) -> Subject:
-    return subject.with_data(exchanged=True)
-
-
-def compared_accuracies(data: Mapping[str, Array], right: Array) -> tuple[Array, Array, Array]:
-    """Return the accuracy [seed] at length T and 2T with few ones, and at length T with more of them."""
-    here, there = (data["lengths"].index(times * data["longest"]) for times in (1, 2))
-    few, more = slice(0, data["ones"] + 1), slice(data["ones"] + 1, None)
-    near, far, much = (
-        np.nanmean(part, axis=1) for part in (right[:, here, few], right[:, there, few], right[:, here, more])
-    )
-    return (near, much, far) if data["exchanged"] else (near, far, much)
-
-
-def check(subject: Subject) -> Evidence:
-    """Compare the two drops for each position encoding; cells with more ones than bits are NaN."""
+def judge(subject: Subject, arrays: Measured) -> Evidence:
+    """Compare drops for each position encoding; cells with more ones than bits are NaN."""
     data, criteria, codes = subject.data, [], {}
-    k, top, judged = data["ones"], data["longest"], partial(Criterion.judged, share=MIN_SEEDS)
-    for code, nets in trained(subject).items():
+    k, top = data["ones"], data["longest"]
+    drop = f"{{}}: drop from length {top} to {{}}, up to {k} ones".format
+    for code, nets in recalled(subject, arrays).items():
         right = np.stack([nets.final(str(length)) for length in data["lengths"]], axis=1)  # [seed, length, ones]
-        few, longer, more = compared_accuracies(data, right)
-        along, fit, name = few - longer, nets.final("accuracy"), f"positions {code}"
+        (few, twice, fourth), more, fit = ones.up_to(data, right), ones.beyond(data, right), nets.final("accuracy")
+        judged = partial(Criterion.judged, share=MIN_SEEDS)
+        name, apart = f"positions {code}", twice - more
+        estimated = partial(Criterion.estimated, statement="apart", values=apart)
+        of = f"{name}: drop with more ones minus drop with length, mean"
         criteria += [
             judged(f"{name}: accuracy on training words", fit, at_least=MIN_FIT, premise=True),
-            judged(f"{name}: drop from length {top} to {2 * top}, up to {k} ones", along, at_most=MAX_DROP),
-            judged(f"{name}: accuracy at length {top}, more than {k} ones", more, at_most=MAX_CHANCE),
-            judged(f"{name}: drop with more ones minus drop with length", few - more - along, at_least=MIN_APART),
+            judged(drop(name, 2 * top), few - twice, at_most=MAX_DROP, statement="longer"),
+            judged(drop(name, 4 * top), few - fourth, at_most=MAX_DROP, statement="longest"),
+            judged(f"{name}: accuracy at length {top}, more than {k} ones", more, at_most=MAX_CHANCE, statement="ones"),
+            estimated(of, apart.mean(), mean_interval(apart), at_least=MIN_APART, null=0.0),
         ]
         codes[code] = {"fit": fit, "right": right.round(3)}
     return evidence(subject, criteria, {"ones": k, "longest": top, "lengths": data["lengths"], "codes": codes})
@@ -130,4 +158,15 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, large, draw, id="G2", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(
+    subjects,
+    large=large,
+    draw=draw,
+    id="G2",
+    standing="experiment",
+    learned=True,
+    budget_seconds=180,
+    plan=PLAN,
+    judge=judge,
+    nulls=dict(zip(PLAN.statements, NULLS, strict=True)),
+)

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+from vitrify.claims import ngram_models_are_harder_with_order_alphabet_and_rank as claim
 from vitrify.claims import trained_memories_store_facts_in_proportion_to_their_parameters as stored
 from vitrify.claims.trials import ngrams
 from vitrify.claims.trials.ladders import bits_of, crossing, facts_of
@@ -71,10 +72,39 @@ def test_effects_are_found_where_they_are() -> None:
     truth = np.array([0.3 * n + 0.7 * np.log(used) + 0.05 * rank for n, used, rank in cells])
     each, explained = ngrams.fitted(cells, np.exp(truth[:, None] - 3 + noise))
     np.testing.assert_allclose(each.mean(axis=0), [0.3, 0.7, 0.05], atol=0.02)
-    low, high = ngrams.bootstrapped(each)
     assert explained > 0.99
-    assert (low < each.mean(axis=0)).all()
-    assert (high - low < 0.05).all()
+
+
+def test_an_effect_is_taken_away_and_the_others_stay() -> None:
+    (grid, _), rng = claim.large(), np.random.default_rng(0)
+    cells, noise = grid.data["cells"], 0.05 * rng.normal(size=(24, 8))
+    truth = np.array([0.5 * n + np.log(used) + 0.1 * rank for n, used, rank in cells])[:, None] + noise
+    arrays = {"grid/kl": np.exp(truth - 9)[..., None], "grid/lengths": np.ones((24, 8), int)}
+    arrays |= {"grid/floor.uniform": np.full((24, 8, 1), 9.0), "grid/floor": np.zeros((24, 8, 1))}
+    assert set(claim.judge(grid, arrays).statements.values()) == {"holds"}
+    null = ngrams.without_effect(grid, arrays, rng, name="n")
+    verdicts = claim.judge(grid, null).statements
+    assert verdicts == {"order": "undecided", "alphabet": "holds", "rank": "holds"}
+
+
+def test_a_step_is_chosen_on_the_other_seeds() -> None:
+    curves = np.array([[3.0, 1.0, 2.5], [3.0, 2.0, 1.0], [3.0, 2.0, 1.5]])
+    assert ngrams.stopped(curves).tolist() == [2.5, 2.0, 2.0]
+
+
+def test_equally_good_nets_are_rejected() -> None:
+    (_, counts), rng = claim.large(), np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for family, ratio in (("general", 3.0), ("shared", 0.5)):
+        kl = ratio * np.exp(0.1 * rng.normal(size=(8, 1))) * np.array([1.0, 1.2])
+        arrays |= {f"{family}/kl": kl, f"{family}/counts": np.ones(8), f"{family}/lengths": np.full(8, 2)}
+        arrays |= {f"{family}/floor.uniform": np.full((8, 2), 9.0), f"{family}/floor": np.zeros((8, 2))}
+        arrays |= {f"{family}/step": np.zeros((8, 2))}
+    assert claim.judge(counts, arrays).statements == {"general": "holds", "shared": "holds"}
+    for family in claim.FAMILIES:
+        null = ngrams.equally_good(counts, arrays, rng, family=family)
+        assert np.isclose(np.log(null[f"{family}/kl"])[:, 0].mean(), 0, atol=0.2)
+        assert claim.judge(counts, null).statements[family] != "holds"
 
 
 @pytest.mark.slow

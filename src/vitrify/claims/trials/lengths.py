@@ -1,116 +1,34 @@
-r"""Tasks at any length, each with programs that compute it, and networks trained on short words.
+"""Networks trained on short words of a task and tested on longer ones; null hypotheses about longer words.
 
-The length of a program is its number of distinct expressions. Programs use what C-RASP and RASP-L have in common:
-symbols and functions of them, the symbol at a fixed distance back, the first or last position with a property, counts,
-and sums and comparisons of counts. They may neither divide a count nor attend to a computed position; `divides` detects
-both. A program that does not grow with the word length then works at all lengths.
+Null hypotheses replace the accuracies [seed, length] at lengths beyond those of training, and redraw the seeds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from types import MappingProxyType
-from typing import Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
-import jax
 import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.claims.catalogue import Subject
-from vitrify.claims.trials.trial import Trial
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.trials import programs
+from vitrify.claims.trials.programs import TIMES, sandbox
+from vitrify.claims.trials.trial import Trial, measured, recalled
 from vitrify.encoding import JsonObject
 from vitrify.learn.evaluation import accuracy_on
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.transformer import Positions, TransformerFamily
 from vitrify.learn.recipe import Recipe
-from vitrify.sandboxes.catalogue import Example, Sandbox, examples
-from vitrify.sandboxes.copying import CopyingSandbox
-from vitrify.sandboxes.digit_sum import DigitSum
-from vitrify.sandboxes.majority import Majority
-from vitrify.sandboxes.most_frequent import MostFrequent
-from vitrify.sandboxes.parity import Parity
-from vitrify.spec.programs import families as library
-from vitrify.spec.programs.batch import Batch
-from vitrify.spec.programs.expression import Expr, choose, indices, parts
-from vitrify.spec.programs.program import program
-from vitrify.spec.tasks.copying import SEPARATOR
 
-TIMES = 4  # longest test word over longest training word
-STATES = 3  # alphabet size, unless it must equal the longest word
 PER_LENGTH = 64  # test words of each length, on average
-SEEDS, FEW_SEEDS = range(8), range(5)  # of judged trials, and of reported ones
-PROGRAM_WORDS = 16  # words of a length on which a program is run
+FEW_SEEDS = 5  # of trials that are reported and not judged
+
+PAIRS = ("majority", "parity"), ("copy different letters", "copy repeated letters")
 
 Words: TypeAlias = tuple[str, int, Family, Recipe]  # task, longest training word, architecture, training
-
-
-@dataclass(frozen=True)
-class WordTask:
-    """A task on words: its sandbox from a shortest to a longest length, and programs for words up to a length.
-
-    Both take the alphabet size, which tasks with distinct letters need to be at least the longest length.
-    """
-
-    box: Callable[[int, int, int], Sandbox]
-    programs: Callable[[int, int], Sequence[Expr]]
-
-
-def _copying(mode: Literal["copy", "sort"] = "copy") -> Callable[[int, int, int], Sandbox]:
-    return lambda shortest, longest, letters: CopyingSandbox(letters, shortest, longest, mode, distinct=True)
-
-
-def _summed(digits: Sequence[str], answers: Sequence[str], longest: int) -> list[Expr]:
-    """Return two programs for a sum modulo the number of digits: by division, and from a list of all sums."""
-    programs = []
-    for remainder in (library.sum_modulo(digits), library.sum_modulo_up_to(digits, longest)):
-        named = choose(remainder == 1, answers[1], answers[0])
-        for value, answer in enumerate(answers[2:], start=2):
-            named = choose(remainder == value, answer, named)
-        programs.append(named)
-    return programs
-
-
-TASKS: Mapping[str, WordTask] = MappingProxyType(
-    {
-        "majority": WordTask(
-            lambda shortest, longest, _: Majority(shortest, longest),
-            lambda *_: [choose(library.more("1", "0"), "yes", "no")],
-        ),
-        "most frequent": WordTask(
-            lambda shortest, longest, _: MostFrequent(STATES, shortest, longest),
-            lambda *_: [library.most_frequent_of(MostFrequent(STATES).answers)],
-        ),
-        "sort": WordTask(
-            _copying("sort"), lambda _, letters: [library.next_sorted(CopyingSandbox(letters).answers[1:], SEPARATOR)]
-        ),
-        "copy different letters": WordTask(_copying(), lambda *_: [library.copy_different(SEPARATOR)]),
-        "copy repeated letters": WordTask(
-            lambda shortest, longest, _: CopyingSandbox(STATES, shortest, longest),
-            lambda longest, _: [library.copy_after(SEPARATOR), library.copy_up_to(SEPARATOR, longest)],
-        ),
-        "sum modulo 3": WordTask(
-            lambda shortest, longest, _: DigitSum(STATES, shortest, longest),
-            lambda longest, _: _summed(DigitSum(STATES).answers, DigitSum(STATES).answers, longest),
-        ),
-        "parity": WordTask(
-            lambda shortest, longest, _: Parity(shortest, longest),
-            lambda longest, _: _summed(("0", "1"), Parity().answers, longest),
-        ),
-    }
-)
-
-
-def sandbox(task: str, longest: int, shortest: int, most: int) -> Sandbox:
-    """Return a task's sandbox with words of `shortest` to `most` letters; training words have up to `longest`."""
-    return TASKS[task].box(shortest, most, TIMES * longest)
-
-
-def shortest_program(task: str, longest: int, most: int, free: bool = False) -> Expr:
-    """Return the shortest known program for words up to `most` letters; with `free` it may divide."""
-    known = TASKS[task].programs(most, TIMES * longest)
-    return min((root for root in known if free or not divides(root)), key=length)
 
 
 def length_trial(task: str, longest: int, family: Family, recipe: Recipe, seeds: Sequence[int]) -> Trial:
@@ -138,55 +56,39 @@ def other_positions(words: Words, steps: int, *codes: Positions) -> list[Words]:
     return [(task, longest, own, replace(recipe, steps=steps)) for own in families]
 
 
-def subject(name: str, judged: Sequence[Words], others: Sequence[Words]) -> Subject:
+def subject(name: str, judged: Sequence[Words], others: Sequence[Words], seeds: Sequence[int]) -> Subject:
     """Return the subject with all trials; `others` are reported only and have fewer seeds."""
-    data: JsonObject = {"judged": {}, "others": {}, "free": False}
+    data: JsonObject = {"judged": {}, "others": {}}
     trials = {}
-    for part, seeds, listed in (("judged", SEEDS, judged), ("others", FEW_SEEDS, others)):
+    for part, drawn, listed in (("judged", seeds, judged), ("others", seeds[:FEW_SEEDS], others)):
         for task, longest, family, recipe in listed:
             kind = family_name(family)
             own = task if kind == "learned" else f"{task}, {kind}"
             data[part][own] = task, longest, kind
-            trials[own] = length_trial(task, longest, family, recipe, seeds)
+            trials[own] = length_trial(task, longest, family, recipe, drawn)
     return Subject(name, data=data, trials=trials)
 
 
-def length(root: Expr) -> int:
-    """Return the number of distinct expressions in a program."""
-    return sum(1 for _ in parts(root))
+def measure(subject: Subject) -> Measured:
+    """Return the curves, and for each judged task: lengths of its program, its mistakes, and what guessing reaches."""
+    arrays = dict(measured(subject))
+    for name, (task, n, _) in subject.data["judged"].items():
+        if name in subject.trials:
+            short, root = (programs.shortest_program(task, n, most) for most in (n, TIMES * n))
+            mistakes = [programs.wrong(task, n, root, at) for at in (1, n, 2 * n, TIMES * n)]
+            arrays[f"{name}/program"] = np.array([programs.length(short), programs.length(root)])
+            arrays |= {f"{name}/mistakes": np.array(mistakes), f"{name}/guess": np.array(programs.frequent(task, n))}
+    return arrays
 
 
-def divides(root: Expr) -> bool:
-    """Return True if a program divides, or attends to a computed position other than one at a fixed distance."""
-
-    def computed(query: Expr) -> bool:
-        back = query.op == "apply" and query.data == "-" and query.args[0] is indices and query.args[1].op == "const"
-        return not (query is indices or back)
-
-    nodes = list(parts(root))
-    pointed = any(n.op == "select" and n.args[0] is indices and computed(n.args[1]) for n in nodes)
-    return pointed or any(n.op == "apply" and n.data in ("%", "//") for n in nodes)
+def final(subject: Subject, arrays: Measured, name: str) -> Array:
+    """Return the accuracies [seed, length] of a task after training, for lengths from 0 on."""
+    return recalled(subject, arrays)[name].final("right")
 
 
-@lru_cache(maxsize=64)
-def words_of(task: str, longest: int) -> Example:
-    """Return words of all lengths of a task, about `4 * PROGRAM_WORDS` of each, as one batch."""
-    most = TIMES * longest
-    box, count = sandbox(task, longest, 1, most), 4 * PROGRAM_WORDS * most
-    words: Example = jax.device_get(jax.jit(lambda: examples(box, 0, "probe", 0, count))())
-    return words
-
-
-def wrong(task: str, longest: int, root: Expr, at: int) -> int:
-    """Return the number of words of length `at`, of up to `PROGRAM_WORDS`, on which a program is wrong."""
-    box = sandbox(task, longest, at, at)
-    compiled = program(root, box.symbols[:-1], box.tokens, causal=True)  # without the blank: no word is filled up
-    drawn = words_of(task, longest)
-    chosen = np.flatnonzero(drawn.latent["length"] == at)[:PROGRAM_WORDS]
-    batch = Batch(compiled.root, compiled.values)(drawn.tokens[chosen, : box.tokens])
-    answers = np.array(compiled.values[compiled.root], dtype=object)[batch]
-    right = np.array(box.answers, dtype=object)[drawn.targets[chosen, at + 1 : box.tokens + 1]]  # from the separator on
-    return int((answers[:, at:] != right).any(axis=1).sum())
+def pairs(subject: Subject) -> list[tuple[str, str]]:
+    """Return the pairs of tasks with equal answers that are judged, first the one with a short program."""
+    return [pair for pair in PAIRS if set(pair) <= set(subject.data["judged"])]
 
 
 def between(shares: Array, low: int, high: int) -> Array:
@@ -197,3 +99,57 @@ def between(shares: Array, low: int, high: int) -> Array:
 def thirds(n: int) -> tuple[tuple[int, int], ...]:
     """Return the three ranges of lengths: up to n, up to 2n, and up to 4n."""
     return (1, n), (n + 1, 2 * n), (2 * n + 1, TIMES * n)
+
+
+# Null hypotheses
+
+
+def _redrawn(subject: Subject, arrays: Measured, rng: np.random.Generator) -> dict[str, tuple[int, Array]]:
+    """Return the longest training word and the accuracies [seed, length] of redrawn seeds for each judged task."""
+    judged = {name: n for name, (_, n, _) in subject.data["judged"].items()}
+    shares = {name: final(subject, arrays, name) for name in judged}
+    count = min(map(len, shares.values()))
+    drawn = rng.integers(count, size=count)
+    return {name: (n, shares[name][drawn]) for name, n in judged.items()}
+
+
+def _with(arrays: Measured, shares: Mapping[str, Array]) -> Measured:
+    """Return measurements with other accuracies [seed, length]."""
+    right = {f"{name}/right": own[:, None] for name, own in shares.items()}
+    return {**arrays, **right, **{f"{name}/lengths": np.ones(len(own), int) for name, own in shares.items()}}
+
+
+def guessed(subject: Subject, arrays: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which longer words get the answer that is the most frequent at their length."""
+    null = {}
+    for name, (n, shares) in _redrawn(subject, arrays, rng).items():
+        right = arrays[f"{name}/guess"][n:]
+        shares[:, n + 1 :] = rng.binomial(PER_LENGTH, right, size=(len(shares), len(right))) / PER_LENGTH
+        null[name] = shares
+    return _with(arrays, null)
+
+
+def compounded(subject: Subject, arrays: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which each further letter adds as many mistakes as a letter up to the trained length."""
+    null = {}
+    for name, (n, shares) in _redrawn(subject, arrays, rng).items():
+        letter = np.nanmean(shares[:, 1 : n + 1], axis=1, keepdims=True) ** (2 / (n + 1))  # accuracy of one letter
+        right = letter ** np.arange(n + 1, TIMES * n + 1)
+        shares[:, n + 1 :] = rng.binomial(PER_LENGTH, right) / PER_LENGTH
+        null[name] = shares
+    return _with(arrays, null)
+
+
+def exchanged(subject: Subject, arrays: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which the two tasks of a pair have each other's accuracies in a random half of the seeds.
+
+    Accuracies are exchanged at the same length over the longest of training.
+    """
+    redrawn = _redrawn(subject, arrays, rng)
+    for one, other in pairs(subject):
+        (n, first), (m, second) = redrawn[one], redrawn[other]
+        swap = rng.random((len(first), 1)) < 0.5
+        at, there = (np.ceil(np.arange(TIMES * k + 1) * j / k).astype(int) for k, j in ((n, m), (m, n)))
+        redrawn[one] = n, np.where(swap, second[:, at], first)
+        redrawn[other] = m, np.where(swap, first[:, there], second)
+    return _with(arrays, {name: own for name, (_, own) in redrawn.items()})

@@ -1,10 +1,9 @@
-"""Random n-gram models: regression of the KL on their sizes, and add-λ counts to compare networks with."""
+"""Random n-gram models: regression of the KL on their sizes, add-λ counts to compare networks with, and nulls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import product
 from typing import TypeAlias
 
@@ -13,7 +12,8 @@ import numpy as np
 
 from vitrify.arrays import Array, Floats, Ints
 from vitrify.claims.catalogue import Subject
-from vitrify.claims.trials.trial import Trial
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.trials.trial import Trial, measured
 from vitrify.learn.figures import band
 from vitrify.learn.measure import TEST_SEED
 from vitrify.learn.models.transformer import TransformerFamily
@@ -23,9 +23,7 @@ from vitrify.sandboxes.ngram_family import NGramFamily
 
 EFFECTS = {"n": "order n", "ln |Σ|": "alphabet |Σ|", "R": "rank R"}  # regressor, and axis label
 LAMBDAS = tuple(float(x) for x in np.logspace(-3, 1, 25))
-DRAWS = 2000  # of the bootstrap
 SPLITS: tuple[Split, Split] = ("train", "probe")  # for the counts, and for choosing λ
-SEEDS = tuple(range(8))
 
 Cell: TypeAlias = tuple[int, int, int]  # order, alphabet, rank
 
@@ -35,29 +33,47 @@ def _net(heads: int, d_model: int, layers: int) -> TransformerFamily:
 
 
 def grid_subject(
-    factors: Mapping[str, tuple[int, ...]], length: int, recipe: Recipe, *, d_model: int, layers: int
+    factors: Mapping[str, tuple[int, ...]],
+    length: int,
+    recipe: Recipe,
+    seeds: Sequence[int],
+    *,
+    d_model: int,
+    layers: int,
 ) -> Subject:
     """Return the subject of all combinations of orders, alphabets and ranks, with one model per seed."""
     cells: list[Cell] = list(product(*factors.values()))  # type: ignore[arg-type]
     n, states, rank = cells[-1]
     box = NGramFamily(n, states, rank, length=length, n=n, used=states, rank=rank)
-    trial = Trial(box, _net(n - 1, d_model, layers), recipe, SEEDS, models(cells))
-    return Subject("grid", data={**factors, "length": length, "cells": cells, "models": cells}, trials={"grid": trial})
+    axes: Mapping[str, Sequence[tuple[int, ...]]] = {"n,used,rank": cells, "task,seed": _models(seeds)}
+    trial = Trial(box, _net(n - 1, d_model, layers), recipe, seeds, axes)
+    return Subject("grid", data={**factors, "length": length, "cells": cells}, trials={"grid": trial})
 
 
-def models(cells: Sequence[Cell]) -> Mapping[str, Sequence[tuple[int, ...]]]:
-    """Return the axes [distinct cell, seed] of a trial with one model for each cell and seed."""
-    return {"n,used,rank": list(dict.fromkeys(cells)), "task,seed": [(seed, seed) for seed in SEEDS]}
-
-
-def counts_subject(states: int, length: int, recipe: Recipe, *, d_model: int, layers: int) -> Subject:
+def counts_subject(
+    states: int, length: int, recipe: Recipe, seeds: Sequence[int], *, d_model: int, layers: int
+) -> Subject:
     """Return the subject of networks trained on a finite set of strings, for both families of models."""
-    box, axes = NGramFamily(4, states, 4, length=length, n=4, used=states, rank=4), [(seed, seed) for seed in SEEDS]
+    box, axes = NGramFamily(4, states, 4, length=length, n=4, used=states, rank=4), {"task,seed": _models(seeds)}
     boxes = {"general": replace(box, family="general"), "shared": replace(box, family="shared")}
     net = _net(4, d_model, layers)
-    trials = {name: Trial(own, net, recipe, SEEDS, {"task,seed": axes}) for name, own in boxes.items()}
+    trials = {name: Trial(own, net, recipe, seeds, axes) for name, own in boxes.items()}
     data = {"strings": recipe.train_examples, "length": length, "n": 4, "states": states}
     return Subject("counts", data=data, trials=trials)
+
+
+def _models(seeds: Sequence[int]) -> list[tuple[int, int]]:
+    """Return a model, by its task, and a network for each seed."""
+    return [(seed, seed) for seed in seeds]
+
+
+def measure(subject: Subject) -> Measured:
+    """Return the curves, and beside networks that were trained on a set of strings the KL of counts of these."""
+    arrays = dict(measured(subject))
+    for name, trial in subject.trials.items():
+        if trial.recipe.train_examples:
+            arrays[f"{name}/counts"] = smoothed(trial.sandbox, tuple(trial.seeds), trial.recipe)
+    return arrays
 
 
 def design(cells: Sequence[Cell]) -> Floats:
@@ -73,14 +89,13 @@ def fitted(cells: Sequence[Cell], kl: Array) -> tuple[Array, float]:
     return effects[1:].T, float(1 - residual.var() / height.var())
 
 
-def bootstrapped(each: Floats, draws: int = DRAWS, seed: int = 0) -> tuple[Floats, Floats]:
-    """Return intervals of 95 % for the means of [seed, factor] by bootstrap over seeds."""
-    again = np.random.default_rng(seed).integers(len(each), size=(draws, len(each)))
-    low, high = np.quantile(each[again].mean(axis=1), [0.025, 0.975], axis=0)
-    return low, high
+def stopped(curves: Array) -> Floats:
+    """Return the KL [seed] of curves [seed, step] at the step that is best for the other seeds."""
+    logs = np.log(curves)
+    others = logs.sum(axis=0) - logs
+    return np.take_along_axis(curves, others.argmin(axis=1)[:, None], axis=1)[:, 0]
 
 
-@cache
 def smoothed(box: NGramFamily, seeds: tuple[int, ...], recipe: Recipe) -> Floats:
     r"""Return the KL per symbol from the model of each seed to add-$\lambda$ counts of its training strings.
 
@@ -128,6 +143,28 @@ def _contexts(
     contexts, symbols, best = (np.asarray(part) for part in drawn)
     base = (box.states + 1) ** np.arange(contexts.shape[-1], dtype=np.int64)
     return (contexts.astype(np.int64) * base).sum(axis=-1), symbols, best.astype(np.float64)
+
+
+# Null hypotheses
+
+
+def without_effect(subject: Subject, arrays: Measured, rng: np.random.Generator, *, name: str) -> Measured:
+    """Return measurements in which a factor has no effect in the mean; seeds differ as measured, with random signs."""
+    kl, regressors = arrays["grid/kl"], design(subject.data["cells"])
+    at = list(EFFECTS).index(name)
+    own = fitted(subject.data["cells"], kl[..., -1])[0][:, at]  # [seed]
+    sign = rng.choice([-1.0, 1.0], size=len(own))
+    changed = np.multiply.outer(regressors[:, at + 1] - regressors[:, at + 1].mean(), sign * (own - own.mean()) - own)
+    return {**arrays, "grid/kl": kl * np.exp(changed)[..., None]}
+
+
+def equally_good(subject: Subject, arrays: Measured, rng: np.random.Generator, *, family: str) -> Measured:
+    """Return measurements in which networks are as good as counts in the geometric mean over redrawn seeds."""
+    del subject
+    curves, counts = arrays[f"{family}/kl"], arrays[f"{family}/counts"]
+    factor = np.exp(np.mean(np.log(counts / stopped(curves))))
+    drawn = rng.integers(len(counts), size=len(counts))
+    return {**arrays, f"{family}/kl": factor * curves[drawn], f"{family}/counts": counts[drawn]}
 
 
 def draw_effects(row: Sequence[Array], data: Mapping[str, Array]) -> None:
