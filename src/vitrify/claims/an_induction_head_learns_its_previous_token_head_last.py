@@ -166,7 +166,9 @@ def draw(figures: Figures) -> Figure:
         times.plot(np.array(data["when"][name], dtype=float), range(1, count + 1), "o", color=color, label=label)
     for number, name in enumerate(data.get("equal", ())):
         own = np.array(data["equal"][name], dtype=float)
-        times.plot(own, range(1, count + 1), "x", color=f"C{number}", label=f"{name}, among equally many")
+        times.plot(
+            own, range(1, count + 1), "x", color=f"C{number}", label="× among equally many" * (not number) or None
+        )
     times.set(title="when each is learned", xlabel="training step", ylabel="draw", ylim=(0, 1.5 * count))
     times.legend(fontsize=8, loc="upper right")
     usual = data["ordinary"]
