@@ -22,25 +22,10 @@ from functools import partial
 
 import numpy as np
 
-from vitrify.arrays import Array
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.protocol.planning import Axis, Plan, Statement
-from vitrify.claims.trials.flip_flop import (
-    DENSE_TAIL,
-    MIN_OCCURRENCE,
-    NULL_RATE,
-    NULLS,
-    PLAIN,
-    SPARSE_TAIL,
-    TAIL_SHARE,
-    TAILED,
-    TAILS,
-    TRAINING,
-    Net,
-    flip_flop_subject,
-    measure,
-    trained_rates,
-)
+from vitrify.claims.trials import flip_flop
+from vitrify.claims.trials.flip_flop import PLAIN, SPARSE_TAIL, TAILED, TAILS, TRAINING, Net, over_same_distances
 from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Quantity, Recipe, evidence
 from vitrify.learn.figures import interval, reference_line, sheet
 from vitrify.learn.models.recurrent import RecurrentFamily
@@ -56,28 +41,28 @@ MAX_RATE_RATIO = 1 / 5  # error rate with tail sequences in training, over that 
 MIN_READS = 1e5  # of each test set, by the LSTMs of all seeds
 PLAN = Plan(
     version=1,
-    question="Do transformers that have learned a flip-flop make errors on sparser and denser sequences, and LSTMs not?",
+    question="Do transformers that have learned a flip-flop make errors on sparser sequences, and LSTMs not?",
     statements={
         "tails": Statement(
             f"transformers make errors on sequences with {SPARSE_TAIL}",
-            f"of those with error rate ≤ {MAX_WRONG} in training, {MIN_GLITCHING:.0%} have ≥ {MIN_RATE} on the tail, and "
-            f"≥ {MIN_RATIO:g} times that in training",
+            f"of those with error rate ≤ {MAX_WRONG} in training, {MIN_GLITCHING:.0%} have ≥ {MIN_RATE} on the tail, "
+            f"and ≥ {MIN_RATIO:g} times that in training",
             "whether a transformer glitches is a coin: a random half of the seeds errs as rarely as in training",
         ),
         "distances": Statement(
             "they do so at distances of read and write that were trained on",
-            f"reads at distances with probability ≥ {MIN_OCCURRENCE:g} in training: {MIN_GLITCHING:.0%} have ≥ "
+            f"reads at distances of probability ≥ {flip_flop.MIN_OCCURRENCE:g} in training: {MIN_GLITCHING:.0%} have ≥ "
             f"{MIN_RATIO:g} times the errors that the same distances have in training",
             "errors depend on the distance alone, and on tails only longer distances are new",
         ),
         "LSTM": Statement(
             "LSTMs make no error",
             f"no wrong read on any of the three test sets, in ≥ {MIN_READS:g} reads of each",
-            f"one read in {1 / NULL_RATE:,.0f} is wrong",
+            f"one read in {1 / flip_flop.NULL_RATE:,.0f} is wrong",
         ),
         "repair": Statement(
             "tail sequences in training remove most of the errors",
-            f"{TAIL_SHARE:.0%} of them in training: mean error rate ≤ {MAX_RATE_RATIO} times that of the same seeds without",
+            f"{flip_flop.TAIL_SHARE:.0%} of them: mean error rate ≤ {MAX_RATE_RATIO} times that of these seeds without",
             "they halve the error rate",
         ),
     },
@@ -107,11 +92,11 @@ def subjects() -> Subjects:
     lstm, linear = RecurrentFamily(kind="lstm", state=32, d_embed=8), StateSpaceFamily(layers=2, d_model=16, state=16)
     nets: dict[str, Net] = {
         PLAIN: (by_distance, recipe, (512, 512, 256), 256),
-        "LSTM": (lstm, replace(recipe, steps=1000, lr=5e-3), (2048, 8192, 1024), 1024),
+        "LSTM": (lstm, replace(recipe, steps=1000, lr=5e-3), (4096, 8192, 1024), 1024),
         "linear recurrence": (linear, recipe, (512, 512, 256), 256),
     }
-    thresholds = {"judged": DENSE_TAIL, "max_wrong": 0.05}
-    yield flip_flop_subject("sequences of 64 tokens", nets, 64, PLAN.explored[20:30], thresholds)
+    thresholds = {"judged": flip_flop.DENSE_TAIL, "max_wrong": 0.05}
+    yield flip_flop.flip_flop_subject("sequences of 64 tokens", nets, 64, PLAN.explored[20:30], thresholds)
 
 
 def large() -> Subjects:
@@ -124,7 +109,7 @@ def large() -> Subjects:
         "linear recurrence": (linear, brief, (1024, 2048, 512), 256),
     }
     thresholds = {"judged": SPARSE_TAIL, "max_wrong": MAX_WRONG}
-    yield flip_flop_subject("sequences of 512 tokens", nets, 512, PLAN.judged, thresholds)
+    yield flip_flop.flip_flop_subject("sequences of 512 tokens", nets, 512, PLAN.judged, thresholds)
 
 
 def judge(subject: Subject, measured: Measured) -> Evidence:
@@ -135,11 +120,12 @@ def judge(subject: Subject, measured: Measured) -> Evidence:
     fitted = rates[PLAIN][0] <= data["max_wrong"]
     able = fitted if fitted.any() else ~fitted  # the premise is not met
     over = rates[PLAIN][tail] / np.maximum(rates[PLAIN][0], 1 / reads[PLAIN][0])
-    near = _over_same_distances(measured[f"{PLAIN}/reads"], measured[f"{PLAIN}/wrong"], tail)
+    near = over_same_distances(measured[f"{PLAIN}/reads"], measured[f"{PLAIN}/wrong"], tail)
     left = rates[TAILED][tail].mean() / max(rates[PLAIN][tail, : rates[TAILED].shape[1]].mean(), 1e-12)
     tails, distances, lstm, repair = PLAN.statements
     name, glitch = f"error rate, {data['judged']}", partial(Criterion.judged, share=MIN_GLITCHING)
     premise = partial(Criterion.judged, at_most=data["max_wrong"], share=MIN_CONVERGED, premise=True)
+    enough = partial(Criterion.judged, at_least=MIN_READS, premise=True, statement=lstm)
     criteria = [
         *(premise(f"error rate, {TRAINING}", rates[PLAIN][0], statement=key) for key in (tails, distances, repair)),
         glitch(f"converged: {name}", rates[PLAIN][tail, able], at_least=MIN_RATE, statement=tails),
@@ -151,9 +137,7 @@ def judge(subject: Subject, measured: Measured) -> Evidence:
             Criterion.judged(f"LSTM: wrong reads, {test}", wrong["LSTM"][at], at_most=0, statement=lstm)
             for at, test in enumerate(TAILS)
         ),
-        Criterion.judged(
-            "LSTM: reads of all seeds", reads["LSTM"].sum(1), at_least=MIN_READS, statement=lstm, premise=True
-        ),
+        enough("LSTM: reads of all seeds", reads["LSTM"].sum(axis=1)),
         Criterion.judged(f"{name}, with tail sequences over without", [left], at_most=MAX_RATE_RATIO, statement=repair),
     ]
     others = [
@@ -169,12 +153,6 @@ def judge(subject: Subject, measured: Measured) -> Evidence:
         for net in order
     }
     return evidence(subject, criteria, {"nets": nets, "learned": data["max_wrong"]}, others)
-
-
-def _over_same_distances(reads: Array, wrong: Array, tail: int) -> Array:
-    """Return errors on a tail at distances trained on, over those of the training distribution there [member]."""
-    expected = reads[tail] * trained_rates(reads, wrong)
-    return np.asarray(wrong[tail, :, :-1].sum(axis=-1) / np.maximum(expected[:, :-1].sum(axis=-1), 1e-12))
 
 
 def draw(figures: Figures) -> Figure:
@@ -205,7 +183,7 @@ CLAIM = Claim(
     learned=True,
     budget_seconds=180,
     plan=PLAN,
-    measure=measure,
+    measure=flip_flop.measure,
     judge=judge,
-    nulls=NULLS,
+    nulls=flip_flop.NULLS,
 )

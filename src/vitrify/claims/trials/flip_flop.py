@@ -56,7 +56,8 @@ def measure(subject: Subject) -> Measured:
     """Return all curves, and for each net the numbers of reads and of wrong ones [test set, member, bin]."""
     arrays = dict(measured(subject))
     for name, nets in trained(subject).items():
-        counts = counted(nets, *subject.data["tests"][name], by_distance=name in (PLAIN, TAILED))
+        rows, piece = subject.data["tests"][name]
+        counts = counted(nets, rows, piece, by_distance=name in (PLAIN, TAILED))
         arrays |= {f"{name}/reads": counts[0], f"{name}/wrong": counts[1]}
     return arrays
 
@@ -108,11 +109,18 @@ def trained_rates(reads: Array, wrong: Array) -> Array:
     return np.asarray(np.maximum(wrong[0], 1) / np.maximum(reads[0], 1))
 
 
+def over_same_distances(reads: Array, wrong: Array, tail: int) -> Array:
+    """Return errors on a tail at distances trained on, over those of the training distribution there [member]."""
+    expected = reads[tail] * trained_rates(reads, wrong)
+    return np.asarray(wrong[tail, :, :-1].sum(axis=-1) / np.maximum(expected[:, :-1].sum(axis=-1), 1e-12))
+
+
 # Null hypotheses
 
 
 def some_seeds(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
     """Return measurements in which a random half of the seeds errs on tails as rarely as in training."""
+    del subject
     reads, wrong = measured[f"{PLAIN}/reads"], measured[f"{PLAIN}/wrong"].copy()
     rates = np.minimum(np.maximum(wrong[0].sum(-1), 1) / reads[0].sum(-1), 1)[:, None]
     well = rng.random(wrong.shape[1]) < 1 / 2
@@ -122,6 +130,7 @@ def some_seeds(subject: Subject, measured: Measured, rng: np.random.Generator) -
 
 def distance_alone(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
     """Return measurements in which tails have the errors of the training distribution at distances trained on."""
+    del subject
     reads, wrong = measured[f"{PLAIN}/reads"], measured[f"{PLAIN}/wrong"].copy()
     rates = np.minimum(trained_rates(reads, wrong)[:, :-1], 1)
     wrong[1:, :, :-1] = rng.binomial(reads[1:, :, :-1].astype(int), rates)
@@ -130,16 +139,22 @@ def distance_alone(subject: Subject, measured: Measured, rng: np.random.Generato
 
 def rare_errors(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
     """Return measurements in which every LSTM is wrong on one read in ten thousand."""
+    del subject
     reads = measured["LSTM/reads"]
     return {**measured, "LSTM/wrong": rng.binomial(reads.astype(int), NULL_RATE)}
 
 
 def halved(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
-    """Return measurements in which tail sequences in training do no more than to halve the errors, of drawn seeds."""
-    plain = measured[f"{PLAIN}/wrong"] / np.maximum(measured[f"{PLAIN}/reads"], 1)
-    reads = measured[f"{TAILED}/reads"]
-    rates = plain[:, rng.integers(plain.shape[1], size=reads.shape[1])] / 2
-    return {**measured, f"{TAILED}/wrong": rng.binomial(reads.astype(int), rates)}
+    """Return measurements of drawn seeds in which tail sequences in training halve the errors of the same seeds."""
+    del subject
+    reads, wrong = measured[f"{PLAIN}/reads"].copy(), measured[f"{PLAIN}/wrong"].copy()
+    count = measured[f"{TAILED}/reads"].shape[1]
+    drawn = rng.integers(reads.shape[1], size=count)
+    reads[:, :count], wrong[:, :count] = reads[:, drawn], wrong[:, drawn]
+    rates = wrong[:, :count] / np.maximum(reads[:, :count], 1) / 2
+    tailed = {"reads": reads[:, :count], "wrong": rng.binomial(reads[:, :count].astype(int), rates)}
+    null = {f"{PLAIN}/reads": reads, f"{PLAIN}/wrong": wrong}
+    return {**measured, **null, **{f"{TAILED}/{name}": array for name, array in tailed.items()}}
 
 
 NULLS = {"tails": some_seeds, "distances": distance_alone, "LSTM": rare_errors, "repair": halved}
