@@ -1,7 +1,10 @@
 """Flip-flop language modeling: trials, error rates on sparser and denser sequences, and rival explanations.
 
-counted                  reads and wrong reads of each net on every test set, by distance from the last write
-some_seeds, …            null hypotheses, as measurements
+    counted                  reads and wrong reads of each net on every test set, by distance from the last write
+    over_same_distances      errors on a tail over those that the same distances have in training
+    some_seeds, …            null hypotheses, as measurements
+
+Distances are numbers of instructions, in bins that begin at `EDGES`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Three associative memories of an induction head: what each recalls, when it is learned, and rival orders.
 
-recall, among_equal       probes: recall among all items of a memory, and among as many as there are triggers
-learned                   the steps at which the memories are learned
-exchanged, …              null hypotheses about the order, as measurements
+    recall, among_equal       probes: recall among all items of a memory, and among as many as there are triggers
+    by_memory, learned        the steps at which the memories are learned
+    exchanged, …              null hypotheses about the order, as measurements
+
+The memories are those of `MEMORIES`, in this order.
 """
 
 from __future__ import annotations
