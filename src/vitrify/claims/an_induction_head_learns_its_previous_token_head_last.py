@@ -164,12 +164,13 @@ def draw(figures: Figures) -> Figure:
     panel(recall, data["steps"], groups, lines, at=0.01, steps=True, legend="center left")
     for (name, label), color in zip({**LABELS, "accuracy": "accuracy"}.items(), colors, strict=True):
         times.plot(np.array(data["when"][name], dtype=float), range(1, count + 1), "o", color=color, label=label)
-    for number, name in enumerate(data.get("equal", ())):
-        own = np.array(data["equal"][name], dtype=float)
-        times.plot(
-            own, range(1, count + 1), "x", color=f"C{number}", label="× among equally many" * (not number) or None
-        )
-    times.set(title="when each is learned", xlabel="training step", ylabel="draw", ylim=(0, 1.5 * count))
+    equal = data.get("equal", {})  # not before version 1
+    for number, name in enumerate(equal):
+        times.plot(np.array(equal[name], dtype=float), range(1, count + 1), "x", color=f"C{number}")
+    if equal:
+        times.plot([], [], "kx", label="among equally many")
+    top = (1.8 if equal else 1.5) * count
+    times.set(title="when each is learned", xlabel="training step", ylabel="draw", ylim=(0, top))
     times.legend(fontsize=8, loc="upper right")
     usual = data["ordinary"]
     names = {"back": ("first head: previous token", "C2"), "match": ("second head: match", "C1")}

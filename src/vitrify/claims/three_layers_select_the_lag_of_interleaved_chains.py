@@ -134,9 +134,9 @@ def judge(subject: Subject, measured: Measured) -> Evidence:
         "steps": steps,
         "curves": {layers: own.reshape(-1, own.shape[-1]) for layers, own in curves.items()},
         "known": {"lags": 1.0, "unigram": float((known[:, 1] / known[:, 0]).mean())},
-        "members": three.size,
+        "members": f"{len(matrices)} matrices × {three.shape[1]}" if len(matrices) > 1 else three.size,
         "bounds": [MAX_DEEP, MIN_SHALLOW],
-        "label": "KL from the Bayes predictor, in parts of that of the average over lags",
+        "label": "KL from the Bayes predictor / that of the average",
     }
     levels = [
         Quantity(f"matrix {matrix}: nats of KL of the average over lags", level)
