@@ -7,41 +7,83 @@ between seeds. An LSTM makes no error on either. Adding such sequences to the tr
 Why: The state of an LSTM only needs to hold one bit. A transformer must find the latest write among all of them: its
 attention is trained where writes are about ten instructions apart, which does not determine how it weighs adjacent
 writes, or one distant write against hundreds of ignored bits.
-Checked: Error rate (wrong reads over reads) of each seed on the training distribution and on both tails, on fresh
-sequences after the last step; 10 seeds, and 5 transformers with a fifth of the training data from the tails, whose mean
-error rate must be at most half. Quick scale has sequences of 64 tokens and a transformer of 2 layers and width 32, and
-judges the dense tail; large scale has 512 tokens, 4 layers and width 256, and judges both. Premise: two thirds of the
-transformers fit the training distribution (error rate at most 0.05, at large scale 0.001). The LSTMs must make no error
-in $10^5$ reads of each tail. A gated linear recurrence is measured, not judged. At large scale 5 of 10 transformers fit
-well enough, so the verdict is undecided.
-Not checked: The authors' 6 layers of width 512 and 10,000 steps. The sparse tail at quick scale: 64 tokens are too few
-for an effect. The size of the effect depends on the network: with rotary positions 4 of 5 transformers were wrong on at
-most 0.25 % of the dense reads, and more steps make errors rarer. Sizes were chosen on other seeds, after the verdict at
-earlier sizes, with a stricter premise, was undecided (2 of 10 had fitted).
+Not checked: Other codes of positions, dropout and sharper attention; with rotary positions 4 of 5 transformers were
+wrong on at most 0.25 % of the dense reads. Checkpoints before the last: the error rate of a seed on a tail wanders
+between them. Only one tail is judged, the other is reported. Quick scale judges the dense one, as 64 tokens are too few
+for the sparse one, and takes an error rate of 0.05 for fitted. In an earlier run of 4 layers of width 256, 5 of 10
+transformers had fitted, too few to judge.
 Source: B. Liu, Ash, Goel, Krishnamurthy and C. Zhang 2023, arXiv 2306.00946 [A], settings [S].
-Saboteur: Transformers trained with sequences of the tails are presented as ordinary ones.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.protocol.planning import Axis, Plan, Statement
 from vitrify.claims.trials import flip_flop
-from vitrify.claims.trials.flip_flop import DENSE_TAIL, SPARSE_TAIL, TAILS, TRAINING, Net, counted, flip_flop_subject
-from vitrify.claims.trials.trial import Criterion, Evidence, Recipe, evidence, trained
+from vitrify.claims.trials.flip_flop import PLAIN, SPARSE_TAIL, TAILED, TAILS, TRAINING, Net, over_same_distances
+from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Quantity, Recipe, evidence
 from vitrify.learn.figures import interval, reference_line, sheet
 from vitrify.learn.models.recurrent import RecurrentFamily
 from vitrify.learn.models.ssm import StateSpaceFamily
 from vitrify.learn.models.transformer import TransformerFamily
 
 MIN_CONVERGED = 2 / 3  # share of the transformers that must fit the training distribution
-MIN_GLITCHING = 2 / 3  # share of the converged ones with an error rate of at least MIN_RATE on the dense tail
-MIN_RATE = 0.01  # wrong reads over reads, dense tail
-MAX_RATE_RATIO = 0.5  # error rate with tail sequences in training, over that without
-MIN_READS = 1e5  # of each tail, by the LSTMs of all seeds
+MAX_WRONG = 0.001  # error rate (wrong reads over reads) of one that does
+MIN_GLITCHING = 0.85  # share of the converged ones that must glitch
+MIN_RATE = 0.01  # error rate on the judged tail
+MIN_RATIO = 10.0  # that, over the error rate on the training distribution
+MAX_RATE_RATIO = 1 / 5  # error rate with tail sequences in training, over that of the same seeds without
+MIN_READS = 1e5  # of each test set, by the LSTMs of all seeds
+PLAN = Plan(
+    version=1,
+    question="Do transformers that have learned a flip-flop make errors on sparser sequences, and LSTMs not?",
+    statements={
+        "tails": Statement(
+            f"transformers make errors on sequences with {SPARSE_TAIL}",
+            f"of those with error rate ≤ {MAX_WRONG} in training, {MIN_GLITCHING:.0%} have ≥ {MIN_RATE} on the tail, "
+            f"and ≥ {MIN_RATIO:g} times that in training",
+            "whether a transformer glitches is a coin: a random half of the seeds errs as rarely as in training",
+        ),
+        "distances": Statement(
+            "they do so at distances of read and write that were trained on",
+            f"reads at distances of probability ≥ {flip_flop.MIN_OCCURRENCE:g} in training: {MIN_GLITCHING:.0%} have ≥ "
+            f"{MIN_RATIO:g} times the errors that the same distances have in training",
+            "errors depend on the distance alone, and on tails only longer distances are new",
+        ),
+        "LSTM": Statement(
+            "LSTMs make no error",
+            f"no wrong read on any of the three test sets, in ≥ {MIN_READS:g} reads of each",
+            f"one read in {1 / flip_flop.NULL_RATE:,.0f} is wrong",
+        ),
+        "repair": Statement(
+            "tail sequences in training remove most of the errors",
+            f"{flip_flop.TAIL_SHARE:.0%} of them: mean error rate ≤ {MAX_RATE_RATIO} times that of these seeds without",
+            "they halve the error rate",
+        ),
+    },
+    units="seed",
+    judged=range(100, 120),
+    explored=range(32),
+    stopping="fixed number of steps",
+    scale={
+        "layers": Axis(6, 6),
+        "heads": Axis(8, 8),
+        "d_model": Axis(512, 512),
+        "tokens": Axis(512, 512),
+        "steps": Axis(10_000, 10_000),
+        "batch": Axis(16, 16),
+        "LSTM units": Axis(128, 128),
+        "LSTM seeds": Axis(20, 100),
+        "sparse test sequences": Axis(2048, 100_000),
+    },
+    chosen="The authors' net and recipe instead of 4 layers of width 256, of which half did not fit. A smaller net was "
+    "wrong on 6 to 25 % of the sparse reads; on dense ones on 0.1 to 2 %, which is reported only.",
+)
 
 
 def subjects() -> Subjects:
@@ -49,72 +91,68 @@ def subjects() -> Subjects:
     recipe = Recipe(steps=600, batch=16, lr=3e-3, schedule="linear", warmup=50, test_examples=64, evals_per_doubling=0)
     lstm, linear = RecurrentFamily(kind="lstm", state=32, d_embed=8), StateSpaceFamily(layers=2, d_model=16, state=16)
     nets: dict[str, Net] = {
-        "transformer": (by_distance, recipe, (512, 512, 256), 256),
-        "LSTM": (lstm, replace(recipe, steps=1000, lr=5e-3), (512, 8192, 1024), 1024),
+        PLAIN: (by_distance, recipe, (512, 512, 256), 256),
+        "LSTM": (lstm, replace(recipe, steps=1000, lr=5e-3), (4096, 8192, 1024), 1024),
         "linear recurrence": (linear, recipe, (512, 512, 256), 256),
     }
-    thresholds = {"judged": (DENSE_TAIL,), "max_wrong": 0.05, "min_ratio": 3.0, "share": 2 / 3}
-    yield flip_flop_subject("sequences of 64 tokens", nets, 64, thresholds)
+    thresholds = {"judged": flip_flop.DENSE_TAIL, "max_wrong": 0.05}
+    yield flip_flop.flip_flop_subject("sequences of 64 tokens", nets, 64, PLAN.explored[20:30], thresholds)
 
 
 def large() -> Subjects:
     brief = Recipe(steps=1000, batch=16, lr=3e-3, schedule="linear", warmup=50, test_examples=64, evals_per_doubling=0)
-    recipe = replace(brief, steps=6000, lr=1e-3, weight_decay=0.1, beta2=0.999, precision="bfloat16")
+    recipe = replace(brief, steps=10_000, lr=3e-4, weight_decay=0.1, beta2=0.999, precision="bfloat16")
     lstm, linear = RecurrentFamily(kind="lstm", state=128, d_embed=64), StateSpaceFamily(layers=2, d_model=64, state=64)
     nets: dict[str, Net] = {
-        "transformer": (TransformerFamily(layers=4, heads=8, d_model=256), recipe, (1024, 2048, 512), 16),
+        PLAIN: (TransformerFamily(layers=6, heads=8, d_model=512), recipe, (4096, 2048, 512), 64),
         "LSTM": (lstm, brief, (4096, 32_768, 4096), 256),
         "linear recurrence": (linear, brief, (1024, 2048, 512), 256),
     }
-    thresholds = {"judged": (SPARSE_TAIL, DENSE_TAIL), "max_wrong": 0.001, "min_ratio": 10.0, "share": 0.8}
-    yield flip_flop_subject("sequences of 512 tokens", nets, 512, thresholds)
+    thresholds = {"judged": SPARSE_TAIL, "max_wrong": MAX_WRONG}
+    yield flip_flop.flip_flop_subject("sequences of 512 tokens", nets, 512, PLAN.judged, thresholds)
 
 
-def sabotage(subject: Subject) -> Subject:
-    return subject.with_data(misnamed=True)
-
-
-def check(subject: Subject) -> Evidence:
-    data, judged = subject.data, Criterion.judged
-    reads = {net: counted(nets, *data["tests"][net]) for net, nets in trained(subject).items()}
-    alone, mended = slice(len(flip_flop.SEEDS)), slice(len(flip_flop.SEEDS), None)
-    plain, repaired = (
-        {name: {what: values[part] for what, values in one.items()} for name, one in reads["transformer"].items()}
-        for part in ((mended, alone) if data["misnamed"] else (alone, mended))
-    )
-    groups = {"transformer": plain, "with tail sequences": repaired} | {net: reads[net] for net in list(reads)[1:]}
-    rates = {net: {name: one["wrong"] / one["queries"] for name, one in each.items()} for net, each in groups.items()}
-    wrong, lstm, tails = rates["transformer"], reads["LSTM"], list(TAILS)[1:]
-    training = np.maximum(wrong[TRAINING], 1 / plain[TRAINING]["queries"])
-    able = wrong[TRAINING] <= data["max_wrong"]
-    able = able if able.any() else ~able  # the premise is not met
-    ratio = (np.max([wrong[name] for name in data["judged"]], axis=0) / training)[able]
-    left = [rates["with tail sequences"][name].mean() / max(wrong[name].mean(), 1e-12) for name in data["judged"]]
-    worst = f"converged: worst of {', '.join(data['judged'])}, over {TRAINING}"
+def judge(subject: Subject, measured: Measured) -> Evidence:
+    data, tail = subject.data, list(TAILS).index(subject.data["judged"])
+    order = [PLAIN, TAILED, *(net for net in subject.trials if net not in (PLAIN, TAILED))]
+    reads, wrong = ({net: measured[f"{net}/{what}"].sum(-1) for net in order} for what in ("reads", "wrong"))
+    rates = {net: wrong[net] / reads[net] for net in order}  # [test set, member]
+    fitted = rates[PLAIN][0] <= data["max_wrong"]
+    able = fitted if fitted.any() else ~fitted  # the premise is not met
+    over = rates[PLAIN][tail] / np.maximum(rates[PLAIN][0], 1 / reads[PLAIN][0])
+    near = over_same_distances(measured[f"{PLAIN}/reads"], measured[f"{PLAIN}/wrong"], tail)
+    left = rates[TAILED][tail].mean() / max(rates[PLAIN][tail, : rates[TAILED].shape[1]].mean(), 1e-12)
+    tails, distances, lstm, repair = PLAN.statements
+    name, glitch = f"error rate, {data['judged']}", partial(Criterion.judged, share=MIN_GLITCHING)
+    premise = partial(Criterion.judged, at_most=data["max_wrong"], share=MIN_CONVERGED, premise=True)
+    enough = partial(Criterion.judged, at_least=MIN_READS, premise=True, statement=lstm)
     criteria = [
-        judged(
-            f"transformer: error rate, {TRAINING}",
-            wrong[TRAINING],
-            at_most=data["max_wrong"],
-            share=MIN_CONVERGED,
-            premise=True,
+        *(premise(f"error rate, {TRAINING}", rates[PLAIN][0], statement=key) for key in (tails, distances, repair)),
+        glitch(f"converged: {name}", rates[PLAIN][tail, able], at_least=MIN_RATE, statement=tails),
+        glitch(f"converged: {name}, over {TRAINING}", over[able], at_least=MIN_RATIO, statement=tails),
+        glitch(
+            f"converged: {name}, over that at the same distances", near[able], at_least=MIN_RATIO, statement=distances
         ),
-        judged(worst, ratio, at_least=data["min_ratio"], share=data["share"]),
-        judged(f"converged: error rate, {DENSE_TAIL}", wrong[DENSE_TAIL][able], at_least=MIN_RATE, share=MIN_GLITCHING),
-        judged(f"transformer: error rate, {DENSE_TAIL}", wrong[DENSE_TAIL]),
-        judged(f"transformer: error rate, {SPARSE_TAIL}", wrong[SPARSE_TAIL]),
-        *(judged(f"LSTM: number of wrong reads, {name}", lstm[name]["wrong"], at_most=0) for name in TAILS),
         *(
-            judged(f"LSTM: reads of all seeds, {name}", [lstm[name]["queries"].sum()], at_least=MIN_READS)
-            for name in tails
+            Criterion.judged(f"LSTM: wrong reads, {test}", wrong["LSTM"][at], at_most=0, statement=lstm)
+            for at, test in enumerate(TAILS)
         ),
-        judged("mean error rate with tail sequences in training, over that without", left, at_most=MAX_RATE_RATIO),
-        *(judged(f"with tail sequences: error rate, {name}", rates["with tail sequences"][name]) for name in TAILS),
-        *(judged(f"linear recurrence: error rate, {name}", rates["linear recurrence"][name]) for name in TAILS),
+        enough("LSTM: reads of all seeds", reads["LSTM"].sum(axis=1)),
+        Criterion.judged(f"{name}, with tail sequences over without", [left], at_most=MAX_RATE_RATIO, statement=repair),
     ]
-    counts = {group: {name: one["queries"].mean() for name, one in each.items()} for group, each in groups.items()}
-    nets = {group: {"rates": rates[group], "reads": counts[group]} for group in groups}
-    return evidence(subject, criteria, {"nets": nets, "learned": data["max_wrong"]})
+    others = [
+        Quantity(f"{net}: mean error rate, {test}", rates[net][at].mean())
+        for net in order
+        for at, test in enumerate(TAILS)
+    ]
+    nets = {
+        net: {
+            "rates": dict(zip(TAILS, rates[net], strict=True)),
+            "reads": dict(zip(TAILS, reads[net].mean(axis=1), strict=True)),
+        }
+        for net in order
+    }
+    return evidence(subject, criteria, {"nets": nets, "learned": data["max_wrong"]}, others)
 
 
 def draw(figures: Figures) -> Figure:
@@ -136,4 +174,16 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, large, draw, id="G3", standing="experiment", learned=True, budget_seconds=180)
+CLAIM = Claim(
+    subjects,
+    large=large,
+    draw=draw,
+    id="G3",
+    standing="experiment",
+    learned=True,
+    budget_seconds=180,
+    plan=PLAN,
+    measure=flip_flop.measure,
+    judge=judge,
+    nulls=flip_flop.NULLS,
+)

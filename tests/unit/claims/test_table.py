@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from cases import each
-from vitrify.claims import deeper_transformers_learn_longer_permutation_word_problems as depth
 from vitrify.claims import each_architecture_learns_what_its_theorems_allow as table
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials import benchmark
@@ -28,11 +26,6 @@ from vitrify.spec.automata.families import cyclic
 
 SHORT, LONG = (Regular(cyclic(2), length, "states") for length in (3, 6))
 WEIGHTS: Any = None
-GOOD = {("LSTM", 0), ("reflections", 0), ("reflections", 1), ("transformer", 2)}  # architecture, task
-
-
-def untrained(subject: Subject) -> dict[str, Trained]:
-    return {name: Trained(trial, ()) for name, trial in subject.trials.items()}
 
 
 def test_members_with_more_room_answer_as_before_and_go_on() -> None:
@@ -70,47 +63,47 @@ def test_a_cell_is_laid_beside_its_theorem(median: float, predicted: Any, says: 
     assert agreement(median, predicted) == says
 
 
-def test_the_table_is_judged_at_the_declared_length_and_rows_under_other_names_are_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def planted(subject: Subject, reflections: float = 1.0) -> dict[str, Any]:
+    """Return measurements in which architectures differ as published; DeltaProduct has an accuracy on longer words."""
+    names = list(subject.data["columns"])
+    arrays: dict[str, Any] = {}
+    for name, trial in subject.trials.items():
+        accuracy = np.full((len(names), len(trial.seeds), 2), 0.5)
+        if name in ("LSTM", "reflections"):
+            accuracy[names.index("parity")] = [1.0, reflections if name == "reflections" else 1.0]
+        if name == "reflections":
+            accuracy[names.index("permutations")] = [1.0, reflections]
+        accuracy[names.index("recall"), :, 0] = 1.0 if name == "transformer" else 0.3
+        arrays[f"{name}/accuracy"] = accuracy
+        arrays[f"{name}/rates"], arrays[f"{name}/parameters"] = np.full(len(names), 0.1), np.array(7)
+    return arrays
+
+
+def test_published_differences_hold_and_exchanged_results_and_guesses_beyond_the_trained_length_do_not() -> None:
     (subject,) = table.subjects()
-    names = {trial.family: name for name, trial in subject.trials.items()}
-    beyond = [column.beyond for column in subject.data["columns"].values()]
-
-    def accuracies(nets: Trained, longer: Any, test_examples: int) -> Any:
-        del longer, test_examples
-        found = np.full((len(beyond), len(nets.trial.seeds), 2), 0.5)
-        for task, judged in enumerate(beyond):
-            found[task, :, 1 - judged] = 0.9  # what is not judged
-            found[task, 1:, int(judged)] += 0.4 * ((names[nets.trial.family], task) in GOOD)
-        return found, np.full(len(beyond), 0.1)
-
-    monkeypatch.setattr(table, "accuracies", accuracies)
-    monkeypatch.setattr(table, "trained", untrained)
-    found = table.check(subject)
-    assert found.verdict == "holds"
-    assert len(found.criteria) == 2 + 2 + 2 + 3  # pairs that are published, of those in the table
-    assert all((each.passed, each.total) == (5, 6) for each in found.criteria)
-    assert table.check(table.sabotage(subject)).verdict == "fails"
-    few = {name: replace(trial, seeds=(0, 1)) for name, trial in subject.trials.items()}
-    assert table.check(replace(subject, trials=few)).verdict == "fails"  # of two seeds one is not enough
+    arrays = planted(subject)
+    assert set(table.judge(subject, arrays).statements.values()) == {"holds"}
+    for key, null in table.CLAIM.nulls.items():
+        rng = np.random.default_rng(0)
+        verdicts = [table.judge(subject, null(subject, arrays, rng)).statements[key] for _ in range(40)]
+        assert "holds" not in verdicts
 
 
-@pytest.mark.parametrize(("slope", "verdict"), [(0.1, "holds"), (0.0, "fails")])
-def test_depths_are_compared_in_second_halves(monkeypatch: pytest.MonkeyPatch, slope: float, verdict: str) -> None:
-    def runs(subject: Subject) -> dict[str, Trained]:
-        found = {}
-        for name, trial in subject.trials.items():
-            right = np.ones(trial.sandbox.length)
-            right[len(right) // 2 :] = 0.3 + slope * np.log2(trial.family.layers * trial.family.loops)  # type: ignore[attr-defined]
-            last: Any = {"right": right}
-            found[name] = Trained(trial, [Run({}, [last], WEIGHTS)] * len(trial.seeds))
-        return found
-
-    monkeypatch.setattr(depth, "trained", runs)
-    (subject,) = depth.subjects()
-    assert depth.check(subject).verdict == verdict
-    assert depth.check(depth.sabotage(subject)).verdict == "fails"
+def test_nets_that_fit_and_are_wrong_on_longer_words_fail_and_those_that_do_not_fit_are_undecided() -> None:
+    (subject,) = table.subjects()
+    assert table.judge(subject, planted(subject, reflections=0.8)).statements == {
+        "parity": "fails",
+        "permutations": "fails",
+        "separations": "holds",
+        "lookup": "holds",
+    }
+    arrays = planted(subject)
+    arrays["reflections/accuracy"][0, :, 0] = 0.9
+    assert table.judge(subject, arrays).statements["parity"] == "undecided"
+    arrays["reflections/accuracy"][0, 0, 0] = 1.0
+    few = table.judge(subject, arrays)
+    assert few.statements["parity"] == "undecided"  # one of six seeds has fitted
+    assert next(each for each in few.criteria if "reflections, twice" in each.name).total == 1
 
 
 def test_a_cell_takes_the_rate_of_the_least_training_loss_and_every_member_its_own_task(
@@ -134,7 +127,7 @@ def test_a_cell_takes_the_rate_of_the_least_training_loss_and_every_member_its_o
     trial = Trial(
         Medley((SHORT, SHORT)), TransformerFamily(), Recipe(), range(3), {"task": (0.0, 1.0), "lr": (0.1, 0.2)}
     )
-    nets = Trained(trial, [Run({}, [one], WEIGHTS) for one in last])
+    nets = Trained.of(trial, [Run({}, [one], WEIGHTS) for one in last])
     found, rates = benchmark.accuracies(nets, Medley((LONG, LONG)), 8)
     assert rates.tolist() == [0.1, 0.2]
     assert np.allclose(found[..., 0], [[0, 0.01, 0.02], [0.09, 0.1, 0.11]])

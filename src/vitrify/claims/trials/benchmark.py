@@ -1,14 +1,27 @@
-"""Tasks (columns) and architectures (rows) of the benchmark that compares what each architecture learns."""
+"""Tasks (columns) and architectures (rows) of the benchmark that compares what each architecture learns.
+
+    columns, architectures    tasks with a longer version of each, and families of about the same width
+    measure                   accuracies of every architecture on every task
+    generalizing              criteria of fitting a task and of being right on longer words
+    by_frequency, exchanged   null hypotheses, as measurements
+
+Accuracies are arrays [task, seed, size], where the sizes are the trained one and about twice it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.trials.trial import Trained
+from vitrify.claims.catalogue import Subject
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.trials.trial import Criterion, Trained, trained
+from vitrify.learn.cost import parameters
 from vitrify.learn.evaluation import evaluate, stretched
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.hybrid import HybridFamily
@@ -23,6 +36,14 @@ from vitrify.sandboxes.recall import RecallSandbox
 from vitrify.sandboxes.regular import Regular
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, swaps
+
+MIN_FIT, MIN_FITTED = 0.99, 1 / 2  # accuracy at the trained length; share of the seeds that must have it
+MIN_LONGER, MIN_GENERALIZING = 0.95, 3 / 4  # accuracy at about twice the length; share of these seeds
+RIGHT = {"parity": ("LSTM", "signed", "reflections"), "permutations": ("reflections",)}
+LONGER = (
+    f"premise: accuracy ≥ {MIN_FIT} at the trained length in {MIN_FITTED:.0%} of the seeds of each; of these seeds "
+    f"{MIN_GENERALIZING:.0%} have ≥ {MIN_LONGER} at twice the length"
+)
 
 
 class Column(NamedTuple):
@@ -88,3 +109,53 @@ def accuracies(nets: Trained, longer: Medley, test_examples: int) -> tuple[Array
     both = np.stack([nets.final("accuracy"), each[index, index]], axis=-1)  # each member on its own task
     best = np.median(loss, axis=-1).argmin(axis=-1)
     return both[index, best], rates[best]
+
+
+def measure(subject: Subject) -> Measured:
+    """Return for each architecture accuracies [task, seed, size], the chosen rates [task], and its parameters."""
+    longer = Medley(tuple(column.longer for column in subject.data["columns"].values()))
+    arrays: dict[str, Array] = {}
+    for name, nets in trained(subject).items():
+        accuracy, rates = accuracies(nets, longer, subject.data["test_examples"])
+        count = parameters(nets.trial.family, nets.trial.sandbox)
+        arrays |= {f"{name}/accuracy": accuracy, f"{name}/rates": rates, f"{name}/parameters": np.array(count)}
+    return arrays
+
+
+def generalizing(task: str, cells: Mapping[tuple[str, str], Array]) -> list[Criterion]:
+    """Return the criteria that nets which should learn a task fit it, and are then right on longer words."""
+    criteria = []
+    for name in (each for each in RIGHT[task] if (each, task) in cells):
+        short, long = cells[name, task].T
+        fitted = short >= MIN_FIT if (short >= MIN_FIT).any() else np.full(len(short), fill_value=True)
+        judged, label = partial(Criterion.judged, statement=task), f"{task}: {name}"
+        criteria += [
+            judged(f"{label}, trained length", short, at_least=MIN_FIT, share=MIN_FITTED, premise=True),
+            judged(f"{label}, twice the length", long[fitted], at_least=MIN_LONGER, share=MIN_GENERALIZING),
+        ]
+    return criteria
+
+
+def by_frequency(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements of drawn seeds in which all nets guess beyond the trained length, where that is judged."""
+    null = dict(measured)
+    for name in subject.trials:
+        accuracy = measured[f"{name}/accuracy"].copy()
+        for task, column in enumerate(subject.data["columns"].values()):
+            if column.beyond:
+                short = rng.choice(accuracy[task, :, 0], size=accuracy.shape[1])
+                part = column.sandbox.tokens / column.longer.tokens
+                accuracy[task] = np.stack([short, part * short + (1 - part) / len(column.sandbox.answers)], axis=-1)
+        null[f"{name}/accuracy"] = accuracy
+    return null
+
+
+def exchanged(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measurements in which architectures exchange their accuracies at random, in each task and seed."""
+    table = np.array([measured[f"{name}/accuracy"] for name in subject.trials])  # [architecture, task, seed, size]
+    drawn = rng.permuted(np.broadcast_to(np.arange(len(table))[:, None, None], table.shape[:3]), axis=0)
+    table = np.take_along_axis(table, drawn[..., None], axis=0)
+    return {**measured, **{f"{name}/accuracy": own for name, own in zip(subject.trials, table, strict=True)}}
+
+
+NULLS = {"parity": by_frequency, "permutations": by_frequency, "separations": exchanged, "lookup": exchanged}
