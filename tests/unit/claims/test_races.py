@@ -25,17 +25,18 @@ MIDDLES = (STAIR[:-1] + STAIR[1:]) / 2 - STAIR[-1]
 def staircase(rows: Floats, taken: Floats) -> Floats:
     """Return losses above the optimum that pass the middle of step l at taken[l] sequences, linearly in ln P."""
     at = np.log(np.concatenate([[taken[0] / 20], taken, [taken[-1] * 20]]))
-    return np.interp(np.log(rows), at, [STAIR[0] - STAIR[-1], *MIDDLES, 0.0])
+    losses: Floats = np.interp(np.log(rows), at, [STAIR[0] - STAIR[-1], *MIDDLES, 0.0])
+    return losses
 
 
 def planted(subject: Subject, taken: dict[str, Any], scatter: float = 0.1, seed: int = 0) -> dict[str, Floats]:
     """Return measurements in which each racer takes its steps at given numbers of sequences, times a grammar's luck."""
     rng = np.random.default_rng(seed)
-    arrays = {}
+    arrays: dict[str, Floats] = {}
     lucks: dict[int, Floats] = {}
     for name, trial in subject.trials.items():
         rates, grammars = len(trial.axes["lr"]), len(trial.axes["grammar,seed"])
-        luck = lucks.setdefault(races.racer_of(name)[1], rng.normal(0, 0.3, grammars))
+        luck = lucks.setdefault(races.racer_of(name)[1], rng.normal(0, 3 * scatter, grammars))
         rows = np.array(trial.recipe.eval_steps()[1:]) * float(trial.recipe.batch)
         own = np.array(taken[name], dtype=float) * np.exp(luck[:, None] + rng.normal(0, scatter, (grammars, LEVELS)))
         best = np.array([staircase(rows, steps) for steps in own])
@@ -46,7 +47,9 @@ def planted(subject: Subject, taken: dict[str, Any], scatter: float = 0.1, seed:
     return arrays
 
 
-def laws(subject: Subject, *, cnn: float = 1.0, tf: float = 2.0, sharing: float = 3.0, local: float = 2.0) -> dict[str, Any]:
+def laws(
+    subject: Subject, *, cnn: float = 1.0, tf: float = 2.0, sharing: float = 3.0, local: float = 2.0
+) -> dict[str, Any]:
     """Return P_l by racer: powers of m per level, and factors of sharing at the last step and of a local mask."""
     taken = {}
     for name in subject.trials:
@@ -71,7 +74,7 @@ def test_a_step_is_taken_where_the_curve_passes_the_middle() -> None:
     taken = np.array([300.0, 2_000.0, 30_000.0, 1e9])
     curve = Curve(rows, staircase(rows, taken)[None], staircase(rows, taken)[None], MIDDLES[None])
     low, high = curve.logs()
-    assert np.allclose(np.exp(high[0, :3]), taken[:3], rtol=0.01)
+    assert np.allclose(np.exp(high[0, :3]), taken[:3], rtol=0.05)
     assert np.array_equal(low[0, :3], high[0, :3])
     assert (low[0, 3], high[0, 3]) == (math.log(rows[-1]), math.inf)  # not within these sequences
 

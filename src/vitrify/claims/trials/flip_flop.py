@@ -22,9 +22,8 @@ from vitrify.claims.catalogue import Subject
 from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.trials.trial import Trained, Trial, measured, trained
 from vitrify.learn.evaluation import evaluate
-from vitrify.learn.measure import aligned
+from vitrify.learn.measure import TEST_SEED, aligned
 from vitrify.learn.models.catalogue import Family
-from vitrify.learn.program import TEST_SEED
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.catalogue import examples
 from vitrify.sandboxes.flip_flop import DENSE, SPARSE, WRITE, FlipFlop

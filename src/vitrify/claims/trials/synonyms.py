@@ -20,7 +20,7 @@ from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.trials.ladders import reached
 from vitrify.claims.trials.trial import Trained
 from vitrify.constructions.hierarchy import hierarchy_cnn
-from vitrify.learn.program import TEST_SEED
+from vitrify.learn.measure import TEST_SEED
 from vitrify.learn.resampling import moved
 from vitrify.sandboxes.catalogue import Example, examples
 from vitrify.sandboxes.hierarchy import HierarchySandbox

@@ -22,9 +22,8 @@ from vitrify.claims.trials.hierarchies import last_leaf, stairs
 from vitrify.claims.trials.trial import Trained, Trial, measured, trained
 from vitrify.constructions.grammar_unambiguous import unambiguous
 from vitrify.kit import assemble
-from vitrify.learn.measure import divergence, log_probabilities
+from vitrify.learn.measure import PIECE, TEST_SEED, divergence, log_probabilities
 from vitrify.learn.models.catalogue import Family
-from vitrify.learn.program import PIECE, TEST_SEED
 from vitrify.learn.recipe import Recipe
 from vitrify.net.inference import encode, logits
 from vitrify.net.inference import log_probabilities as log_probabilities_of
