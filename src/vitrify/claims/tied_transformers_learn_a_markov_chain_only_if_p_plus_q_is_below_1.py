@@ -8,10 +8,10 @@ not where $p > q$ (our finding).
 Why: With tied weights, ignoring the input is a local minimum if $p + q > 1$ and a saddle if $p + q < 1$. Gradient flow
 from $w < -1/\sqrt 2$ moves away from it. The embedding is $e$ times the bit, so that exchanging the two symbols, and
 with them $p$ and $q$, is no symmetry of the start.
-Not checked: The authors' sizes (see the scale), LayerNorms and depths 2 to 6. Longer training can escape: after 600 steps 1 of 24 tied
-networks with $p + q > 1$ had left $H(\pi)$, at $(0.9, 0.9)$. A code that treats both symbols alike. The start $e =
-1/2$, $w = -1$ is one of several that were tried; the authors' starts differ in size.
-Source: Makkuva et al. 2024, arXiv 2402.04161 and arXiv 2406.03072 [S]; optimiser, model from their code.
+Not checked: The authors' sizes (see the scale), LayerNorms and depths 2 to 6. Longer training can escape: after 600
+steps 1 of 24 tied networks with $p + q > 1$ had left $H(\pi)$, at $(0.9, 0.9)$. A code that treats both symbols alike.
+Other starts near a low-rank point than $e = 1/2$, $w = -1$; the authors' differ in size.
+Source: Makkuva et al. 2024, arXiv 2402.04161 and arXiv 2406.03072 [S]; optimiser and model from their public code.
 """
 
 from __future__ import annotations
