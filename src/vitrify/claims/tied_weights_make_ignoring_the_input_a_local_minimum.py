@@ -12,89 +12,155 @@ Since $E[(\pi_1 - x_{n+1})\,x_n] = \pi_0 \pi_1 (p + q - 1)$, the Hessian in $(b,
 [[1, \bar u], [\bar u, \overline{uu^\top} + 2 (p+q-1) I]]$ when attention and MLP are zero; $u$ are the position
 vectors, $\bar u$ is their mean. Without tying, $p + q - 1$ stands off the diagonal, between $a$ and $e$, so the matrix
 is indefinite whatever its sign.
-Checked: The exact population loss in float64, as a sum over all bit strings: $d = 3$ with 4 tokens at quick scale, $d =
-4$ with 6 tokens at large scale, on a grid of $(p, q)$ and four further points. Measured are loss and gradient at
-$\theta_\pi$ (other weights zero except position vectors, or all random and small) and at $\theta_\star$; the Hessian
-against its formula and the signs of its eigenvalues; the loss at 200 random points within a distance of 0.1 of a
-minimum, and one step along the lowest eigenvector from a saddle; for tied weights of rank one, given by numbers $e$ and
-$w$, the loss against its closed form in $(e, w, b)$.
 Not checked: Larger widths and contexts, networks with LayerNorm, and more than one layer. A semidefinite Hessian and
 random nearby points do not prove a local minimum. The authors' proofs were not read; the formulas were derived again.
 Source: Makkuva et al. 2024, arXiv 2402.04161 [S]; for the rank-one form, Makkuva et al. 2024, arXiv 2406.03072 [S].
-Saboteur: The network with untied weights is presented as the tied one, and the tied one as untied.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.protocol.planning import Axis, Plan, Statement
 from vitrify.claims.trials import minima
-from vitrify.claims.trials.trial import Criterion, Domain, Evidence, Method, evidence
+from vitrify.claims.trials.minima import KINDS, MAX_ERROR, MIN_CURVE, above
+from vitrify.claims.trials.trial import Criterion, Domain, Evidence, Measured, Method, evidence
+from vitrify.learn import bit_chain
 from vitrify.learn.figures import reference_line, sheet
 
-MAX_ERROR, MAX_HESSIAN_ERROR = 1e-12, 1e-10  # of losses and gradients; of the Hessian
-MIN_CURVE = 1e-3  # how far below zero an eigenvalue must be to be called negative
-OFF_GRID = ((0.05, 0.05), (0.2, 0.3), (0.5, 0.8), (0.95, 0.95))  # further points (p, q)
+MAX_HESSIAN_ERROR = 1e-10
+RIVAL_BORDER, RIVAL_MINIMA, RIVAL_FACTOR = 0.1, 1.3, 0.99  # shift of the border; p + q of minima; of p + q - 1
+AT = "θ_π, with zero and with random weights,"
+PLAN = Plan(
+    version=1,
+    question="Is ignoring the input a local minimum of the loss with tied weights, and a saddle without?",
+    statements={
+        "stationary": Statement(
+            "at θ_π and at θ* the gradient is zero, and the loss is H(π) and the entropy rate",
+            f"largest entry of the gradient and error of the loss ≤ {MAX_ERROR:g}",
+            f"θ_π is only nearly stationary: it has the gradient of a point at the distance {minima.OFF:g}",
+        ),
+        "tied": Statement(
+            "with tied weights θ_π is a local minimum if p + q > 1, and a saddle if p + q < 1",
+            f"{AT} has no negative and d + 1 positive eigenvalues if p + q > 1, else d negative ones ≤ −{MIN_CURVE:g} "
+            f"and 1 positive; {minima.POINTS} points within {minima.MAX_DISTANCE:g} are not lower, or a step goes down",
+            f"the border between minimum and saddle is p + q = {1 - RIVAL_BORDER:g} or {1 + RIVAL_BORDER:g}",
+        ),
+        "untied": Statement(
+            "without tying θ_π is a saddle on both sides of p + q = 1",
+            f"{AT} has d negative eigenvalues ≤ −{MIN_CURVE:g} and d + 1 positive ones; a step goes down",
+            f"it is a minimum if p + q > {RIVAL_MINIMA:g}",
+        ),
+        "Hessian": Statement(
+            "the Hessian at θ_π is that of the formula, where other weights than b and positions are zero",
+            f"largest error of an entry ≤ {MAX_HESSIAN_ERROR:g}",
+            f"the term with p + q − 1 has the factor {RIVAL_FACTOR:g}",
+        ),
+        "closed form": Statement(
+            "the loss of tied weights of rank one has its closed form in e, w and b",
+            f"error of losses at {len(minima.LOW_RANK)} points, and of values and slopes at the best b ≤ {MAX_ERROR:g}",
+            "the hidden units add the square of w whatever its sign",
+        ),
+    },
+    units="chain (p, q), drawn by its number, with positions and weights of its own",
+    judged=range(100, 164),
+    explored=range(32),
+    stopping="nothing is trained",
+    scale={
+        "d_model": Axis("4", "any"),
+        "tokens": Axis("6", "any"),
+        "chains": Axis("64, drawn", "all"),
+    },
+    chosen="Most chains are near p + q = 1, where a rival border differs.",
+)
 
 
 def subjects() -> Subjects:
-    yield from _subjects(3, 4, (0.1, 0.3, 0.5, 0.7, 0.9))
+    yield from _subjects(3, 4, PLAN.explored[:12])
 
 
 def large() -> Subjects:
-    yield from _subjects(4, 6, tuple(number / 10 for number in range(1, 10)))
+    yield from _subjects(4, 6, PLAN.judged)
 
 
-def _subjects(d: int, tokens: int, values: tuple[float, ...]) -> Subjects:
-    """With and without tying, over all (p, q) off the line p + q = 1, those with p + q < 1 first."""
-    grid = {(p, q) for p in values for q in values if abs(p + q - 1) > 1e-9} | set(OFF_GRID)
-    points = sorted(grid, key=lambda point: (sum(point) > 1, point))
-    count, bits = len(points) << (tokens + 1), tokens + 1
-    settings = {"d": d, "points (p, q)": len(points)}
+def _subjects(d: int, tokens: int, numbers: Sequence[int]) -> Subjects:
+    """With and without tying, on the same chains."""
+    chains, bits = tuple(map(minima.chain, numbers)), tokens + 1
+    count, settings = len(chains) << bits, {"d": d, "chains": len(chains)}
     domain = Domain("strings of bits", Method.EXHAUSTIVE, count, shortest=bits, longest=bits, settings=settings)
     for tied in (True, False):
-        data = {"claimed": tied, "tied": tied, "d": d, "tokens": tokens, "points": points, "domain": domain}
-        yield Subject("tied" if tied else "untied", data=data)
+        data = {"sizes": minima.ChainSizes(tied, d, tokens), "numbers": tuple(numbers), "chains": chains}
+        yield Subject("tied" if tied else "untied", data=data | {"domain": domain})
 
 
-def sabotage(subject: Subject) -> Subject:
-    return subject.with_data(tied=not subject.data["tied"])
+def measure(subject: Subject) -> Measured:
+    sizes, numbers, chains = (subject.data[name] for name in ("sizes", "numbers", "chains"))
+    closed = {"closed form": minima.closed_form_errors(sizes, chains)} if sizes.tied else {}
+    return {**minima.measured(sizes, numbers, chains), "slices": minima.slices(sizes), **closed}
 
 
-def check(subject: Subject) -> Evidence:
-    tied, d, tokens, points, claimed = (subject.data[name] for name in ("tied", "d", "tokens", "points", "claimed"))
-    sizes = minima.ChainSizes(tied, d, tokens)
-    measured = minima.measured(sizes, points)  # by name: [point], or [point, both kinds of weights]
-    above = np.array([p + q > 1 for p, q in points])
-    errors = {f"largest gradient entry at {point}": f"slope at {point}" for point in ("θ_π", "θ*")}
-    errors |= {f"error of the loss at {point}": f"loss at {point}" for point in ("θ_π", "θ*")}
-    criteria = [Criterion.judged(name, measured[what], at_most=MAX_ERROR) for name, what in errors.items()]
-    for over, text in ((False, "p + q < 1"), (True, "p + q > 1")):
-        own = {name: values[above == over].ravel() for name, values in measured.items()}
-        minimum = claimed and over
-        counts = {"negative": 0 if minimum else d, "positive": 1 if claimed and not over else d + 1}
-        for name, count in counts.items():
-            eigenvalues = f"{name} eigenvalues, {text}"
-            criteria.append(Criterion.judged(eigenvalues, own[name], at_least=count, at_most=count))
-        name, far = (
-            ("nearby", "loss near θ_π above that at θ_π") if minimum else ("down", "change of loss one step down")
-        )
-        smallest, loss = (partial(Criterion.judged, f"{each}, {text}") for each in ("smallest eigenvalue", far))
-        if minimum:
-            criteria += [smallest(own["smallest"], at_least=-MAX_ERROR), loss(own[name], at_least=-MAX_ERROR)]
-        else:
-            criteria += [smallest(own["smallest"], at_most=-MIN_CURVE), loss(own[name], at_most=-MAX_ERROR)]
-    formula = "error of the Hessian's formula"
-    criteria.append(Criterion.judged(formula, measured["Hessian"], at_most=MAX_HESSIAN_ERROR))
-    if claimed:
-        closed = minima.closed_form_errors(minima.ChainSizes(True, d, tokens), points)
-        criteria.append(Criterion.judged("error of the closed form", closed, at_most=MAX_ERROR))
-    scale = np.array([minima.variance(p, q) for p, q in points])
-    figure = {"sum": np.sum(points, axis=1), "smallest": measured["smallest"][:, 0] / scale}
-    return evidence(subject, criteria, {**figure, "slices": minima.slices(sizes)})
+def judge(subject: Subject, measured: Measured) -> Evidence:
+    sizes, chains, judged = subject.data["sizes"], subject.data["chains"], Criterion.judged
+    least = partial(judged, at_most=MAX_ERROR)
+    names = {f"largest gradient entry at {point}": f"slope at {point}" for point in ("θ_π", "θ*")}
+    names |= {f"error of the loss at {point}": f"loss at {point}" for point in ("θ_π", "θ*")}
+    criteria = [least(name, measured[what], statement="stationary") for name, what in names.items()]
+    criteria += [each for over in (False, True) for each in minima.kind_criteria(sizes, measured, chains, over)]
+    errors, name = measured["Hessian"], "error of the Hessian's formula"
+    criteria.append(judged(name, errors, at_most=MAX_HESSIAN_ERROR, statement="Hessian"))
+    if sizes.tied:
+        criteria.append(least("error of the closed form", measured["closed form"].ravel(), statement="closed form"))
+    scale = np.array([minima.variance(*chain) for chain in chains])
+    lines = [{"p": p, "q": q, "above": each} for (p, q), each in zip(minima.SLICED, measured["slices"], strict=True)]
+    slices = {"along": minima.ALONG, "lines": lines}
+    figure = {"sum": np.sum(chains, axis=1), "smallest": measured["smallest"][:, 0] / scale, "slices": slices}
+    return evidence(subject, criteria, figure)
+
+
+def nearly_stationary(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return gradients at θ_π that are those near it, of chains drawn anew."""
+    slopes = rng.choice(measured["slope off θ_π"], size=len(subject.data["chains"]))
+    return {**measured, "slope at θ_π": slopes}
+
+
+def border_elsewhere(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measures in which chains between p + q = 1 and another border are as drawn ones of the other side."""
+    chains = subject.data["chains"]
+    over, moved = above(chains), above(chains, 1 + rng.choice([-1, 1]) * RIVAL_BORDER)
+    chosen = np.arange(len(chains))
+    for side in (False, True):
+        chosen[(moved == side) & (over != side)] = rng.choice(np.flatnonzero(over == side))
+    return {**measured, **{name: measured[name][chosen] for name in KINDS}}
+
+
+def minima_far_above(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return measures in which chains with p + q far above 1 have a minimum, up to rounding."""
+    planted = dict.fromkeys(KINDS, 0.0) | {"positive": subject.data["sizes"].d + 1.0}
+    changed = {name: measured[name].copy() for name in KINDS}
+    for name, value in planted.items():
+        changed[name][above(subject.data["chains"], RIVAL_MINIMA)] = value
+    rounding = 1e-16 * rng.normal(size=changed["smallest"].shape)
+    return {**measured, **changed, "smallest": changed["smallest"] + rounding}
+
+
+def other_factor(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return errors of the Hessian where p + q - 1 has another factor, beside those of rounding, drawn anew."""
+    terms = np.array([minima.variance(p, q) * abs(p + q - 1) for p, q in subject.data["chains"]])
+    errors = (1 - RIVAL_FACTOR) * (1 + subject.data["sizes"].tied) * terms
+    return {**measured, "Hessian": errors + rng.choice(measured["Hessian"], size=len(errors))}
+
+
+def squared(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+    """Return errors of the closed form where the hidden units add the square of w, beside those of rounding."""
+    errors, (p, q) = measured["closed form"].copy(), np.array(subject.data["chains"]).T
+    rng.shuffle(errors, axis=1)
+    for at, (e, w, b) in enumerate(minima.LOW_RANK):
+        errors[at] += abs(bit_chain.reduced(e, w, b, p, q) - bit_chain.reduced(e, abs(w), b, p, q))
+    return {**measured, "closed form": errors}
 
 
 def draw(figures: Figures) -> Figure:
@@ -118,4 +184,16 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(subjects, check, sabotage, large, draw, id="L1", standing="theorem", budget_seconds=120)
+NULLS = nearly_stationary, border_elsewhere, minima_far_above, other_factor, squared
+CLAIM = Claim(
+    subjects,
+    large=large,
+    draw=draw,
+    id="L1",
+    standing="theorem",
+    budget_seconds=120,
+    plan=PLAN,
+    measure=measure,
+    judge=judge,
+    nulls=dict(zip(PLAN.statements, NULLS, strict=True)),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from vitrify.claims.trials import causal, starts
 from vitrify.claims.trials.ladders import crossing, reached
@@ -18,25 +19,44 @@ from vitrify.sandboxes.causal_graph import CausalGraph
 WEIGHTS: Any = None
 
 
-def test_heads_are_judged_by_the_graph_of_their_tree_or_of_the_next() -> None:
+def test_attention_to_parents_is_that_of_each_tree() -> None:
     sandbox = CausalGraph(states=3, length=12, trees=3)
     trial = causal.tree_trial(sandbox, causal.FAMILY, Recipe(steps=4, batch=2, test_examples=8, evals_per_doubling=1))
     runs = []
     for tree in range(sandbox.trees):
         pattern = np.full((12, 12), 0.01)
-        graph = causal.parents(sandbox, tree, 0)
+        graph = causal.parents(sandbox, tree)
         below = np.flatnonzero(graph >= 0)
         pattern[below, graph[below]] = 0.8
         even = np.full((12, 12), 1 / 12)
         curve = [{"first": pattern if step == 3 else even} for step in range(len(trial.recipe.eval_steps()))]
         runs.append(Run({}, curve, WEIGHTS))  # type: ignore[arg-type]
-    share, weight = causal.on_parents(Trained(trial, runs), shift=0)
-    assert share.shape == weight.shape == (3, 4)
-    np.testing.assert_allclose(share[:, -1], 1.0)
-    np.testing.assert_allclose(weight[:, -1], 0.8)
-    np.testing.assert_allclose(weight[:, 0], 1 / 12)
-    other, _ = causal.on_parents(Trained(trial, runs), shift=1)
-    assert (other[:, -1] < 0.8).all()
+    measured = {f"trees/{name}": each for name, each in causal.attended(Trained.of(trial, runs)).items()}
+    assert measured["trees/mean"].shape == (3, 4)
+    np.testing.assert_allclose(measured["trees/mean"][:, 0], 1 / 12)
+    np.testing.assert_allclose(measured["trees/other"][~np.isnan(measured["trees/other"])], 0.01)
+    share, weight = causal.shares_and_weights(measured, "trees")
+    np.testing.assert_allclose(share, 1.0)
+    np.testing.assert_allclose(weight, 0.8)
+
+
+def test_a_matrix_is_largest_at_the_parent_until_it_is_exchanged_with_the_best_other() -> None:
+    graphs = np.array([[-1, 0, 0, 2], [-1, -1, 1, 1]])
+    matrices = np.zeros((2, 4, 4))
+    for tree, at in zip(*np.nonzero(graphs >= 0), strict=True):
+        matrices[tree, at, graphs[tree, at]] = 2
+        matrices[tree, at, at] = 1
+    np.testing.assert_allclose(causal.at_parents(matrices, graphs, itself=True), 1.0)
+    changed = causal.exchanged(matrices, graphs, np.ones((2, 4), bool))
+    np.testing.assert_allclose(causal.at_parents(changed, graphs, itself=False), [1 / 3, 0])  # one has no other
+
+
+def test_rank_correlations_are_means_over_positions() -> None:
+    graphs = np.array([[-1, 0, 0, 0, 0, 0]])
+    one = np.tril(np.random.default_rng(0).random((1, 6, 6)))
+    expected = np.mean([spearmanr(one[0, at, :at], one[0, at, :at] ** 3).statistic for at in (4, 5)])
+    np.testing.assert_allclose(causal.rank_correlations(one, one**3, graphs), [expected])
+    np.testing.assert_allclose(causal.rank_correlations(one, -one, graphs), [-1])
 
 
 def test_what_is_kept_repaired_and_found_is_counted_in_seeds() -> None:

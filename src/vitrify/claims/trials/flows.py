@@ -1,4 +1,4 @@
-"""Gradient flows of the low-rank transformer on bit chains: starts, end points and phase portraits."""
+"""Gradient flows of the low-rank transformer on drawn bit chains: starts, end points, critical energies, portraits."""
 
 from __future__ import annotations
 
@@ -9,44 +9,49 @@ from functools import cache
 import numpy as np
 
 from vitrify.arrays import Array, Bools
+from vitrify.claims.protocol.measurements import Measured
 from vitrify.encoding import JsonObject
 from vitrify.intervals import rate_interval
 from vitrify.learn import bit_chain
-from vitrify.learn.flow import Flow, flow
+from vitrify.learn.flow import flow
 
-CHAINS = ((0.2, 0.3), (0.1, 0.1), (0.5, 0.8), (0.9, 0.9))  # two (p, q) on each side of p + q = 1
-FIGURE_CHAINS = CHAINS[0], CHAINS[2]  # with p + q below and above 1
+MIN_PROBABILITY, MIN_APART = 0.05, 0.2  # of p, q, 1 - p and 1 - q; of p + q from 1
 SQUARE = 2.0  # largest |e| and |w| of starts over the square
-BALL, BETTER_W = 0.1, -1.0  # standard deviation of small starts; mean w of the better starts
+BORDER = 0.1  # largest distance of the energy from that of the saddle, of starts near the border of the basins
+STRIPS = {False: (-2.0, -1.0), True: (-0.45, -0.05)}  # w of starts near the border, by p + q > 1: e is real there
+BALL, NEAR, BETTER_W = 0.1, 0.05, -1.0  # standard deviation of small and of better starts; mean w of the better ones
 MAX_DISTANCE = 1e-6  # nats between an end and the loss of the minimum that it is at
+STEP, STEPS = 0.01, 2000  # of gradient descent
+SOLID = "with a"  # starts in (e, w, a)
 DRAWN_PATHS, DRAWN_TIMES, EDGE = 30, 26, 2.5  # in a portrait
+SIZES = tuple(np.geomspace(0.02, 2, 25))  # of balls in the figure
 
+Chain = tuple[float, float]  # p, q
 Point = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
 class StartCounts:
-    """Numbers of starts for each chain: over the square, in balls of each width, in small balls and near w = -1."""
+    """Numbers of starts of each chain: over the square, near the border, and in each small ball."""
 
     square: int
-    widths: tuple[float, ...]
+    border: int
+    widths: tuple[float, ...]  # of the balls
     each: int
-    ball: int
 
 
-@dataclass(frozen=True, eq=False)
-class Followed:
-    """Flows with chain and kind of start; `trapped` is 1 at loss H(π), 0 at the entropy rate, NaN elsewhere."""
+def chain(number: int) -> Chain:
+    """Return (p, q) drawn uniformly, apart from p + q = 1, which the sum exceeds for odd numbers."""
+    rng = np.random.default_rng(number)
+    while True:
+        p, q = (round(float(each), 3) for each in rng.uniform(MIN_PROBABILITY, 1 - MIN_PROBABILITY, 2))
+        if abs(p + q - 1) >= MIN_APART and (p + q > 1) == bool(number % 2):
+            return p, q
 
-    flow: Flow
-    kind: Array  # [start]
-    chain: Array  # [start, 2]
-    trapped: Array  # [start]
 
-    def of(self, kind: str, over: bool | None = None) -> Bools:
-        """Return a mask of the starts of a kind, optionally on one side of p + q = 1."""
-        chosen: Bools = self.kind == kind
-        return chosen if over is None else chosen & ((self.chain.sum(axis=1) > 1) == over)
+def ball(width: float) -> str:
+    """Return the name of Gaussian starts of a size."""
+    return f"ball {width:g}"
 
 
 def loss(point: Point, chain: Sequence[Array]) -> Array:
@@ -64,50 +69,137 @@ def attention_energy(point: Point) -> Array:
     return point["e"] ** 2 - 2 * (1 + point["a"]) ** 2
 
 
-@cache
-def followed(counts: StartCounts) -> tuple[Followed, Followed]:
-    """Return the flows in (e, w) from all kinds of starts, and those in (e, w, a) from small balls."""
-    rng, chains = np.random.default_rng(0), len(CHAINS)
-    starts = {"square": rng.uniform(-SQUARE, SQUARE, (chains * counts.square, 2))}
-    starts |= {f"ball {width:g}": rng.normal(0, width, (chains * counts.each, 2)) for width in counts.widths}
-    starts["better"] = rng.normal((0, BETTER_W), BALL, (chains * counts.ball, 2))
-    small = {"ball": rng.normal(0, BALL, (chains * counts.ball, 3))}
-    return _followed(starts, {"E": energy}), _followed(small, {"E": energy, "E with a": attention_energy})
+def measured(numbers: Sequence[int], chains: Sequence[Chain], counts: StartCounts) -> Measured:
+    """Return starts and ends of the flows of every chain by "kind of start/quantity" [chain, start].
+
+    `trapped` is 1 for an end at the loss H(π), 0 at the entropy rate, NaN elsewhere. `drift` [chain] is the largest
+    deviation of a conserved quantity from its start, `crossed` [chain] the number of starts whose w changed its sign.
+    `drift in steps` is that under gradient descent, for each start.
+    """
+    each = [starts_of(*pair, counts) for pair in zip(numbers, chains, strict=True)]
+    starts = {kind: np.stack([own[kind] for own in each]) for kind in each[0]}
+    solid = {SOLID: starts.pop(SOLID)}
+    flat = _followed(starts, chains, {"E": energy})
+    return flat | _followed(solid, chains, {"E": energy, "E with a": attention_energy})
 
 
-def _followed(starts: Mapping[str, Array], conserved: Mapping[str, Callable[[Point], Array]]) -> Followed:
-    kinds = np.repeat(list(starts), [len(each) for each in starts.values()])
-    chain = np.array(CHAINS)[np.arange(len(kinds)) % len(CHAINS)]
-    points = dict(zip("ewa", np.concatenate(list(starts.values())).T, strict=False))
-    flows = flow(loss, points, (chain[:, 0], chain[:, 1]), conserved=conserved)
-    minima = [np.array([loss_at(p, q) for p, q in chain]) for loss_at in (bit_chain.alone, bit_chain.rate)]
-    reached = [abs(flows.losses[:, -1] - minimum) < MAX_DISTANCE for minimum in minima]
-    return Followed(flows, kinds, chain, np.select(reached, [1.0, 0.0], np.nan))
+def starts_of(number: int, chain: Chain, counts: StartCounts) -> dict[str, Array]:
+    """Return the starts of a chain by kind: [start, coordinate], exact in 32 bits."""
+    rng, over = np.random.default_rng((number, 1)), sum(chain) > 1
+    starts = {"square": rng.uniform(-SQUARE, SQUARE, (counts.square, 2))}
+    w = rng.uniform(*STRIPS[over], counts.border)
+    level = bit_chain.SADDLE + rng.uniform(-BORDER, BORDER, counts.border)
+    starts["border"] = np.stack([np.sqrt(level + w**2 - np.log(-w)), w], axis=1)
+    starts |= {ball(width): rng.normal(0, width, (counts.each, 2)) for width in counts.widths}
+    starts["better"] = rng.normal((0, BETTER_W), NEAR, (counts.each, 2))
+    starts[SOLID] = rng.normal(0, BALL, (counts.each, 3))
+    return {kind: own.astype(np.float32).astype(np.float64) for kind, own in starts.items()}
 
 
-def portraits(flat: Followed) -> list[JsonObject]:
-    """Return paths from the square with their end points, for one chain on either side of p + q = 1."""
-    every = np.linspace(0, flat.flow.times.shape[1] - 1, DRAWN_TIMES).astype(int)
-    drawn = []
-    for p, q in FIGURE_CHAINS:
-        here = np.flatnonzero(flat.of("square") & (flat.chain == (p, q)).all(axis=1))[:DRAWN_PATHS]
-        paths = np.stack([flat.flow.points[name][here][:, every] for name in "ew"], axis=-1)
-        drawn.append({"p": p, "q": q, "paths": np.round(paths, 3), "trapped": flat.trapped[here]})
-    return drawn
+def _followed(
+    starts: Mapping[str, Array], chains: Sequence[Chain], conserved: Mapping[str, Callable[[Point], Array]]
+) -> dict[str, Array]:
+    """Follow the flows from starts by kind [chain, start, coordinate]."""
+    together = np.concatenate(list(starts.values()), axis=1)
+    shape, coordinates = together.shape[:2], together.shape[2]
+    p, q = np.repeat(np.array(chains), shape[1], axis=0).T
+    points = dict(zip("ewa", together.reshape(-1, coordinates).T, strict=False))
+    flows = flow(loss, points, (p, q), conserved=conserved)
+    minima = [np.array([loss_at(*each) for each in chains]) for loss_at in (bit_chain.alone, bit_chain.rate)]
+    last = flows.losses[:, -1].reshape(shape)
+    trapped = np.select([abs(last - least[:, None]) < MAX_DISTANCE for least in minima], [1.0, 0.0], np.nan)
+    w = flows.points["w"].reshape(*shape, -1)
+    at = np.cumsum([0, *(own.shape[1] for own in starts.values())])
+    parts = {kind: slice(*ends) for kind, *ends in zip(starts, at[:-1], at[1:], strict=True)}
+    arrays = {
+        f"{kind}/{name}": own[..., i] for kind, own in starts.items() for i, name in enumerate("ewa"[:coordinates])
+    }
+    arrays |= {f"{kind}/trapped": trapped[:, part] for kind, part in parts.items()}
+    plane = "(" + ", ".join(points) + ")"
+    for name, value in flows.conserved.items():
+        drift = np.abs(value - value[:, :1]).max(axis=1).reshape(shape)
+        arrays[f"{plane}/drift of {name}"] = drift.max(axis=1)
+    arrays[f"{plane}/crossed"] = (np.sign(w[..., -1]) != np.sign(w[..., 0])).sum(axis=1)
+    if "square" in parts:
+        paths = np.stack([flows.points[name].reshape(*shape, -1) for name in "ew"], axis=-1)[:2, :DRAWN_PATHS]
+        every = np.linspace(0, paths.shape[2] - 1, DRAWN_TIMES).astype(int)
+        arrays["portraits/paths"] = paths[:, :, every].astype(np.float32)
+        arrays["square/drift in steps"] = descent_drifts(arrays["square/e"], arrays["square/w"], chains)
+    return arrays
 
 
-def trapped_shares(counts: StartCounts, flat: Followed) -> JsonObject:
+def descent_drifts(e: Array, w: Array, chains: Sequence[Chain]) -> Array:
+    """Return the largest deviation of the energy from its start under gradient descent: [chain, start]."""
+    p, q = (column[:, None] for column in np.array(chains).T)
+    first = bit_chain.energy(e, w)
+    largest = np.zeros_like(first)
+    for _ in range(STEPS):
+        gain = bit_chain.gain(w)
+        fall = STEP * bit_chain.slope(e**2 * gain, p, q)
+        e, w = e - 2 * e * gain * fall, w - 4 * abs(w) * e**2 * fall
+        largest = np.maximum(largest, abs(bit_chain.energy(e, w) - first))
+    return largest.astype(np.float32)
+
+
+def side(chains: Sequence[Chain], over: bool) -> Bools:
+    """Return a mask of the chains on one side of p + q = 1."""
+    mask: Bools = (np.sum(chains, axis=1) > 1) == over
+    return mask
+
+
+def ends(arrays: Measured, *kinds: str) -> Array:
+    """Return which starts of some kinds are trapped: [chain, start]."""
+    return np.concatenate([arrays[f"{kind}/trapped"] for kind in kinds], axis=1)
+
+
+def predicted(arrays: Measured, kind: str, chains: Sequence[Chain]) -> Array:
+    """Return which starts of a kind end at the loss H(π) by the energy: [chain, start]."""
+    p, q = (column[:, None] for column in np.array(chains).T)
+    return bit_chain.trapped(arrays[f"{kind}/e"], arrays[f"{kind}/w"], p, q)
+
+
+def critical_energies(arrays: Measured) -> Array:
+    """Return for each chain the energy that best parts the starts near the border into trapped ones and others.
+
+    It is the middle between two neighboring energies. Trapped starts have the lower energies.
+    """
+    level = energy({name: arrays[f"border/{name}"] for name in "ew"})
+    order = np.argsort(level, axis=1)
+    level, trapped = (np.take_along_axis(each, order, axis=1) for each in (level, arrays["border/trapped"] == 1))
+    ends = [np.full((len(level), 1), bit_chain.SADDLE + sign * BORDER) for sign in (-1, 1)]
+    padded = np.concatenate([ends[0], level, ends[1]], axis=1)
+    wrong = np.cumsum(np.insert(np.where(trapped, -1, 1), 0, 0, axis=1), axis=1)  # by cut, up to a constant
+    cut = wrong.argmin(axis=1)[:, None]
+    low, high = (np.take_along_axis(padded, at, axis=1)[:, 0] for at in (cut, cut + 1))
+    return (low + high) / 2
+
+
+def portraits(arrays: Measured, chains: Sequence[Chain]) -> list[JsonObject]:
+    """Return paths from the square with their end points, for the first chain on either side of p + q = 1."""
+    paths, trapped = arrays["portraits/paths"], arrays["square/trapped"]
+    return [
+        {"p": p, "q": q, "paths": paths[at].round(3), "trapped": trapped[at, : len(paths[at])]}
+        for at, (p, q) in enumerate(chains[:2])
+    ]
+
+
+def trapped_shares(widths: Sequence[float], arrays: Measured, chains: Sequence[Chain]) -> JsonObject:
     """Return the share of trapped starts by ball size, predicted and integrated, for both sides of p + q = 1."""
-    draws, sizes = np.random.default_rng(1).normal(size=(2, 20_000)), np.geomspace(0.02, 2, 25)
     sides = []
-    for over, chain in zip((False, True), FIGURE_CHAINS, strict=True):
+    for over in (False, True):
         seen = []
-        for width in counts.widths:
-            ends = flat.trapped[flat.of(f"ball {width:g}", over)] == 1
-            seen.append([width, ends.mean(), *rate_interval(int(ends.sum()), len(ends))])
-        rule = [np.mean(bit_chain.trapped(size * draws[0], size * draws[1], *chain)) for size in sizes]
-        sides.append({"over": over, "rule": rule, "seen": seen})
-    return {"sizes": sizes, "sides": sides}
+        for width in widths:
+            ends = arrays[f"{ball(width)}/trapped"][side(chains, over)] == 1
+            seen.append([width, ends.mean(), *rate_interval(int(ends.sum()), ends.size)])
+        sides.append({"over": over, "rule": list(predicted_shares(over)), "seen": seen})
+    return {"sizes": list(SIZES), "sides": sides}
+
+
+@cache
+def predicted_shares(over: bool) -> tuple[float, ...]:
+    """Return the share of Gaussian starts that are trapped by theory, for balls of `SIZES`."""
+    draws, chain = np.random.default_rng(1).normal(size=(2, 20_000)), (0.7, 0.7) if over else (0.3, 0.3)
+    return tuple(float(np.mean(bit_chain.trapped(size * draws[0], size * draws[1], *chain))) for size in SIZES)
 
 
 def draw_portrait(axes: Array, portrait: JsonObject) -> None:

@@ -1,4 +1,7 @@
-"""Sub-n-gram points of a two-attention model: the gradient norm there, corrected for sampling noise."""
+"""Sub-n-gram points of a two-attention model: the gradient norm there, corrected for sampling noise.
+
+For comparison there is a point without a meaning, whose attention is as sharp: its heads look one token too far back.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ import numpy as np
 from vitrify.arrays import Array
 from vitrify.certification.evidence import Domain, Method
 from vitrify.claims.catalogue import Subject
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.intervals import mean_interval
 from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.catalogue import Parameters
 from vitrify.learn.models.two_attentions import DISTANCES, TOKENS, TwoAttentionsFamily
@@ -23,6 +28,8 @@ from vitrify.sandboxes.kit.contexts import order_name
 LAGS = (1, 2)
 MIN_PROBABILITY = 1e-3  # added to the output: an unseen symbol costs at most ln 1000
 BATCHES = 8  # of sequences, for independent estimates of the gradient
+MIN_NORM = 1e-12  # in place of an estimate of zero
+POINTS = {"unigram": (0, 1), "bigram": (1, 1), "elsewhere": (1, 2)}  # order; how many tokens back heads attend
 
 
 def shared_out(weights: Array) -> float:
@@ -31,21 +38,35 @@ def shared_out(weights: Array) -> float:
     return max(float(weights[lags, list(chosen)].min()) for chosen in permutations(lags))
 
 
-def subject(pairs: tuple[tuple[int, float], ...], batch: int) -> Subject:
-    """Return the subject of both points with two states, for pairs of sequence length and attention sharpness."""
+def subject(pairs: tuple[tuple[float, float], ...], batch: int, first: int) -> Subject:
+    """Return the subject of the points with two states, for pairs of sequence length and attention sharpness.
+
+    `first` is the number of the first of the batches.
+    """
     settings = {"lengths and sharpness": pairs, "batch": batch}
-    ran = Domain("gradients at points", Method.SAMPLED, 2 * BATCHES * len(pairs), settings=settings)
-    return Subject("points, 2 states", data={"pairs": pairs, "states": 2, "batch": batch, "back": 1, "domain": ran})
+    ran = Domain("gradients at points", Method.SAMPLED, len(POINTS) * BATCHES * len(pairs), settings=settings)
+    return Subject(
+        "points, 2 states", data={"pairs": pairs, "states": 2, "batch": batch, "first": first, "domain": ran}
+    )
 
 
-def measured(subject: Subject) -> dict[str, dict[str, Array]]:
-    """Return gradient norms [pair, batch left out] and losses above counting [pair, batch], for both points."""
-    chosen = {name: subject.data[name] for name in ("states", "batch", "back")}
-    by_order = {}
-    for order in (0, 1):
-        norms, gaps = zip(*(slopes_at(order, *pair, **chosen) for pair in subject.data["pairs"]), strict=True)
-        by_order[order_name(order)] = {"norms": np.array(norms), "gaps": np.array(gaps)}
-    return by_order
+def measured(subject: Subject) -> Measured:
+    """Return gradient norms [pair, batch left out] and losses above counting [pair, batch], by "point/quantity"."""
+    chosen = {name: subject.data[name] for name in ("states", "batch", "first")}
+    arrays: dict[str, Array] = {}
+    for name, (order, back) in POINTS.items():
+        pairs = (slopes_at(order, *pair, back=back, **chosen) for pair in subject.data["pairs"])
+        norms, gaps = zip(*pairs, strict=True)
+        arrays |= {f"{name}/norms": np.array(norms), f"{name}/gaps": np.array(gaps)}
+    return arrays
+
+
+def exponent(norms: Array, pairs: tuple[tuple[float, float], ...]) -> tuple[float, tuple[float, float]]:
+    """Return the exponent of the length that fits gradient norms [pair, batch left out], and its jackknife interval."""
+    powers = np.polyfit(np.log([length for length, _ in pairs]), np.log(np.maximum(norms, MIN_NORM)), 1)[0]
+    low, high = mean_interval(powers)  # of the mean of independent values: those with one batch left out vary less
+    half = (len(powers) - 1) * (high - low) / 2
+    return float(powers.mean()), (float(powers.mean() - half), float(powers.mean() + half))
 
 
 def draw_slopes(axes: Array, name: str, data: Mapping[str, Array]) -> None:
@@ -62,7 +83,7 @@ def draw_slopes(axes: Array, name: str, data: Mapping[str, Array]) -> None:
 
 
 def slopes_at(
-    order: int, length: int, sharp: float, *, states: int, batch: int, back: int
+    order: int, length: int, sharp: float, *, states: int, batch: int, back: int, first: int
 ) -> tuple[list[float], list[float]]:
     r"""Return gradient norms at the point of an order, each without one batch, and losses above counting by batch.
 
@@ -70,7 +91,7 @@ def slopes_at(
     $|\mathrm{E}\,g|^2$: sampling noise cancels.
     """
     point = point_of(order, length, sharp, states, back)
-    losses, counted, slopes = (np.asarray(part) for part in _slopes(states, length, batch)(point))
+    losses, counted, slopes = (np.asarray(part) for part in _slopes(states, length, batch, first)(point))
     norms = []
     for left in range(BATCHES):
         others, n = np.delete(slopes, left, axis=0), BATCHES - 1
@@ -90,7 +111,7 @@ def point_of(order: int, length: int, sharp: float, states: int, back: int = 1) 
 
 
 @cache
-def _slopes(states: int, length: int, batch: int) -> Callable[[Parameters], tuple[Array, Array, Array]]:
+def _slopes(states: int, length: int, batch: int, first: int) -> Callable[[Parameters], tuple[Array, Array, Array]]:
     """Return a function: loss, losses of unigram and bigram counts, and gradient by batch, at the last position."""
     sandbox = InContextMarkov(states=states, length=length + 1, order=len(LAGS))
     family = TwoAttentionsFamily(heads=len(LAGS), wide=True, relative=True, epsilon=MIN_PROBABILITY)
@@ -119,7 +140,7 @@ def _slopes(states: int, length: int, batch: int) -> Callable[[Parameters], tupl
         counted = jnp.stack([mean_loss(jax.vmap(predictor)(row)[:, -1:], query) for predictor in known])
         return value, counted, jnp.concatenate([slope[DISTANCES].ravel(), _symmetric(slope[TOKENS], states).ravel()])
 
-    return jax.jit(lambda theta: jax.lax.map(lambda n: one(theta, n), jnp.arange(BATCHES, dtype=jnp.uint32)))
+    return jax.jit(lambda theta: jax.lax.map(lambda n: one(theta, n), first + jnp.arange(BATCHES, dtype=jnp.uint32)))
 
 
 def _symmetric(slope: Array, states: int) -> Array:
