@@ -96,8 +96,7 @@ def _argument_problems(arguments: dict[str, ast.expr]) -> Iterator[str]:
     unknown = [name for name in arguments if name not in FIELDS]
     if unknown:
         yield f"Claim has no {', '.join(unknown)}; it has {', '.join(FIELDS)}"
-    functions = ("judge", "nulls") if planned else ("check", "sabotage")
-    missing = [name for name in (*REQUIRED, *functions) if name not in arguments]
+    missing = [name for name in (*REQUIRED, *functions_of(planned)) if name not in arguments]
     if missing:
         yield f"Claim lacks {', '.join(missing)}{' (a claim with a plan needs them)' if planned else ''}"
     values = {}
@@ -119,6 +118,11 @@ def _argument_problems(arguments: dict[str, ast.expr]) -> Iterator[str]:
                 "Claim needs either certified='…' (the weakest method that certifies its exact networks) or "
                 "uncertified='…' (the reason why it has none)"
             )
+
+
+def functions_of(planned: bool) -> tuple[str, ...]:
+    """Return the fields that a claim needs beside the required ones, with or without a plan."""
+    return ("judge", "nulls") if planned else ("check", "sabotage")
 
 
 def _allowed(name: str, value: object) -> bool:

@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -23,7 +23,8 @@ from typing import Any
 
 from vitrify.certification.evidence import Evidence
 from vitrify.claims.catalogue import Claim, ClaimPage, Subject
-from vitrify.claims.protocol.contract import declaration_problems, docstring_problems
+from vitrify.claims.protocol.contract import declaration_problems, docstring_problems, functions_of, refuse
+from vitrify.claims.protocol.planning import Plan
 from vitrify.errors import ClaimError, InputError, Problem, VitrifyError
 from vitrify.registry import Headline, headline
 
@@ -143,7 +144,7 @@ class FileModule:
             return Problem(f"{what}: {error}", file, line)
         if isinstance(error, ModuleNotFoundError):
             advice = "install it, or put it beside the file"
-            return Problem(f"{what}: no module {error.name} can be imported: {advice}", file, line)
+            return Problem(f"{what}: {error}: {advice}", file, line)
         said = f": {error}" if str(error) else ""
         return Problem(f"{what} raised {type(error).__name__}{said}", file, line)
 
@@ -165,10 +166,30 @@ def guarded(page: Headline) -> Claim:
     claim = getattr(code.module, "CLAIM", None)
     if not isinstance(claim, Claim):
         raise ClaimError([Problem(f"CLAIM must be a Claim, and is a {type(claim).__name__}", str(code.path))])
+    refuse(code.path, value_problems(page, claim))
     guard = Guard(code, claim)
     functions: dict[str, Any] = {name: guard.subjects(name) for name in SUBJECTS if getattr(claim, name)}
     functions |= {name: guard.function(name) for name in (*RETURNS, "draw") if getattr(claim, name)}
     return replace(claim, **functions, nulls=guard.nulls())
+
+
+def value_problems(page: Headline, claim: Claim) -> list[str]:
+    """Return what is wrong about the values of a claim, whose declaration is in order."""
+    functions = {name: getattr(claim, name) for name in (*SUBJECTS, *RETURNS, "draw")}
+    nulls = claim.nulls if isinstance(claim.nulls, Mapping) else {}
+    functions |= {f"the null of {statement!r}": null for statement, null in nulls.items()}
+    problems = [
+        f"{name} must be a function, and is of type {type(function).__name__}"
+        for name, function in functions.items()
+        if function is not None and not callable(function)
+    ]
+    problems += [f"{name} must be given, and is None" for name in functions_of(claim.plan is not None) if getattr(claim, name) is None]
+    for name, kind in (("nulls", Mapping), ("plan", Plan | None)):
+        if not isinstance(getattr(claim, name), kind):
+            problems.append(f"{name} must be a {getattr(kind, '__name__', 'Plan')}")
+    read = {name: getattr(claim, name) for name in page.fields}
+    changed = [name for name, value in read.items() if value != page.fields[name]]
+    return problems + [f"{name} is not what CLAIM = Claim(…) says: leave it as it is" for name in changed]
 
 
 class Guard:
@@ -177,18 +198,6 @@ class Guard:
     def __init__(self, code: FileModule, claim: Claim) -> None:
         self.code, self.claim = code, claim
         self.broken = False  # whether the saboteur ran last: the check is then of what it made
-        self._refuse_what_is_no_function()
-
-    def _refuse_what_is_no_function(self) -> None:
-        wrong = [
-            f"{each.name} must be a function, and is a {type(value).__name__}"
-            for each in fields(Claim)
-            if each.name in (*SUBJECTS, *RETURNS, "draw")
-            and (value := getattr(self.claim, each.name)) is not None
-            and not callable(value)
-        ]
-        if wrong:
-            raise ClaimError([Problem(text, str(self.code.path)) for text in wrong])
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return a function of the claim that runs beside its folder and returns what it must."""
