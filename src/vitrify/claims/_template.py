@@ -1,8 +1,8 @@
 r"""A counter modulo $m$ runs on $\log_2 T$ layers of one head, of width $2m + 2\log_2 T$.
 
-Statement: For every $m$ and every $T$ that is a power of two there is a transformer with $\log_2 T$ layers of one head,
-width $2m + 2\log_2 T$ and at most $(2m^2 + 1)\log_2 T$ units that gives the number of ones modulo $m$ after every letter
-of every word to length $T$.
+Statement: For every $m$ and every $T$ that is a power of two there is a transformer with $\log_2 T$ layers of one
+head, width $2m + 2\log_2 T$ and at most $(2m^2 + 1)\log_2 T$ units that gives the number of ones modulo $m$ after
+every letter of every word to length $T$.
 Why: Letters are maps of the states and composition is associative: layer $l$ composes the maps of two neighboring runs
 of $2^l$ letters.
 Checked: $m = 2, 3, 5$ and $T = 4, 8, 16$: all words to length 8 and random words to length $T$, margins for all words

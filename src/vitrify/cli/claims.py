@@ -221,7 +221,7 @@ def new(
     out: Annotated[Path, opt("Write the file into this folder.", "--out", "-o", metavar="DIR")] = Path(),
     as_json: AsJson = False,
 ) -> None:
-    """Write NAME.py, a claim that holds as it is, to be changed into one of yours; `vitrify check ./NAME.py` runs it."""
+    """Write NAME.py, a claim that holds as it is, to be changed into one of yours."""
     from vitrify.claims import write_template
 
     del kind  # there is one

@@ -69,7 +69,8 @@ class ClaimRun:
         if saved:
             path = file_of(self.headline.name, version, saved)
             if not path.exists():
-                raise InputError(f"{path} is not there: 'vitrify check {self.headline.argument} --measurements' writes it")
+                again = f"'vitrify check {self.headline.argument} --measurements {saved}'"
+                raise InputError(f"{path} is not there: {again} writes it")
             measured = load(path)
         else:
             measured = self._measured()

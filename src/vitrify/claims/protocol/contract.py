@@ -75,7 +75,7 @@ def declaration_problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
     if not isinstance(call, ast.Call):
         yield node.lineno, "CLAIM must be assigned by a plain statement CLAIM = Claim(…)"
         return
-    arguments = {name: argument for name, argument in zip(POSITIONAL, call.args, strict=False)}
+    arguments = dict(zip(POSITIONAL, call.args, strict=False))
     arguments |= {str(keyword.arg): keyword.value for keyword in call.keywords}
     if any(isinstance(each, ast.Starred) for each in call.args) or "None" in arguments:
         yield node.lineno, "the arguments of Claim must be written out: they are read without running the file"

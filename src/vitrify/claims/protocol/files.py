@@ -183,7 +183,8 @@ def value_problems(page: Headline, claim: Claim) -> list[str]:
         for name, function in functions.items()
         if function is not None and not callable(function)
     ]
-    problems += [f"{name} must be given, and is None" for name in functions_of(claim.plan is not None) if getattr(claim, name) is None]
+    absent = [name for name in functions_of(claim.plan is not None) if getattr(claim, name) is None]
+    problems += [f"{name} must be given, and is None" for name in absent]
     for name, kind in (("nulls", Mapping), ("plan", Plan | None)):
         if not isinstance(getattr(claim, name), kind):
             problems.append(f"{name} must be a {getattr(kind, '__name__', 'Plan')}")
@@ -259,6 +260,7 @@ class Guard:
         planned = set(self.claim.plan.statements) if self.claim.plan else set()
         judged = set(evidence.statements)
         if not judged or judged - planned:
-            unknown = f"it names {', '.join(sorted(judged - planned))}" if judged else "it names none"
-            text = f"judge{on} must give criteria with statement=…, of the plan's {', '.join(sorted(planned))}: {unknown}"
+            named = ", ".join(sorted(judged - planned)) or "none"
+            known = ", ".join(sorted(planned))
+            text = f"judge{on} must give criteria with statement=…, of the plan's {known}, and names {named}"
             raise ClaimError([Problem(text, str(self.code.path))])
