@@ -162,7 +162,12 @@ def test_files_and_claims_of_the_catalogue_are_named_together(tmp_path: Path) ->
         ("Checked: All numbers from zero to nine.\n", "", ["mine.py: the docstring lacks Checked:"]),
         ("Source: It is well known to all [S].\n", "", ["the docstring lacks Source:"]),
         ("Source:", "Origin:", ["lacks Source:", "a line begins with Origin:, which is no section"]),
-        ("Saboteur:", "Checked: again the same numbers\nSaboteur:", ["two sections Checked:", "in the order"]),
+        ("Saboteur:", "Checked: again the same numbers\nSaboteur:", ["there are two sections Checked:"]),
+        (
+            "Source:",
+            "Saboteur: Ten is among them all.\nSource:",
+            ["two sections Saboteur:", "stand in the order Statement"],
+        ),
         (
             "Statement:",
             "Before it.\nStatement:",
@@ -219,44 +224,52 @@ def test_what_is_no_file_or_no_text_is_refused(tmp_path: Path) -> None:
 # What its code does
 
 
+IMPORTS, YIELDS, CHECKS = "\n\ndef subjects", "    yield Subj", "    largest = "
+RETURNS, BREAKS = "    return found.", "    return subject.with"
+TWICE = '    yield Subject("digits", data={"numbers": [1]})\n'
+OF_BROKEN = "check on what the saboteur made of 'digits' raised ZeroDivisionError"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("before", "inserted", "message"),
     [
-        ("\n\ndef subjects", "1 / 0\n\ndef subjects", "mine.py:10: importing the file raised ZeroDivisionError: division"),
-        ("\n\ndef subjects", "import no_such\n\ndef subjects", "mine.py:10: importing the file: No module named 'no_such'"),
-        ("\n\ndef subjects", "import sys; sys.exit(0)\n\ndef subjects", "importing the file raised SystemExit: 0"),
-        ("    largest = ", "    1 / 0\n    largest = ", "mine.py:17: check on 'digits' raised ZeroDivisionError"),
-        ("    largest = ", "    import no_such\n    largest = ", "mine.py:17: check on 'digits': No module named"),
-        ("number**2 for", "100 // (10 - number) for", "check on what the saboteur made of 'digits' raised ZeroDivision"),
-        ("    yield Subj", "    yield Subject('a')[0]\n    yield Subj", "mine.py:13: subjects raised TypeError"),
-        ("    return subject.with", "    raise OSError\n    return subject.with", "mine.py:23: sabotage on 'digits' raised OSE"),
-        ("    yield Subject", "    return\n    yield Subject", "mine.py has no subjects"),
-        ("    yield Subj", '    yield Subject("digits", data={"numbers": [1]})\n    yield Subj', "two subjects have the name 'd"),
-        ("    yield Subject(", "    yield dict(", "got multiple"),
-        ("    yield Subj", "    yield 3\n    yield Subj", "subjects must give a Subject each time, and gave a value of type int"),
-        ("    return found.", "    return True\n    return found.", "check on 'digits' must give Evidence, and gave a value of type b"),
-        ("    return subject.with", "    return\n    return subject.with", "sabotage on 'digits' must give a Subject"),
-        ("Claim(subjects, check", "Claim(subjects, 3", "check must be a function, and is of type int"),
-        ("Claim(subjects, check", "Claim(subjects, None", "check must be given, and is None"),
-        ("CLAIM = Claim(", "CLAIM = dict(x=1) or Claim(", "a plain statement CLAIM = Claim"),
-        ('Evidence("holds", 10,', 'Evidence("holds", 0,', "the evidence on 'digits' lacks a case (cases is 0)"),
-        ('(Domain("numbers", Method.EXHAUSTIVE, 10),)', "()", "the evidence on 'digits' lacks a domain"),
-        ('{"largest": 99}', "{}", "lacks a quantity with a declared value, or a criterion"),
-        ('uncertified="about numbers, not networks"', 'certified="proved"', "declare uncertified='the reason'"),
+        (IMPORTS, "1 / 0", "mine.py:10: importing the file raised ZeroDivisionError: division by zero"),
+        (IMPORTS, "import no_such", "mine.py:10: importing the file: No module named 'no_such': install it"),
+        (IMPORTS, "import sys; sys.exit(0)", "importing the file raised SystemExit: 0"),
+        (CHECKS, "    1 / 0\n", "mine.py:17: check on 'digits' raised ZeroDivisionError"),
+        (CHECKS, "    import no_such\n", "mine.py:17: check on 'digits': No module named"),
+        (CHECKS, "    1 / (10 - max(subject.data['numbers']))\n", OF_BROKEN),
+        (YIELDS, "    yield {}[0]\n", "mine.py:13: subjects raised KeyError: 0"),
+        (YIELDS, "    return\n", "mine.py has no subjects"),
+        (YIELDS, TWICE, "two subjects have the name 'digits'"),
+        (YIELDS, "    yield 3\n", "subjects must give a Subject each time, and gave a value of type int"),
+        (BREAKS, "    raise OSError\n", "mine.py:23: sabotage on 'digits' raised OSError"),
+        (RETURNS, "    return True\n", "check on 'digits' must give Evidence, and gave a value of type bool"),
+        (BREAKS, "    return\n", "sabotage on 'digits' must give a Subject, and gave a value of type NoneType"),
     ],
-)  # fmt: skip
-def test_code_that_breaks_the_contract_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
-    if old == '{"largest": 99}':  # the saboteur must be noticed for the check to hold
-        changes = [
-            (old, new),
-            ("    found = ", "    bad = largest > 99\n    found = "),
-            ('"holds", 10', '"fails" if bad else "holds", 10'),
-        ]
-    else:
-        changes = [(old, new)]
+)
+def test_code_that_breaks_the_contract_is_refused(before: str, inserted: str, message: str, tmp_path: Path) -> None:
+    written(tmp_path, (before, inserted + before))
+    assert message in refused(tmp_path)
+
+
+HONEST = [("    found = ", "    bad = largest > 99\n    found = "), ('"holds", 10', '"fails" if bad else "holds", 10')]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([("Claim(subjects, check", "Claim(subjects, 3")], "check must be a function, and is of type int"),
+        ([("Claim(subjects, check", "Claim(subjects, None")], "check must be given, and is None"),
+        ([("CLAIM = Claim(", "CLAIM = None or Claim(")], "a plain statement CLAIM = Claim"),
+        ([('"holds", 10,', '"holds", 0,')], "the evidence on 'digits' lacks a case (cases is 0)"),
+        ([('(Domain("numbers", Method.EXHAUSTIVE, 10),)', "()")], "the evidence on 'digits' lacks a domain"),
+        ([('{"largest": 99}', "{}"), *HONEST], "lacks a quantity with a declared value, or a criterion"),
+        ([('uncertified="about numbers, not networks"', 'certified="proved"')], "declare uncertified='the reason'"),
+    ],
+)
+def test_a_claim_with_too_little_in_it_is_refused(changes: list[tuple[str, str]], message: str, tmp_path: Path) -> None:
     written(tmp_path, *changes)
-    if message == "got multiple":
-        message = "subjects raised TypeError"
     assert message in refused(tmp_path)
 
 
@@ -436,10 +449,10 @@ def test_a_statement_whose_null_passes_is_undecided(tmp_path: Path) -> None:
         ('NULLS = {"growth": converged}', "NULLS = {}", "each statement of the plan needs a null hypothesis"),
         ('NULLS = {"growth": converged}', 'NULLS = {"growth": 3}', "the null of 'growth' must be a function"),
         ('NULLS = {"growth": converged}', "NULLS = [converged]", "nulls must be a Mapping"),
-        ("PLAN = Plan(", "PLAN = dict(", "'dict' object has no attribute 'judged'"),
+        ("PLAN = Plan(", "PLAN = dict(", "plan must be a Plan"),
         ("plan=PLAN,", "plan=3,", "plan must be a Plan"),
-        ("    norms = rng", "    norms = rng / 0", "mine.py:68: the null of 'growth' raised TypeError"),
-        ('    return {"norms": np.array(norms)}', "    return norms", "measure on '20 points of the plane' must give arrays"),
+        ("    norms = rng", "    rng + rng\n    norms = rng", "mine.py:68: the null of 'growth' raised TypeError"),
+        ('    return {"norms": np.array(norms)}', "    return norms", "of the plane' must give arrays by name"),
         (", judge=judge", "", "Claim lacks judge (a claim with a plan needs them)"),
         ("judged=range(100, 116)", "judged=range(10, 26)", "units that were explored can't be judged"),
     ],

@@ -114,15 +114,16 @@ class FileModule:
             finally:
                 _forget(own)
             return
-        known_to_importer = folder in sys.path_importer_cache
+        listed = set(sys.path_importer_cache)
         sys.path.insert(0, folder)
         try:
             yield
         finally:
             if folder in sys.path:
                 sys.path.remove(folder)
-            if not known_to_importer:  # it lists the folder, which may change until the next run
-                sys.path_importer_cache.pop(folder, None)
+            for place in set(sys.path_importer_cache) - listed:
+                if Path(place).is_relative_to(folder):  # its list of files may be old when the file runs again
+                    del sys.path_importer_cache[place]
             new = {name: module for name, module in sys.modules.items() if name not in before and self._holds(name)}
             self._imports |= new
             _forget({**own, **new})
