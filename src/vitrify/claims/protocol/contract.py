@@ -112,8 +112,8 @@ def _argument_problems(arguments: dict[str, ast.expr]) -> Iterator[str]:
         if values.get("learned") is not True:
             yield "a claim with a plan is about training: add learned=True"
     elif "learned" not in arguments:
-        stated = [name for name in ("certified", "uncertified") if name in arguments]
-        if len(stated) != 1:
+        without = arguments.keys() & {"uncertified", "draw"}  # a claim with a figure is about measured curves
+        if ("certified" in arguments) == bool(without):
             yield (
                 "Claim needs either certified='…' (the weakest method that certifies its exact networks) or "
                 "uncertified='…' (the reason why it has none)"

@@ -168,7 +168,7 @@ def guarded(page: Headline) -> Claim:
     if not isinstance(claim, Claim):
         raise ClaimError([Problem(f"CLAIM must be a Claim, and is a {type(claim).__name__}", str(code.path))])
     refuse(code.path, value_problems(page, claim))
-    guard = Guard(code, claim)
+    guard = GuardedFunctions(code, claim)
     functions: dict[str, Any] = {name: guard.subjects(name) for name in SUBJECTS if getattr(claim, name)}
     functions |= {name: guard.function(name) for name in (*RETURNS, "draw") if getattr(claim, name)}
     return replace(claim, **functions, nulls=guard.nulls())
@@ -194,7 +194,7 @@ def value_problems(page: Headline, claim: Claim) -> list[str]:
     return problems + [f"{name} is not what CLAIM = Claim(…) says: leave it as it is" for name in changed]
 
 
-class Guard:
+class GuardedFunctions:
     """The functions of a claim in a file, each with what runs around it."""
 
     def __init__(self, code: FileModule, claim: Claim) -> None:
