@@ -59,7 +59,9 @@ CASES = (
     Case("refute ngram --task induction", code=1),  # it succeeds
     Case("list"),
     Case("show R14"),
+    Case("new claim mine"),
     Case("check R14"),
+    Case("check ./mine.py"),
     Case("check energy_decides_if_gradient_flow", "flow"),
     Case("plan G3"),
     Case("evidence"),

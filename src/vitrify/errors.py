@@ -2,6 +2,7 @@
 
     VitrifyError                 anything below; the command line prints it and exits with 2
     ├── SpecError                a spec (grammar, automaton, n-gram model …) breaks its own rules: all problems at once
+    │   └── ClaimError           the same of a user's claim file: it breaks the contract of claims, or its code fails
     ├── BuildRefused             the spec is fine, but these settings can't carry it exactly: says what to change
     ├── InputError               tokens the network can't read: unknown symbols, too many of them
     ├── FolderError              a model folder is missing, damaged, or not ours
@@ -55,6 +56,10 @@ class SpecError(VitrifyError):
         if len(self.problems) > self.SHOWN:
             shown.append(f"… and {len(self.problems) - self.SHOWN} more problems")
         super().__init__("\n".join(shown))
+
+
+class ClaimError(SpecError):
+    """A file with a claim breaks the contract of claims, or its code raises an error."""
 
 
 class BuildRefused(VitrifyError):

@@ -154,11 +154,20 @@ def _entries(package: str) -> dict[str, tuple[str, Path]]:
 
 @dataclass(frozen=True)
 class Headline:
-    """An entry as its source text declares it: its name, its docstring, and the literal keywords of its one value."""
+    """An entry as its source text declares it: its name, its docstring, and the literal keywords of its one value.
+
+    An entry in a file outside all catalogues has the `path` of the file.
+    """
 
     name: str
     doc: str
     fields: dict[str, Any]
+    path: Path | None = None
+
+    @property
+    def argument(self) -> str:
+        """The word that names the entry on the command line: its name, or the path of its file."""
+        return self.name if self.path is None else str(self.path)
 
     @property
     def title(self) -> str:
@@ -167,8 +176,13 @@ class Headline:
 
     def section(self, word: str) -> str:
         """Return the part of the docstring that begins with a word and a colon, up to the next such part."""
-        _, *parts = _SECTION.split("\n".join(self.doc.splitlines()[1:]))
-        return " ".join(dict(zip(parts[::2], parts[1::2], strict=True)).get(word, "").split())
+        return dict(self.sections).get(word, "")
+
+    @property
+    def sections(self) -> list[tuple[str, str]]:
+        """The parts of the docstring after its first line, each with its word; of what stands before them it is ""."""
+        parts = ["", *_SECTION.split("\n".join(self.doc.splitlines()[1:]))]
+        return [(word, " ".join(text.split())) for word, text in zip(parts[::2], parts[1::2], strict=True)]
 
 
 _SECTION = re.compile(r"^(Not checked|[A-Z][a-z]+):(?=\s)", re.MULTILINE)  # at the start of a line
@@ -181,11 +195,16 @@ def headlines(package: str, value: str, only: str | None = None) -> Iterator[Hea
     """
     for name, (_, path) in sorted(_entries(package).items()):
         if only in (None, name):
-            text = path.read_text(encoding="utf-8") + "\n"
-            calls = [node.value for node in _statements(text, f"{value} = ") if isinstance(node, ast.Assign)]
-            words = [word for call in calls if isinstance(call, ast.Call) for word in call.keywords]
-            fields = {word.arg: word.value.value for word in words if word.arg and isinstance(word.value, ast.Constant)}
-            yield Headline(name, _docstring(text), fields)
+            yield headline(name, path.read_text(encoding="utf-8"), value)
+
+
+def headline(name: str, text: str, value: str) -> Headline:
+    """Return an entry as its source text declares it."""
+    text += "\n"
+    calls = [node.value for node in _statements(text, f"{value} = ") if isinstance(node, ast.Assign)]
+    words = [word for call in calls if isinstance(call, ast.Call) for word in call.keywords]
+    fields = {word.arg: word.value.value for word in words if word.arg and isinstance(word.value, ast.Constant)}
+    return Headline(name, _docstring(text), fields)
 
 
 def _statements(text: str, opening: str) -> Iterator[ast.stmt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable
@@ -18,7 +19,6 @@ from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import Evidence, Quantity
 from vitrify.claims.catalogue import (
     PACKAGE,
-    SECTIONS,
     Claim,
     Outcome,
     Standing,
@@ -28,11 +28,12 @@ from vitrify.claims.catalogue import (
     listing,
     run_claim,
 )
+from vitrify.claims.protocol.contract import declaration_problems, docstring_problems
 from vitrify.claims.protocol.planning import digest, read_plan
 from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
 from vitrify.learn.recipe import Recipe
-from vitrify.registry import Headline, load, names
+from vitrify.registry import Headline, load, names, source_of
 from vitrify.report.recorded import all_versions, described, figure, recorded_names, settings
 from vitrify.spec.automata.families import cyclic
 
@@ -55,13 +56,13 @@ def test_the_docstring_says_everything(headline: Headline) -> None:
     assert module.__doc__ is not None
     assert headline.doc.splitlines()[0] == module.__doc__.splitlines()[0]
     assert headline.doc.splitlines()[0].endswith(".")
-    sections = {word: headline.section(word) for word in SECTIONS if headline.section(word)}
-    planned = {"Checked", "Saboteur"} if claim_of(headline).plan else set()  # the plan says this
-    assert not planned & set(sections)
-    assert set(sections) >= set(SECTIONS) - {"Why"} - planned
-    assert all(len(text.split()) >= 4 for text in sections.values())
-    told = " ".join(f"{word}: {text}" for word, text in sections.items())
-    assert told == " ".join(" ".join(headline.doc.splitlines()[1:]).split())
+    assert docstring_problems(headline, planned=module.CLAIM.plan is not None) == []
+
+
+@each_claim
+def test_the_declaration_is_one_that_a_file_of_a_user_could_have(headline: Headline) -> None:
+    _, path = source_of(PACKAGE, headline.name)
+    assert list(declaration_problems(ast.parse(path.read_text(encoding="utf-8")))) == []
 
 
 @each_claim

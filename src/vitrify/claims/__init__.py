@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitrify.files import bundled
+from vitrify.errors import InputError
+from vitrify.files import bundled, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vitrify.registry import Headline
+
+
+TEMPLATE = Path(__file__).with_name("_template.py")
+
+
+def write_template(name: str, folder: Path) -> Path:
+    """Write a claim that holds as it is to NAME.py in a folder, and return the path; no file is overwritten."""
+    name = name.removesuffix(".py")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        raise InputError(f"the name of a claim has small letters, digits and underscores, unlike {name!r}")
+    path = folder / f"{name}.py"
+    if path.exists():
+        raise InputError(f"{path} exists: choose another name")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(path, TEMPLATE.read_text(encoding="utf-8"))
+    return path
 
 
 def evidence_folder() -> Path:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -52,6 +53,7 @@ WORK = 1e4  # multiplications of a check where the claim's own check is none of 
 MAX_PAIRS = 1 << 11  # of states of a net and its spec that are searched here
 HEADS, PAIRS = 20, 20_000  # of nets whose margins are worked out here: heads, and pairs of positions that they compare
 MAX_CANDIDATES = 10  # claims listed where words match several
+PROVES_NOTHING = "the check does not notice the error that it must notice, so that it proves nothing"
 LEFT = "margins not tried here, the net is too large: 'vitrify certify' does it"
 
 
@@ -205,7 +207,7 @@ class ClaimPage(Headline):
 
 def read_outcome(page: Headline, path: Path) -> Outcome:
     """Return the outcome of a claim that a file holds."""
-    again = f"'vitrify check {page.name} --record {path.parent}'"
+    again = f"'vitrify check {page.argument} --record {path.parent}'"
     if not path.exists():
         raise InputError(f"{path} is not there: {again} makes it")
     try:
@@ -236,7 +238,11 @@ def matching(name: str) -> list[ClaimPage]:
 
 
 def find(name: str) -> ClaimPage:
-    """Return the one claim that matches; where there is none, or where there are several, an InputError lists them."""
+    """Return the one claim that matches, or that of a file, `./mine.py`; otherwise an InputError lists candidates."""
+    if name.endswith(".py"):
+        from vitrify.claims.protocol.files import read_claim
+
+        return read_claim(Path(name))
     pages = matching(name)
     if len(pages) != 1:
         what = "no claim has the name, id or words" if not pages else f"{len(pages)} claims match"
@@ -250,13 +256,31 @@ def find(name: str) -> ClaimPage:
 def named(names: Sequence[str]) -> list[ClaimPage]:
     """Return the one claim that all words together describe, or else one claim for each word."""
     together = " ".join(names)
-    return [find(together)] if len(names) == 1 or matching(together) else [find(name) for name in names]
+    pages = [find(together)] if len(names) == 1 or matching(together) else [find(name) for name in names]
+    paths = {page.name: page.argument for page in pages}
+    twice = [page for page in pages if page.argument != paths[page.name]]
+    if twice:  # evidence and trainings are saved by name
+        raise InputError(f"{twice[0].argument} and {paths[twice[0].name]} have one name: rename one of the files")
+    return pages
 
 
 def claim_of(headline: Headline) -> Claim:
     """The claim itself, imported."""
-    claim: Claim = load(PACKAGE, headline.name).CLAIM
+    if headline.path is not None:
+        from vitrify.claims.protocol.files import guarded
+
+        return guarded(headline)
+    claim: Claim = module_of(headline).CLAIM
     return claim
+
+
+def module_of(headline: Headline) -> ModuleType:
+    """The module of a claim, imported."""
+    if headline.path is not None:
+        from vitrify.claims.protocol.files import file_module
+
+        return file_module(headline).module
+    return load(PACKAGE, headline.name)
 
 
 def run_claim(
@@ -282,6 +306,10 @@ def run_claim(
         return judging.judge(headline, claim, scale, judging.measure(headline, claim, scale, progress, store))
     start, before = time.perf_counter(), store.seconds() if store else 0.0
     outcome = _examined(headline, claim, progress, scale, store)
+    if headline.path is not None:
+        from vitrify.claims.protocol.contract import hold_to_contract
+
+        hold_to_contract(headline, claim, outcome)
     return replace(outcome, evidence=replace(outcome.evidence, seconds=before + time.perf_counter() - start))
 
 
@@ -293,7 +321,7 @@ def _examined(
     saboteurs: dict[str, Evidence] = {}
     assert claim.check is not None
     assert claim.sabotage is not None
-    for subject in claim.large() if claim.large and scale == "large" else claim.subjects():
+    for subject in distinct(headline, claim.large() if claim.large and scale == "large" else claim.subjects()):
         if progress:
             progress(f"{headline.name}: {subject.name}")
         start = time.perf_counter()
@@ -308,11 +336,22 @@ def _examined(
     evidence = combine(parts)
     unnoticed = [name for name, broken in saboteurs.items() if broken.verdict == "holds"]
     if unnoticed and evidence.verdict == "holds":
-        evidence = replace(
-            evidence, verdict="undecided", notes=(*evidence.notes, f"the saboteur passed on {unnoticed}")
-        )
+        passed = f"the saboteur passed on {', '.join(map(repr, unnoticed))}: {PROVES_NOTHING}"
+        evidence = replace(evidence, verdict="undecided", notes=(*evidence.notes, passed))
     identity = headline.name, claim.id, claim.standing, headline.title
     return Outcome(*identity, scale, evidence, not unnoticed, certificates, saboteurs)
+
+
+def distinct(headline: Headline, subjects: Iterable[Subject]) -> Iterator[Subject]:
+    """Yield the subjects of a claim; refuse a claim without any, and two of one name, as evidence is by name."""
+    names: set[str] = set()
+    for subject in subjects:
+        if subject.name in names:
+            raise InputError(f"{headline.argument}: two subjects have the name {subject.name!r}: rename one")
+        names.add(subject.name)
+        yield subject
+    if not names:
+        raise InputError(f"{headline.argument} has no subjects: there is nothing to check")
 
 
 def rejection(broken: Evidence) -> Evidence:

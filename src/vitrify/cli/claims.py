@@ -1,4 +1,4 @@
-"""The commands about claims and constructions: list, show, check and atlas."""
+"""The commands about claims and constructions: list, show, new, check and atlas."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _fields(claim: Headline) -> JsonObject:
 
 def show_entries(
     words: Annotated[
-        list[str], arg("Claim, by name, id (R14) or words; or construction.", "WORDS…", autocompletion=ALL_NAMES)
+        list[str], arg("Claim, by name, id (R14), words or file; or construction.", "WORDS…", autocompletion=ALL_NAMES)
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -213,6 +213,20 @@ def show_entries(
     data |= {"plan": plan} if plan else {}
     tables = described(plan) if plan else ()
     show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}"), *tables)
+
+
+def new(
+    kind: Annotated[Literal["claim"], arg("What to write.", "claim")],
+    name: Annotated[str, arg("Name of the claim, best a sentence: two_layers_compose_functions.", "NAME")],
+    out: Annotated[Path, opt("Write the file into this folder.", "--out", "-o", metavar="DIR")] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Write NAME.py, a claim that holds as it is, to be changed into one of yours."""
+    from vitrify.claims import write_template
+
+    del kind  # there is one
+    path = write_template(name, out)
+    show(as_json, {"file": str(path)}, f"{path}: 'vitrify check {path}' runs it, 'vitrify show {path}' shows it")
 
 
 def check(
@@ -327,4 +341,4 @@ def atlas(
     raise typer.Exit(0 if all(row.verdict == "holds" or row.origin in ("recorded", "absent") for row in rows) else 1)
 
 
-COMMANDS = (list_entries, show_entries, check, atlas)
+COMMANDS = (list_entries, show_entries, new, check, atlas)

@@ -80,7 +80,7 @@ def construction_names() -> list[str]:
 
 CLAIM_NAMES = complete(lambda: entries("vitrify.claims"))
 ClaimNames = Annotated[
-    list[str] | None, arg("Claims, by name, id (R14) or words.", "NAME…", autocompletion=CLAIM_NAMES)
+    list[str] | None, arg("Claims, by name, id (R14), words or file (./mine.py).", "NAME…", autocompletion=CLAIM_NAMES)
 ]
 SANDBOX_NAMES = complete(lambda: entries("vitrify.sandboxes"))
 

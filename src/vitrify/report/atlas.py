@@ -47,6 +47,9 @@ def build(
     `every`, those too.
     """
     named = {headline.name: headline for headline in map(find, only)}
+    files = [headline.argument for headline in named.values() if headline.path is not None]
+    if files:
+        raise InputError(f"the atlas shows claims of the catalogue: 'vitrify check {files[0]}' checks that of a file")
     chosen = sorted(named.values() if only else listing(), key=position)
     out.mkdir(parents=True, exist_ok=True)
     store, drawings = EvidenceStore(out / "store"), Drawings(out / "store" / "figures")

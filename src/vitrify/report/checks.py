@@ -63,13 +63,14 @@ class ClaimRun:
                 raise InputError(f"{self.headline.name} measures nothing that could be saved: it has no plan")
             outcome = run_claim(self.headline, self.progress, self.scale, self.trainings)
             if record:
-                keep(outcome, record)
+                keep(outcome, record, self.headline)
             return outcome
         version = judging.plan_of(self.headline, claim).version
         if saved:
             path = file_of(self.headline.name, version, saved)
             if not path.exists():
-                raise InputError(f"{path} is not there: 'vitrify check {self.headline.name} --measurements' writes it")
+                again = f"'vitrify check {self.headline.argument} --measurements {saved}'"
+                raise InputError(f"{path} is not there: {again} writes it")
             measured = load(path)
         else:
             measured = self._measured()
@@ -84,7 +85,7 @@ class ClaimRun:
             raise InputError(f"{self.headline.name}: these measurements were made by another plan or at another scale")
         outcome = replace(outcome, plan=plan, measured_on=dict(measured.parts[-1].get("measured_on", place())))
         measured.save(file_of(self.headline.name, version, record / "measurements"))
-        keep(outcome, record)
+        keep(outcome, record, self.headline)
         return outcome
 
     def _planned(self, began: datetime) -> dict[str, object]:

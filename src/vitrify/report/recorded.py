@@ -26,17 +26,20 @@ import numpy as np
 
 import vitrify
 from vitrify.claims import evidence_folder
-from vitrify.claims.catalogue import PACKAGE, Outcome, Scale, Subject, claim_of, find, read_outcome
+from vitrify.claims.catalogue import Outcome, Scale, Subject, claim_of, find, module_of, read_outcome
 from vitrify.encoding import JsonMapping, recorded_name
 from vitrify.errors import InputError
 from vitrify.files import write_text
-from vitrify.registry import Headline, load
+from vitrify.registry import Headline
 
 
-def keep(outcome: Outcome, folder: Path) -> Path:
-    """Write an outcome and where it was measured to NAME.json in a folder; move an older version aside."""
+def keep(outcome: Outcome, folder: Path, headline: Headline | None = None) -> Path:
+    """Write an outcome and where it was measured to NAME.json in a folder; move an older version aside.
+
+    The claim is the one of the catalogue with that name, unless its `headline` is given.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    page, path = find(outcome.name), folder / f"{outcome.name}.json"
+    page, path = headline or find(outcome.name), folder / f"{outcome.name}.json"
     before = latest(page, folder)
     if before is not None and before.version < outcome.version:
         older = folder / "versions" / f"{outcome.name}.v{before.version}.json"
@@ -71,7 +74,7 @@ def settings(headline: Headline, scale: Scale) -> str:
     subjects: Iterable[Subject] = claim.large() if claim.large and scale == "large" else claim.subjects()
     parts = [described(subject) for subject in subjects]
     if claim.learned:
-        parts.append(sorted(constants(vars(load(PACKAGE, headline.name)))))
+        parts.append(sorted(constants(vars(module_of(headline)))))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vitrify.certification.evidence import Evidence, combine
-from vitrify.claims.catalogue import Claim, Outcome, Progress, Scale, Subject
+from vitrify.claims.catalogue import Claim, Outcome, Progress, Scale, Subject, distinct
 from vitrify.claims.protocol.measurements import Measured, Measurements
 from vitrify.claims.protocol.planning import NULL_DRAWS, Plan, digest
 from vitrify.errors import InputError
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 QUICK_DRAWS = 40
 
 
-def subjects_of(claim: Claim, scale: Scale) -> list[Subject]:
+def subjects_of(headline: Headline, claim: Claim, scale: Scale) -> list[Subject]:
     """Return the subjects of a claim at a scale; a claim of one scale has the same at both."""
-    return list(claim.large() if claim.large and scale == "large" else claim.subjects())
+    return list(distinct(headline, claim.large() if claim.large and scale == "large" else claim.subjects()))
 
 
 def plan_of(headline: Headline, claim: Claim) -> Plan:
@@ -55,12 +55,12 @@ def measure(
 ) -> Measurements:
     """Train and measure the subjects of a claim, or only some trials of them, and add that to earlier measurements."""
     arrays: dict[str, Measured] = {}
-    known = [name for subject in subjects_of(claim, scale) for name in subject.trials]
+    known = [name for subject in subjects_of(headline, claim, scale) for name in subject.trials]
     unknown = [name for name in trials if name not in known]
     if unknown:
         raise InputError(f"{headline.name} has no trial {unknown[0]!r}; there are {', '.join(dict.fromkeys(known))}")
     began, start, spent = datetime.now(UTC), time.perf_counter(), store.seconds() if store else 0.0
-    for subject in subjects_of(claim, scale):
+    for subject in subjects_of(headline, claim, scale):
         chosen = {name: trial for name, trial in subject.trials.items() if not trials or name in trials}
         if trials and not chosen:
             continue
@@ -93,7 +93,7 @@ def judge(headline: Headline, claim: Claim, scale: Scale, measured: Measurements
     parts: dict[str, Evidence] = {}
     rejections: dict[str, dict[str, float]] = {}
     count = draws or (NULL_DRAWS if scale == "large" else QUICK_DRAWS)
-    for subject in subjects_of(claim, scale):
+    for subject in subjects_of(headline, claim, scale):
         arrays = measured.subjects.get(subject.name)
         if arrays is None:
             raise InputError(f"{headline.name}: {subject.name} is not measured yet")
@@ -110,7 +110,7 @@ def judge(headline: Headline, claim: Claim, scale: Scale, measured: Measurements
             verdicts = [claim.judge(part, null(subject, arrays, rng)).statements for _ in range(count)]
             rejections[subject.name] |= {key: float(np.mean([v[key] != "holds" for v in verdicts])) for key in keys}
     missing = sorted(set(plan.statements) - {key for part in parts.values() for key in part.statements})
-    if missing and scale == "large":
+    if missing and (scale == "large" or claim.large is None):
         raise InputError(f"{headline.name}: statement {missing[0]} of the plan is judged on no subject")
     identity = headline.name, claim.id, claim.standing, headline.title
     evidence = replace(combine(parts), seconds=measured.seconds)

@@ -107,7 +107,8 @@ class Plan(JsonData):
 def digest(headline: Headline, plan: Plan) -> str:
     """Return the digest of a plan and of the code that judges it."""
     hasher = hashlib.sha256(canonical(plan).encode())
-    for name, path in sorted(_judging(source_of(PACKAGE, headline.name)).items()):
+    outside = ("", headline.path) if headline.path is not None else None
+    for name, path in sorted(_judging(outside or source_of(PACKAGE, headline.name)).items()):
         hasher.update(f"{name}\n{_code(path.read_text(encoding='utf-8'))}".encode())
     return hasher.hexdigest()[:16]
 
@@ -127,14 +128,20 @@ def _judging(claim: tuple[str, Path]) -> dict[str, Path]:
 
 @cache
 def _imported(source: Path, package: str, folder: Path) -> tuple[tuple[str, Path], ...]:
-    """Return the modules of a package, in its folder, that a source file imports, but for the machinery."""
+    """Return the modules of a package, in its folder, that a source file imports, but for the machinery.
+
+    A file outside all packages, `package` "", imports those beside it.
+    """
     modules: dict[str, Path] = {}
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{package}."):
-            for name in (str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)):
-                path = folder.joinpath(*name.removeprefix(package).strip(".").split(".")).with_suffix(".py")
-                if not name.startswith(MACHINERY) and path.is_file():
-                    modules[name] = path
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            path = folder.joinpath(*name.removeprefix(package).strip(".").split(".")).with_suffix(".py")
+            inside = not package or f"{name}.".startswith(f"{package}.")
+            if inside and not name.startswith(MACHINERY) and path.is_file():
+                modules[name] = path
     return tuple(modules.items())
 
 
@@ -194,7 +201,7 @@ def read_plan(headline: Headline, version: int, folder: Path | None = None) -> J
     except ValueError as error:
         raise InputError(f"{path} must be JSON that 'vitrify plan' wrote: {error}") from None
     if not isinstance(data, dict) or data.get("name") != headline.name or not isinstance(data.get("digest"), str):
-        raise InputError(f"{path} must be a plan of {headline.name}: 'vitrify plan {headline.name}' writes it")
+        raise InputError(f"{path} must be a plan of {headline.name}: 'vitrify plan {headline.argument}' writes it")
     return data
 
 
@@ -206,7 +213,7 @@ def committed(headline: Headline, plan: Plan, began: datetime, root: Path | None
     root = root or Path()
     path = PLANS / f"{headline.name}.v{plan.version}.json"
     own, data = digest(headline, plan), read_plan(headline, plan.version, root / PLANS)
-    again = f"'vitrify plan {headline.name}' writes it; commit it before the run"
+    again = f"'vitrify plan {headline.argument}' writes it; commit it before the run"
     if not data:
         raise InputError(f"{path} is not there, so nothing can be recorded: {again}")
     if data["digest"] != own:
