@@ -34,7 +34,8 @@ from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
 from vitrify.learn.recipe import Recipe
 from vitrify.registry import Headline, load, names, source_of
-from vitrify.report.recorded import all_versions, described, figure, recorded_names, settings
+from vitrify.report.checks import reproduced
+from vitrify.report.recorded import all_versions, described, figure, latest, recorded_names, settings
 from vitrify.spec.automata.families import cyclic
 
 EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
@@ -114,7 +115,13 @@ def test_a_claim_about_training_has_a_plan_whose_file_is_of_its_code(name: str) 
     assert set(claim_of(page).nulls) == set(plan.statements)
     assert plan.scale
     assert all(each.says and each.rule and each.null for each in plan.statements.values())
-    assert read_plan(page, plan.version)["digest"] == digest(page, plan), f"vitrify plan {name}"
+    written, outcome = read_plan(page, plan.version), latest(page, EVIDENCE)
+    assert written["plan"] == plan.to_json(), f"vitrify plan {name}"
+    if outcome is None or outcome.version < plan.version:
+        assert written["digest"] == digest(page, plan), f"vitrify plan {name}"
+    else:  # judged: its code may be rewritten as long as it computes the same numbers
+        assert written["digest"] == outcome.plan["digest"]
+        assert written["digest"] == digest(page, plan) or reproduced(page, EVIDENCE) == ""
     assert all(read_plan(page, version) for version in range(1, plan.version))
     assert [each.version for each in all_versions(page, EVIDENCE)] == sorted(
         {each.version for each in all_versions(page, EVIDENCE)}

@@ -169,8 +169,8 @@ class Criterion(JsonData):
         """The verdict on this criterion alone.
 
         For an estimate: *reversed* where the interval lies on the other side of the null value; *not reached* where it
-        lies on the claim's side, but not in the range or not around the published value; *undecided* where it has
-        both the null value and values of the range in it, or touches the range without a null value.
+        lies on the claim's side, but beside the range or the published value; *undecided* where it is too wide: only a
+        part of it lies in the range, and it does not exclude the published value.
         """
         if not self.estimate:
             return "holds" if self.passed >= self.needed else "undecided" if self.premise else "fails"
@@ -178,14 +178,14 @@ class Criterion(JsonData):
         if not (math.isfinite(low) and math.isfinite(high)):
             return "undecided"
         around = self.published is None or low <= self.published <= high
-        if self.passed and around:
-            return "holds"
-        if self.null is None or self.at_least <= self.null <= self.at_most:
-            touches = low <= self.at_most and high >= self.at_least
-            return "not reached" if self.passed else "undecided" if touches else "fails"
-        if low <= self.null <= high:
-            return "undecided" if low <= self.at_most and high >= self.at_least else "fails"
-        return "not reached" if (low > self.null) == (self.at_least > self.null) else "reversed"
+        if self.passed:
+            return "holds" if around else "not reached"
+        touches = low <= self.at_most and high >= self.at_least
+        if self.null is None or self.at_least <= self.null <= self.at_most or low <= self.null <= high:
+            return "undecided" if touches else "fails"
+        if (low > self.null) != (self.at_least > self.null):
+            return "reversed"
+        return "undecided" if touches and around else "not reached"
 
 
 @dataclass(frozen=True)

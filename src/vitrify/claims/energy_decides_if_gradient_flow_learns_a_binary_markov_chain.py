@@ -192,6 +192,7 @@ CLAIM = Claim(
     draw=draw,
     id="L3",
     standing="theorem",
+    learned=True,
     budget_seconds=120,
     plan=PLAN,
     measure=measure,

@@ -191,6 +191,7 @@ CLAIM = Claim(
     draw=draw,
     id="L1",
     standing="theorem",
+    learned=True,
     budget_seconds=120,
     plan=PLAN,
     measure=measure,

@@ -46,6 +46,6 @@ def _rejected(outcome: Outcome | None, statement: str) -> str:
 
 def of_claim(page: Headline, plan: Plan | None, outcome: Outcome | None) -> JsonObject | None:
     """Return the data of a claim's plan, with every recorded version; None where it has no plan."""
-    from vitrify.report.recorded import all_versions, latest
+    from vitrify.report.recorded import all_versions
 
-    return described(plan, outcome, all_versions(page) if latest(page) else []) if plan else None
+    return described(plan, outcome, all_versions(page)) if plan else None

@@ -62,7 +62,8 @@ def all_versions(headline: Headline, folder: Path | None = None) -> list[Outcome
     older = sorted(
         (where / "versions").glob(f"{headline.name}.v*.json"), key=lambda path: int(path.stem.rpartition(".v")[2])
     )
-    return [read_outcome(headline, path) for path in [*older, where / f"{headline.name}.json"]]
+    newest = where / f"{headline.name}.json"
+    return [read_outcome(headline, path) for path in [*older, newest] if path.exists()]
 
 
 def settings(headline: Headline, scale: Scale) -> str:

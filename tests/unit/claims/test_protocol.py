@@ -169,8 +169,9 @@ def test_a_version_that_was_judged_is_not_written_again(source: Path, tmp_path: 
     before = path.read_bytes()
     assert planning.write_plan(PAGE, plan(), judged=True, folder=tmp_path).read_bytes() == before
     source.write_text(SOURCE.replace("0.5", "0.4"))
+    assert planning.write_plan(PAGE, plan(), judged=True, folder=tmp_path).read_bytes() == before
     with pytest.raises(InputError, match=r"raise PLAN\.version"):
-        planning.write_plan(PAGE, plan(), judged=True, folder=tmp_path)
+        planning.write_plan(PAGE, plan(stopping="when it looks good"), judged=True, folder=tmp_path)
     assert path.read_bytes() == before
     planning.write_plan(PAGE, plan(), judged=False, folder=tmp_path)  # not judged yet: a draft
     assert path.read_bytes() != before
@@ -207,7 +208,10 @@ def judged_of(values: list[float], **more: object) -> Evidence:
     ("interval", "limits", "verdict"),
     [
         ((1.5, 2.0), {"at_least": 1.3, "null": 1.0}, "holds"),
-        ((1.1, 2.0), {"at_least": 1.3, "null": 1.0}, "not reached"),  # the null is rejected, the threshold not met
+        ((1.1, 1.2), {"at_least": 1.3, "null": 1.0}, "not reached"),  # the null is rejected, the threshold not met
+        ((1.1, 2.0), {"at_least": 1.3, "null": 1.0}, "undecided"),  # too wide
+        ((1.1, 2.0), {"at_least": 1.3, "null": 1.0, "published": 1.5}, "undecided"),
+        ((1.1, 2.0), {"at_least": 1.3, "null": 1.0, "published": 3.0}, "not reached"),
         ((0.9, 2.0), {"at_least": 1.3, "null": 1.0}, "undecided"),  # null and claim inside
         ((0.9, 1.2), {"at_least": 1.3, "null": 1.0}, "fails"),  # the null inside, no value of the claim
         ((0.5, 0.9), {"at_least": 1.3, "null": 1.0}, "reversed"),

@@ -12,7 +12,7 @@ import pytest
 from vitrify.certification.evidence import Criterion, Quantity
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.trials import trial as kit
-from vitrify.claims.trials.trial import Trained, Trial, domain, evidence, run_trial, trained
+from vitrify.claims.trials.trial import Trained, Trial, domain, evidence, measured, recalled, run_trial, trained
 from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.runs import Run
@@ -114,3 +114,15 @@ def test_evidence_has_the_verdict_of_its_criteria_and_a_rounded_figure() -> None
     assert found.figure["loss"][0] == 1.2346
     assert np.isnan(found.figure["loss"][1])
     assert evidence(subject, [good, bad], {}).verdict == "fails"
+
+
+def test_stored_curves_are_recalled_as_they_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    nets = made_up(4, 4, 2, 4, 4, 4)
+    subject = Subject("chains", trials={"a trial": TRIAL})
+    monkeypatch.setattr(kit, "trained", lambda _: {"a trial": nets})
+    again = recalled(subject, measured(subject))["a trial"]
+    assert again.points == nets.points
+    assert [len(points) for points in again.points] == [4, 4, 2, 4, 4, 4]
+    assert np.array_equal(again.final("heads"), nets.final("heads"))
+    assert np.array_equal(again.curves("loss"), nets.curves("loss"), equal_nan=True)
+    assert not again.runs

@@ -174,16 +174,19 @@ def plans_folder() -> Path:
 
 
 def write_plan(headline: Headline, plan: Plan, judged: bool, folder: Path | None = None) -> Path:
-    """Write a plan with its digest; a version that evidence was recorded for (`judged`) is not written again."""
+    """Write a plan with its digest; a version that evidence was recorded for (`judged`) is not written again.
+
+    Its file stays as it is while only code has changed: evidence can be reproduced, but not recorded again.
+    """
     path = (folder or PLANS) / f"{headline.name}.v{plan.version}.json"
     data: JsonObject = {"name": headline.name, "id": headline.fields["id"], "plan": plan.to_json()}
     data["digest"] = digest(headline, plan)
     before = read_plan(headline, plan.version, path.parent) if path.exists() else {}
-    if before.get("digest") == data["digest"]:
+    if before.get("digest") == data["digest"] or (judged and before.get("plan") == data["plan"]):
         return path
     if before and judged:
         raise InputError(
-            f"version {plan.version} of {headline.name} was judged by another plan or other code: raise PLAN.version, "
+            f"version {plan.version} of {headline.name} was judged by another plan: raise PLAN.version, "
             f"take new units, and say in `changed` what is different"
         )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -158,14 +158,12 @@ def measured(subject: Subject) -> Measured:
 
 def recalled(subject: Subject, arrays: Measured) -> dict[str, Trained]:
     """Return the trials of a subject with the curves that `measured` returned, without their runs."""
-    return {
-        name: Trained(
-            trial,
-            {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")},
-            np.asarray(arrays[f"{name}/{LENGTHS}"]),
-        )
-        for name, trial in subject.trials.items()
-    }
+    nets = {}
+    for name, trial in subject.trials.items():
+        own = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
+        lengths = np.asarray(own.pop(LENGTHS))
+        nets[name] = Trained(trial, own, lengths)
+    return nets
 
 
 def trained(subject: Subject) -> dict[str, Trained]:
