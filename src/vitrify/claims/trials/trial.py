@@ -213,8 +213,8 @@ def evidence(
 ) -> Evidence:
     """Return evidence with the verdict of the criteria; `figure` is the data of the claim's figure.
 
-    `quantities` are reported beside the criteria and not judged.
+    `quantities` are reported beside the criteria and not judged. Draws of a null hypothesis have no figure.
     """
-    data = encoded(figure, FIGURE_DIGITS)
+    data = {} if subject.statements else encoded(figure, FIGURE_DIGITS)
     seed = next((int(trial.trained_seeds[0]) for trial in subject.trials.values()), 0)
     return judged(criteria, [domain(subject)], seed=seed, figure=data, quantities=tuple(quantities))
