@@ -385,10 +385,8 @@ def test_helpers_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) -> N
 
 def test_a_file_that_is_named_like_a_module_does_not_replace_it(tmp_path: Path) -> None:
     before = sys.modules["json"]
-    dataclass = (
-        "from dataclasses import dataclass\n\n\n@dataclass\nclass Value:\n    number: 'int' = 0\n\n\ndef subjects"
-    )
-    path = written(tmp_path, ("\n\ndef subjects", dataclass), name="json.py")
+    own = "import sys\nassert vars(sys.modules[__name__]) is globals()\n"  # as dataclasses and pickle look it up
+    path = written(tmp_path, (IMPORTS, own + IMPORTS), name="json.py")
     assert v.check(str(path)).verdict == "holds"
     assert sys.modules["json"] is before
 
