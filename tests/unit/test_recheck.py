@@ -303,7 +303,7 @@ def test_a_stated_margin_beyond_the_real_one_is_noticed(folders: Callable[[str],
 def test_what_cannot_be_checked_is_said(folders: Callable[[str], Path], tmp_path: Path) -> None:
     shutil.copytree(folders("hard"), tmp_path / "net")
     sealed(tmp_path / "net", lambda data: data.update(schema=1))
-    with pytest.raises(FolderError, match=r"has schema 1, not 6: 'vitrify certify .*' renews it"):
+    with pytest.raises(FolderError, match=r"has schema 1, not 7: 'vitrify certify .*' renews it"):
         recheck(tmp_path / "net")
     (tmp_path / "net" / "certificate.json").unlink()
     with pytest.raises(FolderError, match="has no certificate"):
