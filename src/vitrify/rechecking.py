@@ -135,6 +135,7 @@ def _recheck(folder: Path, report: Recheck) -> None:
         off = _off(arrays, net, meaning, words, False)
         about = f"answers depend on {reach + 1} letters, and all {len(words)} pairs of them and a state were run{off}"
         report.links["spec"] = f"derived again up to length {net['max_length']}: {about}; not derived again: {lemma}"
+    report.left += ["labels but temperatures and offsets of heads, the record 'about': a command may refuse the folder"]
     report.left += ["weights that no such answer needs, mutants"]
 
 
