@@ -115,7 +115,7 @@ def _recheck(folder: Path, report: Recheck) -> None:
     errors = {q["name"]: (q["measured"], q["declared"]) for q in evidence["quantities"] if q.get("relation") == "<="}
     _need(all(far <= limit for far, limit in errors.values()), f"some error is too large: {errors}")
     error, allowed = errors["largest error"]
-    known = (0, 1e-12, TOLERANCE, 0.5, *([net["output"]["error"]] if net["output"]["kind"] == "values" else ()))
+    known = (0, 1e-12, TOLERANCE, *([net["output"]["error"]] if net["output"]["kind"] == "values" else ()))
     _need(0 <= error <= allowed and (odd or allowed in known), f"an error of {error}, {allowed} allowed")
     _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")
     if odd:
@@ -375,7 +375,7 @@ def _off(arrays: Arrays, net: JsonObject, meaning: Meaning, words: list[tuple[st
                     error = 0.0 if right is None else _distance(meaning.answer, output, right, row)
                     _need(error <= allowed, f"the answer to {' '.join(word)!r} is wrong")
                     largest = max(largest, error)
-    return f", off by at most {largest:.3g}"
+    return f", off by at most {largest:.3g}" + (f" of {allowed:g} that are allowed" if allowed > TOLERANCE else "")
 
 
 def _distance(kind: str, output: JsonObject, right: Any, row: Array) -> float:

@@ -52,7 +52,13 @@ def methods(evidence: Evidence) -> str:
 
 def links(evidence: Evidence) -> list[tuple[str, str]]:
     """Return the name of each link between the stored weights and the spec, and for which words it holds, in words."""
-    return [(LINKS[link.name], link_text(link)) for link in evidence.links]
+    within = f", each number {error(evidence)} of the spec's" if evidence.allowed_error else ""
+    return [(LINKS[link.name], link_text(link) + (within if link.name == "spec" else "")) for link in evidence.links]
+
+
+def error(evidence: Evidence) -> str:
+    """Return the error that answers may have, as part of a sentence; nothing where it is for rounding alone."""
+    return f"within {number(evidence.allowed_error)}" if evidence.allowed_error else ""
 
 
 def link_text(link: Link) -> str:

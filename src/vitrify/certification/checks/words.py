@@ -13,7 +13,17 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.checks.coverage import Coverage, covering_words
-from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, Verdict, tested_links
+from vitrify.certification.evidence import (
+    LARGEST_ERROR,
+    CaseKind,
+    Domain,
+    Evidence,
+    Method,
+    Progress,
+    Quantity,
+    Verdict,
+    tested_links,
+)
 from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.certification.oracles.meanings import Beginnings
 from vitrify.certification.oracles.right import Oracle
@@ -127,7 +137,7 @@ class WordCheck:
                         break
         if witness is None and self.net.output.kind in ("lm", "values"):
             witness = self._meaningless_tolerance()
-        quantities = [Quantity("largest error", worst, self.oracle.tolerance(), "<=")]
+        quantities = [Quantity(LARGEST_ERROR, worst, self.oracle.tolerance(), "<=")]
         if witness is None:
             distance, witness = self._spaces(weights)
             quantities.append(Quantity("largest distance of a named space from a legal value", distance))
