@@ -116,7 +116,7 @@ def _is_listed(report: Recheck, where: Where, data: Any) -> bool:
         return "not derived again" in report.links[link["name"]] and link["lemma"] in report.links[link["name"]]
     if where[:2] == ("evidence", "domains") and len(where) > 2:
         domain = data["evidence"]["domains"][min(where[2], len(data["evidence"]["domains"]) - 1)]
-        if domain["method"] == "sampled":
+        if domain["method"] == "sampled" and domain["kind"] not in ("words", "prefixes of sentences"):
             return "sampled words" in left
         if domain.get("arithmetic", "float64") != "float64":
             return "real arithmetic" in left
@@ -149,6 +149,7 @@ def _larger_claims(data: Any) -> Iterator[tuple[Where, Callable[[], None]]]:
         yield (*where, "count"), partial(_twice_as_many, evidence, domain)
         yield (*where, "longest"), partial(domain.update, longest=domain["longest"] + 1)
         yield (*where, "arithmetic"), partial(domain.update, arithmetic="reals")
+        yield (*where, "method"), partial(_exhaustive, evidence, domain)
     for at, quantity in enumerate(evidence["quantities"]):
         if isinstance(quantity["measured"], int | float):
             yield ("evidence", "quantities", at), partial(quantity.update, measured=quantity["measured"] / 2)
@@ -171,6 +172,14 @@ def _larger_claims(data: Any) -> Iterator[tuple[Where, Callable[[], None]]]:
 def _twice_as_many(evidence: Any, domain: Any) -> None:
     evidence["cases"] += domain["count"] * (domain["longest"] + 1)
     domain["count"] *= 2
+
+
+def _exhaustive(evidence: Any, domain: Any) -> None:
+    """Call a run of all short words a run of every input, in the links that are tested, too."""
+    domain.update(method="exhaustive")
+    for link in evidence["links"]:
+        if link["scope"] == "sampled":
+            link.update(scope="exhaustive")
 
 
 def _leaves(data: Any, where: Where = ()) -> Iterator[Where]:

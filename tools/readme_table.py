@@ -75,7 +75,7 @@ def all_claims(evidence: Path) -> str:
 def all_constructions(evidence: Path) -> str:
     """Return the table of the docs: every construction, and for which words the links of its certificates hold."""
     del evidence  # contract tests compare what constructions declare with certificates of their networks
-    proved = [entry for entry in constructions() if not {"exhaustive", "sampled"} & set(entry.certified)]
+    proved = [entry for entry in constructions() if "sampled" not in entry.certified]
     everywhere = [entry for entry in proved if entry.certified[1] == "every length"]
     lines = [
         f"Of {len(constructions())} constructions, {len(proved)} have both links proved for every word up to the "

@@ -303,7 +303,7 @@ def test_a_stated_margin_beyond_the_real_one_is_noticed(folders: Callable[[str],
 def test_what_cannot_be_checked_is_said(folders: Callable[[str], Path], tmp_path: Path) -> None:
     shutil.copytree(folders("hard"), tmp_path / "net")
     sealed(tmp_path / "net", lambda data: data.update(schema=1))
-    with pytest.raises(FolderError, match=r"has schema 1, not 6: 'vitrify certify .*' renews it"):
+    with pytest.raises(FolderError, match=r"has schema 1, not 7: 'vitrify certify .*' renews it"):
         recheck(tmp_path / "net")
     (tmp_path / "net" / "certificate.json").unlink()
     with pytest.raises(FolderError, match="has no certificate"):
@@ -518,6 +518,40 @@ def test_two_labels_of_one_head_do_not_agree(folders: Callable[[str], Path], tmp
         folders("hard"), tmp_path / "net", lambda data: data["heads"].append(data["heads"][0]), "labels.json"
     )
     assert "some head has two labels" in problem
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [("spaces", "dims", [10**6]), ("spaces", "born", 99), ("units", "stop", 10**6), ("heads", "writes", 5)],
+)
+def test_labels_that_load_refuses_are_named_as_not_checked(
+    folders: Callable[[str], Path], tmp_path: Path, kind: str, key: str, value: object
+) -> None:
+    def change(data: Any) -> None:
+        data[kind][0][key] = value
+
+    resealed_net(folders("hard"), tmp_path / "net", change, "labels.json")
+    with pytest.raises(FolderError):
+        load(tmp_path / "net")
+    found = recheck(tmp_path / "net")
+    assert found.problem or any("labels but temperatures" in line for line in found.left)
+
+
+@pytest.mark.parametrize("name", ["hard", "next sets"])
+def test_a_run_of_short_words_that_calls_itself_exhaustive_does_not_agree(
+    folders: Callable[[str], Path], tmp_path: Path, name: str
+) -> None:
+    def change(data: Any) -> None:
+        evidence = data["evidence"]
+        assert evidence["domains"][0]["method"] == "sampled"
+        evidence["domains"][0]["method"] = "exhaustive"
+        for link in evidence["links"]:
+            if link["scope"] == "sampled":
+                link["scope"] = "exhaustive"
+
+    shutil.copytree(folders(name), tmp_path / "net")
+    sealed(tmp_path / "net", change)
+    assert "not exhaustive" in (recheck(tmp_path / "net").problem or "")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from vitrify.errors import FolderError
 from vitrify.files import write_text
 from vitrify.net.folder import load, spec_path
 
-SCHEMA = 6
+SCHEMA = 7
 NAME = "certificate.json"
 
 

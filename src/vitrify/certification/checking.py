@@ -10,7 +10,7 @@ import numpy as np
 from vitrify.certification.attacks.robust import radii
 from vitrify.certification.attacks.words import attack_words
 from vitrify.certification.checks.points import PointCheck
-from vitrify.certification.checks.words import WORK, WordCheck
+from vitrify.certification.checks.words import MAX_STEPS, WORK, WordCheck
 from vitrify.certification.equivalence.catalogue import SpecCase, prove_spec
 from vitrify.certification.equivalence.product import MAX_PAIRS
 from vitrify.certification.evidence import Evidence, Link, Progress, Quantity, Scope
@@ -28,7 +28,6 @@ from vitrify.net.weights import Weights, has_architecture, has_positions
 SLACK = 1e-12  # rounding of a run of the ideal, relative to its largest number
 MAX_ATTACK, ATTACK_WORK = 500, 2e8  # words of an attack by default, and multiplications that they may cost
 IMAGES = 64  # whose robustness radius is worked out
-MAX_STEPS = 1 << 13  # length of the words on which a recurrent network is checked
 FLOAT32 = "share of answers that float32 must give too"
 
 

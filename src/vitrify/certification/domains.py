@@ -16,8 +16,8 @@ Arithmetic = Literal["float64", "reals"]
 class Method(StrEnum):
     """Method by which a verdict was reached."""
 
-    EXHAUSTIVE = "exhaustive"  # every case of a finite domain was run
-    SAMPLED = "sampled"  # some cases of a larger domain were run
+    EXHAUSTIVE = "exhaustive"  # every case was run: of a network, every input that it reads
+    SAMPLED = "sampled"  # some cases of more were run, perhaps every word up to a length below the maximum
     PROVED = "proved"  # derived for all cases at once, with error bounds
     CONSTRUCTED = "constructed"  # a counterexample was constructed and run
     DERIVED = "derived"  # follows from the verdicts of other claims
@@ -99,6 +99,11 @@ class Domain(JsonData):
         self._normalize("count", "settings")
 
     @property
+    def covers_lengths(self) -> bool:
+        """Return whether the cases are all words, or all prefixes of sentences, of the lengths that it names."""
+        return self.kind in (CaseKind.WORDS, CaseKind.PREFIXES) and self.longest is not None
+
+    @property
     def key(self) -> str:
         """The method as one word that also names the arithmetic where it is not float64."""
         return self.method.value if self.arithmetic == "float64" else f"{self.method.value} in {self.arithmetic}"
@@ -109,8 +114,8 @@ class Scope(StrEnum):
 
     EVERY_LENGTH = "every length"  # proved for every word of every length
     MAX_LENGTH = "to T"  # proved for every word up to the maximum length
-    EXHAUSTIVE = "exhaustive"  # tested on every word up to some length, and on samples
-    SAMPLED = "sampled"  # tested on samples
+    EXHAUSTIVE = "exhaustive"  # tested on every word up to the maximum length, or on every input of another kind
+    SAMPLED = "sampled"  # tested on samples, and perhaps on every word up to a length below the maximum
 
     @property
     def proved(self) -> bool:
@@ -125,8 +130,8 @@ class Link(JsonData):
       units that are exact.
     - The link `spec`: the ideal computes the spec.
 
-    `longest` is the length up to which every word is covered, None where it is every length or none. `lemma` names the
-    proof, `instances` what was checked for it, and `reason` says why there is no proof.
+    `longest` is the length up to which every word is covered, None where it is every length or none, or where inputs
+    have no lengths. `lemma` names the proof, `instances` what was checked for it, and `reason` says why there is none.
     """
 
     name: Literal["weights", "spec"]
@@ -144,11 +149,11 @@ class Link(JsonData):
 def tested_links(domains: Sequence[Domain]) -> tuple[Link, ...]:
     """Return both links as runs establish them: a run compares the stored weights with the spec.
 
-    >>> runs = Domain("words", "exhaustive", 7, 0, 2), Domain("random words", "sampled", 1, 9, 9)
+    >>> runs = Domain("words", "sampled", 7, 0, 2), Domain("random words", "sampled", 1, 9, 9)
     >>> [(link.name, link.scope.value, link.longest) for link in tested_links(runs)]
-    [('weights', 'exhaustive', 2), ('spec', 'exhaustive', 2)]
+    [('weights', 'sampled', 2), ('spec', 'sampled', 2)]
     """
     runs = [run for run in domains if run.arithmetic == "float64"]
-    complete = max((run.longest or 0 for run in runs if run.method is Method.EXHAUSTIVE), default=None)
-    scope = Scope.SAMPLED if complete is None else Scope.EXHAUSTIVE
+    complete = max((run.longest or 0 for run in runs if run.covers_lengths), default=None)
+    scope = Scope.EXHAUSTIVE if any(run.method is Method.EXHAUSTIVE for run in runs) else Scope.SAMPLED
     return (Link("weights", scope, complete), Link("spec", scope, complete)) if runs else ()

@@ -34,6 +34,8 @@ WORST_FIRST: tuple[Verdict, ...] = ("fails", "reversed", "not reached", "undecid
 Relation = Literal["=", "<=", ">="]
 Progress = Callable[[int, int], None]  # cases done, cases in all
 Interval: TypeAlias = tuple[float, float]
+LARGEST_ERROR = "largest error"  # the quantity whose declared value is the error that an answer may have
+ROUNDING = 1e-9  # errors up to here are those of float64
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,13 @@ class Evidence(JsonData):
     def headline(self) -> Link | None:
         """The weaker of the two links; None where no network was compared with a spec."""
         return max(self.links, key=lambda link: tuple(Scope).index(link.scope), default=None)
+
+    @property
+    def allowed_error(self) -> float:
+        """The distance from the spec's numbers at which answers count as right; 0 where it is for rounding alone."""
+        error = self.quantity(LARGEST_ERROR)
+        allowed = 0.0 if error is None or error.declared is None else float(error.declared)
+        return allowed if self.links and allowed > ROUNDING else 0.0
 
     @property
     def figures(self) -> dict[str, JsonMapping]:

@@ -151,4 +151,4 @@ def _answered_when_broken(spec: Knowledge, weights: Weights) -> int:
     return int((np.array(net.output.symbols)[last.argmax(axis=-1)] != NONE).sum())
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R5", standing="theorem", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check, sabotage, id="R5", standing="theorem", certified="sampled", budget_seconds=60)

@@ -66,4 +66,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.rec.W_A", (slice(None), list(last.dims)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="exhaustive", budget_seconds=20)
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="sampled", budget_seconds=20)

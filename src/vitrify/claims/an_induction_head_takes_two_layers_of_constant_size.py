@@ -43,4 +43,4 @@ def sabotage(subject: Subject) -> Subject:
 
 
 check = checking(work=WORK)
-CLAIM = Claim(subjects, check, sabotage, id="R20", standing="theorem", certified="exhaustive", budget_seconds=20)
+CLAIM = Claim(subjects, check, sabotage, id="R20", standing="theorem", certified="sampled", budget_seconds=20)

@@ -119,4 +119,4 @@ def sabotage(subject: Subject) -> Subject:
     return storing(subject, 0.25) if subject.weights is None else _memories.answers_shifted(subject)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R29", standing="experiment", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check, sabotage, id="R29", standing="experiment", certified="proved", budget_seconds=60)

@@ -74,4 +74,4 @@ def sabotage(subject: Subject) -> Subject:
     return subject
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R3", standing="theorem", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check, sabotage, id="R3", standing="theorem", certified="sampled", budget_seconds=60)

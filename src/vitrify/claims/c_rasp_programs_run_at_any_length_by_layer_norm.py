@@ -54,4 +54,4 @@ def check(subject: Subject) -> Evidence:
     return check_net(subject, declared, max_length=8 if len(subject.spec.alphabet) < 4 else 6)
 
 
-CLAIM = Claim(subjects, check, without_norms, id="R13", standing="theorem", certified="exhaustive", budget_seconds=20)
+CLAIM = Claim(subjects, check, without_norms, id="R13", standing="theorem", certified="sampled", budget_seconds=20)

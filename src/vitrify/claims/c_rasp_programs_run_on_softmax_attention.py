@@ -43,4 +43,4 @@ def sabotage(subject: Subject) -> Subject:
     return subject
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R13", standing="theorem", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check, sabotage, id="R13", standing="theorem", certified="sampled", budget_seconds=60)

@@ -86,4 +86,4 @@ def _number(bits: Iterable[str]) -> int:
 
 
 sabotage = zeroing("blocks.0.attn.W_Q", 1)  # the right operand is read from everywhere at once
-CLAIM = Claim(subjects, check, sabotage, id="R26", standing="theorem", certified="exhaustive", budget_seconds=20)
+CLAIM = Claim(subjects, check, sabotage, id="R26", standing="theorem", certified="sampled", budget_seconds=20)

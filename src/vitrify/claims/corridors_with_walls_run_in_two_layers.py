@@ -32,5 +32,5 @@ def subjects() -> Subjects:
 
 sabotage = zeroing("blocks.1.attn.W_V", 0)  # one head of the second layer reads nothing
 CLAIM = Claim(
-    subjects, checking(max_length=8), sabotage, id="R16", standing="theorem", certified="exhaustive", budget_seconds=20
+    subjects, checking(max_length=8), sabotage, id="R16", standing="theorem", certified="sampled", budget_seconds=20
 )

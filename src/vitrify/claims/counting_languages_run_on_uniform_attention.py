@@ -65,4 +65,4 @@ def _unevenness(subject: Subject) -> float:
 
 
 sabotage = zeroing("blocks.0.attn.W_Q")  # heads of the first layer average over all that they see
-CLAIM = Claim(subjects, check, sabotage, id="R9", standing="theorem", certified="exhaustive", budget_seconds=20)
+CLAIM = Claim(subjects, check, sabotage, id="R9", standing="theorem", certified="sampled", budget_seconds=20)

@@ -99,4 +99,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "unembed.W_U", np.flatnonzero(subject.weights.arrays["unembed.W_U"].any(axis=1))[-1])
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R22", standing="theorem", certified="exhaustive")
+CLAIM = Claim(subjects, check, sabotage, id="R22", standing="theorem", certified="sampled")

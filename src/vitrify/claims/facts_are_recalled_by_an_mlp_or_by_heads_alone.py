@@ -115,4 +115,4 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("blocks.0.attn.W_O", written))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R30", standing="experiment", certified="exhaustive", budget_seconds=20)
+CLAIM = Claim(subjects, check, sabotage, id="R30", standing="experiment", certified="sampled", budget_seconds=20)

@@ -42,4 +42,4 @@ def check(subject: Subject) -> Evidence:
     return check_net(subject, work=WORK).adding(layers)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R20", standing="theorem", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check, sabotage, id="R20", standing="theorem", certified="sampled", budget_seconds=60)

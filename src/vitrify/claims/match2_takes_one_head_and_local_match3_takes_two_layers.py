@@ -97,4 +97,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{block}.attn.W_K", (0, subject.weights.labels.space(key).dims[1]))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R18", standing="theorem", certified="exhaustive")
+CLAIM = Claim(subjects, check, sabotage, id="R18", standing="theorem", certified="sampled")

@@ -30,4 +30,4 @@ def sabotage(subject: Subject) -> Subject:
 
 
 subjects = partial(ngram_subjects, "single")
-CLAIM = Claim(subjects, check_ngram, sabotage, id="R1", standing="theorem", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check_ngram, sabotage, id="R1", standing="theorem", certified="sampled", budget_seconds=60)

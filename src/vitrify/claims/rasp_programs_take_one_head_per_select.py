@@ -55,4 +55,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{max(head.block for head in subject.weights.labels.heads)}.attn.W_O")
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R31", standing="theorem", certified="exhaustive")
+CLAIM = Claim(subjects, check, sabotage, id="R31", standing="theorem", certified="sampled")

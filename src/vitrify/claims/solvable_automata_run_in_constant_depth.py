@@ -53,4 +53,4 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = zeroing("blocks.0.attn.W_V")  # the first layer fetches nothing
-CLAIM = Claim(subjects, check, sabotage, id="R15", standing="theorem", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check, sabotage, id="R15", standing="theorem", certified="sampled", budget_seconds=60)

@@ -48,4 +48,4 @@ def sabotage(subject: Subject) -> Subject:
     return without_norms(subject) if normed else zeroed(subject, "blocks.0.attn.W_O")
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R21", standing="theorem", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check, sabotage, id="R21", standing="theorem", certified="sampled", budget_seconds=60)

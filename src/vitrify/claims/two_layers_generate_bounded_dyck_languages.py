@@ -51,4 +51,4 @@ def sabotage(subject: Subject) -> Subject:
 
 
 check = checking(work=WORK)
-CLAIM = Claim(subjects, check, sabotage, id="R10", standing="theorem", certified="exhaustive", budget_seconds=60)
+CLAIM = Claim(subjects, check, sabotage, id="R10", standing="theorem", certified="sampled", budget_seconds=60)

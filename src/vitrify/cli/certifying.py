@@ -94,7 +94,8 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
         rows.append(("mutants rejected", f"{broken.rejected} of {broken.tried} ({broken.rate:.1%})"))
         rows += [("survivor", f"{what}: {why}") for what, why in broken.survivors]
     rows += [("", remark) for remark in wording.remarks(evidence)]
-    verdict = styled(f"bold {VERDICT_COLORS[evidence.verdict]}", evidence.verdict, f"  {folder}")
+    words = f"{evidence.verdict} {wording.error(evidence)}".strip() if evidence.verdict == "holds" else evidence.verdict
+    verdict = styled(f"bold {VERDICT_COLORS[evidence.verdict]}", words, f"  {folder}")
     tell(verdict, TextTable(("", ""), rows), *_margins(evidence.proof))
 
 

@@ -57,15 +57,14 @@ Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided", "non
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # what every certificate by this method says
     "proved": "both links (weights = ideal network = spec) are proved for every word; short words are tested",
-    "exhaustive": "all short inputs are tested, longer ones sampled",
-    "sampled": "samples of inputs are tested",
+    "exhaustive": "every input is tested",
+    "sampled": "samples of inputs are tested; of words, usually all short ones, too",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
 SCOPES = {  # of the two links of such a certificate
     "every length": "proved for every word of every length",
     "to T": "proved for every word up to the maximum length T",
-    "exhaustive": "tested on all short words and on samples",
-    "sampled": "tested on samples",
+    "sampled": "tested on samples; usually on all short words, too",
 }
 PROVED = ("every length", "to T")
 LINKS = ("weights = ideal", "ideal = spec")

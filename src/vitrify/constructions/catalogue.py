@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["BuildRefused"]  # a file of a construction imports it from here, too
 
 PACKAGE = "vitrify.constructions"
-Scope = Literal["every length", "to T", "exhaustive", "sampled"]
+Scope = Literal["every length", "to T", "sampled"]  # of all nets: every input can be run for small specs only
 Scopes: TypeAlias = tuple[Scope, Scope]
 Size: TypeAlias = int | tuple[int, ...]
 P = ParamSpec("P")
@@ -100,7 +100,7 @@ def construction(
     sizes: Callable[..., DeclaredSizes],
     *,
     default: bool = False,
-    certified: Scopes = ("exhaustive", "exhaustive"),
+    certified: Scopes = ("sampled", "sampled"),
     unproved: str = "",
     **fixed: object,
 ) -> Callable[[Callable[P, N]], Callable[P, N]]:
@@ -108,10 +108,10 @@ def construction(
 
     `certified` says for which words the two links of a certificate hold, at least, of all its nets under soft attention
     (`certification.evidence.Link`): the stored weights compute their ideal; the ideal computes the spec. They are
-    proved for `every length` or up to the maximum length (`to T`), or tested on all short words (`exhaustive`) or on
-    samples (`sampled`). `unproved` is the reason that a failing proof of margins gives. `sizes` takes the spec, and by
-    keyword the options that its formulas need. Contract tests check all three. Any other keyword fixes a parameter of
-    the function, which is then no option: one function may be several constructions.
+    proved for `every length` or up to the maximum length (`to T`), or tested on samples (`sampled`). `unproved` is the
+    reason that a failing proof of margins gives. `sizes` takes the spec, and by keyword the options that its formulas
+    need. Contract tests check all three. Any other keyword fixes a parameter of the function, which is then no option:
+    one function may be several constructions.
     """
     del summary, default, certified, unproved, fixed
 
@@ -165,7 +165,7 @@ class Construction:
     spec: str
     summary: str
     default: bool = False
-    certified: Scopes = ("exhaustive", "exhaustive")
+    certified: Scopes = ("sampled", "sampled")
     unproved: str = ""
     fixed: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False, kw_only=True)
     declaration: Declaration = field(repr=False, kw_only=True)

@@ -43,7 +43,6 @@ def sizes(task: Composition) -> DeclaredSizes:
     "f(g(x)) from their tables, two layers",
     sizes,
     default=True,
-    certified=("sampled", "sampled"),
     unproved="several keys may share",
 )
 def composition(task: Composition, *, attention: Attention = "softmax") -> Network:

@@ -81,7 +81,6 @@ def two_heads_sizes(spec: Maxout) -> DeclaredSizes:
     "one attention layer for the maxima of each layer, the pieces in its MLPs",
     sizes,
     default=True,
-    certified=("sampled", "sampled"),
 )
 def maxout(
     spec: Maxout, variant: str = "maxout", *, attention: Attention = "softmax", tolerance: Tolerance | None = None
@@ -237,7 +236,6 @@ def convex_difference(spec: Maxout) -> Maxout:
     "convex-difference",
     "functions of one variable: two heads in one attention layer",
     two_heads_sizes,
-    certified=("sampled", "sampled"),
 )
 def two_heads(spec: Maxout, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
     """Return the network of a function of one variable as the difference of two convex ones."""

@@ -68,7 +68,6 @@ def _sizes(scene: Scene, intensities: tuple[int, ...]) -> DeclaredSizes:
     "clipped intensities, templates, missing features, classes: any scene",
     sizes,
     default=True,
-    certified=("sampled", "sampled"),
 )
 def scene_cnn(scene: Scene) -> Weights[Convolutional]:
     """Return a network whose answer is the class of every image that satisfies the gap condition."""
@@ -80,7 +79,7 @@ def scene_cnn(scene: Scene) -> Weights[Convolutional]:
     return _network(scene, layers, "numbers", "features")
 
 
-@construction("binary", "one convolution for scenes of zeros and ones", binary_sizes, certified=("sampled", "sampled"))
+@construction("binary", "one convolution for scenes of zeros and ones", binary_sizes)
 def binary_cnn(scene: Scene) -> Weights[Convolutional]:
     """Return the same for a binary scene, with one convolution less."""
     if not scene.binary:

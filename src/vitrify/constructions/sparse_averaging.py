@@ -99,7 +99,6 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     "means of sets in one head, random unit vectors and linear programs",
     sizes,
     default=True,
-    certified=("sampled", "sampled"),
     unproved="whose length is not known",
     code="units",
 )
@@ -107,7 +106,6 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     "sets-signs",
     "means of sets in one head, random signs and least squares",
     sizes,
-    certified=("sampled", "sampled"),
     unproved="whose length is not known",
     code="signs",
 )
@@ -115,7 +113,6 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     "sets-coherent",
     "means of sets in one head, a code with a certificate for every set",
     sizes,
-    certified=("sampled", "sampled"),
     unproved="whose length is not known",
     code="coherent",
 )
@@ -123,7 +120,6 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     "sets-moments",
     "means of sets in one head of 2q dimensions, with a tiny gap",
     sizes,
-    certified=("sampled", "sampled"),
     unproved="whose length is not known",
     code="moments",
 )

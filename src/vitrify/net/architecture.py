@@ -42,7 +42,7 @@ class Output:
     already, or are weights that are divided by their sum. `recognizer`: the likeliest symbol is the automaton's state,
     `accepting` ones say yes. `transducer`: one symbol each. `next`: a symbol may come next iff its logit is positive.
     `class`: the likeliest symbol is the answer. `values`: the logits are the answer, real numbers named by `symbols`,
-    each within `error` of the right one.
+    each within `error` of the right one; of other kinds, `error` is 0.
     """
 
     kind: OutputKind
@@ -182,6 +182,8 @@ def _name_problems(net: Any) -> list[str]:
         problems.append("net.inputs and net.output.symbols must not be empty")
     if not set(output.accepting) <= set(output.symbols):
         problems.append("net.output.accepting must be names in net.output.symbols")
+    if output.error and output.kind != "values":
+        problems.append(f"net.output.error must be 0 where answers are no numbers, not {output.error:g}")
     if getattr(net, "min_length", 0) > getattr(net, "max_length", 0):
         problems.append(f"net.min_length must be at most net.max_length, {net.max_length}, not {net.min_length}")
     return problems

@@ -22,12 +22,13 @@ MAX_LETTERS = 400  # letters of a sentence
 def domain(run: Domain) -> str:
     """Return the cases that were run, in words.
 
-    >>> domain(Domain("words", "exhaustive", 511, 0, 8))
+    >>> domain(Domain("words", "sampled", 511, 0, 8))
     'all 511 words of length 0 to 8'
     >>> domain(Domain("random words", "sampled", 64, 24, 24, "reals"))
     'every prefix of 64 random words of length 24, in real arithmetic'
     """
-    start = "every prefix of " if run.kind in EVERY_PREFIX else "all " if run.method.complete else ""
+    every = run.method.complete or run.covers_lengths
+    start = "every prefix of " if run.kind in EVERY_PREFIX else "all " if every else ""
     number = "" if run.count is None else f"{run.count} "
     ends = [str(end) for end in dict.fromkeys([run.shortest, run.longest]) if end is not None]
     if run.shortest is None and run.longest is not None:
@@ -51,7 +52,13 @@ def methods(evidence: Evidence) -> str:
 
 def links(evidence: Evidence) -> list[tuple[str, str]]:
     """Return the name of each link between the stored weights and the spec, and for which words it holds, in words."""
-    return [(LINKS[link.name], link_text(link)) for link in evidence.links]
+    within = f", each number {error(evidence)} of the spec's" if evidence.allowed_error else ""
+    return [(LINKS[link.name], link_text(link) + (within if link.name == "spec" else "")) for link in evidence.links]
+
+
+def error(evidence: Evidence) -> str:
+    """Return the error that answers may have, as part of a sentence; nothing where it is for rounding alone."""
+    return f"within {number(evidence.allowed_error)}" if evidence.allowed_error else ""
 
 
 def link_text(link: Link) -> str:
@@ -61,8 +68,10 @@ def link_text(link: Link) -> str:
     'proved for every word up to length 9 (margins: 2 heads)'
     >>> link_text(Link("spec", "every length", None, "product of states", {"pairs of states": 7}))
     'proved for every word of every length (product of states: 7 pairs of states)'
-    >>> link_text(Link("spec", "exhaustive", 2))
-    'tested on every word up to length 2, and on samples'
+    >>> link_text(Link("spec", "exhaustive", 9))
+    'tested on every word, the longest of length 9'
+    >>> link_text(Link("spec", "sampled", 2))
+    'sampled (every word up to length 2, and samples of longer ones)'
     """
     if link.scope.proved:
         checked = ", ".join(
@@ -71,8 +80,11 @@ def link_text(link: Link) -> str:
         proof = f" ({link.lemma}{f': {checked}' if checked else ''})"
         return f"proved for every word {_length(link)}{proof}"
     if link.scope is Scope.EXHAUSTIVE:
-        return f"tested on every word {_length(link)}, and on samples"
-    return "tested on samples"
+        longest = "input" if link.longest is None else f"word, the longest of length {link.longest}"
+        return f"tested on every {longest}"
+    if link.longest is None:
+        return "sampled"
+    return f"sampled (every word {_length(link)}, and samples of longer ones)"
 
 
 def _length(link: Link) -> str:

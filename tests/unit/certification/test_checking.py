@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, answers, probabilities, random_words, states, walked
-from vitrify.certification.checking import MAX_STEPS, certify, net_check
-from vitrify.certification.checks.words import COVERED, MAX_WORDS, WordCheck
+from vitrify.certification.checking import certify, net_check
+from vitrify.certification.checks.words import COVERED, MAX_STEPS, MAX_WORDS, WordCheck
 from vitrify.certification.evidence import Domain, Method
 from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.commutative import commutative
@@ -21,6 +21,7 @@ from vitrify.kit import assemble
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, divisibility, product, random_automaton, symmetric_group
+from vitrify.spec.languages.word_patterns import WordPatterns
 from vitrify.spec.ngrams.families import random_ngram
 from vitrify.spec.ngrams.model import NGramModel
 
@@ -42,9 +43,9 @@ def test_a_right_net_holds_on_every_word_and_more(lm: Weights) -> None:
     evidence = certify(lm, MODEL, max_length=5)
     assert evidence.verdict == "holds"
     assert evidence.witness is None
-    assert evidence.methods == ("exhaustive", "sampled")
+    assert evidence.methods == ("sampled",)
     short = sum(3**n for n in range(6))
-    assert evidence.domains[0] == Domain("words", Method.EXHAUSTIVE, short, 0, 5)
+    assert evidence.domains[0] == Domain("words", Method.SAMPLED, short, 0, 5)
     assert evidence.domains[-1] == Domain("random words", Method.SAMPLED, 64, 12, 12)
     listed = WordCheck(lm.architecture, MODEL, 5).batches[1].words
     assert evidence.cases == short + 64 * 13 + sum(len(words) * (words.shape[1] + 1) for words in listed)
@@ -63,7 +64,7 @@ def test_the_exhaustive_domain_is_all_words() -> None:
     net = assemble(log_depth(machine, max_length=6))
     check = WordCheck(net.architecture, machine, max_length=4)
     short = check.batches[0]
-    assert short.domain.method == "exhaustive"
+    assert (short.domain.method, short.domain.covers_lengths) == ("sampled", True)
     assert short.cases == sum(3**n for n in range(5))
     [words] = short.words
     prefixes = {tuple(word[:n]) for word in words.tolist() for n in range(5)}
@@ -81,6 +82,34 @@ def test_how_far_to_go_is_chosen_by_cost(lm: Weights) -> None:
     tiny = assemble(ngram(MODEL, max_length=2))
     [words] = WordCheck(tiny.architecture, MODEL).batches[0].words
     assert words.shape[1] == 2
+
+
+@pytest.mark.parametrize(("longest", "scope"), [(None, "exhaustive"), (3, "exhaustive"), (2, "sampled")])
+def test_a_test_is_exhaustive_only_if_it_reaches_the_longest_word_that_the_network_reads(
+    longest: int | None, scope: str
+) -> None:
+    evidence = certify(assemble(ngram(MODEL, max_length=3)), MODEL, max_length=longest)
+    headline = evidence.headline
+    assert headline is not None
+    assert (headline.scope, headline.longest) == (scope, longest or 3)
+    assert ("exhaustive" in evidence.methods) == (scope == "exhaustive")
+
+
+@pytest.mark.parametrize(("longest", "scope"), [(None, "exhaustive"), (3, "sampled"), (4, "exhaustive")])
+def test_a_test_is_exhaustive_if_no_sentence_is_longer(longest: int | None, scope: str) -> None:
+    spec = WordPatterns.of({"A": ["x", "y"]}, ['A "is" A A'])
+    evidence = certify(build(spec), spec, max_length=longest)
+    assert evidence.headline is not None
+    assert evidence.headline.scope == scope
+
+
+def test_words_of_a_network_without_a_maximum_length_are_sampled() -> None:
+    """Of a language over one letter, every word up to a length of thousands is run, and yet there are longer ones."""
+    spec = Automaton.from_regex("(aa)*")
+    evidence = certify(build(spec, "elman"), spec)
+    assert evidence.headline is not None
+    assert evidence.domains[0].covers_lengths
+    assert evidence.headline.scope == "sampled"
 
 
 def test_more_random_words_are_asked_about_on_request(lm: Weights) -> None:
@@ -105,7 +134,7 @@ def test_words_longer_than_the_net_reads_are_refused(lm: Weights) -> None:
 
 
 def test_length_zero_asks_about_the_empty_word(lm: Weights) -> None:
-    assert certify(lm, MODEL, max_length=0).domains[0] == Domain("words", Method.EXHAUSTIVE, 1, 0, 0)
+    assert certify(lm, MODEL, max_length=0).domains[0] == Domain("words", Method.SAMPLED, 1, 0, 0)
 
 
 @pytest.mark.long

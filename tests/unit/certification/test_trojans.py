@@ -6,7 +6,7 @@ import pytest
 
 from trojans import KINDS, PAIRS, Trojan
 from vitrify.certification import certify
-from vitrify.certification.evidence import Evidence
+from vitrify.certification.evidence import Evidence, Scope
 
 QUICK = {"automaton": 1, "grammar": 2, "counting program": 3, "circuit, Turing machine": 5}  # else the first pair
 
@@ -28,10 +28,9 @@ def judged(trojan: Trojan) -> Evidence:
     assert spec.name == "spec"
     assert headline is not None
     for link in (spec, headline):
-        assert link.longest is not None, f"{link} speaks of every length, {trojan.word} is a counterexample"
-        assert link.longest < len(trojan.word), f"{link} is false of {trojan.word}"
-    assert not spec.scope.proved
-    assert not headline.scope.proved
+        assert link.scope is Scope.SAMPLED, f"{link} sounds stronger than what was tested: {trojan.word} is wrong"
+        assert link.longest is None or link.longest < len(trojan.word), f"{link} is false of {trojan.word}"
+    assert evidence.methods == ("sampled",)
     return evidence
 
 

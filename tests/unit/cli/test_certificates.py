@@ -53,6 +53,28 @@ def test_certify_writes_unless_told_not_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("name", "usual"), [("estimate", "holds  "), ("sparse_averaging", "holds within 0.05  ")])
+def test_the_error_that_a_network_is_allowed_stands_beside_the_verdict(tmp_path: Path, name: str, usual: str) -> None:
+    """Who edits it in config.json weakens what is certified, and its first line says so; or gets no certificate."""
+    net, few = tmp_path / "net", ("--samples", 4, "--attack", 0)
+    assert vitrify("build", EXAMPLES / f"{name}.task.toml", "-o", net).returncode == 0
+    assert vitrify("certify", net, *few).stdout.startswith(usual)
+    path = net / "config.json"
+    text = path.read_text(encoding="utf-8")
+    config = json.loads(text)
+    for allowed, verdict in ((1.5, "fails  "), (0.3, "holds within 0.3  ")):
+        config["net"]["output"]["error"] = allowed
+        path.write_text(json.dumps(config), encoding="utf-8")
+        assert vitrify("certify", net, *few).stdout.startswith(verdict)
+    assert "within 0.3 of the spec's" in _words(vitrify("certify", net, *few).stdout)
+    assert "of 0.3 that are allowed" in _words(vitrify("recheck", net).stdout)
+
+
+def _words(table: str) -> str:
+    return " ".join(table.replace("│", " ").split())
+
+
+@pytest.mark.long
 def test_arithmetic_is_told_and_kept(tmp_path: Path) -> None:
     net = tmp_path / "net"
     assert vitrify("build", EXAMPLES / "weather.arpa", "-o", net, "--max-length", 8).returncode == 0

@@ -128,12 +128,12 @@ def test_trace_shows_heads_and_spaces(weather: Path) -> None:
 def test_certify_holds_and_says_on_what(abba: Path) -> None:
     found = answer("certify", abba, "--max-length", "8", "--samples", "70")
     assert found["verdict"] == "holds"
-    assert found["methods"] == ["exhaustive", "sampled", "proved"]
+    assert found["methods"] == ["sampled", "proved"]
     assert [(link["name"], link["scope"]) for link in found["links"]] == [("weights", "to T"), ("spec", "to T")]
     assert found["proof"]["holds"]
     assert found["proof"]["max_length"] > 0
     short, *_, random = found["domains"]
-    assert short == {"kind": "words", "method": "exhaustive", "count": 511, "shortest": 0, "longest": 8}
+    assert short == {"kind": "words", "method": "sampled", "count": 511, "shortest": 0, "longest": 8}
     assert (random["kind"], random["count"]) == ("random words", 70)
     assert "witness" not in found
     assert found["cases"] > 511
@@ -150,8 +150,8 @@ def test_certify_attacks(abba: Path) -> None:
 def test_certify_decides_short_words_in_real_arithmetic(abba: Path) -> None:
     found = answer("certify", abba, "--max-length", "4", "--samples", "2", "--reals")
     assert found["verdict"] == "holds"
-    assert "exhaustive in reals" in found["methods"]
-    exact = {"kind": "words", "method": "exhaustive", "count": 31, "shortest": 0, "longest": 4, "arithmetic": "reals"}
+    assert "sampled in reals" in found["methods"]
+    exact = {"kind": "words", "method": "sampled", "count": 31, "shortest": 0, "longest": 4, "arithmetic": "reals"}
     assert found["domains"][-1] == exact
     assert {"name": "bits that decide every answer", "measured": 53} in found["quantities"]
 
@@ -228,7 +228,7 @@ def test_show_says_how_a_shape_is_certified() -> None:
     shown = vitrify("show", "elman").stdout
     assert "proved for every word of every length" in shown
     assert "ReLU" in shown
-    assert "tested on all short words" in vitrify("show", "copying").stdout
+    assert "tested on samples" in vitrify("show", "copying").stdout
     assert "exhaustive: all short inputs" in vitrify("show", "any_automaton_runs_in_log").stdout
 
 
@@ -301,7 +301,11 @@ def test_word_patterns_build_run_certify(awoke: Path) -> None:
     assert certificate["verdict"] == "holds"
     every = {"kind": "prefixes of sentences", "method": "exhaustive", "count": 574, "shortest": 0, "longest": 14}
     assert certificate["domains"][0] == every
-    assert answer("certify", awoke, "--max-length", "1")["domains"][0] == every | {"count": 4, "longest": 1}
+    assert answer("certify", awoke, "--max-length", "1")["domains"][0] == every | {
+        "method": "sampled",
+        "count": 4,
+        "longest": 1,
+    }
     assert "all 4 prefixes of sentences of length 0 to 1" in vitrify("certify", awoke, "--max-length", "1").stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import os
 import signal
 import sys
@@ -31,6 +32,8 @@ from vitrify.net.folder import load, save
 from vitrify.net.inference import log_probabilities, logits, outputs
 from vitrify.net.sparse import Stack
 from vitrify.net.weights import Weights
+from vitrify.web import tasks
+from vitrify.web.worker import WebQuestion
 
 SAMPLE: dict[str, int] = {  # number of the sample that a construction builds
     "log-depth": 0, "heads": 0, "dyck": 1, "dyck-lstm": 0, "program": 0, "temporal": 0, "counting": 0, "recall": 0,
@@ -172,6 +175,31 @@ OPTIONS: dict[str, list[list[str]]] = {  # one of them is added to each command
 }
 
 
+QUESTIONS: list[dict[str, Any]] = [  # that a page of the app asks about a network; one of them about each folder
+    {"do": "trace", "stop": 0, "position": None},
+    {"do": "trace", "stop": 1, "position": 0},
+    {"do": "suggest", "seed": 3},
+    {"do": "write", "steps": 3},
+    {"do": "listed", "array": "embed.W_E", "search": ""},
+    {"do": "changed", "changes": [{"seed": 1}]},
+]
+
+
+def served(target: Path, words: list[str], question: dict[str, Any]) -> str:
+    """Return how a worker of the app answers a question about a folder; fail where it is no message and no answer."""
+    for remembered in (tasks._load, tasks._changed, tasks._run):
+        remembered.cache_clear()
+    given = {"folder": str(target), "changes": [], "words": words} | question
+    said: list[Any] = []
+    WebQuestion(given.pop("do"), given).run(said.append)
+    answer = json.loads(said[-1])
+    if "error" not in answer:
+        return "loaded"
+    assert answer["status"] == 422, answer  # neither a fault of the app nor one of the system
+    assert answer["error"], answer
+    return "refused"
+
+
 def judged(
     original: Original, target: Path, change: str, loaded: Weights[Any] | None, rng: np.random.Generator
 ) -> Iterator[tuple[str, str]]:
@@ -200,6 +228,13 @@ def judged(
                 wrong = original.misjudged(loaded)
             assert wrong is None, (case, wrong)
         yield command, {0: "holds", 1: "fails", 2: "refused"}[done.returncode]
+    question = QUESTIONS[int(rng.integers(len(QUESTIONS)))]
+    with within_seconds(MAX_SECONDS), nothing_read_outside(target):
+        try:
+            outcome = served(target, original.input(), question)
+        except Exception as error:
+            raise AssertionError((change, question)) from error
+    yield "serve", outcome
     assert (target.parent / OUTSIDE).read_text() == "secret\n", change
 
 

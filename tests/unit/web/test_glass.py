@@ -216,6 +216,31 @@ def test_a_job_is_withdrawn_and_a_full_queue_says_so(visitor: Visitor) -> None:
     assert visitor.give("a.regex", "a").status_code == 200
 
 
+@pytest.mark.parametrize(("file", "content"), [("config.*", "[" * 50_000), ("labels.*", "{}"), ("spec.*", "{}")])
+def test_a_network_that_somebody_changed_on_disk_is_refused_in_a_sentence(
+    visitor: Visitor, home: Path, file: str, content: str
+) -> None:
+    key = visitor.build("abba.regex", b"(ab|ba)*\n", max_length=8)["net"]
+    newest = max(home.glob("*/*/config.json"), key=lambda path: path.stat().st_mtime_ns).parent
+    (path,) = newest.glob(file)
+    path.write_text(content)
+    about = f"/api/glass/nets/{key}"
+    answers = [
+        visitor.http.post(f"{about}/run", json={"words": ["a"]}),
+        visitor.http.post(f"{about}/write", json={"words": ["a"]}),
+        visitor.http.post(f"{about}/changes", json={"seed": 1}),
+        visitor.http.get(f"{about}/suggestion"),
+        visitor.http.get(f"{about}/entries", params={"array": "embed.W_E"}),
+    ]
+    errors = [answer.json()["error"] for answer in answers]
+    event, found = visitor.wait(visitor.http.post(f"{about}/check").json()["job"])
+    assert {answer.status_code for answer in answers} == {422}
+    assert event == "failed"
+    for error in (*errors, found["error"]):
+        assert path.name in error
+        assert len(error.splitlines()) == 1
+
+
 @pytest.mark.slow
 def test_fifty_visitors_at_once_are_all_served_in_the_end(app: str) -> None:
     failures: list[str] = []

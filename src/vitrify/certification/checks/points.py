@@ -11,7 +11,7 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.certification.checks.words import meaningless_tolerance, tested, too_soft
-from vitrify.certification.evidence import Domain, Evidence, Method, Progress, Quantity
+from vitrify.certification.evidence import LARGEST_ERROR, Domain, Evidence, Method, Progress, Quantity
 from vitrify.certification.oracles.catalogue import registered
 from vitrify.errors import FolderError
 from vitrify.net.architecture import Architecture
@@ -101,7 +101,7 @@ class PointCheck:
         if witness is None and self.net.output.kind == "values":
             points = np.concatenate([batch.inputs[:STEP] for batch in self.batches])
             witness = meaningless_tolerance(np.stack(list(map(self.oracle.right, points))), self.oracle.tolerance())
-        quantity = Quantity("largest error", worst, self.oracle.tolerance(), "<=")
+        quantity = Quantity(LARGEST_ERROR, worst, self.oracle.tolerance(), "<=")
         return tested(self, weights, done, (quantity,), witness, time.perf_counter() - start)
 
 

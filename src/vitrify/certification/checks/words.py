@@ -13,7 +13,17 @@ import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.checks.coverage import Coverage, covering_words
-from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, Verdict, tested_links
+from vitrify.certification.evidence import (
+    LARGEST_ERROR,
+    CaseKind,
+    Domain,
+    Evidence,
+    Method,
+    Progress,
+    Quantity,
+    Verdict,
+    tested_links,
+)
 from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.certification.oracles.meanings import Beginnings
 from vitrify.certification.oracles.right import Oracle
@@ -37,6 +47,7 @@ SPACE_TOLERANCE = 1e-9  # rounding beyond the proved error of a space
 BOUNDED_WORDS = 4  # random words along which the effect of lower precision is bounded
 COVERED = "steps of the spec (a state and a letter) that tested words take"
 SMALLEST = 1e-6  # error that may be allowed of right answers that are all the same, relative to them
+MAX_STEPS = 1 << 13  # length of the words on which a network without a maximum length is checked
 SAMPLES = 64  # random words, of full length so that every position is checked, or random sentences
 
 
@@ -126,7 +137,7 @@ class WordCheck:
                         break
         if witness is None and self.net.output.kind in ("lm", "values"):
             witness = self._meaningless_tolerance()
-        quantities = [Quantity("largest error", worst, self.oracle.tolerance(), "<=")]
+        quantities = [Quantity(LARGEST_ERROR, worst, self.oracle.tolerance(), "<=")]
         if witness is None:
             distance, witness = self._spaces(weights)
             quantities.append(Quantity("largest distance of a named space from a legal value", distance))
@@ -181,7 +192,7 @@ class WordCheck:
     def _exercise(self) -> tuple[Ints, ...]:
         """Return the words on which named spaces are checked: random ones, of any language if the oracle knows all."""
         if not self.oracle.KNOWS_SPACES:
-            return tuple(chain(*(batch.words for batch in self.batches if batch.domain.method is Method.SAMPLED)))
+            return tuple(chain(*(batch.words for batch in self.batches if not batch.domain.covers_lengths)))
         strange = _random_words(self.net, np.random.default_rng(self.seed), SAMPLES * self.net.max_length)
         return (*self.batches[-1].words, *strange.words)
 
@@ -270,7 +281,9 @@ def _all_words(net: SequenceArchitecture, max_length: int | None, positions: int
     lengths = range(least, longest + 1) if net.looks_ahead else [longest]
     words = tuple(_words_of_length(letters, n) for n in lengths)
     cases = sum(letters**n for n in range(least, longest + 1))
-    return WordBatch(Domain(CaseKind.WORDS, Method.EXHAUSTIVE, cases, least, longest), words, cases)
+    is_complete = longest == net.max_length < MAX_STEPS or not letters
+    domain = Domain(CaseKind.WORDS, _method(is_complete), cases, least, longest)
+    return WordBatch(domain, words, cases)
 
 
 def _all_beginnings(
@@ -281,19 +294,27 @@ def _all_beginnings(
         raise InputError(f"words of length {max_length} are longer than the network reads: at most {net.max_length}")
     most = min(DEFAULT_MAX_WORDS, positions) if max_length is None else MAX_WORDS
     prefixes: list[list[int]] = []
+    is_cut = False
     for word in language.beginnings():
         if max_length is not None and len(word) > max_length:
+            is_cut = True
             break
         prefixes.append(word)
         if len(prefixes) > most and max_length is not None:
             raise InputError(f"there are more than {most} words to length {max_length}: choose a smaller --max-length")
         if len(prefixes) > most and len(word) > 1:  # only complete lengths count
             prefixes = [shorter for shorter in prefixes if len(shorter) < len(word)]
+            is_cut = True
             break
     continued = {tuple(word[:-1]) for word in prefixes}
     words = by_length([word for word in prefixes if tuple(word) not in continued])
     longest = max(map(len, prefixes), default=0)
-    return WordBatch(Domain(CaseKind.PREFIXES, Method.EXHAUSTIVE, len(prefixes), 0, longest), words, len(prefixes))
+    domain = Domain(CaseKind.PREFIXES, _method(not is_cut and longest < MAX_STEPS), len(prefixes), 0, longest)
+    return WordBatch(domain, words, len(prefixes))
+
+
+def _method(is_complete: bool) -> Method:
+    return Method.EXHAUSTIVE if is_complete else Method.SAMPLED
 
 
 def _random_words(

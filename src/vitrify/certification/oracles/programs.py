@@ -43,7 +43,7 @@ class ProgramOracle(Oracle):
     PAIRS = 600  # words of two letters, at most
 
     def tolerance(self) -> float:
-        return self.TOLERANCE if self.answer == "number" else 0.5
+        return self.TOLERANCE if self.answer == "number" else 0.0
 
     def known(self, words: Ints) -> Ints | Floats:
         return self._rows[np.pad(self._run(words - 1).astype(np.int64) + 1, ((0, 0), (1, 0)))]

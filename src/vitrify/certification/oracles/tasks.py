@@ -30,9 +30,6 @@ class TaskOracle(MeaningOracle):
         super().__init__(task.meanings()[net.output.kind], net)
         self.task, self.language = task, None if task.free else TaskWords(WellFormed(task), net)
 
-    def tolerance(self) -> float:
-        return self.net.output.error if self.task.numeric else 0.5
-
     def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Return words drawn by the task, half of them of full length, half of random length."""
         longest, ids = self.net.max_length, self.net.input_ids

@@ -251,7 +251,7 @@ def _cases(check: WordCheck | PointCheck) -> tuple[list[Case], Domain, int]:
         other = check.batches[0]
         words = [word for some in other.words for word in some][:MAX_POINTS]
         lengths, total = [len(word) for word in words], sum(len(word) + 1 for word in words)
-        kind = CaseKind.FIRST_WORDS if other.domain.method.complete else other.domain.kind
+        kind = CaseKind.FIRST_WORDS if other.domain.covers_lengths else other.domain.kind
         domain = Domain(kind, Method.SAMPLED, len(words), min(lengths), max(lengths))
 
     def case(word: Ints) -> Case:
