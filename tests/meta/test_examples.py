@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SEEN = {
     "build_a_grammar": ("after 'the dog': ('sleeps', 'sees')", "dog: ['NP']", "{'dog': 0.7, 'cat': 0.3}", "holds on"),
-    "certify_a_net": ("abba is accepted: True", "holds (3,244 cases)", "exhaustive sampled proved", "to the bit: True"),
+    "certify_a_net": ("abba is accepted: True", "holds (3,244 cases)", "sampled proved", "to the bit: True"),
     "train_twins": ("built: holds", "step   0: nearest to uniform", "step 300: nearest to optimal"),
     "read_a_claim": ("R24 (theorem)", "holds; the saboteur was rejected: True", "holds (large scale"),
     "break_a_net": ("fails {'word': ['1', '1', '1']", "hook_logits                      differs", "200 of 200"),

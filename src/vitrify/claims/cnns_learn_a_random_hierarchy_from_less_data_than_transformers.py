@@ -22,16 +22,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from vitrify.arrays import Array, Floats
 from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.protocol.planning import Axis, Plan, Statement
-from vitrify.claims.trials import hierarchies
+from vitrify.claims.trials import hierarchies, races
 from vitrify.claims.trials.hierarchies import Learner
 from vitrify.claims.trials.races import Curve, Race, factor, minus
-from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Quantity, Recipe, evidence, run_trial
+from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Quantity, Recipe, evidence
 from vitrify.intervals import mean_interval
 from vitrify.learn.figures import band, panel, sheet
 from vitrify.learn.models.hierarchical import HierarchicalFamily
@@ -104,16 +104,6 @@ def _subject(
     return Subject(f"v = {v}, m = {m}, L = {L}", data={"v": v, "m": m, "L": L, "sizes": sizes}, trials=trials)
 
 
-def measure(subject: Subject) -> Measured:
-    """Return test and validation losses above the optimum [size, grammar, step], and the exact stairs."""
-    arrays: dict[str, Array] = {}
-    for name, trial in subject.trials.items():
-        nets = run_trial(trial, subject.store)
-        arrays |= {f"{name}/{split}": nets.curves(split) for split in ("excess", "validation")}
-        arrays[f"{name}/stairs"] = hierarchies.stairs(trial.sandbox, trial.sandbox.grammars)
-    return arrays
-
-
 def _race(subject: Subject, arrays: Measured) -> Race:
     """Return the test losses at the steps with the least validation losses, by training set."""
     curves = {}
@@ -130,33 +120,19 @@ def judge(subject: Subject, arrays: Measured) -> Evidence:
     race, m = _race(subject, arrays), subject.data["m"]
     slow, fast = race.curves[TRANSFORMER, m], race.curves[CONVOLUTION, m]
     late = slow.excess[:, -1] / slow.middles[:, 1]
-    third, growth = (race.mean(_third(m, before)).exp() for before in (0, 2))
     name = "transformer's loss above the optimum with the largest training set, over that half-way down step 2"
-    criteria = [
-        Criterion.judged(name, late, at_most=1, share=MIN_GRAMMARS, premise=True),
-        Criterion.estimated(
-            "sequences at the third step, transformer over convolution",
-            *third,
-            statement="third step",
-            at_least=MIN_FACTOR,
-            null=1,
-        ),
-        Criterion.estimated(
-            "growth of that factor from the second step",
-            *growth,
-            statement="growth",
-            at_least=MIN_FACTOR,
-            null=1,
-            published=m,
-        ),
-    ]
+    criteria = [Criterion.judged(name, late, at_most=1, share=MIN_GRAMMARS, premise=True)]
+    judged = partial(Criterion.estimated, at_least=MIN_FACTOR, null=1)
+    third, growth = (race.mean(_third(m, before)).exp() for before in (0, 2))
+    criteria.append(judged("sequences at step 3, transformer over convolution", *third, statement="third step"))
+    criteria.append(judged("growth of that factor from step 2", *growth, statement="growth", published=m))
     if subject.statements:
         return evidence(subject, criteria, {})
     stair, sizes = arrays[f"{TRANSFORMER}/stairs"], subject.data["sizes"]
     losses = {TRANSFORMER: slow.excess + stair[:, -1:], CONVOLUTION: fast.excess + stair[:, -1:]}
     slopes = {name: race.exponents(name, m) for name, _ in race.curves}
-    told = {f"exponent of the {name}": each for name, each in slopes.items()}
-    told["ratio of exponents"] = slopes[CONVOLUTION] / slopes[TRANSFORMER]
+    ratio = {"ratio of exponents": slopes[CONVOLUTION] / slopes[TRANSFORMER]}
+    told = {f"exponent of the {name}": each for name, each in slopes.items()} | ratio
     finite = {name: each[np.isfinite(each)] for name, each in told.items() if np.isfinite(each).sum() > 1}
     quantities = [Quantity(name, each.mean(), interval=mean_interval(list(each))) for name, each in finite.items()]
     steps = {name: np.exp(race.logs[name, m][1]) for name in losses}
@@ -183,14 +159,12 @@ def handicapped(subject: Subject, arrays: Measured, rng: np.random.Generator) ->
 
 def _delayed(subject: Subject, arrays: Measured, rng: np.random.Generator, step: int, centered: bool) -> Measured:
     race, m = _race(subject, arrays), subject.data["m"]
-    logs = race.factors(TRANSFORMER, CONVOLUTION, m, step)
-    slow, fast = race.curves[TRANSFORMER, m], race.curves[CONVOLUTION, m]
-    losses: dict[str, Floats] = {CONVOLUTION: fast.excess}
-    losses[TRANSFORMER] = slow.delayed(fast, np.exp(logs - (logs.mean() if centered else 0.0)))
-    drawn = rng.integers(len(logs), size=len(logs))
-    changed = {f"{name}/stairs": arrays[f"{name}/stairs"][drawn] for name in losses}
-    for name, each in losses.items():
-        changed |= {f"{name}/{split}": each[drawn].T[..., None] for split in ("excess", "validation")}
+    logs, fast = race.factors(TRANSFORMER, CONVOLUTION, m, step), race.curves[CONVOLUTION, m]
+    late = race.curves[TRANSFORMER, m].delayed(fast, np.exp(logs - (logs.mean() if centered else 0.0)))
+    drawn, changed = rng.integers(len(logs), size=len(logs)), {}
+    for name, losses in ((CONVOLUTION, fast.excess), (TRANSFORMER, late)):
+        changed[f"{name}/stairs"] = arrays[f"{name}/stairs"][drawn]
+        changed |= {f"{name}/{split}": losses[drawn].T[..., None] for split in ("excess", "validation")}
     return changed
 
 
@@ -228,7 +202,7 @@ CLAIM = Claim(
     learned=True,
     budget_seconds=180,
     plan=PLAN,
-    measure=measure,
+    measure=races.measured,
     judge=judge,
     nulls={"third step": even, "growth": handicapped},
 )
