@@ -72,6 +72,32 @@ def all_claims(evidence: Path) -> str:
     return "\n".join(lines)
 
 
+FINDINGS = {  # what no source states: claim and statement -> what it would mean
+    ("each_level_of_a_random_hierarchy_has_its_price_by_architecture", "sharing"): "Locality and weight sharing pay at "
+    "different levels of a hierarchy: sharing only from the fourth step on",
+    ("each_level_of_a_random_hierarchy_has_its_price_by_architecture", "locality"): "A local mask alone explains a part "
+    "of what separates a transformer from a CNN",
+    ("gradient_descent_finds_the_causal_graph", "formula"): "What the first gradient of attention measures is not the "
+    "$\\chi^2$ information: the two agree at parents, but a sibling has information and almost no gradient",
+    ("tied_transformers_learn_a_markov_chain_only_if_p_plus_q_is_below_1", "mirror"): "Of two bit chains that are mirror "
+    "images, only one is learned from the better start: the code of the bit breaks their symmetry",
+    ("parity_generalizes_to_longer_words_but_not_to_more_ones", "apart"): "For parity the number of ones, not the "
+    "length, is what nets do not extrapolate",
+}
+
+
+def findings(evidence: Path) -> str:
+    """Return the table of the docs: statements of ours, with their verdicts."""
+    lines = ["| finding | claim and statement | verdict |", "| --- | --- | --- |"]
+    pages = {page.name: page for page in listing()}
+    for (name, key), meaning in FINDINGS.items():
+        outcome = recorded(pages[name], evidence)
+        known = outcome.statements.get(key) if outcome else None
+        about = f", {wording.plan(outcome)}; {wording.scale(outcome)}" if outcome and known else ""
+        lines.append(f"| {meaning} | [{pages[name].title}](#{name}): *{key}* | {known or 'not yet run'}{about} |")
+    return "\n".join(lines)
+
+
 def all_constructions(evidence: Path) -> str:
     """Return the table of the docs: every construction, and for which words the links of its certificates hold."""
     del evidence  # contract tests compare what constructions declare with certificates of their networks
@@ -103,6 +129,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "README.md": by_part,
     "docs/claims/index.md": all_claims,
     "docs/explanation/certified-constructions.md": all_constructions,
+    "docs/explanation/findings.md": findings,
 }
 
 
