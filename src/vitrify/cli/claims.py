@@ -286,7 +286,7 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
     yield TextTable(columns, rows, "claims", keys=2)
     for o in outcomes:
         if o.statements:
-            yield f"{o.name}: {wording.statements(o)}"
+            yield f"{o.name}: {wording.statements(o)} ({wording.scale(o)})"
         if o.evidence.witness:
             yield styled("red", o.name, f": {dict(o.evidence.witness)}")
         for path, part in o.evidence.leaves():

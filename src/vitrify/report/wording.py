@@ -138,7 +138,7 @@ def plan(outcome: Outcome) -> str:
 def scale(outcome: Outcome) -> str:
     """Return how the sizes of a run compare with those of the source: same, reduced (in which axes) or own."""
     if not outcome.criterion_older:
-        return f"{outcome.scale} scale"
+        return "quick scale: reduced" if outcome.scale == "quick" else f"{outcome.scale} scale"
     run = outcome.plan_of_run
     lower = [name for name, axis in run.scale.items() if axis.label == "reduced"]
     return f"scale reduced ({', '.join(lower)})" if run.label == "reduced" else f"scale: {run.label}"

@@ -39,7 +39,7 @@ def test_the_verdict_is_the_one_that_is_kept(tmp_path: Path) -> None:
     path.write_text(json.dumps(data | {"scale": "quick", "evidence": data["evidence"] | {"verdict": "undecided"}}))
     text = written(EMPTY, tmp_path / "evidence", all_claims)
     assert f"| experiment | {{download}}`undecided </evidence/{path.name}>` |" in text
-    assert "| version 0, criterion older than the run: no; quick scale |" in text
+    assert "| version 0, criterion older than the run: no; quick scale: reduced |" in text
     path.unlink()
     assert "| experiment | not yet run |  |" in written(EMPTY, tmp_path / "evidence", all_claims)
 
