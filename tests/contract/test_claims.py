@@ -128,6 +128,13 @@ def test_a_claim_about_training_has_a_plan_whose_file_is_of_its_code(name: str) 
     )
 
 
+def test_the_queue_lists_every_plan_that_is_not_run() -> None:
+    outcomes = {name: latest(HEADLINES[name], EVIDENCE) for name in LEARNED}
+    run = {name for name, outcome in outcomes.items() if outcome and outcome.criterion_older}
+    queue = (EVIDENCE.parent / "queue.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| \d+ \| `(\w+)` \| [\d.]+ \|", queue, re.MULTILINE)) == set(LEARNED) - run
+
+
 @each("name", KEPT)
 def test_what_was_learned_is_kept(name: str) -> None:
     """The evidence in the docs is of this claim as it is set now, on a named device; there is a figure."""
