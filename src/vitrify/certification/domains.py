@@ -131,7 +131,7 @@ class Link(JsonData):
     - The link `spec`: the ideal computes the spec.
 
     `longest` is the length up to which every word is covered, None where it is every length or none, or where inputs
-    have no lengths. `lemma` names the proof, `instances` what was checked for it, and `reason` says why there is no proof.
+    have no lengths. `lemma` names the proof, `instances` what was checked for it, and `reason` says why there is none.
     """
 
     name: Literal["weights", "spec"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from built import ATTENTIONS, all_words, answers, probabilities, random_words, states, walked
-from vitrify.certification.checking import MAX_STEPS, certify, net_check
-from vitrify.certification.checks.words import COVERED, MAX_WORDS, WordCheck
+from vitrify.certification.checking import certify, net_check
+from vitrify.certification.checks.words import COVERED, MAX_STEPS, MAX_WORDS, WordCheck
 from vitrify.certification.evidence import Domain, Method
 from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.commutative import commutative

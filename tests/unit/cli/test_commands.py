@@ -301,7 +301,8 @@ def test_word_patterns_build_run_certify(awoke: Path) -> None:
     assert certificate["verdict"] == "holds"
     every = {"kind": "prefixes of sentences", "method": "exhaustive", "count": 574, "shortest": 0, "longest": 14}
     assert certificate["domains"][0] == every
-    assert answer("certify", awoke, "--max-length", "1")["domains"][0] == every | {"method": "sampled", "count": 4, "longest": 1}
+    few = every | {"method": "sampled", "count": 4, "longest": 1}
+    assert answer("certify", awoke, "--max-length", "1")["domains"][0] == few
     assert "all 4 prefixes of sentences of length 0 to 1" in vitrify("certify", awoke, "--max-length", "1").stdout
 
 
